@@ -13,7 +13,7 @@ import type { OutputCap } from "./hold-bounds.ts";
 import {
   chatPromptSize,
   embeddingsPromptSize,
-  hasImages,
+  hasParts,
   largerSize,
   nativePromptSize,
 } from "./prompt-size.ts";
@@ -49,8 +49,9 @@ function boundChat(body: ChatBody, asked: Asked, sold: Sold): Result<PaidRequest
   const resolved = resolveModel(sold.catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
   const model = resolved.value;
-  if (hasImages(body) && !model.abilities.includes("vision")) {
-    return invalid(`The model '${model.id}' does not accept images.`, "messages");
+  const shown = SHOWN.find(([type]) => hasParts(body, type));
+  if (shown !== undefined && !model.abilities.includes("vision")) {
+    return invalid(`The model '${model.id}' does not accept ${shown[1]}.`, "messages");
   }
   const native = isSpoken(model, asked.native, sold.providers) ? asked.native : null;
   const prompt = promptSize(body, native, { model, providers: sold.providers });
@@ -65,10 +66,30 @@ function boundChat(body: ChatBody, asked: Asked, sold: Sold): Result<PaidRequest
   const cap = fitting.value;
   const able = ableRoutes(model, { chat: body, prompt, cap });
   if (!able.ok) return able;
-  const routes = nativeIfOnly(able.value, asked.native, sold.providers);
+  const reading = hasParts(body, "file") ? readers(able.value, model, sold) : able;
+  if (!reading.ok) return reading;
+  const routes = nativeIfOnly(reading.value, asked.native, sold.providers);
   if (!routes.ok) return routes;
   const bounds = costBounds(routes.value, prompt, cap);
   return success({ ...common(asked, model), routes: routes.value, prompt, cap, bounds });
+}
+
+/** Parts that only a model that sees takes, and what they are called. */
+const SHOWN = [
+  ["image_url", "images"],
+  ["file", "files"],
+] as const;
+
+/** The routes whose wire has files. */
+function readers(
+  routes: readonly Route[],
+  { id }: Model,
+  { providers }: Sold,
+): Result<readonly Route[]> {
+  const able = routes.filter(({ provider }) => providers.get(provider)?.readsFiles === true);
+  return able.length > 0
+    ? success(able)
+    : invalid(`The model '${id}' does not accept files here: send their text.`, "messages");
 }
 
 function boundEmbeddings(
@@ -207,7 +228,8 @@ export function ableRoutes(
       met: ({ limits }) => cap.choices <= (limits?.choices ?? cap.choices),
     },
   ];
-  if (hasImages(chat)) needs.push(needOf("vision", "messages", "accept images"));
+  if (SHOWN.some(([type]) => hasParts(chat, type)))
+    needs.push(needOf("vision", "messages", "accept images"));
   if (usesTools(chat)) needs.push(needOf("tools", "tools", "call tools"));
   needs.push({
     param: "max_tokens",

@@ -3,6 +3,7 @@ import { parseBody } from "../http/parse-body.ts";
 import { externalIdProblem } from "../lib/external-id.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
+import { PDF_HEAD } from "../providers/conversation.ts";
 import { isObject } from "../providers/json-value.ts";
 import type { JsonObject } from "../providers/provider.ts";
 
@@ -38,11 +39,23 @@ const imagePart = z.object({
     detail: z.nullish(z.enum(["auto", "low", "high"])),
   }),
 });
+const NO_FILES = "must be absent: files are not stored here, send the file itself";
+/** A PDF in the request itself. */
+const filePart = z.object({
+  type: z.literal("file"),
+  file: z.object({
+    file_data: z
+      .string()
+      .check(z.startsWith(PDF_HEAD, { error: `must be a PDF as a data URL: ${PDF_HEAD}...` })),
+    filename: z.nullish(z.string().check(z.maxLength(256))),
+    file_id: z.nullish(z.never({ error: NO_FILES })),
+  }),
+});
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 
 const text = z.union([z.string(), z.array(textPart).check(z.minLength(1))]);
 const userParts = z
-  .array(z.discriminatedUnion("type", [textPart, imagePart]))
+  .array(z.discriminatedUnion("type", [textPart, imagePart, filePart]))
   .check(z.minLength(1));
 const assistantParts = z
   .array(z.discriminatedUnion("type", [textPart, refusalPart]))
@@ -244,7 +257,7 @@ export function withoutNulls(value: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
 
-const UNPRICED_PARTS: ReadonlySet<unknown> = new Set(["input_audio", "file"]);
+const UNPRICED_PARTS: ReadonlySet<unknown> = new Set(["input_audio"]);
 
 /** Says which content parts cannot be priced instead of listing those that can. */
 function explainPart(value: object, refusal: Refusal): Refusal {
@@ -255,7 +268,7 @@ function explainPart(value: object, refusal: Refusal): Refusal {
   const type = messages[Number(message_)]?.content[Number(part)]?.type;
   if (typeof type !== "string" || !UNPRICED_PARTS.has(type)) return refusal;
   return invalid(
-    `Content parts of type '${type}' are not supported; send text or image_url.`,
+    `Content parts of type '${type}' are not supported; send text, image_url or file.`,
     param,
   );
 }

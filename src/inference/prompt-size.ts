@@ -1,6 +1,7 @@
 import type { Model } from "../catalog/model.ts";
 import { estimateTokens, utf8Bytes } from "../lib/tokens.ts";
 import { isObject, listOf, objectOf, textOf } from "../providers/json-value.ts";
+import { PDF_HEAD } from "../providers/conversation.ts";
 import { flatName } from "../providers/openai-responses/namespaces.ts";
 import type { JsonObject } from "../providers/provider.ts";
 import type { ChatBody, ChatMessage, EmbeddingsBody } from "./core-request.ts";
@@ -42,7 +43,7 @@ export type Weight =
   /** Instead of its text. */
   | "image"
   /** Instead of its text: a PDF's bytes. */
-  | { readonly pdf: string }
+  | { readonly pdf: string; readonly name?: string }
   /** Beside its text: a tool whose definition the model's maker has. */
   | "known_tool";
 
@@ -119,17 +120,23 @@ export function largerSize(one: PromptSize, other: PromptSize): PromptSize {
   };
 }
 
-/** True when a message holds an image. */
-export function hasImages(body: ChatBody): boolean {
+/** True when a message holds a part of this type. */
+export function hasParts(body: ChatBody, type: "image_url" | "file"): boolean {
   return body.messages.some(
-    (message) =>
-      Array.isArray(message.content) && message.content.some((part) => part.type === "image_url"),
+    ({ content }) => Array.isArray(content) && content.some((part) => part.type === type),
   );
 }
 
 type Part =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "refusal"; readonly refusal: string }
+  | {
+      readonly type: "file";
+      readonly file: {
+        readonly file_data: string;
+        readonly filename?: string | null | undefined;
+      };
+    }
   | { readonly type: "image_url" };
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
@@ -206,7 +213,10 @@ class Tally {
   parts(parts: readonly Part[]): void {
     for (const part of parts) {
       if (part.type === "image_url") this.tokens += this.#model.imageTokens;
-      else {
+      else if (part.type === "file") {
+        this.text(part.file.filename ?? "");
+        this.#weigh({ pdf: part.file.file_data.slice(PDF_HEAD.length) });
+      } else {
         this.overhead += PART_OVERHEAD;
         this.text(part.type === "text" ? part.text : part.refusal);
       }
@@ -263,6 +273,7 @@ class Tally {
   #weigh(weight: Weight): void {
     if (weight === "image") this.tokens += this.#model.imageTokens;
     if (typeof weight === "string") return;
+    this.text(weight.name ?? "");
     const { most, likely } = pdfTokens(weight.pdf, this.#model);
     this.#pages.most += most;
     this.#pages.likely += likely;
@@ -319,7 +330,7 @@ const SHORT_CONTEXT = 200_000;
 /** A guess for a charge without usage: so many tokens at least, and one for so many characters of base64. */
 const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
 
-/** A PDF by Anthropic's rule: each page is read as text and as an image. */
+/** A PDF by Anthropic's rule, which no other passes: each page is read as text and as an image. */
 function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {
   const pagesMost = model.context > SHORT_CONTEXT ? PAGES_MOST.long : PAGES_MOST.short;
   const pages = Math.min(pagesIn(pdf) ?? pagesMost, pagesMost);

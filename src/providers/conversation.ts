@@ -1,7 +1,11 @@
 import { isObject, listOf, parseObject, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
-/** An image of a request: inline, or somewhere on the web. */
+export const PDF = "application/pdf";
+/** Before the base64 of a PDF. */
+export const PDF_HEAD = `data:${PDF};base64,`;
+
+/** An image of a request, inline or somewhere on the web; or a PDF, where the provider reads those. */
 export type Image =
   | { readonly mediaType: string; readonly base64: string }
   | { readonly url: string };
@@ -106,6 +110,10 @@ function userParts(content: unknown, place: string): Part[] {
 function userPart(part: JsonObject, place: string): Part[] {
   const text = textOf(part["text"]);
   if (text !== "") return [{ kind: "text", text }];
+  if (isObject(part["file"])) {
+    const image = imageOf(textOf(part["file"]["file_data"]));
+    return [{ kind: "image", image, at: `${place}.file.file_data` }];
+  }
   if (!isObject(part["image_url"])) return [];
   const image = imageOf(textOf(part["image_url"]["url"]));
   return [{ kind: "image", image, at: `${place}.image_url` }];

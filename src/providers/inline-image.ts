@@ -3,7 +3,7 @@ import { randomBase62 } from "../lib/id.ts";
 import { atMost } from "../lib/at-most.ts";
 import { publicAddress } from "../lib/public-address.ts";
 import { within } from "../lib/within.ts";
-import { badImage } from "./conversation.ts";
+import { badImage, PDF } from "./conversation.ts";
 import type { Conversation, Image, Part, Turn } from "./conversation.ts";
 import type { Downloads } from "./outgoing-body.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
@@ -104,7 +104,7 @@ function refused(why: string, at = "messages"): ProviderFailure {
 }
 
 function typed({ mediaType, base64 }: InlineImage): InlineImage | undefined {
-  const known = MEDIA_TYPES.get(mediaType);
+  const known = mediaType === PDF ? PDF : MEDIA_TYPES.get(mediaType);
   return known === undefined ? undefined : { mediaType: known, base64 };
 }
 

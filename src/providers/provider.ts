@@ -152,6 +152,8 @@ export type Provider = {
   readonly id: string;
   /** Whether it answers this model in that wire; absent: in none. */
   readonly speaks?: (wire: NativeWire, upstreamId: string) => boolean;
+  /** Whether it takes PDFs inside a request, with models that see images. */
+  readonly readsFiles?: boolean;
   /** Whether its embeddings take the token ids of cl100k_base; otherwise they are of texts alone. */
   readonly takesTokens?: boolean;
   /** Tokens of a native request's prompt by the upstream's own counter, free; null where it does not say. */

@@ -36,7 +36,13 @@ describe("POST /v1/chat/completions: 400, with param", () => {
     ["messages[0].content", user([])],
     ["messages[0].content[0].type", user([{ text: "no type" }])],
     ["messages[0].content[0].type", user([{ type: "input_audio", input_audio: {} }])],
-    ["messages[0].content[0].type", user([{ type: "file", file: { file_id: "f" } }])],
+    ["messages[0].content[0].file.file_data", user([{ type: "file", file: { file_id: "f" } }])],
+    [
+      "messages[0].content[0].file.file_id",
+      user([
+        { type: "file", file: { file_id: "f", file_data: "data:application/pdf;base64,JVBERi0=" } },
+      ]),
+    ],
     ["messages[0].content[0].image_url", user([{ type: "image_url", image_url: "http://x" }])],
     ["messages", { messages: undefined, input: "a Responses request" }],
     ["temperature", { temperature: -0.1 }],

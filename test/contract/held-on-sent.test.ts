@@ -1,3 +1,4 @@
+import { PDF_HEAD } from "../../src/providers/conversation.ts";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { RESPONSES_CHAT } from "../fixtures/responses-wire.ts";
@@ -189,6 +190,10 @@ describe("a balance of $0.04, where the host bills a token for four bytes", () =
     const pdf = { type: "base64", media_type: "application/pdf", data: btoa(pdfOf(100)) };
     const document = shown({ type: "document", source: pdf });
     expect((await asked(key, env, "/v1/messages", document)).status).toBe(402);
+    const file_data = PDF_HEAD + pdf.data;
+    const file = [{ role: "user", content: [{ type: "input_file", file_data }] }];
+    expect((await asked(key, env, "/v1/responses", { input: file })).status).toBe(402);
+    expect(calls).toEqual([]);
     let charged = 0;
     for (const characters of [400_000, 16_000]) {
       for (const { name, body, path } of CARRIERS) {

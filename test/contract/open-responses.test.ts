@@ -1,3 +1,5 @@
+import { PDF_HEAD } from "../../src/providers/conversation.ts";
+import { pdfOf } from "../fixtures/pdf.ts";
 import { beforeAll, describe, expect, it } from "vitest";
 import { eventsOf, follow } from "../inference/doors/responses/follow.ts";
 import { response as responseSchema } from "../inference/doors/responses/sdk-schemas.ts";
@@ -27,6 +29,7 @@ const WEATHER = {
 const ASKED = user("What's the weather like in San Francisco?");
 const PIXEL =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PAPER = PDF_HEAD + btoa(pdfOf(1));
 const NOTE = "data:text/plain;base64,aGVsbG8gd29ybGQ=";
 
 async function ask(fields: Record<string, unknown>): Promise<AnyResponse> {
@@ -70,6 +73,15 @@ describe.each([
         user([
           { type: "input_text", text: "What does it say?" },
           { type: "input_file", filename: "note.txt", file_data: NOTE },
+        ]),
+      ],
+    ],
+    [
+      "a PDF",
+      [
+        user([
+          { type: "input_text", text: "What does it say?" },
+          { type: "input_file", filename: "paper.pdf", file_data: PAPER },
         ]),
       ],
     ],

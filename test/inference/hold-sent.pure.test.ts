@@ -4,11 +4,14 @@ import type { Catalog } from "../../src/catalog/catalog.ts";
 import type { Model } from "../../src/catalog/model.ts";
 import { costOf, priceAt } from "../../src/catalog/price.ts";
 import { bounded, speaks } from "../../src/inference/bound.ts";
+import { chatDoor } from "../../src/inference/doors/chat.ts";
 import type { Asked, Door } from "../../src/inference/doors/door.ts";
+import { responsesDoor } from "../../src/inference/doors/responses/responses.ts";
 import { affordableCap } from "../../src/inference/hold-bounds.ts";
 import type { PaidRequest } from "../../src/inference/paid-request.ts";
 import { micros } from "../../src/lib/money.ts";
 import { NO_USAGE } from "../../src/lib/usage.ts";
+import { PDF_HEAD } from "../../src/providers/conversation.ts";
 import { effort } from "../effort.ts";
 import { IMAGE_DATA, IMAGE_URL } from "../fixtures/any-of-schema.ts";
 import { DOOR_BODIES, PDF_DATA, PDF_PAGES } from "../fixtures/door-bodies.ts";
@@ -47,7 +50,7 @@ const OWN = new Set(
   random_seed stop stop_sequences stopSequences k p n logprobs top_logprobs logit_bias candidateCount presencePenalty
   frequencyPenalty min_p top_k topK repetition_penalty thinkingLevel HIGH LOW MEDIUM MINIMAL includeThoughts
   thinkingBudget verbosity parallel_tool_calls disable_parallel_tool_use reasoning_effort minimal medium xhigh max
-  truncation reasoning namespace instances content autoTruncate output_dimension embedding text_type search_query`
+  file input_file filename file_data document.pdf truncation reasoning namespace instances content autoTruncate output_dimension embedding text_type search_query`
     .split(/\s+/)
     .filter((word) => word !== ""),
 );
@@ -67,7 +70,7 @@ function saidIn(value: unknown): number {
 }
 
 function saidBy(text: string): number {
-  if (text.includes(IMAGE_DATA) || text === IMAGE_URL || text === PDF_DATA) return 0;
+  if (text.includes(IMAGE_DATA) || text === IMAGE_URL || text.includes(PDF_DATA)) return 0;
   return OWN.has(text) || text.startsWith("models/") ? 0 : bytesOf(text);
 }
 
@@ -186,3 +189,35 @@ describe.each(DOOR_BODIES)(
     }, 3_600_000);
   },
 );
+
+describe("a PDF", () => {
+  const file = { file_data: PDF_HEAD + PDF_DATA };
+  const said = (part: object) => [{ role: "user", content: [part] }];
+  const READERS = ["openai", "openai", "anthropic", "anthropic", "google", "sandbox"];
+
+  it.each([
+    ["chat", chatDoor, { messages: said({ type: "file", file }), max_tokens: 64 }],
+    [
+      "responses",
+      responsesDoor,
+      { input: said({ type: "input_file", ...file }), max_output_tokens: 64 },
+    ],
+  ])(
+    "at the %s door reaches every wire that has files, and is a 400 at all others",
+    async (_, door, fields) => {
+      const asked = parsedBy(door, { model: "m", ...fields });
+      if (asked === null) throw new Error("refused");
+      const network = taken();
+      const reached: string[] = [];
+      for (const wire of WIRES.filter(({ kind }) => kind === "chat")) {
+        const request = boundAt(asked, wire);
+        if (request === null) continue;
+        reached.push(wire.id);
+        // oxlint-disable-next-line no-await-in-loop -- one network
+        await sentFor(request, wire, network);
+        expect(network.join("").includes(PDF_DATA), wire.name).toBe(wire.id !== "sandbox");
+      }
+      expect(reached).toEqual(READERS);
+    },
+  );
+});

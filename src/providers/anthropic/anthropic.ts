@@ -49,6 +49,7 @@ export function anthropic(host: AnthropicHost): Provider {
   return {
     ...httpProvider(wireOf(host)),
     speaks: (wire) => wire === "messages",
+    readsFiles: true,
     countTokens: (upstreamId, native, signal) => countTokens(host, { upstreamId, native, signal }),
   };
 }

@@ -1,4 +1,4 @@
-import { badImage } from "../conversation.ts";
+import { badImage, PDF } from "../conversation.ts";
 import type { Conversation, Image, Part, Turn } from "../conversation.ts";
 import type { JsonObject, ProviderFailure } from "../provider.ts";
 import { ToolCallIds, WORD_64 } from "../tool-call-id.ts";
@@ -58,8 +58,12 @@ export function imageProblem(turns: readonly Turn[]): ProviderFailure | null {
 function imageSource(image: Image): JsonObject | null {
   if ("url" in image) return /^https?:\/\//i.test(image.url) ? { type: "url", ...image } : null;
   const type = image.mediaType === "image/jpg" ? "image/jpeg" : image.mediaType;
-  if (!IMAGE_TYPES.has(type)) return null;
+  if (!IMAGE_TYPES.has(type) && !isPdf(image)) return null;
   return { type: "base64", media_type: type, data: image.base64 };
+}
+
+function isPdf(image: Image): boolean {
+  return "mediaType" in image && image.mediaType === PDF;
 }
 
 function blocksOf(parts: readonly Part[], thinks: boolean, ids: ToolCallIds): JsonObject[] {
@@ -74,7 +78,7 @@ function blockOf(part: Part, thinks: boolean, ids: ToolCallIds): JsonObject[] {
     case "text":
       return textBlocks(part.text);
     case "image":
-      return [{ type: "image", source: imageSource(part.image) }];
+      return [{ type: isPdf(part.image) ? "document" : "image", source: imageSource(part.image) }];
     case "thought": {
       const block = thinks ? thoughtBlock(part.detail) : null;
       return block === null ? [] : [block];

@@ -32,6 +32,7 @@ export function google(service: Service): Provider {
   const wire = wireOf(service);
   return {
     id: service.id,
+    readsFiles: true,
     send: (call) =>
       call.kind === "chat"
         ? sendOver(wire, call)

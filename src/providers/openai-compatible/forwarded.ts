@@ -1,4 +1,5 @@
 import { isObject } from "../json-value.ts";
+import { FILENAME } from "../openai-responses/request.ts";
 import type { JsonObject } from "../provider.ts";
 import type { Profile } from "./profiles/shape.ts";
 
@@ -45,7 +46,8 @@ function forwardedPart(part: unknown): unknown {
   const key = typeof type === "string" ? PART_KEYS[type] : undefined;
   if (key === undefined) return part;
   const value = part[key];
-  return { type, [key]: isObject(value) ? withoutNulls(value) : value };
+  const named = type === "file" ? { filename: FILENAME } : {};
+  return { type, [key]: isObject(value) ? { ...named, ...withoutNulls(value) } : value };
 }
 
 function forwardedToolCall(call: unknown): unknown {

@@ -44,6 +44,7 @@ function withResponses({ id, baseUrl, profile, secret }: OpenAiHost, chat: Wire)
   return {
     id,
     takesTokens: true, // it is OpenAI itself
+    readsFiles: true,
     speaks: (wire) => wire === "responses",
     send: (call) => sendOver(needsResponses(call) ? responses : chat, call),
   };

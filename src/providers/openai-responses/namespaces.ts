@@ -22,11 +22,11 @@ export function withoutNamespaces({ tools, input, ...body }: JsonObject): JsonOb
 
 function flatTools(tool: JsonObject): JsonObject[] {
   if (tool["type"] !== "namespace") return [tool];
-  const inner = listOf(tool["tools"]).filter(isObject);
-  return inner.map((one) => ({
-    ...one,
-    name: flatName(textOf(tool["name"]), textOf(one["name"])),
-  }));
+  const namespace = textOf(tool["name"]);
+  const named = (one: JsonObject): JsonObject => {
+    return { ...one, name: flatName(namespace, textOf(one["name"])) };
+  };
+  return listOf(tool["tools"]).filter(isObject).map(named);
 }
 
 function flatCall(item: JsonObject): JsonObject {

@@ -58,29 +58,39 @@ const FIXED: JsonObject = {
 
 /** A client's own body: its fields, our model, cap and tier; without what the model refuses though it only tunes. */
 export function nativeRequest(call: ProviderCall): JsonObject {
-  const { native, upstreamId, cap, stream } = call;
-  const given = native?.body ?? {};
-  const known = KNOWS_NAMESPACES.test(upstreamId) ? given : withoutNamespaces(given);
-  const { temperature, top_p, top_logprobs, include: asked, ...body } = known;
-  const { effort, ...reasoning } = objectOf(body["reasoning"]);
-  const mayTune = !REASONING_MODELS.test(upstreamId) || effort === "none";
-  const tuned = said({ temperature, top_p, top_logprobs });
-  const isNarrowed = listOf(asked).some((one) => one !== REASONING);
-  if (!mayTune) call.onDropped?.([...Object.keys(tuned), ...(isNarrowed ? ["include"] : [])]);
-  const include = new Set([...(mayTune ? listOf(asked) : []), REASONING]);
+  const { upstreamId, cap, stream } = call;
+  const { effort, ...reasoning } = objectOf(call.native?.body["reasoning"]);
+  const { body, tuned } = tunedBody(call, effort);
   return {
     ...body,
-    ...(mayTune && tuned),
+    ...tuned,
     ...(body["reasoning"] !== undefined && {
       reasoning: said({ ...reasoning, effort: effortFor(upstreamId, effort) }),
     }),
     model: upstreamId,
     ...(cap !== null && { max_output_tokens: cap }),
     ...FIXED,
-    include: [...include],
+    include: [...new Set([...listOf(tuned["include"]), REASONING])],
     stream,
     ...(stream && { stream_options: { include_obfuscation: false } }),
   };
+}
+
+/** The fields of a client's body that the model takes; `tuned`: those that only tune, of which the others are named. */
+function tunedBody(
+  { native, upstreamId, onDropped }: ProviderCall,
+  effort: unknown,
+): { readonly body: JsonObject; readonly tuned: JsonObject } {
+  const given = native?.body ?? {};
+  const known = KNOWS_NAMESPACES.test(upstreamId) ? given : withoutNamespaces(given);
+  const { temperature, top_p, top_logprobs, include, ...body } = known;
+  const sampled = said({ temperature, top_p, top_logprobs });
+  if (!REASONING_MODELS.test(upstreamId) || effort === "none") {
+    return { body, tuned: { ...sampled, include } };
+  }
+  const isNarrowed = listOf(include).some((one) => one !== REASONING);
+  onDropped?.([...Object.keys(sampled), ...(isNarrowed ? ["include"] : [])]);
+  return { body, tuned: {} };
 }
 
 /** Since 5.1 the least effort is none, and then low. */
@@ -153,11 +163,18 @@ function assistantItems(message: JsonObject, ids: ToolCallIds, customs: Set<stri
   ];
 }
 
+/** Of a file without one: there it must have a name. */
+export const FILENAME = "document.pdf";
+
 function userParts(content: unknown): JsonObject[] {
   if (typeof content === "string") return [{ type: "input_text", text: content }];
   return listOf(content)
     .filter(isObject)
     .map((part): JsonObject => {
+      if (isObject(part["file"])) {
+        const { file_data, filename } = part["file"];
+        return { type: "input_file", filename: filename ?? FILENAME, file_data };
+      }
       if (!isObject(part["image_url"])) return { type: "input_text", text: textOf(part["text"]) };
       const { url, detail } = part["image_url"];
       return { type: "input_image", image_url: url, detail: detail ?? "auto" };

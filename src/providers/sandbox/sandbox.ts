@@ -47,7 +47,7 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
     if (behaviour === undefined) return failed(UNKNOWN_MODEL);
     return chat(call, behaviour, delays, clock());
   };
-  return { id: "sandbox", send };
+  return { id: "sandbox", readsFiles: true, send };
 }
 
 async function chat(

@@ -1,6 +1,7 @@
 import { invalid, refuse, success } from "../../../lib/failure.ts";
 import type { Refusal, Result } from "../../../lib/failure.ts";
 import { fromBase64 } from "../../../providers/base64.ts";
+import { PDF_HEAD } from "../../../providers/conversation.ts";
 import { isObject, listOf, textOf } from "../../../providers/json-value.ts";
 import { flatName } from "../../../providers/openai-responses/namespaces.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
@@ -204,7 +205,7 @@ class ItemReader {
       if (placed === undefined) continue;
       const parts = outputParts(placed);
       if (!parts.ok) return parts;
-      const images = parts.value.filter((part) => part.type === "image_url");
+      const images = parts.value.filter((part) => part.type !== "text");
       const texts = parts.value.flatMap((part) => (part.type === "text" ? [part.text] : []));
       if (images.length > 0) {
         shownParts.push({ type: "text", text: `Output of the call ${id}:` }, ...images);
@@ -271,7 +272,7 @@ function userParts(parts: readonly InputPart[], at: string): Result<readonly Use
 
 function userPart(part: InputPart, at: string): Result<UserPart> {
   if (part.type === "refusal") return success({ type: "text", text: part.refusal });
-  if (part.type === "input_file") return fileText(part, at);
+  if (part.type === "input_file") return filePart(part, at);
   if (part.type !== "input_image") return success({ type: "text", text: part.text });
   const { image_url: url, detail } = part;
   if (!url && part.file_id) return invalid(NO_FILES, `${at}.file_id`);
@@ -295,25 +296,33 @@ function badImage(message: string, param: string): Refusal {
 }
 
 const NO_FILES = "Files are not stored here: send the file itself, as a data URL.";
-const ONLY_TEXT = "Of files, those whose data URL has a text type can be read here.";
+const ONLY_TEXT =
+  "Of files, PDFs and those of a text type can be read here, as a data URL in base64.";
 const TEXT_URL =
   /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(?:;[^;,]{1,100})*;base64,/i;
 const HEAD_MAX = 512;
 
-/** A file whose bytes are text, as text under its name. */
-export function fileText(
+/** A PDF as it is; a file whose bytes are text, as text under its name. */
+export function filePart(
   part: Extract<InputPart, { type: "input_file" }>,
   at: string,
-): Result<Extract<UserPart, { type: "text" }>> {
+): Result<Extract<UserPart, { type: "text" | "file" }>> {
   if (part.file_id) return invalid(NO_FILES, `${at}.file_id`);
   if (part.file_url) return invalid(NO_FILES, `${at}.file_url`);
   const data = part.file_data ?? "";
+  const { filename } = part;
+  if (data.startsWith(PDF_HEAD)) {
+    return success({
+      type: "file",
+      file: { file_data: data, ...(filename && { filename: filename.slice(0, 256) }) },
+    });
+  }
   const [head] = TEXT_URL.exec(data.slice(0, HEAD_MAX)) ?? [];
   if (head === undefined) return invalid(ONLY_TEXT, `${at}.file_data`);
   try {
     const bytes = fromBase64(data.slice(head.length));
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
-    const name = part.filename ? `File ${JSON.stringify(part.filename.slice(0, 256))}:\n` : "";
+    const name = filename ? `File ${JSON.stringify(filename.slice(0, 256))}:\n` : "";
     return success({ type: "text", text: name + text });
   } catch {
     return invalid("The file's data URL is not base64 of UTF-8 text.", `${at}.file_data`);

@@ -1,11 +1,13 @@
+import { PDF_HEAD } from "../../../providers/conversation.ts";
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../../providers/json-value.ts";
 import { flatName, withoutNamespaces } from "../../../providers/openai-responses/namespaces.ts";
+import { FILENAME } from "../../../providers/openai-responses/request.ts";
 import { reasoningItem, reasoningDetail } from "../../../providers/openai-responses/rules.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
-import type { Weights } from "../../prompt-size.ts";
+import type { Weight, Weights } from "../../prompt-size.ts";
 import { CallDraft, MessageDraft } from "./drafts.ts";
 import type { Beside } from "./drafts.ts";
-import { agentText, fileText, partsInText } from "./input.ts";
+import { agentText, filePart, partsInText } from "./input.ts";
 import type { Output, Wanted } from "./output.ts";
 import { unsealed, ReasoningDraft } from "./reasoning.ts";
 import { LOGPROBS, shownOf } from "./request.ts";
@@ -22,7 +24,7 @@ import type { Flattened } from "./tools.ts";
 export type NativeRequest = {
   readonly body: JsonObject;
   readonly dropped: readonly string[];
-  /** Its images. */
+  /** Its images and files. */
   readonly weights: Weights;
 };
 
@@ -92,7 +94,7 @@ type Input = {
 };
 
 function inputOf({ input }: ResponsesBody): Input {
-  const weights = new Map<object, "image">();
+  const weights = new Map<object, Weight>();
   if (typeof input === "string") return { input, left: [], weights };
   const left = new Set<string>();
   const items = input.flatMap((item) => {
@@ -103,9 +105,14 @@ function inputOf({ input }: ResponsesBody): Input {
   for (const { content, output } of items) {
     for (const part of [...listOf(content), ...listOf(output)].filter(isObject)) {
       if (part["type"] === "input_image") weights.set(part, "image");
+      if (part["type"] === "input_file") weights.set(part, pdfOf(part));
     }
   }
   return { input: items.filter(leadsOn), left: [...left], weights };
+}
+
+function pdfOf({ file_data: data, filename }: JsonObject): Weight {
+  return { pdf: textOf(data).slice(PDF_HEAD.length), name: textOf(filename) };
 }
 
 /** Reasoning goes with what it led to, or not at all: alone it is a 400 there. */
@@ -175,8 +182,12 @@ function inputPart(part: InputPart): JsonObject {
   }
   if (part.type === "refusal") return { type: "input_text", text: part.refusal };
   if (part.type !== "input_file") return { type: "input_text", text: part.text };
-  const read = fileText(part, "");
-  return { type: "input_text", text: read.ok ? read.value.text : "" };
+  const read = filePart(part, "");
+  if (!read.ok || read.value.type === "text") {
+    return { type: "input_text", text: read.ok && "text" in read.value ? read.value.text : "" };
+  }
+  const { file_data, filename = FILENAME } = read.value.file;
+  return { type: "input_file", filename, file_data, ...(part.detail && { detail: part.detail }) };
 }
 
 /** The reasoning of OpenAI's own that an item of ours keeps; nobody else's could be read there. */

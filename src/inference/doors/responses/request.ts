@@ -39,7 +39,7 @@ const filePart = z.object({
   file_id: text,
   file_url: text,
   filename: text,
-  detail: text,
+  detail: z.nullish(z.enum(["auto", "low", "high"])),
 });
 const part = z.discriminatedUnion("type", [textPart, refusalPart, imagePart, filePart]);
 export type InputPart = z.infer<typeof part>;

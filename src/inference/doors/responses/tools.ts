@@ -284,11 +284,12 @@ export function chosen(
 /** Whether a choice that `chosen` took names a tool in a namespace: OpenAI has no words for that. */
 export function choosesInside(flat: Flattened, choice: ToolChoice | undefined): boolean {
   if (choice === undefined || typeof choice === "string") return false;
-  const named =
-    choice.type === "allowed_tools" ? listOf(choice["tools"]).filter(isObject) : [choice];
-  return named.some(
-    (one) => (flat.origins.get(nameOf(flat, one) ?? "")?.namespace ?? null) !== null,
-  );
+  const some = choice.type === "allowed_tools" ? listOf(choice["tools"]) : [choice];
+  return some.filter(isObject).some((one) => isInside(flat.origins.get(nameOf(flat, one) ?? "")));
+}
+
+function isInside(origin: Origin | undefined): boolean {
+  return origin !== undefined && origin.namespace !== null;
 }
 
 /** A choice that `chosen` took, under the names of `Flattened.own`; flat ones, where it `choosesInside`. */

@@ -144,9 +144,13 @@ describe("input", () => {
     expect(messages([encoded("text/markdown")])).toEqual([
       { role: "user", content: 'File "a.txt":\n# Hi' },
     ]);
-    expect(refused({ input: [encoded("application/pdf")] }).param).toBe(
+    expect(refused({ input: [encoded("application/zip")] }).param).toBe(
       "input[0].content[0].file_data",
     );
+    const pdf = encoded("application/pdf");
+    expect(messages([pdf])).toMatchObject([
+      { role: "user", content: [{ type: "file", file: { filename: "a.txt" } }] },
+    ]);
   });
 
   it("leaves out what providers' own tools did, and names it", () => {
