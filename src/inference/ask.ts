@@ -2,6 +2,8 @@ import type { Failure, Result } from "../lib/failure.ts";
 import { refuse } from "../lib/failure.ts";
 import type { HoldGrant } from "../wallet/wallet-contract.ts";
 import type { Route } from "../catalog/model.ts";
+import { listOf } from "../providers/json-value.ts";
+import { PROMPTS_AT_ONCE } from "../providers/prompts-apart.ts";
 import type { Spent } from "../providers/provider.ts";
 import { failover } from "../providers/failover.ts";
 import type {
@@ -131,12 +133,20 @@ async function callRoute(
   { onAsked, onSpent }: Required<Pick<FailoverOptions, "onAsked" | "onSpent">>,
 ): Promise<Result<Served>> {
   if (routes.length === 0) return refuse({ kind: "upstream_error" });
-  const { kind, body, stream, user } = run.request;
+  const { kind, body, stream, apart, user } = run.request;
   const customer = { orgId: run.caller.orgId, user };
   const { health, now, numbers } = run.services;
   return failover(
     routes.map(({ candidate }) => candidate),
-    { kind, body, stream, customer, paceMs: numbers.STREAM_PACE_MS, room: run.room },
+    {
+      kind,
+      body,
+      stream,
+      ...(apart && { apart }),
+      customer,
+      paceMs: numbers.STREAM_PACE_MS,
+      room: run.room,
+    },
     {
       health,
       now,
@@ -158,7 +168,9 @@ async function callRoute(
 /** A JSON answer comes whole: time for its output at a slow model's pace, at most ten minutes. */
 function jsonTimeoutMs(run: Run, routes: readonly CappedRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
-  const tokens = Math.max(0, ...routes.map(({ cap }) => cap ?? 0));
+  const { apart, body } = run.request;
+  const rounds = apart ? Math.ceil(listOf(body["messages"]).length / PROMPTS_AT_ONCE) : 1;
+  const tokens = Math.max(0, ...routes.map(({ cap }) => cap ?? 0)) * rounds;
   return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, tokens * SLOW_TOKEN_MS));
 }
 

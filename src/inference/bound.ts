@@ -1,6 +1,7 @@
 import { resolveModel } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Ability, Model, Route } from "../catalog/model.ts";
+import { priceAt } from "../catalog/price.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import type { Provider } from "../providers/provider.ts";
@@ -11,6 +12,7 @@ import type { Asked, Native } from "./doors/door.ts";
 import { costBounds, outputCap } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import {
+  apartPromptSize,
   chatPromptSize,
   embeddingsPromptSize,
   hasParts,
@@ -49,29 +51,62 @@ function boundChat(body: ChatBody, asked: Asked, sold: Sold): Result<PaidRequest
   const resolved = resolveModel(sold.catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
   const model = resolved.value;
-  const shown = SHOWN.find(([type]) => hasParts(body, type));
-  if (shown !== undefined && !model.abilities.includes("vision")) {
-    return invalid(`The model '${model.id}' does not accept ${shown[1]}.`, "messages");
-  }
+  const unseen = refuseUnseen(body, model);
+  if (unseen !== null) return unseen;
   const native = isSpoken(model, asked.native, sold.providers) ? asked.native : null;
-  const prompt = promptSize(body, native, { model, providers: sold.providers });
-  const { reasoning_effort: effort } = body;
-  const thinks = effort !== undefined && effort !== "none";
-  const choices = body.n ?? 1;
-  const { defaultCap } = sold;
-  const least = native?.outputLeast ?? 0;
-  const wanted = { cap: askedCap(body), choices, defaultCap, thinks, least };
+  const prompt = isApart(asked)
+    ? apartPromptSize(body, model)
+    : promptSize(body, native, { model, providers: sold.providers });
+  const wanted = { ...wantedOutput(body, asked, native), defaultCap: sold.defaultCap };
   const fitting = capThatFits(outputCap(model, prompt, wanted), body, asked);
   if (!fitting.ok) return fitting;
   const cap = fitting.value;
   const able = ableRoutes(model, { chat: body, prompt, cap });
   if (!able.ok) return able;
-  const reading = hasParts(body, "file") ? readers(able.value, model, sold) : able;
-  if (!reading.ok) return reading;
-  const routes = nativeIfOnly(reading.value, asked.native, sold.providers);
+  const routes = routesFor(able.value, { model, body, asked, sold });
   if (!routes.ok) return routes;
+  const tooLong = isApart(asked) ? refuseLong(routes.value, prompt) : null;
+  if (tooLong !== null) return tooLong;
   const bounds = costBounds(routes.value, prompt, cap);
   return success({ ...common(asked, model), routes: routes.value, prompt, cap, bounds });
+}
+
+function isApart({ request }: Asked): boolean {
+  return request.kind === "chat" && request.apart === true;
+}
+
+function wantedOutput(body: ChatBody, asked: Asked, native: Native | null) {
+  const { reasoning_effort: effort, n = 1, messages } = body;
+  return {
+    cap: askedCap(body),
+    choices: isApart(asked) ? n * messages.length : n,
+    thinks: effort !== undefined && effort !== "none",
+    least: native?.outputLeast ?? 0,
+  };
+}
+
+/** Prompts that are answered apart are priced one by one: together they may not pass into a dearer price. */
+function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | null {
+  const isLong = routes.some((route) => priceAt(route, bound) !== route.price);
+  return isLong
+    ? invalid("The prompts are too long together: send them in several requests.", "messages")
+    : null;
+}
+
+/** The able routes that read what the request shows, and in the door's wire where no other can do it. */
+function routesFor(
+  able: readonly Route[],
+  { model, body, asked, sold }: { model: Model; body: ChatBody; asked: Asked; sold: Sold },
+): Result<readonly Route[]> {
+  const reading = hasParts(body, "file") ? readers(able, model, sold) : success(able);
+  return reading.ok ? nativeIfOnly(reading.value, asked.native, sold.providers) : reading;
+}
+
+/** Images and files are for models that see. */
+function refuseUnseen(body: ChatBody, { id, abilities }: Model): Refusal | null {
+  const shown = SHOWN.find(([type]) => hasParts(body, type));
+  if (shown === undefined || abilities.includes("vision")) return null;
+  return invalid(`The model '${id}' does not accept ${shown[1]}.`, "messages");
 }
 
 /** Parts that only a model that sees takes, and what they are called. */
@@ -110,6 +145,7 @@ function boundEmbeddings(
 function common(asked: Asked, model: Model) {
   const { request, user, dropped, reply, paramOf, codeOf, native, keep } = asked;
   const { kind, body } = request;
+  const apart = request.kind === "chat" && request.apart === true;
   const stream = reply.kind === "stream";
   const droppedNatively = native?.dropped ?? [];
   return {
@@ -117,6 +153,7 @@ function common(asked: Asked, model: Model) {
     body,
     model,
     stream,
+    ...(apart && { apart }),
     user,
     dropped,
     droppedNatively,
@@ -221,15 +258,17 @@ export function ableRoutes(
     return invalid(`The model '${model.id}' does not call tools.`, "tools");
   }
   if (model.routes.every((route) => route.limits === undefined)) return success(model.routes);
+  const { n: choices = 1 } = chat;
   const needs: Need[] = [
     {
       param: "n",
-      lack: `give ${cap.choices} choices at once`,
-      met: ({ limits }) => cap.choices <= (limits?.choices ?? cap.choices),
+      lack: `give ${choices} choices at once`,
+      met: ({ limits }) => choices <= (limits?.choices ?? choices),
     },
   ];
-  if (SHOWN.some(([type]) => hasParts(chat, type)))
+  if (SHOWN.some(([type]) => hasParts(chat, type))) {
     needs.push(needOf("vision", "messages", "accept images"));
+  }
   if (usesTools(chat)) needs.push(needOf("tools", "tools", "call tools"));
   needs.push({
     param: "max_tokens",

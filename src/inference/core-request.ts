@@ -13,11 +13,12 @@ import type { JsonObject } from "../providers/provider.ts";
  * here: the door does. Adapters forward an allow-list of its fields.
  */
 export type CoreRequest =
-  | { readonly kind: "chat"; readonly body: ChatBody }
+  /** `apart`: each message is a prompt that is answered apart, all with the body's settings; never as a stream. */
+  | { readonly kind: "chat"; readonly body: ChatBody; readonly apart?: true }
   | { readonly kind: "embeddings"; readonly body: EmbeddingsBody };
 
 const MESSAGES_MAX = 10_000;
-const CHOICES_MAX = 128;
+export const CHOICES_MAX = 128;
 export const MODEL_CHARACTERS_MAX = 256;
 const nonempty = z.string().check(z.minLength(1));
 /** An object that is forwarded as it came: a copy by zod would lack a property called `__proto__`. */

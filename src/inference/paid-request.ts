@@ -28,6 +28,8 @@ export type PaidRequest = {
   /** The model's routes that can do this request, in order; at least one. */
   readonly routes: readonly Route[];
   readonly stream: boolean;
+  /** As in `CoreRequest`. */
+  readonly apart?: true;
   readonly user: string | null;
   /** As the door said them. */
   readonly dropped: readonly string[];

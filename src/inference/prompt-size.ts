@@ -69,6 +69,18 @@ export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   return tally.size();
 }
 
+/** The size of prompts that are answered apart, each a message of the body: of all of their requests together. */
+export function apartPromptSize(body: ChatBody, model: Model): PromptSize {
+  const sum = { bound: 0, estimate: 0, likely: 0 };
+  for (const message of body.messages) {
+    const one = chatPromptSize({ ...body, messages: [message] }, model);
+    sum.bound += one.bound;
+    sum.estimate += one.estimate;
+    sum.likely += one.likely;
+  }
+  return sum;
+}
+
 /** Fields of the core that are sent with it, may be of any length, and are no message. */
 const TUNING = [
   "function_call",

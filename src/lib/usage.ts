@@ -22,6 +22,24 @@ export type Price = {
 
 export const NO_USAGE: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
 
+/** What several used together; null when one of them did not say. */
+export function summedUsage(usages: readonly (Usage | null)[]): Usage | null {
+  let sum: Usage = NO_USAGE;
+  for (const usage of usages) {
+    if (usage === null) return null;
+    const hour = (sum.cacheWriteHour ?? 0) + (usage.cacheWriteHour ?? 0);
+    sum = {
+      input: sum.input + usage.input,
+      cacheRead: sum.cacheRead + usage.cacheRead,
+      cacheWrite: sum.cacheWrite + usage.cacheWrite,
+      ...(hour > 0 && { cacheWriteHour: hour }),
+      output: sum.output + usage.output,
+      reasoning: sum.reasoning + usage.reasoning,
+    };
+  }
+  return sum;
+}
+
 export function promptTokens(usage: Usage): number {
   return usage.input + usage.cacheRead + usage.cacheWrite;
 }

@@ -7,9 +7,11 @@ import type {
   NativeBody,
   Provider,
   ProviderAnswer,
+  ProviderCall,
   ProviderFailure,
   StreamEvent,
 } from "./provider.ts";
+import { sendApart } from "./prompts-apart.ts";
 import { withSpentIn } from "./spent.ts";
 import { TimeLimit } from "./time-limit.ts";
 
@@ -28,6 +30,7 @@ export type AttemptRequest = {
   readonly body: JsonObject;
   readonly stream: boolean;
   /** As in `ProviderCall`. */
+  readonly apart?: true;
   readonly customer?: Customer;
   readonly paceMs?: number;
   readonly room?: (bytes: number) => boolean;
@@ -62,7 +65,9 @@ export async function attempt(
   const { signal } = controller;
   const { provider, upstreamId, cap, native } = candidate;
   const limit = new TimeLimit(options.headersMs, options);
-  const sent = provider.send({
+  const send = (call: ProviderCall): Promise<ProviderAnswer> =>
+    call.apart === true ? sendApart(provider, call) : provider.send(call);
+  const sent = send({
     ...request,
     upstreamId,
     cap,

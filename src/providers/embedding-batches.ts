@@ -1,4 +1,5 @@
 import { atMost } from "../lib/at-most.ts";
+import { summedUsage } from "../lib/usage.ts";
 import type { Usage } from "../lib/usage.ts";
 import { tooLarge } from "./http-provider.ts";
 import type { Answer } from "./http-provider.ts";
@@ -52,7 +53,7 @@ export async function inBatches(
     parts.push(answer);
   }
   const vectors = parts.flatMap((part) => part.body["data"] as readonly JsonObject[]);
-  return { kind: "json", ...embeddingList(vectors, summed(parts.map((part) => part.usage))) };
+  return { kind: "json", ...embeddingList(vectors, summedUsage(parts.map((part) => part.usage))) };
 }
 
 /** The answers of all slices in their order, or the first failure alone: after it no more is sent. */
@@ -84,7 +85,7 @@ async function answersOf(
 /** What the other slices have used is paid for where the request itself made one fail. */
 function withDone(failure: ProviderFailure, answers: readonly ProviderAnswer[]): ProviderFailure {
   const done = answers.flatMap((answer) => (answer.kind === "json" ? [answer.usage] : []));
-  return withSpent(failure, { usage: done.length === 0 ? null : summed(done), said: "" });
+  return withSpent(failure, { usage: done.length === 0 ? null : summedUsage(done), said: "" });
 }
 
 /** How many numbers an embedding list holds: 16 characters of base64 are three of them. */
@@ -119,15 +120,6 @@ export function embeddingList(vectors: readonly unknown[], reported: Usage | nul
 
 function isItem(vector: unknown): vector is { readonly embedding: unknown } {
   return typeof vector === "object" && vector !== null && "embedding" in vector;
-}
-
-function summed(usages: readonly (Usage | null)[]): Usage | null {
-  let input = 0;
-  for (const usage of usages) {
-    if (usage === null) return null;
-    input += usage.input;
-  }
-  return { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
 }
 
 function badAnswer(): ProviderAnswer {

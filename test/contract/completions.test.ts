@@ -75,6 +75,69 @@ describe("POST /v1/completions: 200", () => {
   });
 });
 
+const PROMPTS = ["say this", "and three words", "z"];
+
+describe("POST /v1/completions with several prompts", () => {
+  it("is n choices for each, in their order, at what they cost one by one", async () => {
+    const fields = { max_tokens: 100, n: 2 };
+    const each = await Promise.all(PROMPTS.map(async (prompt) => ask({ ...fields, prompt })));
+    const costs = each.map((one) => Number(one.headers.get("x-cost-micro")));
+    const before = await balanceOf(key);
+    const response = await ask({ ...fields, prompt: PROMPTS });
+    const cost = Number(response.headers.get("x-cost-micro"));
+    const { choices, usage } = await response.json<Completion>();
+    expect(choices.map(({ index, text }) => [index, text])).toEqual(
+      PROMPTS.flatMap((text, at) => [
+        [2 * at, text],
+        [2 * at + 1, text],
+      ]),
+    );
+    expect(cost).toBe(costs.reduce((sum, one) => sum + one, 0));
+    expect(cost).toBe(usage.prompt_tokens + 2 * usage.completion_tokens);
+    expect(await balanceOf(key)).toBe(before - cost);
+    const receipt = `/v1/generations/${response.headers.get("x-request-id")}`;
+    expect(await (await send(receipt, { key })).json()).toMatchObject({ cost_micro: cost });
+  });
+
+  it("each is a request upstream, and all are held for: what pays for one is a 402 for 20", async () => {
+    const { calls, bindings } = mockUpstream(() => upstreamCompletion());
+    expect((await ask({ model: "mock/chat", prompt: PROMPTS }, bindings)).status).toBe(200);
+    expect(calls.map(({ body }) => body["messages"])).toEqual(
+      PROMPTS.map((content) => [{ role: "user", content }]),
+    );
+    const { key: poor } = await openAccount({ credits: 3000 });
+    const of = (prompt: readonly string[]) =>
+      send(PATH, { key: poor, body: { model: "sandbox/echo", prompt, max_tokens: 1000 } });
+    expect((await of(["x"])).status).toBe(200);
+    await errorOf(await of(Array.from({ length: 20 }, () => "x".repeat(500))), 402);
+  });
+
+  it.each([
+    ["the request's own", 400, 400, true],
+    ["the host's", 500, 502, false],
+  ])("a failure of one that is %s", async (_, upstream, status, isCharged) => {
+    const { bindings } = mockUpstream(({ body }) =>
+      JSON.stringify(body).includes("words")
+        ? Response.json({ error: { message: "No." } }, { status: upstream })
+        : upstreamCompletion(),
+    );
+    const before = await balanceOf(key);
+    const response = await ask({ model: "mock/chat", prompt: PROMPTS }, bindings);
+    const cost = Number(response.headers.get("x-cost-micro") ?? 0);
+    const error = await errorOf(response, status);
+    expect([cost > 0, response.headers.get("x-should-retry")]).toEqual([
+      isCharged,
+      isCharged ? "false" : null,
+    ]);
+    expect(await balanceOf(key)).toBe(before - cost);
+    if (isCharged) expect(error).toMatchObject({ cost_micro: cost });
+  });
+});
+
+type Completion = {
+  readonly choices: readonly { readonly index: number; readonly text: string }[];
+  readonly usage: { readonly prompt_tokens: number; readonly completion_tokens: number };
+};
 type Chunk = {
   readonly object: string;
   readonly choices: readonly {
@@ -89,8 +152,11 @@ describe("POST /v1/completions: 400", () => {
     [{ prompt: undefined }, "prompt"],
     [{ prompt: "" }, "prompt"],
     [{ prompt: [] }, "prompt"],
-    [{ prompt: ["one", "two"] }, "prompt"],
-    [{ prompt: [1, 2] }, "prompt"],
+    [{ prompt: ["one", ""] }, "prompt[1]"],
+    [{ prompt: Array(21).fill("one") }, "prompt"],
+    [{ prompt: ["one", "two"], stream: true }, "stream"],
+    [{ prompt: ["one", "two"], n: 65 }, "n"],
+    [{ prompt: [1, 2] }, "prompt[0]"],
     [{ prompt: [[1, 2]] }, "prompt[0]"],
     [{ echo: true }, "echo"],
     [{ suffix: "end" }, "suffix"],

@@ -44,7 +44,7 @@ function able(model: Model, chat: ChatBody, asked: Asked = {}): string {
   const { choices = 1, estimate = 10, least = 64 } = asked;
   const prompt = { bound: estimate, estimate, likely: estimate };
   const routes = ableRoutes(model, {
-    chat,
+    chat: { ...chat, n: choices },
     prompt,
     cap: { whole: 100, least, choices, isAsked: true },
   });

@@ -1,10 +1,11 @@
 import * as fc from "fast-check";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Catalog } from "../../src/catalog/catalog.ts";
-import type { Model } from "../../src/catalog/model.ts";
+import type { Model, Route } from "../../src/catalog/model.ts";
 import { costOf, priceAt } from "../../src/catalog/price.ts";
 import { bounded, speaks } from "../../src/inference/bound.ts";
 import { chatDoor } from "../../src/inference/doors/chat.ts";
+import { completionsDoor } from "../../src/inference/doors/completions.ts";
 import type { Asked, Door } from "../../src/inference/doors/door.ts";
 import { responsesDoor } from "../../src/inference/doors/responses/responses.ts";
 import { affordableCap } from "../../src/inference/hold-bounds.ts";
@@ -12,6 +13,8 @@ import type { PaidRequest } from "../../src/inference/paid-request.ts";
 import { micros } from "../../src/lib/money.ts";
 import { NO_USAGE } from "../../src/lib/usage.ts";
 import { PDF_HEAD } from "../../src/providers/conversation.ts";
+import { sendApart } from "../../src/providers/prompts-apart.ts";
+import type { Provider, ProviderCall } from "../../src/providers/provider.ts";
 import { effort } from "../effort.ts";
 import { IMAGE_DATA, IMAGE_URL } from "../fixtures/any-of-schema.ts";
 import { DOOR_BODIES, PDF_DATA, PDF_PAGES } from "../fixtures/door-bodies.ts";
@@ -90,17 +93,17 @@ function taken(): string[] {
   return bodies;
 }
 
-function modelOf({ id, upstreamId, kind }: SentWire): Model {
-  const routes = [{ ...MODEL.routes[0], provider: id, upstreamId }] as Model["routes"];
+function modelOf({ id, upstreamId, kind }: SentWire, more: Partial<Route>): Model {
+  const routes = [{ ...MODEL.routes[0], provider: id, upstreamId, ...more }] as Model["routes"];
   const size = { context: 1_000_000, imageTokens: IMAGE_TOKENS, estimateFactor: 1.15 };
   const abilities = ["tools", "vision", "reasoning", "dimensions"] as const;
   return { ...MODEL, ...size, id, kind, abilities, routes };
 }
 
-function boundAt(asked: Asked, wire: SentWire): PaidRequest | null {
+function boundAt(asked: Asked, wire: SentWire, more: Partial<Route> = {}): PaidRequest | null {
   const catalog: Catalog = {
     span: { from: -Infinity, until: Infinity },
-    models: new Map([[wire.id, modelOf(wire)]]),
+    models: new Map([[wire.id, modelOf(wire, more)]]),
     aliases: new Map(),
     bareNames: new Map(),
     region: "eu",
@@ -121,7 +124,9 @@ async function sentFor(
   bodies.length = 0;
   const [route] = request.routes;
   const isNative = route !== undefined && speaks(provider, route, request.native);
-  const answer = await provider.send({
+  const send =
+    request.apart === true ? sendApart : (of: Provider, call: ProviderCall) => of.send(call);
+  const answer = await send(provider, {
     kind: request.kind,
     upstreamId,
     body: request.body,
@@ -190,9 +195,10 @@ describe.each(DOOR_BODIES)(
   },
 );
 
+const said = (part: object) => [{ role: "user", content: [part] }];
+
 describe("a PDF", () => {
   const file = { file_data: PDF_HEAD + PDF_DATA };
-  const said = (part: object) => [{ role: "user", content: [part] }];
   const READERS = ["openai", "openai", "anthropic", "anthropic", "google", "sandbox"];
 
   it.each([
@@ -220,4 +226,17 @@ describe("a PDF", () => {
       expect(reached).toEqual(READERS);
     },
   );
+});
+
+it("prompts that are answered apart never pass together into a price that none pays alone", () => {
+  const [wire] = WIRES;
+  const [route] = MODEL.routes;
+  if (wire === undefined || route === undefined) throw new Error("none");
+  const longPrompt = { aboveTokens: 1000, price: { ...route.price } };
+  const of = (count: number): PaidRequest | null => {
+    const prompt = Array.from({ length: count }, () => "x".repeat(400));
+    const asked = parsedBy(completionsDoor, { model: "m", prompt });
+    return asked === null ? null : boundAt(asked, wire, { longPrompt });
+  };
+  expect([of(1) === null, of(2) === null, of(3) === null]).toEqual([false, false, true]);
 });

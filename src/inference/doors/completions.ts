@@ -1,12 +1,12 @@
 import * as z from "zod/mini";
 import { failureObject } from "../../http/failure-response.ts";
 import { parseBody } from "../../http/parse-body.ts";
-import { success } from "../../lib/failure.ts";
-import type { Result, Failure } from "../../lib/failure.ts";
+import { invalid, success } from "../../lib/failure.ts";
+import type { Result, Failure, Refusal } from "../../lib/failure.ts";
 import { textOf } from "../../providers/json-value.ts";
 import type { JsonObject } from "../../providers/provider.ts";
 import { wireUsage } from "../../providers/wire-usage.ts";
-import { chatBody, withoutNulls } from "../core-request.ts";
+import { chatBody, CHOICES_MAX, withoutNulls } from "../core-request.ts";
 import type { ChatBody } from "../core-request.ts";
 import type { Asked, Door, Receipt, Head, StreamWriter } from "./door.ts";
 
@@ -24,15 +24,15 @@ const MAX_TOKENS_DEFAULT = 16;
 
 const chat = chatBody.shape;
 const text = z.string().check(z.minLength(1));
+/** Prompts of one request: each is a request upstream (LangChain sends so many). */
+const PROMPTS_MAX = 20;
+
 /** What changes the answer and a chat model cannot do is refused, unless it says what is so anyway. */
 export const completionsBody = z.looseObject({
   model: chat.model,
-  prompt: z.union(
-    [text, z.array(text).check(z.length(1, "must hold one text: send a request for each"))],
-    {
-      error: "must be a text, or a list of one: send a request for each, and no token ids",
-    },
-  ),
+  prompt: z.union([text, z.array(text).check(z.minLength(1), z.maxLength(PROMPTS_MAX))], {
+    error: `must be a text or a list of 1 to ${PROMPTS_MAX}, and no token ids`,
+  }),
   max_tokens: chat.max_tokens,
   temperature: chat.temperature,
   top_p: chat.top_p,
@@ -66,18 +66,20 @@ function parse(value: object): Result<Asked> {
   const parsed = parseBody(completionsBody, withoutNulls(value));
   if (!parsed.ok) return parsed;
   const { model, prompt, max_tokens = MAX_TOKENS_DEFAULT, ...given } = parsed.value;
-  const content = typeof prompt === "string" ? prompt : (prompt[0] ?? "");
+  const prompts = typeof prompt === "string" ? [prompt] : prompt;
+  const refused = refuseMany(prompts.length, parsed.value);
+  if (refused !== null) return refused;
   const request: ChatBody = {
     ...Object.fromEntries(
       KEPT.flatMap((field) => (given[field] === undefined ? [] : [[field, given[field]]])),
     ),
     model,
-    messages: [{ role: "user", content }],
+    messages: prompts.map((content) => ({ role: "user", content })),
     max_tokens,
   };
   const includeUsage = given.stream_options?.include_usage === true;
   return success({
-    request: { kind: "chat", body: request },
+    request: { kind: "chat", body: request, ...(prompts.length > 1 && { apart: true }) },
     user: given.user ?? null,
     dropped: [],
     paramOf: (core) => (core.startsWith("messages") ? "prompt" : core),
@@ -87,6 +89,17 @@ function parse(value: object): Result<Asked> {
         : { kind: "json", json: completion },
     native: null,
   });
+}
+
+type Asking = z.infer<typeof completionsBody>;
+
+/** What several prompts of one request may not have. */
+function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null {
+  if (prompts > 1 && stream === true) {
+    return invalid("stream must be false for several prompts: send a request for each.", "stream");
+  }
+  const isFew = prompts * n <= CHOICES_MAX;
+  return isFew ? null : invalid(`n times the prompts must be at most ${CHOICES_MAX}.`, "n");
 }
 
 type Said = { readonly content?: unknown; readonly refusal?: unknown };

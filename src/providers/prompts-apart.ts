@@ -1,0 +1,81 @@
+import { atMost } from "../lib/at-most.ts";
+import { summedUsage } from "../lib/usage.ts";
+import { isObject, listOf, numberOf } from "./json-value.ts";
+import { outputText } from "./output-text.ts";
+import type {
+  JsonObject,
+  Provider,
+  ProviderAnswer,
+  ProviderCall,
+  ProviderFailure,
+} from "./provider.ts";
+import { withSpent } from "./spent.ts";
+
+/** Workers lets so many requests wait for their headers, and queues the rest. */
+export const PROMPTS_AT_ONCE = 6;
+
+type JsonAnswer = Extract<ProviderAnswer, { kind: "json" }>;
+
+/**
+ * A chat call whose messages are prompts of their own: one request for each, put together as one completion. Its
+ * choices are numbered as OpenAI's legacy completions number them, `n` for each prompt in the prompts' order; its
+ * usage is the sum, null when one has none. The first failure is the call's: after it nothing more is sent, and what
+ * the others have used is paid for where the request itself made it fail.
+ */
+export async function sendApart(
+  provider: Provider,
+  { apart: _, ...call }: ProviderCall,
+): Promise<ProviderAnswer> {
+  const messages = listOf(call.body["messages"]).filter(isObject);
+  const failures: ProviderFailure[] = [];
+  const answers = await atMost(
+    Math.min(PROMPTS_AT_ONCE, messages.length),
+    messages,
+    async (message): Promise<JsonAnswer | null> => {
+      if (failures.length > 0) return null;
+      const one = { ...call, body: { ...call.body, messages: [message] } };
+      const answer = await provider.send(one);
+      const said = isWorthAgain(answer, call) ? await provider.send(one) : answer;
+      if (said.kind === "json") return said;
+      failures.push(said.kind === "failure" ? said.failure : NO_JSON);
+      return null;
+    },
+  );
+  const done = answers.filter((answer) => answer !== null);
+  const [failure] = failures;
+  if (failure !== undefined) return { kind: "failure", failure: withDone(failure, done) };
+  return { kind: "json", body: together(done, call.body), usage: usageOf(done) };
+}
+
+const NO_JSON: ProviderFailure = { kind: "retry", reason: "bad_answer" };
+
+/** Whether a second try may save what the others cost. */
+function isWorthAgain(answer: ProviderAnswer, { signal }: ProviderCall): boolean {
+  return answer.kind === "failure" && answer.failure.again === true && !signal.aborted;
+}
+
+function together(answers: readonly JsonAnswer[], { n }: JsonObject): JsonObject {
+  const each = numberOf(n) ?? 1;
+  const choices = answers.flatMap(({ body }, prompt) =>
+    choicesOf(body).map((choice, at) => {
+      return { ...choice, index: prompt * each + (numberOf(choice["index"]) ?? at) };
+    }),
+  );
+  return { ...answers[0]?.body, choices };
+}
+
+function usageOf(answers: readonly JsonAnswer[]) {
+  return summedUsage(answers.map(({ usage }) => usage));
+}
+
+function withDone(failure: ProviderFailure, done: readonly JsonAnswer[]): ProviderFailure {
+  const { spent } = failure;
+  const usages = [...done.map(({ usage }) => usage), ...(spent === undefined ? [] : [spent.usage])];
+  const texts = done.flatMap(({ body }) => choicesOf(body)).map(({ message }) => message);
+  const said = texts.filter(isObject).map(outputText).join("");
+  return withSpent(failure, { usage: usages.length === 0 ? null : summedUsage(usages), said });
+}
+
+function choicesOf({ choices }: JsonObject): JsonObject[] {
+  return listOf(choices).filter(isObject);
+}
