@@ -22,10 +22,7 @@ type JsonAnswer = Extract<ProviderAnswer, { kind: "json" }>;
  * usage is the sum, null when one has none. The first failure is the call's: after it nothing more is sent, and what
  * the others have used is paid for where the request itself made it fail.
  */
-export async function sendApart(
-  provider: Provider,
-  { apart: _, ...call }: ProviderCall,
-): Promise<ProviderAnswer> {
+export async function sendApart(provider: Provider, call: ProviderCall): Promise<ProviderAnswer> {
   const messages = listOf(call.body["messages"]).filter(isObject);
   const failures: ProviderFailure[] = [];
   const answers = await atMost(
@@ -56,11 +53,12 @@ function isWorthAgain(answer: ProviderAnswer, { signal }: ProviderCall): boolean
 
 function together(answers: readonly JsonAnswer[], { n }: JsonObject): JsonObject {
   const each = numberOf(n) ?? 1;
-  const choices = answers.flatMap(({ body }, prompt) =>
-    choicesOf(body).map((choice, at) => {
-      return { ...choice, index: prompt * each + (numberOf(choice["index"]) ?? at) };
-    }),
-  );
+  const choices: JsonObject[] = [];
+  for (const [prompt, answer] of answers.entries()) {
+    for (const [at, choice] of choicesOf(answer.body).entries()) {
+      choices.push({ ...choice, index: prompt * each + (numberOf(choice["index"]) ?? at) });
+    }
+  }
   return { ...answers[0]?.body, choices };
 }
 

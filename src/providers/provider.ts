@@ -40,7 +40,7 @@ export type ProviderCall = {
   /** Instead of `body`, and answered in that wire; only where `Provider.speaks` says so. */
   readonly native?: NativeBody | undefined;
   readonly stream: boolean;
-  /** Each message is a prompt that is answered apart (`sendApart`); adapters never see it. Not as a stream. */
+  /** Each message is a prompt that is answered apart (`sendApart`), which an adapter does not heed. Not as a stream. */
   readonly apart?: true;
   readonly customer?: Customer;
   /** The output cap that the grant pays for, in tokens per choice; null for embeddings. Always sent. */
