@@ -131,6 +131,24 @@ it("count_tokens is free", async () => {
   expect(await at.balance()).toBe(before);
 });
 
+it("asks once where no money is left, and reads our code and numbers", async () => {
+  let requests = 0;
+  const poor = new Anthropic({
+    apiKey: await at.keyOf({ credits: 0 }),
+    baseURL: at.origin,
+    fetch: (...request) => {
+      requests++;
+      return fetch(...request);
+    },
+  });
+  await expect(poor.messages.create(asked)).rejects.toMatchObject({
+    status: 402,
+    errorCode: "insufficient_balance",
+    details: { balance_micro: 0, required_micro: expect.any(Number) },
+  });
+  expect(requests).toBe(1);
+});
+
 it("errors of its own classes", async () => {
   const { messages } = client();
   await expect(messages.create({ ...asked, model: "sandbox/none" })).rejects.toBeInstanceOf(
