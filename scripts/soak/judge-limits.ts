@@ -1,5 +1,7 @@
 import type { PairName } from "../region-names.ts";
 import { quantile } from "../quantile.ts";
+import { unlessTooSlow } from "./judge-answers.ts";
+import type { Load } from "./judge-answers.ts";
 import { nameOf, seconds } from "./trace.ts";
 import type { Trace, Verdict } from "./trace.ts";
 
@@ -7,6 +9,7 @@ const WINDOW_MS = 60_000;
 /** Of one machine's clock, read in two processes. */
 const CLOCK_SLACK_MS = 20;
 const MIB = 1024 * 1024;
+const UNPROVEN = "no life long enough to judge";
 /** Least samples of a quarter of a life. */
 const SAMPLES_LEAST = 2;
 /**
@@ -223,20 +226,24 @@ export function judgeResidue(residues: readonly Residue[]): Verdict {
 
 /**
  * Memory of each region's longest life, a restart begins another: the median of its last quarter against
- * that of its second, when it had warmed up.
+ * that of its second, when it had warmed up. Growth counts on any machine; that there is too little to judge by, on
+ * one that bears its load.
  */
-export function judgeMemory(samples: readonly MemorySample[]): Verdict {
+export function judgeMemory(samples: readonly MemorySample[], load: Load): Verdict {
   const figures: string[] = [];
   const broken: string[] = [];
+  let isGrown = false;
   for (const region of ["eu", "us"] as const) {
     for (const what of ["heap", "process"] as const) {
       const some = samples.filter((sample) => sample.region === region && sample.what === what);
       const { figure, fault } = growthOf(what, longestLife(some));
+      isGrown ||= fault !== null && fault !== UNPROVEN;
       if (figure !== null) figures.push(`${region} ${what} ${figure}`);
       if (fault !== null) broken.push(`${region} ${what}: ${fault}`);
     }
   }
-  return { promise: "memory flat", figure: figures.join(", "), broken };
+  const verdict = { promise: "memory flat", figure: figures.join(", "), broken };
+  return isGrown ? verdict : unlessTooSlow(verdict, load);
 }
 
 type Growth = { readonly figure: string | null; readonly fault: string | null };
@@ -246,7 +253,7 @@ function growthOf(what: MemorySample["what"], life: readonly MemorySample[]): Gr
   if (quarters === null && what === "heap") {
     return { figure: "not known", fault: null }; // V8 writes it in blocks, which a short life may not fill
   }
-  if (quarters === null) return { figure: null, fault: "no life long enough to judge" };
+  if (quarters === null) return { figure: null, fault: UNPROVEN };
   const [early, late] = quarters;
   const { bytes, share } = GROWTH_MAX[what];
   const isGrown = late - early > Math.max(bytes, early * share);

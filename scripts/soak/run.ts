@@ -151,7 +151,7 @@ async function verdictsOf(
     ifFast(limits.judgePlaces(crowds, IN_FLIGHT_MAX)),
     answers.judgeMishaps(mishaps, kills),
     money.judgeBounds(readings, estates),
-    limits.judgeMemory([...memory, ...heaps]),
+    limits.judgeMemory([...memory, ...heaps], load),
     limits.judgeResidue(residues),
     answers.judgeReach(metBy(witnesses), load),
   ];

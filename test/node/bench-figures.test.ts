@@ -1,5 +1,3 @@
-import { spawnSync } from "node:child_process";
-import path from "node:path";
 import { expect, it } from "vitest";
 import { againstFigures } from "../../scripts/bench/against.ts";
 import { othersOf } from "../../scripts/bench/beside.ts";
@@ -14,8 +12,6 @@ import { latencyFigures, latencyTable } from "../../scripts/bench/latency.ts";
 import { openFigures, openTable, placesOf, ratesOf } from "../../scripts/bench/open.ts";
 import type { Kind, Sample } from "../../scripts/bench/load.ts";
 import { noCounts } from "../../scripts/workers/counts.ts";
-
-const BENCH = path.join(import.meta.dirname, "../../scripts/bench.ts");
 
 /** 101 requests of which the first byte comes after base, base + 1, ... ms, and the last `rest` ms later. */
 function samplesFrom(base: number, rest = 10): Record<Kind, Sample[]> {
@@ -170,9 +166,6 @@ it("other gateways are measured by their names, each once, and an unknown name i
   for (const wrong of ["", "portkey,", "Portkey", "portkey,nobody"]) {
     expect(othersOf(wrong)).toBeNull();
   }
-  const run = spawnSync(process.execPath, [BENCH, "--open", "--beside", "portkey,nobody"]);
-  expect(run.status).toBe(2);
-  expect(String(run.stderr)).toMatch(/^--beside, with --open, .*: portkey, litellm\n/);
 });
 
 it("what others wait for beside a hot organisation is the median of the pairs' own rises", () => {

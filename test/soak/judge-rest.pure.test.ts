@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { judgeMemory, judgeResidue } from "../../scripts/soak/judge-limits.ts";
+import { judgeMemory as memoryOf, judgeResidue } from "../../scripts/soak/judge-limits.ts";
 import type { MemorySample } from "../../scripts/soak/judge-limits.ts";
 import { judgeExpiries, judgeRest } from "../../scripts/soak/judge-money.ts";
 import type { Trace } from "../../scripts/soak/trace.ts";
@@ -26,6 +26,16 @@ function life(
     return { what, region, pid, atMs: START + (fromS + i) * 1000, bytes: mib(i) * MIB };
   });
 }
+
+const load = {
+  fromMs: START - 20_000,
+  untilMs: START + 80_000,
+  sent: 80,
+  leftOut: 20,
+  refused: 50,
+  drowned: 5,
+};
+const judgeMemory = (samples: readonly MemorySample[]) => memoryOf(samples, load);
 
 describe("no open hold, nothing in an outbox", () => {
   it("is intact at rest, and says what stood open under load", () => {
@@ -61,8 +71,6 @@ describe("holds expire only where a region was killed", () => {
   const none = { restarts: [], traces: [] };
   const brokenWith = (trace: Trace, ms: number) =>
     judgeExpiries(expiredAt(ms), { restarts: [kill], traces: [trace] }, load).broken.length;
-  const sent = { sent: 80, leftOut: 20, refused: 50, drowned: 5 };
-  const load = { fromMs: START - 20_000, untilMs: START + 80_000, ...sent };
 
   it.each([-10_000, 0, 500])("is intact for one that was granted %i ms after the kill", (ms) => {
     const { broken, figure } = judgeExpiries(expiredAt(ms), killed, load);
@@ -163,6 +171,11 @@ describe("memory flat", () => {
     const few = life({ pid: 3, what: "process" }, () => 100).slice(0, 4);
     expect(judgeMemory([...others, ...few]).broken).toEqual(unknown);
     expect(judgeMemory(others).broken).toEqual(unknown);
+    // on a machine too slow for its load that says nothing; growth does on any
+    const slow = { ...load, leftOut: 21 };
+    expect(memoryOf(others, slow)).toMatchObject({ broken: [], notJudged: expect.any(String) });
+    const doubling = life({ pid: 3, what: "process" }, (i) => 50 + i * 12);
+    expect(memoryOf([...others, ...doubling], slow).broken).toHaveLength(1);
   });
 
   it("says so when a heap is not known", () => {
