@@ -92,7 +92,7 @@ const ALONE: Readonly<Record<(typeof PROVIDERS)[number], readonly [eu: Meaning, 
 const meaningOf = (aliases: ReadonlyMap<string, string>) =>
   ["smart", "fast", "cheap", "embeddings/cheapest"].map((alias) => aliases.get(alias) ?? null);
 
-describe.each(REGIONS)("one provider alone, %s:", (region) => {
+describe.each(["eu", "us"] as const)("one provider alone, %s:", (region) => {
   it.each(PROVIDERS)("%s", (provider) => {
     const { aliases } = catalogOf({ REGION: region }, liveIn(region, [provider]));
     expect(meaningOf(aliases)).toEqual(ALONE[provider][region === "eu" ? 0 : 1]);

@@ -4,7 +4,6 @@ import { catalogProblems } from "../../src/catalog/catalog-problems.ts";
 import { allowedTags, listModels, resolveModel } from "../../src/catalog/catalog.ts";
 import type { LiveProvider } from "../../src/catalog/catalog.ts";
 import { SANDBOX_MODELS } from "../../src/catalog/sandbox-models.ts";
-import { REGIONS } from "../../src/lib/regions.ts";
 import { catalogOf, configWith } from "./worlds.ts";
 
 const OPENAI_EU: LiveProvider = { id: "openai", regions: ["eu"] };
@@ -30,7 +29,7 @@ const WITH_LLAMA = {
 
 it("residency: no model of any region ever gets a route on a host outside it", () => {
   const tags = ["eu", "us", "global"] as const;
-  for (const region of REGIONS) {
+  for (const region of ["eu", "us"] as const) {
     for (const residency of ["strict", "relaxed"]) {
       const other = region === "eu" ? "us" : "eu";
       for (const tag of tags) {

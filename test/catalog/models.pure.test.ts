@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { CatalogueEntry, RouteEntry } from "../../src/catalog/entry.ts";
 import { CATALOGUE } from "../../src/catalog/models.ts";
+import { REGIONS } from "../../src/lib/regions.ts";
 import { SANDBOX_MODELS } from "../../src/catalog/sandbox-models.ts";
 import { PROVIDERS } from "./worlds.ts";
 
@@ -58,7 +59,7 @@ describe("every route", () => {
       expectDays(route);
       expect(["sandbox", ...PROVIDERS]).toContain(route.provider);
       expect(route.regions.length).toBeGreaterThan(0);
-      expect(["global", "eu", "us"]).toEqual(expect.arrayContaining([...route.regions]));
+      expect(["global", ...REGIONS]).toEqual(expect.arrayContaining([...route.regions]));
       expect(route.regions).toHaveLength(new Set(route.regions).size);
       expect([undefined, 10]).toContain(route.uplift);
       // What costs more in a region must be able to run in one.
