@@ -6,7 +6,6 @@ import { parseConfig } from "../../src/config.ts";
 import type { Config } from "../../src/config.ts";
 import { deploymentOf } from "../../src/inference/deployment.ts";
 import type { Deployment } from "../../src/inference/deployment.ts";
-import { REGIONS } from "../../src/lib/regions.ts";
 import type { Region } from "../../src/lib/caller.ts";
 import { BUILT_IN } from "../../src/providers/registry.ts";
 import { liveIn, PROVIDERS } from "../catalog/worlds.ts";
@@ -44,7 +43,7 @@ const HOSTS = {
     "openrouter.ai",
   ],
 } as const;
-const ALLOWED: Readonly<Record<Region, readonly string[]>> = {
+const ALLOWED: Readonly<Record<"eu" | "us", readonly string[]>> = {
   eu: HOSTS.eu,
   us: [...HOSTS.us, ...HOSTS.global],
 };
@@ -71,7 +70,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe.each(REGIONS)("every provider set, in %s:", (region) => {
+describe.each(["eu", "us"] as const)("every provider set, in %s:", (region) => {
   it("each model, alias and operator's model is asked for on hosts of that region alone", async () => {
     const asked = network(REPLY);
     runs = [];

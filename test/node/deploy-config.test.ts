@@ -6,7 +6,7 @@ import { afterAll, expect, it } from "vitest";
 import { experimental_getWranglerCommands, unstable_readConfig } from "wrangler";
 import { MERGED_FILE, OWN_FILE, SHARED_FILE } from "../../scripts/deploy/files.ts";
 import { isFresh, mergedText, mergeTables } from "../../scripts/deploy/own-config.ts";
-import { REGION_NAMES } from "../../scripts/region-names.ts";
+import { PAIR } from "../../scripts/region-names.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { blocksOf, pagePaths, readPage, ROOT } from "../documents/pages.ts";
 import { DeployFiles, EU_SECRETS, euVars } from "./support/deploy-file.ts";
@@ -44,7 +44,7 @@ it("what the guide has an operator write makes wrangler.json the repository's fi
   writeFileSync(at(OWN_FILE), ownText());
   expect(isFresh(folder)).toBe(false);
   expect(await program()).toBe(0);
-  for (const region of REGION_NAMES) {
+  for (const region of PAIR) {
     const merged = unstable_readConfig({ config: at(MERGED_FILE), env: region });
     const shared = unstable_readConfig({ config: at(SHARED_FILE), env: region });
     const peer = region === "eu" ? "us" : "eu";
