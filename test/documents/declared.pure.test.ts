@@ -130,6 +130,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "inference/doors/messages/request.ts TOOLS_MAX",
     "inference/doors/responses/tools.ts TOOLS_MAX",
   ],
+  "prompts of `/v1/completions`": ["inference/doors/completions.ts PROMPTS_MAX"],
   "choices (`n`)": ["inference/core-request.ts CHOICES_MAX"],
   "texts of an embeddings request; `dimensions`": [
     "inference/core-request.ts INPUTS_MAX",
