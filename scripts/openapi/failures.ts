@@ -2,6 +2,7 @@ import { anchorOf, wireOf } from "../../src/http/failure-wire.ts";
 import type { Dialect, Limits } from "../../src/http/dialect.ts";
 import type { DoorContext } from "../../src/inference/doors/door.ts";
 import { DOORS } from "../../src/inference/doors/doors.ts";
+import { messagesDialect } from "../../src/inference/doors/messages/dialect.ts";
 import type { Failure } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
 
@@ -150,10 +151,13 @@ export function dialectHeaders(
     dialectsOf(path).flatMap((one) => Object.keys(one?.headers("req_1", limits) ?? {}));
   const always = names(null);
   const withKey = names({ rate });
+  const all = names({ rate, tokens: rate });
+  // Who is spoken to in OpenAI's way has none of them.
+  if (dialectsOf(path).includes(null)) return { always: [], ofKey: [], ofTokens: all };
   return {
     always,
     ofKey: withKey.filter((name) => !always.includes(name)),
-    ofTokens: names({ rate, tokens: rate }).filter((name) => !withKey.includes(name)),
+    ofTokens: all.filter((name) => !withKey.includes(name)),
   };
 }
 
@@ -165,6 +169,7 @@ const CLIENTS: readonly Readonly<Record<string, string>>[] = [
 
 /** The dialects of a path, null for OpenAI's own. */
 function dialectsOf(path: string): readonly (Dialect | null)[] {
+  if (/^\/v1\/models(?:\/|$)/.test(path)) return [null, messagesDialect];
   const door = DOORS.find((one) => path === one.path || path.startsWith(`${one.path}/`));
   const dialects = CLIENTS.map((headers) => {
     const at: DoorContext = { header: (name) => headers[name], query: () => undefined };

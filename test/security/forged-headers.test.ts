@@ -54,7 +54,7 @@ const forged = (): Readonly<Record<string, string>> => ({
 /** All of an answer but what differs from one request to the next. */
 async function told(response: Response): Promise<unknown> {
   const headers = [...response.headers].filter(
-    ([name]) => !/^(x-request-id|x-ratelimit-(remaining|reset)-requests)$/.test(name),
+    ([name]) => !/^((x-)?request-id|x-ratelimit-(remaining|reset)-requests)$/.test(name),
   );
   const body = await response.text();
   const id = response.headers.get("x-request-id")?.slice("req_".length) ?? "none";
@@ -122,8 +122,6 @@ describe("x-api-key is a credential below /v1, and nothing anywhere else", () =>
   it.each(PATHS)(
     "%s: what is no key of ours is 401, as without one; no object is asked",
     async (path) => {
-      const plain = await told(await send(path));
-      expect(plain).toHaveProperty("status", 401);
       for (const forgery of [
         forgedKey(other.key),
         "sk-ant-theirs",
@@ -133,6 +131,11 @@ describe("x-api-key is a credential below /v1, and nothing anywhere else", () =>
         "null",
         "a".repeat(32),
       ]) {
+        // The list of models speaks to who sends it as Anthropic's clients do.
+        const isTheirs = path === "/v1/models" && forgery.trim() !== "";
+        const version = { "anthropic-version": isTheirs ? "2023-06-01" : "" };
+        const plain = await told(await send(path, { headers: version }));
+        expect(plain).toHaveProperty("status", 401);
         const { asked, bindings } = objects();
         const headers = { "x-api-key": forgery };
         expect([forgery, await told(await send(path, { headers, bindings }))]).toEqual([
@@ -144,10 +147,12 @@ describe("x-api-key is a credential below /v1, and nothing anywhere else", () =>
     },
   );
 
-  it("of two that differ and are both of the form of ours none counts: 401, no object is asked", async () => {
+  it("of two that differ and are both of the form of ours none counts: one 401, no object is asked", async () => {
     for (const path of PATHS) {
-      const plain = await told(await send(path));
-      for (const second of [other.key, forgedKey(account.key), "svc_"]) {
+      const one = { key: account.key, headers: { "x-api-key": "svc_" } };
+      const plain = await told(await send(path, one));
+      expect(plain).toMatchObject({ status: 401, body: expect.stringContaining("two different") });
+      for (const second of [other.key, forgedKey(account.key)]) {
         const { asked, bindings } = objects();
         const headers = { "x-api-key": second };
         const sent = await send(path, { key: account.key, headers, bindings });
