@@ -8,6 +8,7 @@ import { ROWS } from "./rows.ts";
 import type { Row, Source, Values } from "./rows.ts";
 
 export const ROOT = path.join(import.meta.dirname, "../..");
+const BINARIES = path.join(ROOT, "node_modules/.bin");
 const SAMPLE_MS = 500;
 /** Below it, what the system itself does. */
 const BUSY_FROM = 0.2;
@@ -101,14 +102,10 @@ async function run(source: Source, file: string): Promise<Seen> {
   const { tests, named, inFull } = source;
   const pattern = named === undefined ? [] : ["--testNamePattern", named];
   const output = ["--reporter=json", `--outputFile=${file}`];
-  const said = await child(
-    path.join(ROOT, "node_modules/.bin/vitest"),
-    ["run", tests, ...output, ...pattern],
-    {
-      TURNPIKE_LONG: inFull === true ? "1" : "",
-      TMPDIR: path.dirname(file),
-    },
-  );
+  const said = await child("vitest", ["run", tests, ...output, ...pattern], {
+    TURNPIKE_LONG: inFull === true ? "1" : "",
+    TMPDIR: path.dirname(file),
+  });
   try {
     return reportSeen(readFileSync(file, "utf8"));
   } catch (error) {
@@ -158,7 +155,7 @@ export function reportSeen(text: string): Seen {
   };
 }
 
-/** What a program printed, to its end; it ends with this process. */
+/** What a program printed, with the tools of `node_modules` first in its PATH, to its end; it ends with this process. */
 function child(
   command: string,
   parameters: readonly string[],
@@ -166,7 +163,8 @@ function child(
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     const stdio = ["ignore", "pipe", "inherit"] as const;
-    const env = { ...process.env, ...variables };
+    const tools = `${BINARIES}${path.delimiter}${process.env["PATH"] ?? ""}`; // this repository's Node first
+    const env = { ...process.env, PATH: tools, ...variables };
     const program = spawn(command, parameters, { cwd: ROOT, env, stdio: [...stdio] });
     const end = (): void => void program.kill();
     process.once("exit", end);
