@@ -53,11 +53,19 @@ export function parseJsonText(text: string): Result<JsonObject> {
   return success(value);
 }
 
+/** How many values a text holds that was bounded when it came; what is put together of such is to be bounded again. */
+export function valuesIn(text: string): number {
+  const structure = scanStructure(text);
+  return typeof structure === "string" ? Infinity : structure.values;
+}
+
 /**
  * One pass over the text outside its strings: the number of `:` there (in valid JSON the number of
- * object members), or what is wrong with it. Safe on any text; whether it is JSON is not asked here.
+ * object members) and of values, or what is wrong with it. Safe on any text; whether it is JSON is not asked here.
  */
-function scanStructure(text: string): { readonly members: number } | string {
+function scanStructure(
+  text: string,
+): { readonly members: number; readonly values: number } | string {
   let depth = 0;
   let members = 0;
   let values = 0;
@@ -85,7 +93,7 @@ function scanStructure(text: string): { readonly members: number } | string {
     }
   }
   if (values > VALUES_MAX) return `The request body holds more than ${VALUES_MAX} values.`;
-  return { members };
+  return { members, values };
 }
 
 /** The index of the quote that ends the string opened at `open`, or of the text's end. */

@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import { calledFromWire, shownFields, shownToWire } from "../keys/session-token.ts";
+import { textOf } from "../kept/kept-items.ts";
 import { RESPONSE_ID } from "../kept/kept-contract.ts";
 import type { KeptAnswer, RecallAsked, Recalled } from "../kept/kept-contract.ts";
 import type { Called } from "../lib/caller.ts";
@@ -117,10 +118,6 @@ function eachOf<From, To>(
   change: (value: From) => To,
 ): Readonly<Record<string, To>> {
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
-}
-
-function textOf(bytes: Uint8Array): string {
-  return new TextDecoder().decode(bytes);
 }
 
 function bytesOf(text: string): Uint8Array {

@@ -1,7 +1,9 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../http/context.ts";
+import { BODY_BYTES_MAX } from "../http/read-json.ts";
 import type { PeerConfig } from "../config.ts";
 import type { KeptAnswer, KeptCalls, RecallAsked, Recalled } from "../kept/kept-contract.ts";
+import { textsOf } from "../kept/kept-items.ts";
 import { continuedBy, keptBy } from "../kept/seen-by.ts";
 import { calledBy } from "../lib/caller.ts";
 import type { Caller } from "../lib/caller.ts";
@@ -23,7 +25,12 @@ const HOME_MS = 5000;
 /** Pauses between the attempts to keep an answer, within what the platform gives after the last byte. */
 const PAUSES_MS: readonly number[] = [500, 3000];
 
-type Asking = { readonly c: Context<AppEnv>; readonly slot: Slot | undefined };
+/** `bytes`: of the body that names it. */
+type Asking = {
+  readonly c: Context<AppEnv>;
+  readonly slot: Slot | undefined;
+  readonly bytes: number;
+};
 type NotRecalled = Refusal | { readonly ok: false; readonly shed: "bytes" };
 
 /**
@@ -31,7 +38,7 @@ type NotRecalled = Refusal | { readonly ok: false; readonly shed: "bytes" };
  * its limits. Home away, or an object that does not answer: 503.
  */
 export async function recall(
-  { c, slot }: Asking,
+  { c, slot, bytes }: Asking,
   asked: RecallAsked,
 ): Promise<NotRecalled | { readonly ok: true; readonly value: Recalled }> {
   const presumed = c.get("presumed");
@@ -45,16 +52,11 @@ export async function recall(
     ? await reachedKept(c, caller, (kept) => kept.recall(asked, continuedBy(admitted)))
     : await recallAtHome(c, caller, asked);
   if (!found.ok) return found;
-  return slot?.grow(bytesOf(found.value)) === "bytes" ? { ok: false, shed: "bytes" } : found;
-}
-
-function bytesOf({ links, outputs, inputs }: Recalled): number {
-  const texts = [
-    ...(links ?? []).flatMap(({ input, response }) => [input, response]),
-    ...Object.values(outputs),
-    ...Object.values(inputs),
-  ];
-  return texts.reduce((sum, text) => sum + text.length, 0);
+  const more = textsOf(found.value).reduce((sum, text) => sum + text.length, 0);
+  if (bytes + more > BODY_BYTES_MAX) {
+    return refuse({ kind: "body_too_large", bytesMax: BODY_BYTES_MAX });
+  }
+  return slot?.grow(more) === "bytes" ? { ok: false, shed: "bytes" } : found;
 }
 
 async function reachedKept<T>(

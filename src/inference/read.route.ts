@@ -55,8 +55,8 @@ export async function read(
   if (!key.ok) return key;
   const body = await reading;
   if (!body.ok) return body.failure.kind === "overloaded" ? { ok: false, shed: "bytes" } : body;
-  const { json, bytes } = body.value;
-  const asked = await understood({ c, door, slot }, json);
+  const { bytes } = body.value;
+  const asked = await understood({ c, door, slot }, body.value);
   if (!asked.ok) return asked;
   const named = { keyId, orgId, path: c.req.path, bytes };
   const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
@@ -66,10 +66,13 @@ export async function read(
 type Understood = { readonly ok: true; readonly value: Asked } | NotRead;
 
 /** The body with what it names of kept answers. */
-async function understood({ c, door, slot }: Reading, json: object): Promise<Understood> {
+async function understood(
+  { c, door, slot }: Reading,
+  { json, bytes: { length: bytes } }: JsonBody,
+): Promise<Understood> {
   const named = door.names?.(json) ?? null;
   if (named === null) return parsed(c, door, { json });
-  const recalled = await recall({ c, slot }, named);
+  const recalled = await recall({ c, slot, bytes }, named);
   return recalled.ok ? parsed(c, door, { json, recalled: recalled.value }) : recalled;
 }
 

@@ -59,7 +59,7 @@ export type KeptCalls = {
   keepFor(hours: number): Promise<Result<null>>;
   /** Keeps an answer, durable before it answers; again: nothing more. Of too many the oldest go. */
   keep(answer: KeptAnswer): Promise<Result<null>>;
-  /** One whose write may still be on its way is waited for. 413 where all of it is more than a body may be. */
+  /** One whose write may still be on its way is waited for. 413 where all of it is more than a body may be, 400 for too many values. */
   recall(asked: RecallAsked, seenBy: SeenBy): Promise<Result<Recalled>>;
   /** False: there was none. */
   forget(id: string, seenBy: SeenBy): Promise<Result<boolean>>;
@@ -70,5 +70,7 @@ export const RESPONSE_ID = "resp_";
 
 /** An answer and what its request added to the conversation, in bytes. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
+/** Links of one conversation: with more it would have more items than a request may. */
+export const LINKS_MAX = 5000;
 /** Of a request whose body is longer nothing is kept. */
 export const KEPT_BODY_BYTES_MAX = 8 * 1024 * 1024;

@@ -1,5 +1,5 @@
 import { inputItemId } from "./item-ids.ts";
-import type { Link } from "./kept-contract.ts";
+import type { Link, Recalled } from "./kept-contract.ts";
 
 /** An item of a conversation, as it was sent or answered (openai npm, ResponseInputItem, ResponseOutputItem). */
 export type Item = Readonly<Record<string, unknown>>;
@@ -60,6 +60,16 @@ function shownItem(item: Item, id: string): Item & { readonly id: string } {
   return { ...whole, content: [part] };
 }
 
+/** All texts of what was found. */
+export function textsOf({ links, outputs, inputs }: Recalled): readonly Uint8Array[] {
+  const linked = (links ?? []).flatMap(({ input, response }) => [input, response]);
+  return [...linked, ...Object.values(outputs), ...Object.values(inputs)];
+}
+
+export function textOf(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
+}
+
 function parsed(text: Uint8Array): unknown {
-  return JSON.parse(new TextDecoder().decode(text));
+  return JSON.parse(textOf(text));
 }

@@ -1,5 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import { configOf, numberVar } from "../config.ts";
+import { valuesIn, VALUES_MAX } from "../http/json-text.ts";
 import { BODY_BYTES_MAX } from "../http/read-json.ts";
 import { now } from "../lib/clock.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
@@ -12,7 +13,8 @@ import { storageFailure } from "../lib/storage-failure.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
 import { within } from "../lib/within.ts";
 import { makeDataKey, openDataKey, resealedDataKey } from "./data-keys.ts";
-import { ANSWER_BYTES_MAX, RESPONSE_ID } from "./kept-contract.ts";
+import { ANSWER_BYTES_MAX, LINKS_MAX, RESPONSE_ID } from "./kept-contract.ts";
+import { textOf, textsOf } from "./kept-items.ts";
 import type {
   KeptAnswer,
   KeptCalls,
@@ -121,11 +123,13 @@ export class KeptResponses extends DurableObject<Env> implements KeptCalls {
       const seen = { nowMs: now(this.env), seenBy };
       const rows = previous === null ? null : this.#linksTo(previous, seen);
       const [said, given] = [this.#rowsOf(outputs, seen), this.#rowsOf(inputs, seen)];
-      const texts = this.#sealedOf([
+      const isLong = rows !== null && rows.length > LINKS_MAX;
+      const asTexts = [
         ...(rows ?? []).flatMap((row) => [textIn(row, "input"), textIn(row, "response")]),
         ...said.map((row) => textIn(row, "response")),
         ...given.map((row) => textIn(row, "input")),
-      ]);
+      ];
+      const texts = isLong ? null : this.#sealedOf(asTexts);
       if (texts === null) return refuse({ kind: "body_too_large", bytesMax: BODY_BYTES_MAX });
       const open = (row: AnswerRow, kind: PartKind): Promise<Uint8Array> =>
         this.#open(textIn(row, kind), texts);
@@ -137,11 +141,15 @@ export class KeptResponses extends DurableObject<Env> implements KeptCalls {
         Object.fromEntries(
           await Promise.all(found.map(async (row) => [row.id, await open(row, kind)] as const)),
         );
-      return success({
+      const recalled = {
         links: rows === null ? null : await Promise.all(rows.map(linked)),
         outputs: await named(said, "response"),
         inputs: await named(given, "input"),
-      });
+      };
+      const values = textsOf(recalled).reduce((sum, text) => sum + valuesIn(textOf(text)), 0);
+      return values > VALUES_MAX
+        ? invalid(`The conversation holds more than ${VALUES_MAX} values.`)
+        : success(recalled);
     });
   }
 

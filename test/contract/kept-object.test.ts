@@ -20,6 +20,7 @@ afterEach(() => {
 
 const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(keptOf(own));
 const lost = () => Promise.reject(new Error("lost"));
+const ANYBODY = { memberId: null, keyId: null, sessionId: null };
 const SECRET = "canary-of-a-conversation";
 
 describe("the object that keeps", () => {
@@ -36,10 +37,32 @@ describe("the object that keeps", () => {
     const own = await keeping();
     const id = mintId("resp_", Date.now() - HOUR_MS);
     const asked = { previous: id, outputs: [], inputs: [] };
-    const seenBy = { memberId: null, keyId: null, sessionId: null };
     const waits = vi.spyOn(globalThis, "setTimeout");
-    expect(await keptOf(own).recall(asked, seenBy)).toMatchObject({ value: { links: null } });
+    expect(await keptOf(own).recall(asked, ANYBODY)).toMatchObject({ value: { links: null } });
     expect(waits.mock.calls.filter(([, ms]) => ms === 1200)).toEqual([]);
+  });
+
+  it.each([
+    ["bytes", `["${"x".repeat(11_000_000)}"]`, "body_too_large"],
+    ["values", JSON.stringify(Array.from({ length: 600_000 }, () => 0)), "invalid_request"],
+  ])("a conversation of more %s than a body may have is refused", async (_, text, kind) => {
+    const own = await keeping();
+    const ids = [mintId("resp_", Date.now()), mintId("resp_", Date.now())] as const;
+    const by = { memberId: own.memberId, keyId: own.keyId, sessionId: null };
+    const [input, response] = [text, "{}"].map((json) => new TextEncoder().encode(json));
+    if (input === undefined || response === undefined) throw new Error("both are there");
+    for (const [id, previous] of [
+      [ids[0], null],
+      [ids[1], ids[0]],
+    ] as const) {
+      const answer = { id, previous, by, createdAt: Date.now(), hours: 1, input, response };
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect(await keptOf(own).keep(answer)).toMatchObject({ ok: true });
+    }
+    const one = { previous: ids[0], outputs: [], inputs: [] };
+    expect(await keptOf(own).recall(one, ANYBODY)).toMatchObject({ ok: true });
+    const both = await keptOf(own).recall({ ...one, previous: ids[1] }, ANYBODY);
+    expect(both).toMatchObject({ ok: false, failure: { kind } });
   });
 
   it("stores none of what is said in the clear", async () => {

@@ -67,6 +67,12 @@ const user = (content: string): Item => ({ role: "user", content });
 const named = ({ output }: Answer): readonly object[] =>
   output.map(({ id }) => ({ type: "item_reference", id }));
 
+/** The objects of kept answers that a region has. */
+const kept = (region: TestRegion): readonly string[] =>
+  readdirSync(region.directory, { recursive: true, encoding: "utf8" }).filter((name) =>
+    /KeptResponses\/(?!metadata).*\.sqlite$/.test(name),
+  );
+
 it("a conversation goes on in either region as if it had been sent whole, and lies at home alone", async () => {
   const { eu, us } = regions;
   for (const [here, there] of [
@@ -107,10 +113,6 @@ it("a conversation goes on in either region as if it had been sent whole, and li
     ]);
     /* oxlint-enable no-await-in-loop */
   }
-  const kept = (region: TestRegion): readonly string[] =>
-    readdirSync(region.directory, { recursive: true, encoding: "utf8" }).filter((name) =>
-      /KeptResponses\/(?!metadata).*\.sqlite$/.test(name),
-    );
   expect(kept(eu)).not.toEqual([]);
   expect(kept(us)).toEqual([]);
 });

@@ -7,6 +7,7 @@ import type { RecallAsked, Recalled } from "../../../kept/kept-contract.ts";
 import { mintedAt } from "../../../lib/id.ts";
 import { isObject, listOf } from "../../../providers/json-value.ts";
 import type { JsonObject } from "../../../providers/provider.ts";
+import { ITEMS_MAX } from "./request.ts";
 
 /** A body with what it names of kept answers put in its place. */
 export type Unfolded = {
@@ -23,7 +24,7 @@ export function namedIn(body: object): RecallAsked | null {
   const previous = typeof id === "string" && mintedAt(id, RESPONSE_ID) !== null ? id : null;
   const outputs = new Set<string>();
   const inputs = new Set<string>();
-  for (const item of listOf(input)) {
+  for (const item of listOf(input).slice(0, ITEMS_MAX)) {
     const place = isReference(item) ? placeOf(item) : null;
     if (place !== null) (place.of === "output" ? outputs : inputs).add(place.responseId);
   }

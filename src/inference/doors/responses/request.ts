@@ -77,7 +77,7 @@ const item = z.discriminatedUnion("type", [
 ]);
 export type InputItem = z.infer<typeof item>;
 
-const ITEMS_MAX = 10_000;
+export const ITEMS_MAX = 10_000;
 
 /** `input` of a request whose items `withTypes` has named. */
 const input = z.union([
