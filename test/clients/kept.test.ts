@@ -9,12 +9,11 @@ import OpenAI from "openai";
 import OpenAI6 from "openai6";
 import { beforeAll, describe, expect, it } from "vitest";
 import { gateway } from "./gateway.ts";
-import { keepingKey } from "./kept.ts";
 
 const at = gateway();
 let key = "";
 beforeAll(async () => {
-  key = await keepingKey(at);
+  key = await at.keepingKey();
 });
 
 const tools = [
@@ -50,7 +49,7 @@ describe.each([
       input: "And then?",
     });
     const third = await stream.finalResponse();
-    expect([third.store, third.previous_response_id]).toEqual([true, second.id]);
+    expect(third).toMatchObject({ store: true, previous_response_id: second.id });
     expect((await responses.retrieve(third.id)).output_text).toBe(third.output_text);
     const types: string[] = [];
     for await (const { type } of responses.inputItems.list(third.id, { order: "asc", limit: 2 })) {
