@@ -1,8 +1,6 @@
 import { anchorOf, wireOf } from "../../src/http/failure-wire.ts";
 import type { Dialect, Limits } from "../../src/http/dialect.ts";
-import type { DoorContext } from "../../src/inference/doors/door.ts";
-import { DOORS } from "../../src/inference/doors/doors.ts";
-import { messagesDialect } from "../../src/inference/doors/messages/dialect.ts";
+import { dialectOf } from "../../src/inference/doors/dialect.route.ts";
 import type { Failure } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
 
@@ -140,41 +138,31 @@ function toldIn(dialect: Dialect | null, anchor: string, failure: Failure): Told
 }
 
 /**
- * Names of headers of its own that a path's dialect gives every answer, those that tell a known key of its minute, and
- * those that only a key with a limit of tokens is told.
+ * Names of headers of its own that the dialects of a path give every success: `always` in each of them, `some` in one
+ * or for a key with a limit of tokens.
  */
-export function dialectHeaders(
-  path: string,
-): Readonly<Record<"always" | "ofKey" | "ofTokens", string[]>> {
+export function dialectHeaders(path: string): Readonly<Record<"always" | "some", string[]>> {
   const rate = { limit: 1, remaining: 1, resetMs: 1 };
-  const names = (limits: Limits | null): string[] =>
-    dialectsOf(path).flatMap((one) => Object.keys(one?.headers("req_1", limits) ?? {}));
-  const always = names(null);
-  const withKey = names({ rate });
-  const all = names({ rate, tokens: rate });
-  // Who is spoken to in OpenAI's way has none of them.
-  if (dialectsOf(path).includes(null)) return { always: [], ofKey: [], ofTokens: all };
-  return {
-    always,
-    ofKey: withKey.filter((name) => !always.includes(name)),
-    ofTokens: all.filter((name) => !withKey.includes(name)),
-  };
+  const named = (limits: Limits): string[][] =>
+    dialectsOf(path).map((one) => Object.keys(one?.headers("req_1", limits) ?? {}));
+  const usual = named({ rate });
+  const all = new Set(named({ rate, tokens: rate }).flat());
+  const always = [...all].filter((name) => usual.every((names) => names.includes(name)));
+  return { always, some: [...all].filter((name) => !always.includes(name)) };
 }
 
-/** What tells apart the clients that a door speaks to in their own way: none, and Codex. */
+/** What tells apart the clients that are spoken to in their own way: none, Codex, and Anthropic's. */
 const CLIENTS: readonly Readonly<Record<string, string>>[] = [
   {},
   { originator: "codex_cli_rs", "user-agent": "codex_cli_rs/1", accept: "text/event-stream" },
+  { "anthropic-version": "2023-06-01" },
 ];
 
 /** The dialects of a path, null for OpenAI's own. */
 function dialectsOf(path: string): readonly (Dialect | null)[] {
-  if (/^\/v1\/models(?:\/|$)/.test(path)) return [null, messagesDialect];
-  const door = DOORS.find((one) => path === one.path || path.startsWith(`${one.path}/`));
-  const dialects = CLIENTS.map((headers) => {
-    const at: DoorContext = { header: (name) => headers[name], query: () => undefined };
-    return door?.dialect?.(at) ?? null;
-  });
+  const dialects = CLIENTS.map((headers) =>
+    dialectOf(path, { header: (name) => headers[name], query: () => undefined }),
+  );
   return [...new Set(dialects)];
 }
 

@@ -66,14 +66,14 @@ export function responsesOf(operation: Operation, parts: Parts, answer: unknown)
 /** On every answer below `/v1` to a key that was admitted, and on any other as far as it is known. */
 function ofKey({ path }: Operation): { readonly always: string[]; readonly some: string[] } {
   if (path.startsWith("/admin/")) return { always: [], some: [] };
-  const { ofKey: own, ofTokens } = dialectHeaders(path);
-  return { always: [...OF_KEY.always, ...own], some: [...OF_KEY.some, ...ofTokens] };
+  const own = dialectHeaders(path);
+  return { always: [...OF_KEY.always, ...own.always], some: [...OF_KEY.some, ...own.some] };
 }
 
 function successes(operation: Operation, parts: Parts): Told[] {
-  const { isPaid, summary, path } = operation;
+  const { isPaid, summary } = operation;
   const key = ofKey(operation);
-  const always = ["x-request-id", ...dialectHeaders(path).always, ...key.always];
+  const always = ["x-request-id", ...key.always];
   const receipt = isPaid ? RECEIPT : { always: [], some: [] };
   const some = [...key.some, ...receipt.some];
   const whole = Object.keys(operation.answers).map((text): Told => {
@@ -104,7 +104,6 @@ function successes(operation: Operation, parts: Parts): Told[] {
 function failures(operation: Operation, parts: Parts): Told[] {
   const { path, errors, isPaid } = operation;
   const key = ofKey(operation);
-  const own = dialectHeaders(path);
   const bodies = {
     openai: parts.error,
     messages: parts.messagesError,
@@ -117,7 +116,7 @@ function failures(operation: Operation, parts: Parts): Told[] {
       says: isStream ? STREAM_SAYS : `\`${anchor}\``,
       type: isStream ? "text/event-stream" : "application/json",
       schema: bodies[shape],
-      always: ["x-request-id", ...own.always, ...headers],
+      always: ["x-request-id", ...headers],
       some: [...key.always, ...key.some],
     };
   });

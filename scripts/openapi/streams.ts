@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { count, record } from "./fields.ts";
-import { errorObject, messagesErrorObject } from "./error-records.ts";
+import { errorObject, messagesError } from "./error-records.ts";
 import { completionUsage, response } from "./records.ts";
 
 /** What the data of each event of a stream is, door by door. */
@@ -48,84 +48,113 @@ const text = record("TextCompletionChunk", {
 export const textChunk = z.union([text, broken]);
 
 const index = count;
-const block = z.looseObject({ type: z.string() });
+const block = z.looseObject({ type: z.string() }).meta({ id: "MessageBlock" });
 const messageUsage = z.looseObject({ output_tokens: count });
+/** A kind of event, which has a name of its own: generators take no union of what has none. */
+const named = <T extends z.ZodType>(id: string, event: T): T => event.meta({ id });
 /** Anthropic's (platform.claude.com, streaming messages). */
 export const messageEvent = z
   .union([
-    z.looseObject({
-      type: z.literal("message_start"),
-      message: z.looseObject({ id: z.string(), type: z.literal("message"), model: z.string() }),
-    }),
-    z.looseObject({ type: z.literal("content_block_start"), index, content_block: block }),
-    z.looseObject({ type: z.literal("content_block_delta"), index, delta: block }),
-    z.looseObject({ type: z.literal("content_block_stop"), index }),
-    z.looseObject({
-      type: z.literal("message_delta"),
-      delta: z.looseObject({ stop_reason: z.string().nullable() }),
-      usage: messageUsage,
-    }),
-    z.looseObject({ type: z.literal("message_stop") }),
-    z.looseObject({ type: z.literal("ping") }),
-    messagesErrorObject,
+    named(
+      "MessageStartEvent",
+      z.looseObject({
+        type: z.literal("message_start"),
+        message: z.looseObject({ id: z.string(), type: z.literal("message"), model: z.string() }),
+      }),
+    ),
+    named(
+      "ContentBlockStartEvent",
+      z.looseObject({ type: z.literal("content_block_start"), index, content_block: block }),
+    ),
+    named(
+      "ContentBlockDeltaEvent",
+      z.looseObject({ type: z.literal("content_block_delta"), index, delta: block }),
+    ),
+    named("ContentBlockStopEvent", z.looseObject({ type: z.literal("content_block_stop"), index })),
+    named(
+      "MessageDeltaEvent",
+      z.looseObject({
+        type: z.literal("message_delta"),
+        delta: z.looseObject({ stop_reason: z.string().nullable() }),
+        usage: messageUsage,
+      }),
+    ),
+    named("MessageStopEvent", z.looseObject({ type: z.literal("message_stop") })),
+    named("PingEvent", z.looseObject({ type: z.literal("ping") })),
+    messagesError,
   ])
   .meta({ id: "MessageEvent" });
 
 const sequence_number = count;
 const inPart = { sequence_number, item_id: z.string(), output_index: count };
-const ofResponse = z.looseObject({
-  ...response.shape,
-  status: z.enum(["in_progress", "completed", "incomplete", "failed"]),
-  usage: response.shape.usage.nullable(),
-});
+const ofResponse = named(
+  "ResponseSoFar",
+  z.looseObject({
+    ...response.shape,
+    status: z.enum(["in_progress", "completed", "incomplete", "failed"]),
+    usage: response.shape.usage.nullable(),
+  }),
+);
 /** OpenAI's (openai npm, ResponseStreamEvent). */
 export const responseEvent = z
   .union([
-    z.strictObject({
-      type: z.enum([
-        "response.created",
-        "response.in_progress",
-        "response.completed",
-        "response.incomplete",
-        "response.failed",
-      ]),
-      sequence_number,
-      response: ofResponse,
-    }),
-    z.strictObject({
-      type: z.enum(["response.output_item.added", "response.output_item.done"]),
-      sequence_number,
-      output_index: count,
-      item: z.looseObject({ id: z.string(), type: z.string(), status: z.string() }),
-    }),
-    z.looseObject({
-      type: z.enum([
-        "response.content_part.added",
-        "response.content_part.done",
-        "response.output_text.delta",
-        "response.output_text.done",
-        "response.output_text.annotation.added",
-        "response.refusal.delta",
-        "response.refusal.done",
-        "response.function_call_arguments.delta",
-        "response.function_call_arguments.done",
-        "response.custom_tool_call_input.delta",
-        "response.custom_tool_call_input.done",
-        "response.reasoning_summary_part.added",
-        "response.reasoning_summary_part.done",
-        "response.reasoning_summary_text.delta",
-        "response.reasoning_summary_text.done",
-      ]),
-      ...inPart,
-    }),
-    z.strictObject({ type: z.literal("keepalive"), sequence_number }),
-    z.strictObject({
-      type: z.literal("error"),
-      sequence_number,
-      code: z.string(),
-      message: z.string(),
-      param: z.string().nullable(),
-      error: z.looseObject({ code: z.string(), message: z.string() }),
-    }),
+    named(
+      "ResponseStandsEvent",
+      z.strictObject({
+        type: z.enum([
+          "response.created",
+          "response.in_progress",
+          "response.completed",
+          "response.incomplete",
+          "response.failed",
+        ]),
+        sequence_number,
+        response: ofResponse,
+      }),
+    ),
+    named(
+      "OutputItemEvent",
+      z.strictObject({
+        type: z.enum(["response.output_item.added", "response.output_item.done"]),
+        sequence_number,
+        output_index: count,
+        item: z.looseObject({ id: z.string(), type: z.string(), status: z.string() }),
+      }),
+    ),
+    named(
+      "OutputPartEvent",
+      z.looseObject({
+        type: z.enum([
+          "response.content_part.added",
+          "response.content_part.done",
+          "response.output_text.delta",
+          "response.output_text.done",
+          "response.output_text.annotation.added",
+          "response.refusal.delta",
+          "response.refusal.done",
+          "response.function_call_arguments.delta",
+          "response.function_call_arguments.done",
+          "response.custom_tool_call_input.delta",
+          "response.custom_tool_call_input.done",
+          "response.reasoning_summary_part.added",
+          "response.reasoning_summary_part.done",
+          "response.reasoning_summary_text.delta",
+          "response.reasoning_summary_text.done",
+        ]),
+        ...inPart,
+      }),
+    ),
+    named("KeepaliveEvent", z.strictObject({ type: z.literal("keepalive"), sequence_number })),
+    named(
+      "ResponseErrorEvent",
+      z.strictObject({
+        type: z.literal("error"),
+        sequence_number,
+        code: z.string(),
+        message: z.string(),
+        param: z.string().nullable(),
+        error: z.looseObject({ code: z.string(), message: z.string() }),
+      }),
+    ),
   ])
   .meta({ id: "ResponseEvent" });

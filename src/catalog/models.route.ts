@@ -15,16 +15,19 @@ export function listModelsRoute(c: Context<AppEnv>, catalog: Catalog): Response 
   const models = listModels(catalog).filter(({ id }) => mayUse(c, catalog, id));
   const query = parseQuery(messagesListQuery, c.req.url);
   if (!query.ok) return fail(c, query.failure);
-  if (!speaksMessages(c)) return c.json({ object: "list", data: models });
+  if (!speaksMessages(c.req)) return c.json({ object: "list", data: models });
   return c.json(messagesList(models, query.value));
 }
 
 /** Who says a version of that dialect, or was admitted by the key that it brings as that dialect does. */
-export function speaksMessages(c: Context<AppEnv>): boolean {
-  if ((c.req.header("anthropic-version") ?? "") !== "") return true;
-  const isBearer = /^bearer svc_/i.test(c.req.header("authorization") ?? "");
-  return !isBearer && (c.req.header("x-api-key") ?? "").trim() !== "";
+export function speaksMessages(request: Asking): boolean {
+  if ((request.header("anthropic-version") ?? "") !== "") return true;
+  const isBearer = /^bearer svc_/i.test(request.header("authorization") ?? "");
+  return !isBearer && (request.header("x-api-key") ?? "").trim() !== "";
 }
+
+/** A request, as far as its headers go. */
+type Asking = { header(name: string): string | undefined };
 
 /** Whether the models of the session that asks, where it is one, have this one, under a name that is listed. */
 function mayUse(c: Context<AppEnv>, { aliases }: Catalog, name: string): boolean {
@@ -42,5 +45,5 @@ export function readModelRoute(c: Context<AppEnv>, catalog: Catalog): Response {
     return fail(c, { kind: "model_not_found", model: name });
   }
   if (!mayUse(c, catalog, model.id)) return fail(c, { kind: "model_not_allowed", model: name });
-  return c.json(speaksMessages(c) ? messagesModel(model) : model);
+  return c.json(speaksMessages(c.req) ? messagesModel(model) : model);
 }

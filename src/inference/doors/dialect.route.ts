@@ -1,6 +1,8 @@
 import type { Context, Next } from "hono";
 import type { AppEnv } from "../../http/context.ts";
+import type { Dialect } from "../../http/dialect.ts";
 import { speaksMessages } from "../../catalog/models.route.ts";
+import type { DoorContext } from "./door.ts";
 import { DOORS } from "./doors.ts";
 import { messagesDialect } from "./messages/dialect.ts";
 
@@ -11,14 +13,18 @@ const DIALECTS = DOORS.flatMap(({ path, dialect }) =>
 /** Before everything that may refuse: whose words a refusal on this path is said in. */
 export function speakDialect(c: Context<AppEnv>, next: Next): Promise<void> {
   const path = c.req.path.replace(/^\/v1(?=\/v1\/)/, ""); // a client that adds it too is still told in its words
-  if (/^\/v1\/models(?:\/|$)/.test(path) && speaksMessages(c)) c.set("dialect", messagesDialect);
-  for (const door of DIALECTS) {
-    if (path !== door.path && !path.startsWith(door.below)) continue;
-    const dialect = door.dialect({
-      header: (name) => c.req.header(name),
-      query: (name) => c.req.query(name),
-    });
-    if (dialect !== null) c.set("dialect", dialect);
-  }
+  const dialect = dialectOf(path, {
+    header: (name) => c.req.header(name),
+    query: (name) => c.req.query(name),
+  });
+  if (dialect !== null) c.set("dialect", dialect);
   return next();
+}
+
+/** The dialect of a request on a path; null for OpenAI's own. */
+export function dialectOf(path: string, at: DoorContext): Dialect | null {
+  const door = DIALECTS.find((one) => path === one.path || path.startsWith(one.below));
+  if (door !== undefined) return door.dialect(at);
+  const isList = /^\/v1\/models(?:\/|$)/.test(path);
+  return isList && speaksMessages(at) ? messagesDialect : null;
 }
