@@ -33,7 +33,6 @@ describe("unknown paths: 404", () => {
   });
 
   it.each([
-    ["/v1/responses/resp_1", "not stored"],
     ["/v1/responses/compact", "not stored"],
     ["/v1//responses/resp_1/cancel", "not stored"],
   ])("%s says %s", async (path, said) => {
