@@ -79,17 +79,13 @@ function operationObject(
     security: tag === "Operator" ? [{ operator: [] }] : [{ key: [] }, { apiKey: [] }],
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && {
-      requestBody: requestBodyOf(operation, schemaOf(body, "input", schemas), example?.request),
+      requestBody: {
+        required: true,
+        content: json(bodyOf(operation, schemaOf(body, "input", schemas)), example?.request),
+      },
     }),
     responses: responsesOf(operation, parts, example?.answer),
   };
-}
-
-/** An operator's call that demands no field may come without a body. */
-function requestBodyOf(operation: Operation, schema: Json, example: unknown): Json {
-  const isOptional = operation.tag === "Operator" && operation.method === "post";
-  const required = !isOptional || schema["required"] !== undefined;
-  return { required, content: json(bodyOf(operation, schema), example) };
 }
 
 function parametersOf({ path: at, query = [], headers = [] }: Operation): object[] {

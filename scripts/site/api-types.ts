@@ -55,7 +55,7 @@ function typeOf(schema: Json): string {
   if (Array.isArray(values)) return union(values.map((value) => JSON.stringify(value)));
   const choices = anyOf ?? oneOf;
   if (Array.isArray(choices)) return union(choices.map((choice: Json) => typeOf(choice)));
-  if (Array.isArray(allOf)) return allOf.map((part: Json) => typeOf(part)).join(" & ");
+  if (Array.isArray(allOf) && schema["type"] === undefined) return allOf.map((part: Json) => typeOf(part)).join(" & ");
   return plainType(schema);
 }
 
