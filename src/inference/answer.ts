@@ -64,11 +64,12 @@ export function answerJson(
   nowOpen(run, { owed: () => owed(null), close: () => Promise.resolve() });
   const outcome = owed(given.native?.finish ?? finishReasonOf(given.body));
   if (outcome.kind === "void") throw new Error("a whole answer has a charge");
+  const receipt = receiptOf(run, outcome, costOfOutcome(outcome));
   const written = (costMicro: number): string =>
-    JSON.stringify(reply.json(given.body, receiptOf(run, outcome, costMicro)));
+    JSON.stringify(reply.json(given.body, { ...receipt, costMicro }));
   const headers = receiptHeaders(run, route);
   // Made before the charge, as a rule: who cannot be answered is told so beside it.
-  const cost = costOfOutcome(outcome);
+  const cost = receipt.costMicro;
   const body = written(cost);
   return {
     outcome,
@@ -80,7 +81,7 @@ export function answerJson(
       headers["content-type"] = "application/json";
       headers["x-cost-micro"] = String(charged);
       run.answer(new Response(charged === cost ? body : written(charged), { headers }));
-      keepAnswer(run, () => reply.kept?.(given.body, receiptOf(run, outcome, charged)) ?? null);
+      keepAnswer(run, () => reply.kept?.(given.body, { ...receipt, costMicro: charged }) ?? null);
       return Promise.resolve(true);
     },
   };
