@@ -5,7 +5,9 @@ import { CALLER_CASES } from "../../../http/failure-cases.ts";
 import type { Cases } from "../../../http/failure-cases.ts";
 import { LIMIT_CASES } from "../../../http/limit-cases.ts";
 import { eventsOf, eventsSoFar, follow } from "./follow.ts";
+import type { AnyResponse } from "./sdk-schemas.ts";
 import {
+  asked,
   begun,
   BODY,
   call,
@@ -258,6 +260,21 @@ it("shows of reasoning only what was asked for", () => {
   if (kept?.type !== "reasoning") throw new Error("no reasoning");
   expect(kept.summary).toEqual([]);
   expect(unsealed(kept.encrypted_content ?? "")?.details).toEqual(message.reasoning_details);
+});
+
+it("what is kept of an answer has the thoughts and the extra content of calls that its client is not shown", () => {
+  const details = [{ type: "x.signed", signature: "s" }];
+  const extra = { google: { thought_signature: "sig" } };
+  const signed = { id: "c", function: { name: "plain", arguments: "{}" }, extra_content: extra };
+  const message = { reasoning_details: details, tool_calls: [{ index: 0, ...signed }] };
+  const { reply } = asked({ ...BODY, reasoning: null, include: null });
+  if (reply.kind !== "json") throw new Error("not JSON");
+  const kept = (keeps: boolean) =>
+    reply.kept?.(completion(message), { ...RECEIPT, keeps })?.["response"] as AnyResponse;
+  const [thought] = kept(true).output;
+  if (thought?.type !== "reasoning") throw new Error("no reasoning");
+  expect(unsealed(thought.encrypted_content ?? "")).toEqual({ details, extras: { c: extra } });
+  expect(kept(false).output.map(({ type }) => type)).toEqual(["function_call"]);
 });
 
 it("keeps the extra content of calls for the next turn, before the call that it belongs to", () => {
