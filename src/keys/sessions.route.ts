@@ -10,7 +10,7 @@ import type { Actor } from "../lib/event.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
-import type { KeyStanding } from "../lib/key-terms.ts";
+import type { KeyStanding, KeyTerms } from "../lib/key-terms.ts";
 import { dollarsOf, micros, microsOfDollars } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
 import { readObject } from "../lib/reach-object.ts";
@@ -18,6 +18,7 @@ import { SESSION_MAX_S } from "../lib/session.ts";
 import type { Session } from "../lib/session.ts";
 import { RPM_LIMIT_MAX } from "./booked-key.ts";
 import { isSessionOf, mintSession, SESSION_TOKEN_MAX, sessionMintedAt } from "./session-token.ts";
+import type { MintedSession, SessionMint } from "./session-token.ts";
 import { allowedModels, isWithin, standingView, termFields } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
@@ -97,7 +98,7 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
   if (wider !== null) return wider;
   const { keyHash, orgId, scope, home } = caller;
   const mint = { home, scope, keyHash, orgId, secrets: c.var.config.keySecrets };
-  const { session, token } = await mintSession(mint, terms);
+  const { session, token } = await mintFor(mint, terms, standing.value.terms);
   if (token.length > SESSION_TOKEN_MAX) {
     const param = fields.value.origins ? "origins" : "allowed_models";
     const long = `The token would be over ${SESSION_TOKEN_MAX} characters: name fewer models or origins.`;
@@ -105,6 +106,21 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
   }
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
   return created({ ...sessionView({ ...nothing, session, keyId: caller.keyId }), token });
+}
+
+/**
+ * A session that names no models has its key's, so that it lists what it may use; where they would make its token
+ * too long it has none, and the key's bind it all the same.
+ */
+async function mintFor(
+  mint: SessionMint,
+  terms: Omit<Session, "id">,
+  key: KeyTerms,
+): Promise<MintedSession> {
+  const models = terms.allowedModels ?? key.allowedModels;
+  const minted = await mintSession(mint, { ...terms, allowedModels: models });
+  const isLong = minted.token.length > SESSION_TOKEN_MAX && terms.allowedModels === null;
+  return isLong ? mintSession(mint, terms) : minted;
 }
 
 function termsOf(

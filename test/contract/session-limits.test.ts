@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { SESSION_TOKEN_MAX } from "../../src/keys/session-token.ts";
 import { registerOf } from "../keys/register-fixture.ts";
 import { makeKey, shiftClock } from "../keys/key-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { createKey } from "./key-client.ts";
 import { mint } from "./session-client.ts";
+
+const PAGE = "https://app.example.com";
 
 let account: Account;
 beforeEach(async () => {
@@ -86,3 +89,34 @@ it("an answer says what is left of a session's own minute, where it has one", as
   expect(rate(await send("/v1/models", { key: token }))).toEqual(["2", "1"]);
   expect(rate(await chat(token))).toEqual(["2", "0"]);
 });
+
+it("a session that names no models has its key's and lists them; without room for them they bind it all the same", async () => {
+  const allowed_models = ["sandbox/agent", "smart"];
+  const { key } = await createKey(account.key, { allowed_models });
+  const { token } = await mint(key);
+  expect(await modelsOf(token)).toEqual(allowed_models);
+  const { token: short } = await mint(account.key, { origins: [PAGE] });
+  const room = Math.floor(((SESSION_TOKEN_MAX - short.length) * 3) / 4) - 8;
+  const page = `${PAGE}${".x".repeat(room / 2)}`;
+  const { token: full } = await mint(key, { origins: [page] });
+  expect((await modelsOf(full, { origin: page })).length).toBeGreaterThan(2);
+  for (const [one, headers] of [
+    [token, {}],
+    [full, { origin: page }],
+  ] as const) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    const refused = await chat(one, { model: "cheap" }, { headers });
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    expect((await errorOf(refused, 403)).code).toBe("model_not_allowed");
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    expect((await chat(one, { model: "smart" }, { headers })).status).toBe(200);
+  }
+});
+
+async function modelsOf(
+  key: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<string[]> {
+  const list = await send("/v1/models", { key, headers });
+  return (await list.json<{ data: { id: string }[] }>()).data.map(({ id }) => id);
+}
