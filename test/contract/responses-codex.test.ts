@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import codexRequest from "../fixtures/codex-request.json";
 import { eventsOf, follow } from "../inference/doors/responses/follow.ts";
 import type { AnyResponse } from "../inference/doors/responses/sdk-schemas.ts";
 import { openAccount, send } from "./client.ts";
@@ -84,6 +85,34 @@ it.each([
   const { key: poor } = await openAccount({ credits: 0 });
   expect((await ask(poor, {}, { headers })).status).toBe(402);
 });
+
+it("the body that Codex 0.169 sends is answered with all its tools but web search, which is named", async () => {
+  const answer = await ask(key, { ...codexRequest, model: "sandbox/agent" });
+  expect([answer.status, answer.headers.get("x-dropped")]).toEqual([200, "tools.web_search"]);
+  const { response } = follow(eventsOf(await answer.text()));
+  expect(response.status).toBe("completed");
+  expect(namesOf(response.tools)).toEqual(namesOf(codexRequest.tools));
+  const { bindings, calls } = mockOpenAi(() => upstreamError(400, { message: "Seen." }));
+  await ask(key, { ...codexRequest, model: "mock/own" }, { bindings });
+  await ask(key, { ...codexRequest, model: "mock/other" }, { bindings });
+  const served = namesOf(codexRequest.tools.filter(({ type }) => type !== "web_search"));
+  const [own, other] = calls.map(({ body }) => namesOf(body["tools"] as readonly Tool[]));
+  expect([own, other]).toEqual([served, served]);
+});
+
+type Tool = {
+  readonly type: string;
+  readonly name?: string;
+  readonly function?: { readonly name: string };
+  readonly tools?: readonly Tool[];
+};
+
+/** The name of each tool; of those in a namespace as wires without any call them. */
+function namesOf(tools: readonly Tool[]): string[] {
+  return tools.flatMap(({ type, name = type, function: core, tools: inner }) =>
+    inner === undefined ? [core?.name ?? name] : namesOf(inner).map((one) => `${name}__${one}`),
+  );
+}
 
 describe("without a cap of its own", () => {
   it("a turn may be as long as the model's longest, a chat completion as the default", async () => {

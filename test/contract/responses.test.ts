@@ -159,7 +159,9 @@ describe("refusals are OpenAI's", () => {
   it("401, 402, 404 and 429", async () => {
     await errorOf(await ask({}, { with: "svc_sk_eu_live_nobody" }), 401);
     const { key: poor } = await openAccount({ credits: 0 });
-    expect((await errorOf(await ask({}, { with: poor }), 402)).type).toBe("insufficient_balance");
+    const unpaid = await errorOf(await ask({}, { with: poor }), 402);
+    expect(unpaid.type).toBe("insufficient_balance");
+    expect(unpaid.message).toMatch(/^Insufficient credits/); // agents stop at these words alone
     expect((await errorOf(await ask({ model: "no/such" }), 404)).param).toBe("model");
     const { key: slow } = await openAccount({ rpmLimit: 1 });
     await answered(await ask({}, { with: slow }));
