@@ -3,6 +3,7 @@ import { ChatOpenAI } from "@langchain/openai";
 import { createOpenAI } from "@ai-sdk/openai";
 import { streamText } from "ai";
 import OpenAI from "openai";
+import OpenAI6 from "openai6";
 import { describe, expect, it } from "vitest";
 import { codexTexts } from "./codex.ts";
 import { gateway } from "./gateway.ts";
@@ -12,20 +13,31 @@ const at = gateway({ KEEP_ALIVE_MS: "15" });
 const model = "sandbox/slow-stream";
 const SAID = "Hello from a slow client";
 
+/** Two majors of the SDK, of which the newer one's types say what both are asked. */
+type Sdk = new (options: { apiKey: string; baseURL: string; maxRetries: number }) => OpenAI;
+
+const clientOf = (Client: unknown): OpenAI =>
+  new (Client as Sdk)({ apiKey: at.key, baseURL: at.baseUrl, maxRetries: 0 });
+
+async function rawStream(Client: unknown): Promise<string> {
+  let text = "";
+  const asking = { model, input: SAID, stream: true } as const;
+  for await (const one of await clientOf(Client).responses.create(asking)) {
+    if (one.type === "response.output_text.delta") text += one.delta;
+  }
+  return text;
+}
+
+async function helper(Client: unknown): Promise<string> {
+  return (await clientOf(Client).responses.stream({ model, input: SAID }).finalResponse())
+    .output_text;
+}
+
 const CLIENTS: Readonly<Record<string, () => Promise<string>>> = {
-  "the OpenAI SDK's raw stream": async () => {
-    const client = new OpenAI({ apiKey: at.key, baseURL: at.baseUrl, maxRetries: 0 });
-    let text = "";
-    for await (const one of await client.responses.create({ model, input: SAID, stream: true })) {
-      if (one.type === "response.output_text.delta") text += one.delta;
-    }
-    return text;
-  },
-  "the OpenAI SDK's helper": async () => {
-    const client = new OpenAI({ apiKey: at.key, baseURL: at.baseUrl, maxRetries: 0 });
-    const whole = await client.responses.stream({ model, input: SAID }).finalResponse();
-    return whole.output_text;
-  },
+  "the OpenAI SDK 7's raw stream": () => rawStream(OpenAI),
+  "the OpenAI SDK 6's raw stream": () => rawStream(OpenAI6),
+  "the OpenAI SDK 7's helper": () => helper(OpenAI),
+  "the OpenAI SDK 6's helper": () => helper(OpenAI6),
   "AI SDK": async () => {
     const openai = createOpenAI({ apiKey: at.key, baseURL: at.baseUrl });
     return streamText({ model: openai(model), prompt: SAID, maxRetries: 0 }).text;
