@@ -11,8 +11,16 @@ export const slugSchema = z
 /** A name that people read. */
 export const nameSchema = label(200);
 
-/** ASCII only, so that the book can compare addresses without regard to case. */
-export const emailSchema = z.email("must be an email address").check(z.maxLength(254));
+/** zod's own pattern, with the labels of RFC 1035 behind the @: none ends in a hyphen or is over 63 long. */
+const EMAIL =
+  /^(?:[A-Za-z0-9_'+-]+\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
+const NO_EMAIL = "must be an email address";
+
+/** ASCII only, so that the book can compare addresses without regard to case. At most 64 before the @: RFC 5321. */
+export const emailSchema = z.email({ pattern: EMAIL, error: NO_EMAIL }).check(
+  z.maxLength(254),
+  z.refine((text) => text.indexOf("@") <= 64, NO_EMAIL),
+);
 
 export const roleSchema = z.enum(["owner", "admin", "billing", "member"]);
 

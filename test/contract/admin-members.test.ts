@@ -81,6 +81,8 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     ["email", "ä@example.com"],
     ["email", "a@example.com\r\nBcc: b@example.com"],
     ["email", `${"x".repeat(250)}@example.com`],
+    ["email", `${"x".repeat(65)}@example.com`],
+    ["email", "a@mail-.example.com"],
     ["role", "root"],
     ["role", "Owner"],
     ["role", ""],
