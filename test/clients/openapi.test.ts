@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
@@ -8,17 +8,16 @@ import { openApiText } from "../../scripts/openapi.ts";
 import { apiTypes } from "../../scripts/site/api-types.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import examples from "../../scripts/openapi/examples.json" with { type: "json" };
+import { gateway } from "./gateway.ts";
+import { programText } from "./openapi-client.ts";
+import type { Document, Example, Program } from "./openapi-client.ts";
 import { AGREEMENT } from "./openapi-types.ts";
 
 const run = promisify(execFile);
 const installed = (file: string): string => path.join(import.meta.dirname, "node_modules", file);
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-openapi-"));
 afterAll(() => removeDirectory(directory));
-
-type Document = {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, { requestBody?: unknown }>>>>;
-};
-type Example = { readonly request?: unknown; readonly answer: unknown };
+const at = gateway();
 
 /** Every operation, asked and answered as the examples of the contract tests were. */
 function callsText(): string {
@@ -63,6 +62,9 @@ beforeAll(async () => {
   writeFileSync(path.join(directory, "types.ts"), apiTypes(text));
   writeFileSync(path.join(directory, "agreement.ts"), AGREEMENT);
   writeFileSync(path.join(directory, "calls.ts"), callsText());
+  symlinkSync(installed(""), path.join(directory, "node_modules")); // where the program finds openapi-fetch
+  const program = programText(JSON.parse(text) as Document, examples);
+  writeFileSync(path.join(directory, "program.ts"), program);
   const compilerOptions = {
     strict: true,
     noEmit: true,
@@ -79,6 +81,46 @@ beforeAll(async () => {
 it("openapi-typescript's types and the console's agree on every call, and take what was really asked and answered", async () => {
   expect(await compiled()).toBe("");
 });
+
+it("openapi-fetch calls every operation of customers, and each answers as the document says", async () => {
+  const ids = new Map([["/v1/models", "smart"]]);
+  const filled = (_: string, of: string): string => ids.get(of.split("/{")[0] ?? "") ?? "missing";
+  const { callsOf } = (await import(path.join(directory, "program.ts"))) as Program;
+  const { asDocumented } = (await import("../contract/documented.ts" as string)) as {
+    asDocumented: (request: Request, response: Response) => Promise<Response>;
+  };
+  const options = {
+    baseUrl: at.origin,
+    headers: { authorization: `Bearer ${at.key}` },
+    fetch: async (request: Request) => asDocumented(request, await fetch(request)),
+  };
+  const statuses = new Map<string, number>();
+  for (const [name, call] of Object.entries(callsOf(options, filled))) {
+    const { data, response } = await call();
+    statuses.set(name, response.status);
+    remember(ids, name, { data, response });
+  }
+  const { paths } = JSON.parse(text) as Document;
+  const documented = Object.entries(paths).flatMap(([of, methods]) =>
+    of.startsWith("/admin/") ? [] : Object.keys(methods).map((one) => `${one.toUpperCase()} ${of}`),
+  );
+  expect([...statuses.keys()].toSorted()).toEqual(documented.toSorted());
+  expect([...statuses].filter(([, status]) => status >= 300)).toEqual([]);
+});
+
+/** Keeps what an answer made, under the path that has it in braces. */
+function remember(
+  ids: Map<string, string>,
+  name: string,
+  { data, response }: { data?: unknown; response: Response },
+): void {
+  const [method, of = ""] = name.split(" ");
+  ids.set("/v1/orgs", response.headers.get("openai-organization") ?? "");
+  if (method !== "POST" || of.includes("{")) return;
+  const { id, external_id: endUser } = data as { id?: string; external_id?: string };
+  const made = endUser ?? id;
+  if (made !== undefined) ids.set(of === "/v1/chat/completions" ? "/v1/generations" : of, made);
+}
 
 it("a field that the document names otherwise is found", async () => {
   const renamed = text.replaceAll('"available_micro"', '"left_micro"');
