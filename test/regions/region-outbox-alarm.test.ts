@@ -53,13 +53,14 @@ it("an alarm whose tables cannot be read ten times in a row is set again each ti
       throw new Error("the tables cannot be read");
     }) as typeof exec;
   });
+  const told = peer.requests.length;
   for (let round = 1; round <= 10; round++) {
     const before = reads;
     await runDurableObjectAlarm(outbox);
     expect(reads).toBeGreaterThan(before);
     expect(await armed(outbox)).not.toBeNull();
   }
-  expect(peer.requests.length).toBe(1);
+  expect(peer.requests.length).toBe(told);
   await evictDurableObject(outbox);
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
   expect([...peer.effects.keys()]).toEqual([id]);
