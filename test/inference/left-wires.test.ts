@@ -100,12 +100,12 @@ function fakeTimers(): void {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"], now: Date.now() });
   const { setTimeout: fake, clearTimeout: clearFake } = globalThis;
   const others = new Set<unknown>();
-  vi.spyOn(globalThis, "setTimeout").mockImplementation(((run: () => void, ms?: number) => {
+  vi.spyOn(globalThis, "setTimeout").mockImplementation((run: () => void, ms?: number) => {
     if (!OF_OBJECTS.test(new Error("set").stack ?? "")) return fake(run, ms);
     const timer = real(run, ms);
     others.add(timer);
     return timer;
-  }) as typeof setTimeout);
+  });
   vi.spyOn(globalThis, "clearTimeout").mockImplementation((timer) => {
     (others.delete(timer) ? clearReal : clearFake)(timer);
   });
