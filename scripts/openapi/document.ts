@@ -80,7 +80,7 @@ function operationObject(
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && {
       requestBody: {
-        required: true,
+        required: operation.isBodyOptional !== true,
         content: json(bodyOf(operation, schemaOf(body, "input", schemas)), example?.request),
       },
     }),

@@ -10,6 +10,8 @@ export type Description = {
   readonly query?: readonly QueryParameter[];
   readonly headers?: readonly HeaderParameter[];
   readonly body?: core.$ZodType;
+  /** Whether the body may be left out. */
+  readonly isBodyOptional?: true;
   /** What a success is, by status. */
   readonly answers: Readonly<Record<number, core.$ZodType>>;
   /** What the data of each event is, where a success may come as a stream. */

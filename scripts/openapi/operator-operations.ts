@@ -22,7 +22,10 @@ function operator(
   call: `${"GET" | "POST" | "PATCH" | "DELETE"} /${string}`,
   summary: string,
   answers: Description["answers"],
-  more: Pick<Description, "description" | "query" | "headers" | "body" | "errors"> = {},
+  more: Pick<
+    Description,
+    "description" | "query" | "headers" | "body" | "isBodyOptional" | "errors"
+  > = {},
 ): readonly [string, Description] {
   const name = call.replace(" ", " /admin/v1");
   return [name, { tag: "Operator", summary, answers, ...more }];
@@ -143,6 +146,7 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
       description:
         "All rows are read in short turns, between which the organisation goes on; figures and differences are as of the moment it began. With `within_ms` the answer comes about then: where it has `next_after`, not all was read, and the next call goes on with it as `after`.",
       body: reconcileAsk,
+      isBodyOptional: true,
       errors: ["conflict"],
     },
   ),

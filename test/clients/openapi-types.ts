@@ -9,7 +9,8 @@ type Operation<N> = N extends \`\${infer M} \${infer P}\`
 type Json<T> = T extends { content: { "application/json": infer J } } ? J : never;
 type Success<R> = { [S in keyof R]: S extends 200 | 201 | 202 | 204 ? Json<R[S]> : never }[keyof R];
 export type Answer<N> = Operation<N> extends { responses: infer R } ? Success<R> : never;
-export type Body<N> = Operation<N> extends { requestBody: infer B } ? Json<B> : undefined;
+export type Body<N> = Operation<N> extends { requestBody?: infer B }
+  ? [NonNullable<B>] extends [never] ? undefined : Json<NonNullable<B>> : undefined;
 type Query<N> = Operation<N> extends { parameters: { query?: infer Q } }
   ? [Q] extends [never] | [undefined] ? {} : NonNullable<Q> : never;
 
