@@ -121,7 +121,7 @@ describe("the book", () => {
     spent += await traffic(account, 3);
     const statements = readMigrations().flatMap(({ queries }) => queries);
     await onBook(
-      statements.filter((one) => PUBLISHED.some((table) => one.includes(`TABLE ${table} (`))),
+      statements.filter((one) => PUBLISHED.some((table) => one.includes(` TABLE ${table} `))),
     );
     await expectEqual(account, spent);
     expect((await account.book()).endUsers).toHaveLength(3);
