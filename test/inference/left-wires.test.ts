@@ -87,8 +87,8 @@ beforeAll(async () => {
   await all;
 }, 60_000);
 afterAll(() => {
+  vi.restoreAllMocks(); // the spies stand on the fake timers
   vi.useRealTimers();
-  vi.restoreAllMocks();
 });
 
 /** Where objects set timers: one of theirs that another lets go off goes on in the wrong one. */
