@@ -196,6 +196,8 @@ const DELAY_MIN_MS = 5_000;
 const DELAY_MAX_MS = 60_000;
 /** An alarm this long overdue was lost, not merely about to run. */
 const STALE_MS = 60_000;
+/** A turn reads its clock and later the platform's: what is due at one moment may seem so far apart. */
+const READINGS_MS = 5;
 
 /** When the wallet wakes up next; all of it can be lost and is then worked out again. */
 export class Schedule {
@@ -280,7 +282,9 @@ export class Schedule {
     const platformMs = now({});
     const at = platformMs + Math.max(0, due - nowMs);
     const isKept =
-      this.#alarmAt !== null && this.#alarmAt <= at && this.#alarmAt > platformMs - STALE_MS;
+      this.#alarmAt !== null &&
+      this.#alarmAt <= at + READINGS_MS &&
+      this.#alarmAt > platformMs - STALE_MS;
     if (isKept) return;
     this.#alarmAt = at;
     void storage.setAlarm(at);
