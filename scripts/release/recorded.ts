@@ -31,6 +31,18 @@ export function lastProgram(): Program {
   return { code, root: LAST_RELEASE, migrations: [] };
 }
 
+/** What each object of a program can be asked, by its class and method, as `Wallet.hold`. */
+export async function objectCalls({ code }: Program): Promise<readonly string[]> {
+  const outside = "data:text/javascript,export class DurableObject{};export const env={}";
+  const alone = code.replaceAll(/from\s*"cloudflare:workers"/g, `from "${outside}"`);
+  const bytes = Buffer.from(alone).toString("base64");
+  const exported: object = await import(/* @vite-ignore */ `data:text/javascript;base64,${bytes}`);
+  const objects = Object.entries(exported).filter(([, value]) => typeof value === "function");
+  return objects.flatMap(([name, { prototype }]) =>
+    Object.getOwnPropertyNames(prototype).map((call) => `${name}.${call}`),
+  );
+}
+
 /** Puts the recorded state into an empty directory. */
 export function unpackState(directory: string): void {
   execFileSync("tar", ["-xzf", path.join(LAST_RELEASE, "state.tar.gz"), "-C", directory]);

@@ -205,6 +205,12 @@ export async function lookAt(url: string, world: World): Promise<Seen> {
     const body = JSON.parse(await response.text()) as unknown;
     seen[what] = { status: response.status, body: steady(body, what) };
   }
+  const settled = "v1/generations?status=settled&limit=100";
+  const { generations } = (await fine(url, settled, mine)) as {
+    generations: readonly { id: string }[];
+  };
+  const first = `v1/generations/${generations.at(-1)?.id ?? ""}`;
+  seen["generation"] = { status: 200, body: steady(await fine(url, first, mine), "generation") };
   const { outboxes } = (await fine(url, "admin/v1/health", operator)) as { outboxes: Outbox[] };
   const body = outboxes.map(({ name, ...left }) => [name, left.waiting + left.parked]);
   return { ...seen, outboxes: { status: 200, body } };

@@ -348,6 +348,8 @@ export type WalletCalls = {
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
   /** What is kept of a request, whatever became of it, by its `req_` id. */
   request(id: string): Promise<Result<RequestRecord>>;
+  /** The same of a settled request alone: what a Worker of the release before asks. */
+  generation(id: string): Promise<Result<GenerationRecord>>;
   requests(asked: RequestQuery): Promise<Result<RequestPage>>;
   /** Open now, oldest first; `keyIds` null: of every key. */
   holds(asked: {

@@ -30,6 +30,7 @@ import { publish } from "./object/publish.do.ts";
 import {
   readAlerts,
   readEvents,
+  readGeneration,
   readRequest,
   readHolds,
   readLedger,
@@ -239,6 +240,10 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#decisions.decide((desk) => readRequest(desk, id));
   }
 
+  async generation(id: string): Promise<Result<Contract.GenerationRecord>> {
+    return this.#decisions.decide((desk) => readGeneration(desk, id));
+  }
+
   async requests(asked: Contract.RequestQuery): Promise<Result<Contract.RequestPage>> {
     return this.#decisions.decide((desk) => readRequests(desk, asked));
   }
@@ -362,7 +367,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.#decisions;
     this.#decisions.turn((desk) => {
-      if (schedule.retainIsDue(desk)) this.#retain(desk);
+      if (schedule.retainIsDue(desk)) schedule[retain(desk) ? "retainSoon" : "refresh"](desk);
       lookAtRoom(desk);
       this.#gate.keys.noteUses(desk);
       return success(null);
@@ -371,12 +376,6 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     if ((mustPublish || isDue) && !schedule.isPublishing) await this.#publish();
     const desk = this.#decisions.openIfMade();
     if (desk !== null) this.#decisions.schedule.arm(desk);
-  }
-
-  #retain(desk: Desk): void {
-    const { schedule } = this.#decisions;
-    if (retain(desk)) schedule.retainSoon(desk);
-    else schedule.refresh(desk);
   }
 
   async #publish(): Promise<void> {

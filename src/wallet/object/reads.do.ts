@@ -1,5 +1,5 @@
 import { invalid, refuse, success } from "../../lib/failure.ts";
-import type { Result } from "../../lib/failure.ts";
+import type { Refusal, Result } from "../../lib/failure.ts";
 import { idFloor } from "../../lib/id.ts";
 import { micros } from "../../lib/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
@@ -158,7 +158,18 @@ const COLUMNS = `id, state, admitted_at, granted, charged, shortfall, ${KEY_ID},
 /** A request that was held for; `not_found` for any other id. Whose it is says its hold, whatever was settled later. */
 export function readRequest({ sql }: Desk, id: string): Result<RequestRecord> {
   const [row] = sql.exec<Row>(`SELECT ${COLUMNS} FROM requests WHERE id = ?`, id).toArray();
-  if (row !== undefined) return success(recordOf(row));
+  return row === undefined ? missing() : success(recordOf(row));
+}
+
+/** See `WalletCalls.generation`. */
+export function readGeneration(desk: Desk, id: string): Result<GenerationRecord> {
+  const request = readRequest(desk, id);
+  if (!request.ok) return request;
+  const { generation } = request.value;
+  return generation === null ? missing() : success(generation);
+}
+
+function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such generation." });
 }
 

@@ -7,8 +7,14 @@ import { timestamp } from "../../lib/clock.ts";
 import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
 import { requestIdOf } from "../../lib/generation.ts";
+import { reasonOf } from "../../lib/log.ts";
 import { chargeLines, promptTokens } from "../../lib/usage.ts";
-import type { GenerationRecord, HoldRecord, RequestRecord } from "../wallet-contract.ts";
+import type {
+  GenerationRecord,
+  HoldRecord,
+  RequestRecord,
+  WalletCalls,
+} from "../wallet-contract.ts";
 import { askOwnWallet } from "./reads.route.ts";
 import { DAY_MS, day, startOf } from "./usage.route.ts";
 
@@ -111,8 +117,23 @@ export function generationRoute(findKey: FindKey): Handler {
 async function findRequest(c: AppContext): Promise<Result<RequestRecord>> {
   const id = requestIdOf(c.req.param("id") ?? "");
   if (id === null) return missing();
-  const answer = await askOwnWallet(c, (wallet) => wallet.request(id));
+  const answer = await askOwnWallet(c, (wallet) =>
+    wallet.request(id).catch((error: unknown) => beforeRequests(wallet, id, error)),
+  );
   return !answer.ok && answer.failure.kind === "not_found" ? missing() : answer;
+}
+
+/** The same from a wallet of the release before, which tells of settled requests alone. Throws any other error. */
+async function beforeRequests(
+  wallet: WalletCalls,
+  id: string,
+  error: unknown,
+): Promise<Result<RequestRecord>> {
+  if (!reasonOf(error).includes("does not implement the method")) throw error;
+  const settled = await wallet.generation(id);
+  if (!settled.ok) return settled;
+  const generation = settled.value;
+  return success({ ...generation, state: "settled", generation });
 }
 
 async function mayBeSeen(

@@ -1,4 +1,4 @@
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -13,7 +13,7 @@ import type { Migration } from "../../../scripts/migrations.ts";
 import { HOST } from "../../../scripts/region.ts";
 import { startPlace } from "../../../scripts/release/place.ts";
 import type { Place, Program } from "../../../scripts/release/place.ts";
-import { readRecorded, unpackState } from "../../../scripts/release/recorded.ts";
+import { objectCalls, readRecorded, unpackState } from "../../../scripts/release/recorded.ts";
 import { lookAt, lookWhenTold, moveHook, useWorld } from "../../../scripts/release/world.ts";
 import type { Seen } from "../../../scripts/release/world.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
@@ -29,6 +29,29 @@ const ADDED: Migration = {
 export async function nextProgram(isTooNew = false): Promise<Program> {
   const code = await bundleWorker(false, NEXT, { TOO_NEW: String(isTooNew) });
   return { code, migrations: [...readMigrations(), ADDED] };
+}
+
+/** One release's Worker with the objects of another: while both share the traffic, each asks the other's. */
+export async function mixedProgram(worker: Program, objects: Program): Promise<Program> {
+  const directory = mkdtempSync(path.join(tmpdir(), "turnpike-mixed-"));
+  const classes = new Set((await objectCalls(objects)).map(classOf));
+  const asked = new Set((await objectCalls(worker)).map(classOf));
+  const added = [...asked].filter((name) => !classes.has(name));
+  const entry = `export * from "./objects.js";
+    export { default, ${added.join(", ")} } from "./worker.js";`;
+  try {
+    writeFileSync(path.join(directory, "worker.js"), worker.code);
+    writeFileSync(path.join(directory, "objects.js"), objects.code);
+    writeFileSync(path.join(directory, "entry.js"), entry);
+    return { ...worker, code: await bundleWorker(false, path.join(directory, "entry.js")) };
+  } finally {
+    removeDirectory(directory);
+  }
+}
+
+/** The class of an object's call, `Wallet` of `Wallet.hold`. */
+function classOf(call: string): string {
+  return call.slice(0, call.indexOf("."));
 }
 
 /** A release in turn: `isNewer` than the one before it, or the one before. */
