@@ -8,7 +8,7 @@ import type { AppEnv } from "./http/context.ts";
 import { notFound, refuseOtherMethods } from "./http/not-found.ts";
 import { routingPath } from "./http/routing-path.ts";
 import { authorizePeer } from "./inference/authorize.peer.ts";
-import { speakDialect } from "./inference/doors/dialect.route.ts";
+import { speakDialect } from "./doors/dialect.route.ts";
 import { requireLiveAtHome } from "./inference/home-or-away.route.ts";
 import { deploymentOf } from "./inference/deployment.ts";
 import { keptPeer } from "./inference/kept.peer.ts";

@@ -4,16 +4,7 @@ import type { Source } from "./tidy-source.ts";
 /** The style of src as rules over its files: path from the root to text, in; faults in words, out. */
 export type Files = Readonly<Record<string, string>>;
 
-const NOUNS = [
-  "catalog",
-  "kept",
-  "keys",
-  "metrics",
-  "wallet",
-  "organizations",
-  "providers",
-  "webhooks",
-];
+const NOUNS = ["catalog", "kept", "keys", "metrics", "wallet", "organizations", "webhooks"];
 const BASE = ["lib", "config.ts", "http", "regions"];
 /** The ladder: what each folder (or file beside them) may import beside itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -23,11 +14,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   http: ["lib", "config.ts"],
   regions: ["lib", "config.ts", "http"],
   ...Object.fromEntries(NOUNS.map((noun) => [noun, BASE])),
-  inference: [...BASE, ...NOUNS],
-  operator: [...BASE, ...NOUNS],
+  core: [...BASE, "catalog", "kept"],
+  claude: ["lib", "core"],
+  wires: ["lib", "http", "core", "claude", "kept"],
+  hosts: ["lib", "config.ts", "http", "core", "claude", "wires"],
+  doors: ["lib", "http", "catalog", "kept", "core", "wires"],
+  routing: ["lib", "core"],
+  inference: [...BASE, ...NOUNS, "core", "wires", "hosts", "doors", "routing"],
+  operator: [...BASE, ...NOUNS, "routing"],
   console: [...BASE, "keys", "operator"],
-  "paths.ts": [...BASE, ...NOUNS, "inference"],
-  "app.ts": [...BASE, ...NOUNS, "inference", "operator", "console", "paths.ts"],
+  "paths.ts": [...BASE, ...NOUNS, "doors", "inference"],
+  "app.ts": [...BASE, ...NOUNS, "doors", "inference", "operator", "console", "paths.ts"],
   "index.ts": [...BASE, ...NOUNS, "inference", "operator", "console", "paths.ts", "app.ts"],
 };
 
@@ -74,7 +71,12 @@ const BANNED: readonly (readonly [RegExp, string])[] = [
 /** Faults of src: ladder, roles, cycles, bans, sizes. */
 export function tidySources(files: Files): string[] {
   const sources = readSources(files);
-  return [...sources.flatMap(faultsOfFile), ...cycles(sources)].toSorted();
+  const graph = importsOf(sources);
+  return [
+    ...sources.flatMap(faultsOfFile),
+    ...cycles(graph),
+    ...cycles(betweenRooms(graph)),
+  ].toSorted();
 }
 
 /** Files of src that nothing reaches from the Worker's entry; type-only imports count. */
@@ -132,6 +134,9 @@ function wrongImports(source: Source): string[] {
     const target = resolveImport(source.path, from);
     if (target === null) return [];
     const below = rungOf(target);
+    if (rung === "wires" && below === "wires" && roomOf(target) !== roomOf(source.path)) {
+      return [`${roomOf(source.path)} may not import ${roomOf(target)}`];
+    }
     return below === rung || may.includes(below) ? [] : [`${rung} may not import ${below}`];
   });
 }
@@ -141,46 +146,66 @@ function rungOf(path: string): string {
   return path.split("/")[1] ?? path;
 }
 
+/** The subfolder that holds a file (`wires/chat`), or the file itself where it stands in none. */
+function roomOf(path: string): string {
+  return path.split("/").slice(1, 3).join("/");
+}
+
 function imports(source: Source, pattern: RegExp): boolean {
   return source.imports.some(({ from }) => pattern.test(from));
 }
 
-function targetsOf(source: Source, byPath: ReadonlyMap<string, Source>): Source[] {
-  return source.imports.flatMap(({ from }) => {
-    const target = byPath.get(resolveImport(source.path, from) ?? "");
-    return target === undefined ? [] : [target];
-  });
+/** What each file imports of src, type-only imports too. */
+type Imports = ReadonlyMap<string, readonly string[]>;
+
+function importsOf(sources: readonly Source[]): Imports {
+  const paths = new Set(sources.map(({ path }) => path));
+  return new Map(
+    sources.map((source) => {
+      const targets = source.imports.map(({ from }) => resolveImport(source.path, from) ?? "");
+      return [source.path, targets.filter((target) => paths.has(target))];
+    }),
+  );
+}
+
+/** The same between subfolders. */
+function betweenRooms(files: Imports): Imports {
+  const rooms = new Map<string, string[]>();
+  for (const [path, targets] of files) {
+    const room = roomOf(path);
+    const others = targets.map(roomOf).filter((other) => other !== room);
+    rooms.set(room, [...(rooms.get(room) ?? []), ...others]);
+  }
+  return rooms;
 }
 
 function unreached(sources: readonly Source[]): string[] {
-  const byPath = new Map(sources.map((source) => [source.path, source]));
+  const files = importsOf(sources);
   const reached = new Set<string>();
-  const visit = (source: Source): void => {
-    if (reached.has(source.path)) return;
-    reached.add(source.path);
-    for (const target of targetsOf(source, byPath)) visit(target);
+  const visit = (path: string): void => {
+    if (reached.has(path)) return;
+    reached.add(path);
+    for (const target of files.get(path) ?? []) visit(target);
   };
-  const index = byPath.get(INDEX);
-  if (index !== undefined) visit(index);
-  return [...byPath.keys()].filter((path) => !reached.has(path));
+  if (files.has(INDEX)) visit(INDEX);
+  return [...files.keys()].filter((path) => !reached.has(path));
 }
 
-/** Each cycle once, named from the file that the walk met first. Type-only imports count. */
-function cycles(sources: readonly Source[]): string[] {
-  const byPath = new Map(sources.map((source) => [source.path, source]));
+/** Each cycle once, named from where the walk met it first. */
+function cycles(graph: Imports): string[] {
   const done = new Set<string>();
   const found: string[] = [];
-  const visit = (source: Source, trail: readonly string[]): void => {
-    const since = trail.indexOf(source.path);
+  const visit = (path: string, trail: readonly string[]): void => {
+    const since = trail.indexOf(path);
     if (since !== -1) {
-      found.push([...trail.slice(since), source.path].join(" -> "));
+      found.push([...trail.slice(since), path].join(" -> "));
       return;
     }
-    if (done.has(source.path)) return;
-    for (const target of targetsOf(source, byPath)) visit(target, [...trail, source.path]);
-    done.add(source.path);
+    if (done.has(path)) return;
+    for (const target of graph.get(path) ?? []) visit(target, [...trail, path]);
+    done.add(path);
   };
-  for (const source of sources) visit(source, []);
+  for (const path of graph.keys()) visit(path, []);
   return found.map((cycle) => `a cycle: ${cycle}`);
 }
 

@@ -107,6 +107,21 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
     "a cycle: src/catalog/a.ts -> src/catalog/b.ts -> src/catalog/a.ts",
   ],
   [
+    "a cycle of subfolders that is none of files",
+    {
+      "src/wallet/rules/a.ts": `import { b } from "../tables/b.ts";\nexport const a = () => b;`,
+      "src/wallet/tables/b.ts": `export const b = 1;`,
+      "src/wallet/tables/c.ts": `import { d } from "../rules/d.ts";\nexport const c = () => d;`,
+      "src/wallet/rules/d.ts": `export const d = 1;`,
+    },
+    "a cycle: wallet/rules -> wallet/tables -> wallet/rules",
+  ],
+  [
+    "a wire in another",
+    { "src/wires/chat/a.ts": `export { b } from "../messages/b.ts";` },
+    "src/wires/chat/a.ts: wires/chat may not import wires/messages",
+  ],
+  [
     "any",
     inPrice("export const a = (b: any) => b;"),
     "src/catalog/price.ts: any: say what it is, or unknown",

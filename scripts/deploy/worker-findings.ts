@@ -9,7 +9,7 @@ import { deploymentOf } from "../../src/inference/deployment.ts";
 import type { Catalog } from "../../src/catalog/catalog.ts";
 import { dayOf, priceOn } from "../../src/catalog/dated.ts";
 import { rowOf } from "../../src/lib/regions.ts";
-import { BUILT_IN } from "../../src/providers/registry.ts";
+import { BUILT_IN } from "../../src/hosts/registry.ts";
 import { isStale, PRICE_DAYS } from "../price-age.ts";
 import { error, those, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";

@@ -1,6 +1,6 @@
 import { anchorOf, wireOf } from "../../src/http/failure-wire.ts";
 import type { Dialect, Limits } from "../../src/http/dialect.ts";
-import { dialectOf } from "../../src/inference/doors/dialect.route.ts";
+import { dialectOf } from "../../src/doors/dialect.route.ts";
 import type { Failure } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
 

@@ -1,7 +1,7 @@
-import { chatBody, embeddingsBody } from "../../src/inference/core-request.ts";
-import { countBody, messagesBody } from "../../src/inference/doors/messages/request.ts";
-import { completionsBody } from "../../src/inference/doors/completions.ts";
-import { responsesBody } from "../../src/inference/doors/responses/request.ts";
+import { chatBody, embeddingsBody } from "../../src/core/core-request.ts";
+import { countBody, messagesBody } from "../../src/wires/messages/client-request.ts";
+import { completionsBody } from "../../src/doors/completions.ts";
+import { responsesBody } from "../../src/wires/responses/client-request.ts";
 import { messagesListQuery } from "../../src/catalog/messages-list.ts";
 import { pageQuery } from "../../src/http/parse-body.ts";
 import { keysParameters } from "../../src/keys/keys.route.ts";

@@ -4,7 +4,7 @@ import type {
   ProviderAnswer,
   ProviderFailure,
   StreamEvent,
-} from "../../src/providers/provider.ts";
+} from "../../src/core/provider.ts";
 import type { Target } from "./subject.ts";
 
 /** Thrown where an answer is not as expected; the message says what was and what came instead. */

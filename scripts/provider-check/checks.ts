@@ -1,7 +1,7 @@
 import type { Usage } from "../../src/lib/usage.ts";
 import { promptTokens } from "../../src/lib/usage.ts";
 import { estimateTokens } from "../../src/lib/tokens.ts";
-import type { JsonObject, Provider } from "../../src/providers/provider.ts";
+import type { JsonObject, Provider } from "../../src/core/provider.ts";
 import {
   ask,
   choiceOf,

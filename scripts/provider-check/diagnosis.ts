@@ -1,4 +1,4 @@
-import type { Place } from "../../src/providers/openai-compatible/hosts.ts";
+import type { Place } from "../../src/hosts/hosts.ts";
 
 /** What is wrong where a provider refuses a request, and what to do about it. */
 export type Diagnosis = {

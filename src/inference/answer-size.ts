@@ -1,8 +1,8 @@
 import { invalid, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { JSON_BYTES_MAX, tokenBytes } from "../providers/http-provider.ts";
-import type { ChatBody } from "./core-request.ts";
-import type { Asked } from "./doors/door.ts";
+import { JSON_BYTES_MAX, tokenBytes } from "../core/http-provider.ts";
+import type { ChatBody } from "../core/core-request.ts";
+import type { Asked } from "../core/door.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 
 /** A response's stream says log probabilities once more in each of so many events at its end. */

@@ -3,23 +3,23 @@ import { refuse } from "../lib/failure.ts";
 import type { Failure } from "../lib/failure.ts";
 import { logEvent } from "../lib/log.ts";
 import { estimateTokens } from "../lib/tokens.ts";
-import { failureOf } from "../providers/failover.ts";
-import type { Served } from "../providers/failover.ts";
-import { outputText } from "../providers/output-text.ts";
-import { isProvoked } from "../providers/provider.ts";
+import { failureOf } from "../routing/failover.ts";
+import type { Served } from "../routing/failover.ts";
+import { outputText } from "../core/output-text.ts";
+import { isProvoked } from "../core/provider.ts";
 import type {
   JsonObject,
   ProviderAnswer,
   ProviderFailure,
   EventStream,
   StreamEvent,
-} from "../providers/provider.ts";
-import { routeName } from "../providers/route-health.ts";
+} from "../core/provider.ts";
+import { routeName } from "../routing/route-health.ts";
 import { named } from "./bound.ts";
 import { chargeFor } from "./charge.ts";
 import type { Ending } from "./charge.ts";
 import { attemptFailed } from "./failed-attempt.ts";
-import type { Reply, StreamWriter, Head, Receipt } from "./doors/door.ts";
+import type { Reply, StreamWriter, Head, Receipt } from "../core/door.ts";
 import type { Ended, Run, ServingRoute, Outcome } from "./paid-request.ts";
 import { costOfOutcome, nowOpen, toldWith } from "./settle.ts";
 import { isCapLowered, receiptHeaders } from "./receipt-headers.ts";

@@ -2,17 +2,17 @@ import type { Failure, Result } from "../lib/failure.ts";
 import { refuse } from "../lib/failure.ts";
 import type { HoldGrant } from "../wallet/wallet-contract.ts";
 import type { Route } from "../catalog/model.ts";
-import { listOf } from "../providers/json-value.ts";
-import { PROMPTS_AT_ONCE } from "../providers/prompts-apart.ts";
-import type { Spent } from "../providers/provider.ts";
-import { failover } from "../providers/failover.ts";
+import { listOf } from "../core/json-value.ts";
+import { PROMPTS_AT_ONCE } from "../core/prompts-apart.ts";
+import type { Spent } from "../core/provider.ts";
+import { failover } from "../routing/failover.ts";
 import type {
   Asked as AskedThere,
   Candidate,
   FailoverOptions,
   Served,
-} from "../providers/failover.ts";
-import { routeName } from "../providers/route-health.ts";
+} from "../routing/failover.ts";
+import { routeName } from "../routing/route-health.ts";
 import type { FailedAttempt } from "../lib/generation.ts";
 import { named, speaks } from "./bound.ts";
 import { chargeFor, inputOnly } from "./charge.ts";

@@ -4,11 +4,11 @@ import type { Ability, Model, Route } from "../catalog/model.ts";
 import { priceAt } from "../catalog/price.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
-import type { Provider } from "../providers/provider.ts";
+import type { Provider } from "../core/provider.ts";
 import { capThatFits } from "./answer-size.ts";
-import { askedCap } from "./core-request.ts";
-import type { ChatBody, EmbeddingsBody } from "./core-request.ts";
-import type { Asked, Native } from "./doors/door.ts";
+import { askedCap } from "../core/core-request.ts";
+import type { ChatBody, EmbeddingsBody } from "../core/core-request.ts";
+import type { Asked, Native } from "../core/door.ts";
 import { costBounds, outputCap } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import {
@@ -18,8 +18,8 @@ import {
   hasParts,
   largerSize,
   nativePromptSize,
-} from "./prompt-size.ts";
-import type { PromptSize } from "./prompt-size.ts";
+} from "../core/prompt-size.ts";
+import type { PromptSize } from "../core/prompt-size.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /** What a request may be served by. `defaultCap`: output tokens where a request does not say; Infinity: the model's own most. */

@@ -3,15 +3,10 @@ import { catalogProblems } from "../catalog/catalog-problems.ts";
 import { buildCatalog } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { Isolate } from "../http/isolate.ts";
-import type { Provider } from "../providers/provider.ts";
-import {
-  BUILT_IN,
-  buildProviders,
-  liveProviders,
-  providerProblems,
-} from "../providers/registry.ts";
-import { RouteHealth } from "../providers/route-health.ts";
-import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
+import type { Provider } from "../core/provider.ts";
+import { BUILT_IN, buildProviders, liveProviders, providerProblems } from "../hosts/registry.ts";
+import { RouteHealth } from "../routing/route-health.ts";
+import { sandboxProvider } from "../hosts/sandbox/sandbox.ts";
 
 /** What this deployment sells and who answers: built once for each configuration, and the catalogue when a price changes. */
 export type Deployment = {

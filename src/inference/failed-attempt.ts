@@ -1,5 +1,5 @@
 import { logWarning } from "../lib/log.ts";
-import type { ProviderFailure } from "../providers/provider.ts";
+import type { ProviderFailure } from "../core/provider.ts";
 import type { Run, ServingRoute } from "./paid-request.ts";
 
 /** Statuses that are told apart; of any other only its hundred is. */

@@ -5,7 +5,7 @@ import { micros } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
 import { HOUR_WRITE_INPUTS } from "../lib/usage.ts";
 import type { Price } from "../lib/usage.ts";
-import type { PromptSize } from "./prompt-size.ts";
+import type { PromptSize } from "../core/prompt-size.ts";
 
 /** Least useful output: a grant that cannot pay for this many tokens is refused instead. */
 const LEAST_OUTPUT_TOKENS = 64;

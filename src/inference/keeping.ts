@@ -1,6 +1,6 @@
 import { KEPT_BODY_BYTES_MAX, RESPONSE_ID } from "../kept/kept-contract.ts";
 import { logException } from "../lib/log.ts";
-import type { JsonObject } from "../providers/provider.ts";
+import type { JsonObject } from "../core/provider.ts";
 import type { HoldGrant } from "../wallet/wallet-contract.ts";
 import type { Run } from "./paid-request.ts";
 

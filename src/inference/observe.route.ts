@@ -10,7 +10,7 @@ import { METRICS, seriesOf } from "../metrics/series.ts";
 import type { Series } from "../metrics/series.ts";
 import { counterSeries, histogramOf } from "../metrics/tally.ts";
 import type { Tally } from "../metrics/tally.ts";
-import type { RouteHealth } from "../providers/route-health.ts";
+import type { RouteHealth } from "../routing/route-health.ts";
 import type { Outcome, Run } from "./paid-request.ts";
 
 /** After a run's end: its counts, and its line in the log. */

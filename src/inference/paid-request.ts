@@ -10,14 +10,14 @@ import type { NumberVars } from "../config.ts";
 import type { Model, Route } from "../catalog/model.ts";
 import type { Tally } from "../metrics/tally.ts";
 import type { KeptAnswer } from "../kept/kept-contract.ts";
-import type { JsonObject, Provider } from "../providers/provider.ts";
-import type { RouteHealth } from "../providers/route-health.ts";
+import type { JsonObject, Provider } from "../core/provider.ts";
+import type { RouteHealth } from "../routing/route-health.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
 import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
-import type { Asked, Door, Native, Reply, ToKeep } from "./doors/door.ts";
+import type { Asked, Door, Native, Reply, ToKeep } from "../core/door.ts";
 import type { RunTimer } from "./run-timer.ts";
 import type { Bounds, OutputCap } from "./hold-bounds.ts";
-import type { PromptSize } from "./prompt-size.ts";
+import type { PromptSize } from "../core/prompt-size.ts";
 
 /** One request that costs money, checked and bounded, before anything is held for it. */
 export type PaidRequest = {

@@ -10,7 +10,7 @@ import type { AppEnv } from "../http/context.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import type { JsonBody } from "../http/read-json.ts";
 import type { Recalled } from "../kept/kept-contract.ts";
-import type { Asked, Door } from "./doors/door.ts";
+import type { Asked, Door } from "../core/door.ts";
 import { recall } from "./kept.route.ts";
 
 /** Who asks, and what. */

@@ -1,4 +1,4 @@
-import { routeName } from "../providers/route-health.ts";
+import { routeName } from "../routing/route-health.ts";
 import type { Run, ServingRoute } from "./paid-request.ts";
 
 /** What every answered paid request says about itself: route, attempts, a cap that was lowered, what was left out. */

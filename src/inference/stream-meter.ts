@@ -1,7 +1,7 @@
 import { estimateTokens } from "../lib/tokens.ts";
 import type { Usage } from "../lib/usage.ts";
-import type { JsonObject, NativeSaid } from "../providers/provider.ts";
-import { outputText } from "../providers/output-text.ts";
+import type { JsonObject, NativeSaid } from "../core/provider.ts";
+import { outputText } from "../core/output-text.ts";
 
 /** Text is counted in pieces of this many characters, not word by word. */
 const COUNT_EVERY = 8192;

@@ -1,5 +1,5 @@
 import type { NumberVars } from "../config.ts";
-import type { EventStream, StreamEvent } from "../providers/provider.ts";
+import type { EventStream, StreamEvent } from "../core/provider.ts";
 import type { RunTimer } from "./run-timer.ts";
 
 const encoder = new TextEncoder();

@@ -4,9 +4,9 @@ import { Isolate } from "../http/isolate.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { logAlert, reasonOf } from "../lib/log.ts";
-import type { Provider } from "../providers/provider.ts";
-import type { Asked } from "./doors/door.ts";
-import type { EmbeddingsBody } from "./core-request.ts";
+import type { Provider } from "../core/provider.ts";
+import type { Asked } from "../core/door.ts";
+import type { EmbeddingsBody } from "../core/core-request.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /** Where scripts/site/tokens.ts puts it among the static assets. */

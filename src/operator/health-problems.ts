@@ -1,8 +1,8 @@
 import { METRICS, seriesOf } from "../metrics/series.ts";
 import type { Series } from "../metrics/series.ts";
 import type { Model } from "../catalog/model.ts";
-import { routeName } from "../providers/route-health.ts";
-import type { RouteStanding } from "../providers/route-health.ts";
+import { routeName } from "../routing/route-health.ts";
+import type { RouteStanding } from "../routing/route-health.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
 import type { Region } from "../lib/caller.ts";
 

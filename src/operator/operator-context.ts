@@ -8,7 +8,7 @@ import type { Result } from "../lib/failure.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
 import type { ModelNames } from "../keys/terms.ts";
 import type { Counted } from "../metrics/views.ts";
-import type { RouteStanding } from "../providers/route-health.ts";
+import type { RouteStanding } from "../routing/route-health.ts";
 import type { RevocationItem } from "../regions/outbox-message.ts";
 import type { Depth } from "../regions/region-outbox-queue.do.ts";
 import type { WalletCalls } from "../wallet/wallet-contract.ts";

@@ -13,7 +13,7 @@ import type { Result } from "../lib/failure.ts";
 import { now } from "../lib/clock.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { REGION_METRICS } from "../metrics/series.ts";
-import type { RouteHealth } from "../providers/route-health.ts";
+import type { RouteHealth } from "../routing/route-health.ts";
 import { peerFault } from "../regions/peer-call.ts";
 import { operatorOf, vouchedOperator } from "./operator-token.ts";
 import { OPERATOR_ENDPOINTS } from "./endpoints.ts";

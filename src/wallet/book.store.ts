@@ -1,6 +1,6 @@
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import { microsOrNull } from "./rules/quota.ts";
-import type { Settings } from "./tables/wallet-schema.do.ts";
+import type { Settings } from "./settings.ts";
 import type { Configuration } from "./wallet-contract.ts";
 
 /** What the book said of an organisation before a publish; null when it had no row. */

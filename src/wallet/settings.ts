@@ -15,3 +15,21 @@ export type SettingsRecord = {
 export type SettingsChange = {
   readonly [K in keyof SettingsRecord]?: SettingsRecord[K] | undefined;
 };
+
+/** The same as the wallet has it in hand. */
+export type Settings = {
+  readonly monthlyQuota: Micros | null;
+  readonly dailyQuota: Micros | null;
+  readonly alertThreshold: number;
+  readonly lowBalance: Micros | null;
+  /** For how long answers of /v1/responses are kept; 0: not at all. */
+  readonly keepHours: number;
+};
+
+export const DEFAULT_SETTINGS: Settings = {
+  monthlyQuota: null,
+  dailyQuota: null,
+  alertThreshold: 0.8,
+  lowBalance: null,
+  keepHours: 0,
+};

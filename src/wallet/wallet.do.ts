@@ -42,7 +42,7 @@ import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild
 import { endSessionBy, listSessions } from "./object/sessions.do.ts";
 import { SLICE_PAUSE_MS, SLICE_ROWS, reconcileSlice, vitalsOf } from "./object/reconcile.do.ts";
 import { lookAtRoom, retain } from "./object/retention.do.ts";
-import { selectEventsSince } from "./tables/event-rows.do.ts";
+import { selectEventsSince } from "./object/event-rows.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
 import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";

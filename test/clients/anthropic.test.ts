@@ -7,8 +7,8 @@ import {
   event as eventSchema,
   message as messageSchema,
   refusal as refusalSchema,
-} from "../inference/doors/messages/message-schemas.ts";
-import type { AnyMessage, AnyRefusal } from "../inference/doors/messages/message-schemas.ts";
+} from "../wires/messages/message-schemas.ts";
+import type { AnyMessage, AnyRefusal } from "../wires/messages/message-schemas.ts";
 import { HELD, TURNS, Weather } from "./conversation.ts";
 import { CLAUDE, GPT, makersGateway } from "./makers.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, expect, vi } from "vitest";
-import { message as messageSchema, refusal } from "../inference/doors/messages/message-schemas.ts";
-import { eventsIn, foldBlocks } from "../inference/doors/messages/fold.ts";
-import type { Event } from "../inference/doors/messages/fold.ts";
+import { message as messageSchema, refusal } from "../wires/messages/message-schemas.ts";
+import { eventsIn, foldBlocks } from "../wires/messages/fold.ts";
+import type { Event } from "../wires/messages/fold.ts";
 import { send } from "./client.ts";
 import type { Sending } from "./client.ts";
 import { mockUpstream, upstreamBindings } from "./upstream.ts";

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, openAccount, send } from "./client.ts";
-import { eventsIn } from "../inference/doors/messages/fold.ts";
+import { eventsIn } from "../wires/messages/fold.ts";
 import {
   ANTHROPIC_SECRET,
   folded,

@@ -1,9 +1,9 @@
-import { PDF_HEAD } from "../../src/providers/conversation.ts";
+import { PDF_HEAD } from "../../src/core/conversation.ts";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { beforeAll, describe, expect, it } from "vitest";
-import { eventsOf, follow } from "../inference/doors/responses/follow.ts";
-import { response as responseSchema } from "../inference/doors/responses/sdk-schemas.ts";
-import type { AnyResponse } from "../inference/doors/responses/sdk-schemas.ts";
+import { eventsOf, follow } from "../wires/responses/follow.ts";
+import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
+import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
 import { openAccount, send } from "./client.ts";
 
 /**

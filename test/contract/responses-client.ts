@@ -1,8 +1,8 @@
 import { afterEach, expect, vi } from "vitest";
-import { eventsOf, follow } from "../inference/doors/responses/follow.ts";
-import type { Account as Folded } from "../inference/doors/responses/follow.ts";
-import { response as responseSchema } from "../inference/doors/responses/sdk-schemas.ts";
-import type { AnyResponse } from "../inference/doors/responses/sdk-schemas.ts";
+import { eventsOf, follow } from "../wires/responses/follow.ts";
+import type { Account as Folded } from "../wires/responses/follow.ts";
+import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
+import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
 import { call, HELLO, reasoning, scenario, text } from "../fixtures/responses-wire.ts";
 import { CANARY_TEXT } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";

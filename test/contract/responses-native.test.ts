@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import type { AnyResponse } from "../inference/doors/responses/sdk-schemas.ts";
+import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
 import { call, HELLO, response, scenario } from "../fixtures/responses-wire.ts";
 import { balanceOf, openAccount } from "./client.ts";
 import {

@@ -1,8 +1,8 @@
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { eventsOf, follow } from "../inference/doors/responses/follow.ts";
-import type { Account as Folded } from "../inference/doors/responses/follow.ts";
-import { response as responseSchema } from "../inference/doors/responses/sdk-schemas.ts";
-import type { AnyResponse } from "../inference/doors/responses/sdk-schemas.ts";
+import { eventsOf, follow } from "../wires/responses/follow.ts";
+import type { Account as Folded } from "../wires/responses/follow.ts";
+import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
+import type { AnyResponse } from "../wires/responses/sdk-schemas.ts";
 import { balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Sending } from "./client.ts";
 import {

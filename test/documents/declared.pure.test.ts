@@ -7,7 +7,7 @@ import { EVENT_TYPES } from "../../src/lib/event.ts";
 import { REGIONS } from "../../src/lib/regions.ts";
 import { EVERYONE, PATHS } from "../../src/paths.ts";
 import type { Path } from "../../src/paths.ts";
-import { BUILT_IN } from "../../src/providers/registry.ts";
+import { BUILT_IN } from "../../src/hosts/registry.ts";
 import { readPage, ROOT } from "./pages.ts";
 
 /** The cells of a page's table rows. */
@@ -106,7 +106,7 @@ it("every header of ours stands in a page for clients", () => {
   const pages = readdirSync(path.join(ROOT, "docs")).filter((name) => name.endsWith(".md"));
   const text = pages.map((page) => readPage(`docs/${page}`)).join("\n");
   const headers = sources
-    .filter(([name]) => !name.startsWith("providers"))
+    .filter(([name]) => !/^(?:core|hosts|wires\/converse)\//.test(name))
     .flatMap(([, source]) =>
       [...source.matchAll(/["'`](x-[a-z-]+[a-z])["'`]/g)].map(([, name = ""]) => name),
     );
@@ -121,26 +121,26 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "any other body": ["http/read-json.ts MANAGEMENT_BYTES_MAX"],
   "depth of JSON; values in it": ["http/json-text.ts DEPTH_MAX", "http/json-text.ts VALUES_MAX"],
   "messages, or items of `/v1/responses`": [
-    "inference/core-request.ts MESSAGES_MAX",
-    "inference/doors/messages/request.ts MESSAGES_MAX",
-    "inference/doors/responses/request.ts ITEMS_MAX",
+    "core/core-request.ts MESSAGES_MAX",
+    "wires/messages/client-request.ts MESSAGES_MAX",
+    "wires/responses/client-request.ts ITEMS_MAX",
   ],
   "tools of a request": [
-    "inference/core-request.ts TOOLS_MAX",
-    "inference/doors/messages/request.ts TOOLS_MAX",
-    "inference/doors/responses/tools.ts TOOLS_MAX",
+    "core/core-request.ts TOOLS_MAX",
+    "wires/messages/client-request.ts TOOLS_MAX",
+    "wires/responses/client-tools.ts TOOLS_MAX",
   ],
-  "prompts of `/v1/completions`": ["inference/doors/completions.ts PROMPTS_MAX"],
-  "choices (`n`)": ["inference/core-request.ts CHOICES_MAX"],
+  "prompts of `/v1/completions`": ["doors/completions.ts PROMPTS_MAX"],
+  "choices (`n`)": ["core/core-request.ts CHOICES_MAX"],
   "texts of an embeddings request; `dimensions`": [
-    "inference/core-request.ts INPUTS_MAX",
-    "inference/core-request.ts DIMENSIONS_MAX",
+    "core/core-request.ts INPUTS_MAX",
+    "core/core-request.ts DIMENSIONS_MAX",
   ],
-  "name of a model": ["inference/core-request.ts MODEL_CHARACTERS_MAX"],
+  "name of a model": ["core/core-request.ts MODEL_CHARACTERS_MAX"],
   "images downloaded for a request": [
-    "providers/inline-image.ts IMAGE_BYTES_MAX",
-    "providers/inline-image.ts ALL_BYTES_MAX",
-    "providers/inline-image.ts DOWNLOADS_MAX",
+    "core/inline-image.ts IMAGE_BYTES_MAX",
+    "core/inline-image.ts ALL_BYTES_MAX",
+    "core/inline-image.ts DOWNLOADS_MAX",
   ],
   "live keys of an organisation; new ones in a day": [
     "keys/keys.store.ts LIVE_KEYS_MAX",
@@ -169,8 +169,8 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "wallet/object/alerts.do.ts DAILY_ALERTS_MAX",
     "wallet/object/alerts.do.ts ALERTS_MAX",
   ],
-  "events of one type by one key": ["wallet/tables/event-rows.do.ts HOURLY_MAX"],
-  "events kept": ["wallet/tables/event-rows.do.ts EVENTS_MAX"],
+  "events of one type by one key": ["wallet/object/event-rows.do.ts HOURLY_MAX"],
+  "events kept": ["wallet/object/event-rows.do.ts EVENTS_MAX"],
   "webhooks of an organisation; tests of one": [
     "webhooks/webhooks.store.ts WEBHOOKS_MAX",
     "webhooks/webhook-deliveries.do.ts TESTS_MAX",
@@ -193,7 +193,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
 };
 /** Bounds of configuration, peers, operators, log-ins, upstreams and single models: what else a client meets. */
 const OTHER =
-  /^(?:config\.ts|regions\/|operator\/|providers\/|console\/session|wallet\/object\/postings|inference\/doors\/messages\/tools\.ts NAME_MAX)|TOKEN_ID_MAX|RPM_LIMIT_MAX/;
+  /^(?:config\.ts|regions\/|operator\/|hosts\/|core\/tool-name|console\/session|wallet\/object\/postings|wires\/messages\/client-tools\.ts NAME_MAX)|TOKEN_ID_MAX|RPM_LIMIT_MAX/;
 
 /** What a constant of src is, in numbers: `20 * 1024 * 1024`, `7 * OVERLAP_DAY_S`. */
 function valueOf(file: string, name: string): number {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { buildCatalog } from "../../src/catalog/catalog.ts";
 import { parseConfig } from "../../src/config.ts";
-import { chatDoor } from "../../src/inference/doors/chat.ts";
+import { chatDoor } from "../../src/doors/chat.ts";
 import { prepared } from "../fixtures/prepared.ts";
 import {
   authorizeBody,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Model, Route, RouteLimits } from "../../src/catalog/model.ts";
 import { ableRoutes, ableToEmbed } from "../../src/inference/bound.ts";
-import type { ChatBody } from "../../src/inference/core-request.ts";
+import type { ChatBody } from "../../src/core/core-request.ts";
 import { outputCap } from "../../src/inference/hold-bounds.ts";
 import { MODEL, ROUTE } from "./run-fixture.ts";
 

@@ -2,10 +2,10 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { capThatFits } from "../../src/inference/answer-size.ts";
 import type { OutputCap } from "../../src/inference/hold-bounds.ts";
-import type { ChatBody } from "../../src/inference/core-request.ts";
-import { responsesDoor } from "../../src/inference/doors/responses/responses.ts";
-import { chatDoor } from "../../src/inference/doors/chat.ts";
-import { tooLarge } from "../../src/providers/http-provider.ts";
+import type { ChatBody } from "../../src/core/core-request.ts";
+import { responsesDoor } from "../../src/doors/responses.ts";
+import { chatDoor } from "../../src/doors/chat.ts";
+import { tooLarge } from "../../src/core/http-provider.ts";
 import { JSON_REPLY, STREAM_REPLY } from "./run-fixture.ts";
 
 const MIB = 1024 * 1024;

@@ -5,10 +5,10 @@ import { app } from "../../src/app.ts";
 import { folded } from "../contract/messages-client.ts";
 import { bindingsFor } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
-import { eventsIn } from "./doors/messages/fold.ts";
-import { message as messageSchema } from "./doors/messages/message-schemas.ts";
-import { eventsOf, follow } from "./doors/responses/follow.ts";
-import { response as responseSchema } from "./doors/responses/sdk-schemas.ts";
+import { eventsIn } from "../wires/messages/fold.ts";
+import { message as messageSchema } from "../wires/messages/message-schemas.ts";
+import { eventsOf, follow } from "../wires/responses/follow.ts";
+import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
 
 /** A call of a tool, in nobody's dialect. */
 export type Call = { readonly id: string; readonly name: string; readonly input: object };

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import type { Route } from "../../src/catalog/model.ts";
 import { costOf, priceAt } from "../../src/catalog/price.ts";
 import { ableRoutes } from "../../src/inference/bound.ts";
-import type { ChatBody } from "../../src/inference/core-request.ts";
+import type { ChatBody } from "../../src/core/core-request.ts";
 import { affordableCap, costBounds, outputCap } from "../../src/inference/hold-bounds.ts";
 import { micros } from "../../src/lib/money.ts";
 import { NO_USAGE } from "../../src/lib/usage.ts";

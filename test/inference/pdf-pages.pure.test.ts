@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { pagesIn } from "../../src/inference/pdf-pages.ts";
-import { nativePromptSize } from "../../src/inference/prompt-size.ts";
+import { pagesIn } from "../../src/core/pdf-pages.ts";
+import { nativePromptSize } from "../../src/core/prompt-size.ts";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { MODEL } from "./run-fixture.ts";
 

@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ChatBody } from "../../src/inference/core-request.ts";
+import type { ChatBody } from "../../src/core/core-request.ts";
 import {
   chatPromptSize,
   embeddingsPromptSize,
   nativePromptSize,
-} from "../../src/inference/prompt-size.ts";
+} from "../../src/core/prompt-size.ts";
 import { MODEL } from "./run-fixture.ts";
 
 const body = (fields: object): ChatBody => ({

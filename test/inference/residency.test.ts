@@ -7,7 +7,7 @@ import type { Config } from "../../src/config.ts";
 import { deploymentOf } from "../../src/inference/deployment.ts";
 import type { Deployment } from "../../src/inference/deployment.ts";
 import type { Region } from "../../src/lib/caller.ts";
-import { BUILT_IN } from "../../src/providers/registry.ts";
+import { BUILT_IN } from "../../src/hosts/registry.ts";
 import { liveIn, PROVIDERS } from "../catalog/worlds.ts";
 import { callOf, network } from "../providers/adapter-kit.ts";
 import type { Asked } from "../providers/adapter-kit.ts";

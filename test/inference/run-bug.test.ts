@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { success } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
-import type { EventStream, Provider } from "../../src/providers/provider.ts";
-import { RouteHealth } from "../../src/providers/route-health.ts";
+import type { EventStream, Provider } from "../../src/core/provider.ts";
+import { RouteHealth } from "../../src/routing/route-health.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
 import { pay } from "../../src/inference/paid-path.route.ts";
 import type { OutcomeItem } from "../../src/regions/outbox-message.ts";

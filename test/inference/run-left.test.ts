@@ -6,8 +6,8 @@ import type {
   Provider,
   ProviderAnswer,
   StreamEvent,
-} from "../../src/providers/provider.ts";
-import { RouteHealth } from "../../src/providers/route-health.ts";
+} from "../../src/core/provider.ts";
+import { RouteHealth } from "../../src/routing/route-health.ts";
 import type { RunServices } from "../../src/inference/paid-request.ts";
 import { pay } from "../../src/inference/paid-path.route.ts";
 import type { OutcomeItem } from "../../src/regions/outbox-message.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { EventStream, JsonObject, StreamEvent } from "../../src/providers/provider.ts";
+import type { EventStream, JsonObject, StreamEvent } from "../../src/core/provider.ts";
 import { answerJson, answerStream } from "../../src/inference/answer.ts";
 import { settle } from "../../src/inference/settle.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";

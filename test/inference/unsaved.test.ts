@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { success } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
-import type { EventStream, Provider, StreamEvent } from "../../src/providers/provider.ts";
-import { RouteHealth } from "../../src/providers/route-health.ts";
+import type { EventStream, Provider, StreamEvent } from "../../src/core/provider.ts";
+import { RouteHealth } from "../../src/routing/route-health.ts";
 import type { RunServices } from "../../src/inference/paid-request.ts";
 import { pay } from "../../src/inference/paid-path.route.ts";
 import { runOf } from "./run-fixture.ts";

@@ -3,7 +3,7 @@ import { developerBindings } from "../../scripts/dev-bindings.ts";
 import { REGION_NAMES } from "../../scripts/region-names.ts";
 import type { RegionName } from "../../scripts/region-names.ts";
 import { parseConfig } from "../../src/config.ts";
-import { BUILT_IN } from "../../src/providers/registry.ts";
+import { BUILT_IN } from "../../src/hosts/registry.ts";
 
 afterEach(() => vi.unstubAllEnvs());
 

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { afterTimeout } from "../../src/lib/timers.ts";
-import { failover } from "../../src/providers/failover.ts";
-import type { FailoverOptions } from "../../src/providers/failover.ts";
-import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
-import { OPENAI_PROFILE } from "../../src/providers/openai-compatible/profile.ts";
-import type { ProviderAnswer, ProviderCall, StreamEvent } from "../../src/providers/provider.ts";
-import { RouteHealth } from "../../src/providers/route-health.ts";
+import { failover } from "../../src/routing/failover.ts";
+import type { FailoverOptions } from "../../src/routing/failover.ts";
+import { openAiCompatible } from "../../src/hosts/openai-compatible.ts";
+import { OPENAI_PROFILE } from "../../src/hosts/profile.ts";
+import type { ProviderAnswer, ProviderCall, StreamEvent } from "../../src/core/provider.ts";
+import { RouteHealth } from "../../src/routing/route-health.ts";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";
 import type { OpenAiMock } from "../fixtures/openai-mock.ts";
 

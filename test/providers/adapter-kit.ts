@@ -5,7 +5,7 @@ import type {
   ProviderAnswer,
   ProviderCall,
   StreamEvent,
-} from "../../src/providers/provider.ts";
+} from "../../src/core/provider.ts";
 import { effort } from "../effort.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/config.ts";
-import { ANTHROPIC } from "../../src/providers/anthropic/anthropic.ts";
-import { liveProviders, providerProblems } from "../../src/providers/registry.ts";
+import { ANTHROPIC } from "../../src/hosts/anthropic.ts";
+import { liveProviders, providerProblems } from "../../src/hosts/registry.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 

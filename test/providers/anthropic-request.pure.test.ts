@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { anthropic } from "../../src/providers/anthropic/anthropic.ts";
-import { messagesRequest } from "../../src/providers/anthropic/request.ts";
-import type { JsonObject } from "../../src/providers/provider.ts";
+import { anthropic } from "../../src/hosts/anthropic.ts";
+import { messagesRequest } from "../../src/wires/messages/host-request.ts";
+import type { JsonObject } from "../../src/core/provider.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 

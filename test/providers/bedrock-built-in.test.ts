@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/config.ts";
-import { buildProviders, liveProviders, providerProblems } from "../../src/providers/registry.ts";
+import { buildProviders, liveProviders, providerProblems } from "../../src/hosts/registry.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { BEDROCK, NOVA } from "./bedrock-kit.ts";

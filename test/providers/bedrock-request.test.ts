@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import type { JsonObject } from "../../src/providers/provider.ts";
+import type { JsonObject } from "../../src/core/provider.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE, HAIKU, NOVA, refused, sent } from "./bedrock-kit.ts";

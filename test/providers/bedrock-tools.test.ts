@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import type { JsonObject } from "../../src/providers/provider.ts";
+import type { JsonObject } from "../../src/core/provider.ts";
 import { CLAUDE, HAIKU, NOVA, sent } from "./bedrock-kit.ts";
 
 afterEach(() => {

@@ -7,8 +7,8 @@ import {
   OPEN_MS,
   OPEN_MS_MAX,
   PROBE_MS_MAX,
-} from "../../src/providers/breaker.ts";
-import type { Pass } from "../../src/providers/breaker.ts";
+} from "../../src/routing/breaker.ts";
+import type { Pass } from "../../src/routing/breaker.ts";
 
 type Ticket = { readonly pass: Pass };
 type Outcome = "served" | "fault" | "busy" | "nothing";

@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/config.ts";
-import { cohere } from "../../src/providers/cohere/cohere.ts";
-import { buildProviders, liveProviders, providerProblems } from "../../src/providers/registry.ts";
+import { cohere } from "../../src/hosts/cohere.ts";
+import { buildProviders, liveProviders, providerProblems } from "../../src/hosts/registry.ts";
 import { COHERE_CHAT, COHERE_FAILURES, cut, gaveUp } from "../fixtures/cohere-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
-import { cohere } from "../../src/providers/cohere/cohere.ts";
-import { chatRequest } from "../../src/providers/cohere/request.ts";
-import type { JsonObject } from "../../src/providers/provider.ts";
+import { cohere } from "../../src/hosts/cohere.ts";
+import { chatRequest } from "../../src/wires/cohere/request.ts";
+import type { JsonObject } from "../../src/core/provider.ts";
 import { CHAT_BODIES } from "../fixtures/chat-bodies.ts";
 import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { conversationOf } from "../../src/providers/conversation.ts";
-import type { Conversation } from "../../src/providers/conversation.ts";
-import type { JsonObject } from "../../src/providers/provider.ts";
-import { toolsOf } from "../../src/providers/tools.ts";
+import { conversationOf } from "../../src/core/conversation.ts";
+import type { Conversation } from "../../src/core/conversation.ts";
+import type { JsonObject } from "../../src/core/provider.ts";
+import { toolsOf } from "../../src/core/tools.ts";
 
 function conversation(...messages: JsonObject[]): Conversation {
   const read = conversationOf({ messages });

@@ -1,12 +1,12 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { failover } from "../../src/providers/failover.ts";
-import type { FailoverOptions } from "../../src/providers/failover.ts";
-import { post, sendOver } from "../../src/providers/http-provider.ts";
-import type { Wire } from "../../src/providers/http-provider.ts";
-import type { Provider, ProviderCall } from "../../src/providers/provider.ts";
-import { RouteHealth } from "../../src/providers/route-health.ts";
-import { sandboxProvider } from "../../src/providers/sandbox/sandbox.ts";
-import { workersAi } from "../../src/providers/workers-ai/workers-ai.ts";
+import { failover } from "../../src/routing/failover.ts";
+import type { FailoverOptions } from "../../src/routing/failover.ts";
+import { post, sendOver } from "../../src/core/http-provider.ts";
+import type { Wire } from "../../src/core/http-provider.ts";
+import type { Provider, ProviderCall } from "../../src/core/provider.ts";
+import { RouteHealth } from "../../src/routing/route-health.ts";
+import { sandboxProvider } from "../../src/hosts/sandbox/sandbox.ts";
+import { workersAi } from "../../src/hosts/workers-ai.ts";
 import { callOf, network } from "./adapter-kit.ts";
 import { GOOD, RESET, never } from "./failover-fixture.ts";
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { attempt } from "../../src/providers/attempt.ts";
-import { conversationOf } from "../../src/providers/conversation.ts";
-import { withInlineImages } from "../../src/providers/inline-image.ts";
-import type { Provider, ProviderAnswer, ProviderCall } from "../../src/providers/provider.ts";
+import { attempt } from "../../src/routing/attempt.ts";
+import { conversationOf } from "../../src/core/conversation.ts";
+import { withInlineImages } from "../../src/core/inline-image.ts";
+import type { Provider, ProviderAnswer, ProviderCall } from "../../src/core/provider.ts";
 import { GOOD, never } from "./failover-fixture.ts";
 
 beforeEach(() => {

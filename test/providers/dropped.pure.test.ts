@@ -1,14 +1,14 @@
 import { expect, it } from "vitest";
-import { messagesRequest } from "../../src/providers/anthropic/request.ts";
-import { converseRequest } from "../../src/providers/bedrock/converse-request.ts";
-import { chatRequest as cohereRequest } from "../../src/providers/cohere/request.ts";
-import { chatRequest as googleRequest } from "../../src/providers/google/request.ts";
-import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
-import { upstreamRequest } from "../../src/providers/openai-compatible/request.ts";
-import type { Profile } from "../../src/providers/openai-compatible/profiles/shape.ts";
-import { nativeRequest, responsesRequest } from "../../src/providers/openai-responses/request.ts";
-import type { JsonObject, ProviderCall } from "../../src/providers/provider.ts";
-import { chatInputs } from "../../src/providers/workers-ai/request.ts";
+import { messagesRequest } from "../../src/wires/messages/host-request.ts";
+import { converseRequest } from "../../src/wires/converse/converse-request.ts";
+import { chatRequest as cohereRequest } from "../../src/wires/cohere/request.ts";
+import { chatRequest as googleRequest } from "../../src/wires/gemini/request.ts";
+import { PROFILES } from "../../src/hosts/profile.ts";
+import { upstreamRequest } from "../../src/wires/chat/request.ts";
+import type { Profile } from "../../src/wires/chat/profile.ts";
+import { nativeRequest, responsesRequest } from "../../src/wires/responses/host-request.ts";
+import type { JsonObject, ProviderCall } from "../../src/core/provider.ts";
+import { chatInputs } from "../../src/wires/workers-ai/request.ts";
 import { callOf } from "./adapter-kit.ts";
 
 type Build = (call: ProviderCall) => unknown;

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { limitsOfProvider } from "../../src/catalog/entry.ts";
-import { embeddingMaker } from "../../src/providers/bedrock/embeddings.ts";
-import { embeddingList, inBatches } from "../../src/providers/embedding-batches.ts";
-import { PREDICT } from "../../src/providers/google/embeddings.ts";
-import type { ProviderAnswer, ProviderFailure } from "../../src/providers/provider.ts";
+import { embeddingMaker } from "../../src/wires/converse/embeddings.ts";
+import { embeddingList, inBatches } from "../../src/core/embedding-batches.ts";
+import { PREDICT } from "../../src/wires/gemini/embeddings.ts";
+import type { ProviderAnswer, ProviderFailure } from "../../src/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
 const FINE: ProviderAnswer = { kind: "json", ...embeddingList([[1]], null) };

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { StreamEvent } from "../../src/providers/provider.ts";
+import type { StreamEvent } from "../../src/core/provider.ts";
 import {
   counts,
   GOOGLE_CHAT,

@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { parseChatRequest } from "../../src/inference/core-request.ts";
-import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
-import type { Profile } from "../../src/providers/openai-compatible/profiles/shape.ts";
-import { upstreamRequest } from "../../src/providers/openai-compatible/request.ts";
-import type { JsonObject } from "../../src/providers/provider.ts";
+import { parseChatRequest } from "../../src/core/core-request.ts";
+import { PROFILES } from "../../src/hosts/profile.ts";
+import type { Profile } from "../../src/wires/chat/profile.ts";
+import { upstreamRequest } from "../../src/wires/chat/request.ts";
+import type { JsonObject } from "../../src/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 import { effort } from "../effort.ts";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
-import { upstreamRequest } from "../../src/providers/openai-compatible/request.ts";
-import type { JsonObject, ProviderFailure } from "../../src/providers/provider.ts";
+import { PROFILES } from "../../src/hosts/profile.ts";
+import { upstreamRequest } from "../../src/wires/chat/request.ts";
+import type { JsonObject, ProviderFailure } from "../../src/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
 type Sent = { readonly messages: readonly JsonObject[] } & JsonObject;

@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
-import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
-import type { JsonObject } from "../../src/providers/provider.ts";
+import { openAiCompatible } from "../../src/hosts/openai-compatible.ts";
+import { PROFILES } from "../../src/hosts/profile.ts";
+import type { JsonObject } from "../../src/core/provider.ts";
 import { answerTo } from "./adapter-kit.ts";
 
 afterEach(() => {

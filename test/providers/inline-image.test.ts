@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { conversationOf } from "../../src/providers/conversation.ts";
-import { withInlineImages } from "../../src/providers/inline-image.ts";
-import { outgoingBody } from "../../src/providers/outgoing-body.ts";
+import { conversationOf } from "../../src/core/conversation.ts";
+import { withInlineImages } from "../../src/core/inline-image.ts";
+import { outgoingBody } from "../../src/core/outgoing-body.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { network } from "./adapter-kit.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { diagnose } from "../../scripts/provider-check/diagnosis.ts";
 import { parseConfig } from "../../src/config.ts";
-import { placesOf } from "../../src/providers/openai-compatible/hosts.ts";
+import { placesOf } from "../../src/hosts/hosts.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -1,8 +1,8 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { Stop } from "../../src/lib/stop.ts";
-import { failover } from "../../src/providers/failover.ts";
-import type { Provider } from "../../src/providers/provider.ts";
-import { RouteHealth } from "../../src/providers/route-health.ts";
+import { failover } from "../../src/routing/failover.ts";
+import type { Provider } from "../../src/core/provider.ts";
+import { RouteHealth } from "../../src/routing/route-health.ts";
 import { afterCollections } from "../fixtures/collected.ts";
 import { CASES } from "../fuzz/provider-cases.ts";
 import { network } from "./adapter-kit.ts";

@@ -1,14 +1,10 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { base64ToFloats, floatsToBase64 } from "../../src/providers/embedding-encoding.ts";
-import {
-  chatAnswer,
-  embeddingsAnswer,
-  inputCount,
-} from "../../src/providers/openai-compatible/answer.ts";
-import { readUsage } from "../../src/providers/openai-compatible/usage.ts";
-import type { JsonObject } from "../../src/providers/provider.ts";
-import { wireUsage } from "../../src/providers/wire-usage.ts";
+import { base64ToFloats, floatsToBase64 } from "../../src/core/embedding-encoding.ts";
+import { chatAnswer, embeddingsAnswer, inputCount } from "../../src/wires/chat/answer.ts";
+import { readUsage } from "../../src/core/chat-usage.ts";
+import type { JsonObject } from "../../src/core/provider.ts";
+import { wireUsage } from "../../src/core/wire-usage.ts";
 
 function completion(message: object, more: object = {}) {
   return { id: "x", choices: [{ index: 0, message, finish_reason: "stop", ...more }] };

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { chatAnswer } from "../../src/providers/openai-compatible/answer.ts";
-import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
+import { chatAnswer } from "../../src/wires/chat/answer.ts";
+import { ChunkReader } from "../../src/wires/chat/chunks.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 
 const DEEP = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;

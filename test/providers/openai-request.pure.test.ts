@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { chatDoor } from "../../src/inference/doors/chat.ts";
-import { responsesDoor } from "../../src/inference/doors/responses/responses.ts";
-import { upstreamRequest } from "../../src/providers/openai-compatible/request.ts";
-import { PROFILES } from "../../src/providers/openai-compatible/profile.ts";
-import type { JsonObject } from "../../src/providers/provider.ts";
+import { chatDoor } from "../../src/doors/chat.ts";
+import { responsesDoor } from "../../src/doors/responses.ts";
+import { upstreamRequest } from "../../src/wires/chat/request.ts";
+import { PROFILES } from "../../src/hosts/profile.ts";
+import type { JsonObject } from "../../src/core/provider.ts";
 
 function sent(body: JsonObject, profile: string, more: object = {}): JsonObject {
   const found = PROFILES.get(profile);

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { openAiCompatible } from "../../src/providers/openai-compatible/openai-compatible.ts";
-import { OPENAI_PROFILE } from "../../src/providers/openai-compatible/profile.ts";
-import type { JsonObject, ProviderCall, StreamEvent } from "../../src/providers/provider.ts";
+import { openAiCompatible } from "../../src/hosts/openai-compatible.ts";
+import { OPENAI_PROFILE } from "../../src/hosts/profile.ts";
+import type { JsonObject, ProviderCall, StreamEvent } from "../../src/core/provider.ts";
 import {
   begin,
   call,

@@ -1,9 +1,9 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { converseMessages } from "../../src/providers/bedrock/converse-messages.ts";
-import { conversationOf } from "../../src/providers/conversation.ts";
-import { httpProvider, post } from "../../src/providers/http-provider.ts";
-import type { Wire } from "../../src/providers/http-provider.ts";
-import type { ProviderCall } from "../../src/providers/provider.ts";
+import { converseMessages } from "../../src/wires/converse/converse-messages.ts";
+import { conversationOf } from "../../src/core/conversation.ts";
+import { httpProvider, post } from "../../src/core/http-provider.ts";
+import type { Wire } from "../../src/core/http-provider.ts";
+import type { ProviderCall } from "../../src/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
 afterEach(() => {

@@ -1,13 +1,13 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { BROKEN_OFF } from "../../src/providers/bedrock/converse-answer.ts";
-import { finishOf as converseFinish } from "../../src/providers/bedrock/converse-answer.ts";
-import { gaveUp } from "../../src/providers/cohere/answer.ts";
-import { finishOf as googleFinish } from "../../src/providers/google/answer.ts";
-import { chatAnswer } from "../../src/providers/openai-compatible/answer.ts";
-import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
-import type { ProviderFailure } from "../../src/providers/provider.ts";
-import { chatAnswer as workersAiAnswer } from "../../src/providers/workers-ai/answer.ts";
-import { WorkersAiStream } from "../../src/providers/workers-ai/stream.ts";
+import { BROKEN_OFF } from "../../src/wires/converse/converse-answer.ts";
+import { finishOf as converseFinish } from "../../src/wires/converse/converse-answer.ts";
+import { gaveUp } from "../../src/wires/cohere/answer.ts";
+import { finishOf as googleFinish } from "../../src/wires/gemini/answer.ts";
+import { chatAnswer } from "../../src/wires/chat/answer.ts";
+import { ChunkReader } from "../../src/wires/chat/chunks.ts";
+import type { ProviderFailure } from "../../src/core/provider.ts";
+import { chatAnswer as workersAiAnswer } from "../../src/wires/workers-ai/answer.ts";
+import { WorkersAiStream } from "../../src/wires/workers-ai/stream.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 import { callOf } from "./adapter-kit.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/config.ts";
-import type { Provider } from "../../src/providers/provider.ts";
-import { buildProviders, liveProviders, providerProblems } from "../../src/providers/registry.ts";
+import type { Provider } from "../../src/core/provider.ts";
+import { buildProviders, liveProviders, providerProblems } from "../../src/hosts/registry.ts";
 import { chunkOf, DONE, sse, usageChunk } from "../fixtures/openai-wire.ts";
 
 const BASE = {

@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { ChunkBuilder } from "../../src/providers/chunk-builder.ts";
-import { completionOf } from "../../src/providers/completion.ts";
-import { inBatches, embeddingList } from "../../src/providers/embedding-batches.ts";
-import type { ProviderAnswer } from "../../src/providers/provider.ts";
-import { NINE, ToolCallIds, WORD_64 } from "../../src/providers/tool-call-id.ts";
+import { ChunkBuilder } from "../../src/core/chunk-builder.ts";
+import { completionOf } from "../../src/core/completion.ts";
+import { inBatches, embeddingList } from "../../src/core/embedding-batches.ts";
+import type { ProviderAnswer } from "../../src/core/provider.ts";
+import { NINE, ToolCallIds, WORD_64 } from "../../src/core/tool-call-id.ts";
 import { callOf, messageOf } from "./adapter-kit.ts";
 
 it.each([

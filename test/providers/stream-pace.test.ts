@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { eventStream } from "../../src/providers/http-provider.ts";
-import { ChunkReader } from "../../src/providers/openai-compatible/chunks.ts";
-import { NativeReader as MessageEvents } from "../../src/providers/anthropic/native.ts";
-import { NativeReader as ResponseEvents } from "../../src/providers/openai-responses/stream.ts";
-import { sseReader } from "../../src/providers/sse-reader.ts";
-import type { PayloadReader } from "../../src/providers/sse-reader.ts";
+import { eventStream } from "../../src/core/http-provider.ts";
+import { ChunkReader } from "../../src/wires/chat/chunks.ts";
+import { NativeReader as MessageEvents } from "../../src/wires/messages/host-native.ts";
+import { NativeReader as ResponseEvents } from "../../src/wires/responses/host-stream.ts";
+import { sseReader } from "../../src/core/sse-reader.ts";
+import type { PayloadReader } from "../../src/core/sse-reader.ts";
 
 const PACE_MS = 50;
 const payload = (delta: object): string =>

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest";
 import type { AiBinding } from "../../src/config.ts";
-import { workersAi } from "../../src/providers/workers-ai/workers-ai.ts";
+import { workersAi } from "../../src/hosts/workers-ai.ts";
 import {
   cut,
   failed,

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { WorkersAiStream } from "../../src/providers/workers-ai/stream.ts";
+import { WorkersAiStream } from "../../src/wires/workers-ai/stream.ts";
 import { chunk, cut, json, openAiEnd, ROLE, stream, total } from "../fixtures/workers-ai-wire.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";

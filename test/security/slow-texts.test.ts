@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { withInlineImages } from "../../src/providers/inline-image.ts";
-import { conversationOf } from "../../src/providers/conversation.ts";
-import { cleanedMessage } from "../../src/providers/cleaned-message.ts";
+import { withInlineImages } from "../../src/core/inline-image.ts";
+import { conversationOf } from "../../src/core/conversation.ts";
+import { cleanedMessage } from "../../src/core/cleaned-message.ts";
 import { HELLO, openAccount, send } from "../contract/client.ts";
 
 /**

@@ -37,7 +37,7 @@ const gpt5 = (image: number): Facts => ({ chat: [400_000, 128_000, TVR, O200K, i
 const gpt41 = (image: number): Facts => ({ chat: [1_047_576, 32_768, TV, O200K, image] });
 const gpt4o = (image: number): Facts => ({ chat: [128_000, 16_384, TV, O200K, image] });
 
-/** Tools only through OpenAI's Responses API (providers/openai-responses). */
+/** Tools only through OpenAI's Responses API (wires/responses). */
 const GPT_6_1: Facts = { ...gpt6(TVR, PATCHES_LARGE), minOutput: 16 };
 const GPT_6 = gpt6(TVR, PATCHES_LARGE);
 const GPT_6_SMALL = gpt6(TVR, PATCHES_LARGE_SMALL);

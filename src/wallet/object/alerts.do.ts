@@ -17,7 +17,7 @@ import { addKeySpend } from "../rules/key-limits.ts";
 import type { Budget } from "../rules/key-limits.ts";
 import { spentIn } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
-import { addEvent } from "../tables/event-rows.do.ts";
+import { addEvent } from "./event-rows.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
 import type { AlertRecord } from "../wallet-contract.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";

@@ -23,9 +23,9 @@ import {
   selectDepartedEndUser,
   updateDeparted,
 } from "../tables/end-user-rows.do.ts";
-import { addEvent, forgetName } from "../tables/event-rows.do.ts";
+import { addEvent, forgetName } from "./event-rows.do.ts";
 import { updateSettings } from "../tables/wallet-schema.do.ts";
-import type { Settings } from "../tables/wallet-schema.do.ts";
+import type { Settings } from "../settings.ts";
 import type {
   Configuration,
   ConfigurationChange,

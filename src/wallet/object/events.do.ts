@@ -13,7 +13,7 @@ import {
   takeEvent,
   updateRenamed,
   updateTold,
-} from "../tables/event-rows.do.ts";
+} from "./event-rows.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import type { Desk } from "./memory.do.ts";
 

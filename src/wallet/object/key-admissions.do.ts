@@ -29,7 +29,7 @@ import {
   updateKeyTerms,
 } from "../tables/key-rows.do.ts";
 import type { LiveKey, KnownKey } from "../tables/key-rows.do.ts";
-import { addEvent } from "../tables/event-rows.do.ts";
+import { addEvent } from "./event-rows.do.ts";
 import type { KeyEnding, KeyRotation } from "../wallet-contract.ts";
 import { budgetOf } from "./key-terms.do.ts";
 import { refuseSession } from "./sessions.do.ts";

@@ -18,7 +18,7 @@ import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import { raiseAlerts, rearmedAt, reachedByCharge, tellReached } from "./alerts.do.ts";
-import { addEvent } from "../tables/event-rows.do.ts";
+import { addEvent } from "./event-rows.do.ts";
 import {
   insertEntry,
   insertRequest,

@@ -5,7 +5,7 @@ import { micros } from "../../lib/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type { RequestState } from "../rules/ledger.ts";
 import { microsOrNull } from "../rules/quota.ts";
-import { selectEventPage } from "../tables/event-rows.do.ts";
+import { selectEventPage } from "./event-rows.do.ts";
 import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
 import type { Rest, Sold } from "../tables/request-rows.do.ts";
 import type {

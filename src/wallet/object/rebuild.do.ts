@@ -10,7 +10,7 @@ import {
   readBookPages,
 } from "../book.store.ts";
 import type { BookCopy, PagedTable } from "../book.store.ts";
-import { addEvent } from "../tables/event-rows.do.ts";
+import { addEvent } from "./event-rows.do.ts";
 import { insertEntry } from "../tables/request-rows.do.ts";
 import { updateSettings, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import { nextRevision } from "./memory.do.ts";

@@ -2,7 +2,7 @@ import { numberVar } from "../../config.ts";
 import { idFloor, mintedAt } from "../../lib/id.ts";
 import { reasonOf } from "../../lib/log.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
-import { forgetOldEvents } from "../tables/event-rows.do.ts";
+import { forgetOldEvents } from "./event-rows.do.ts";
 import { deleteDeadMinutes } from "../tables/key-rows.do.ts";
 import { deleteOldNames, oldestNameDue } from "../tables/request-rows.do.ts";
 import { forgetDeparted } from "./end-users.do.ts";

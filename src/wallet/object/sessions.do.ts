@@ -11,7 +11,7 @@ import { budgetLeft, sessionBudget } from "../rules/key-limits.ts";
 import type { Budget } from "../rules/key-limits.ts";
 import { rateState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
 import { heldOfKey } from "../rules/ledger.ts";
-import { addEvent } from "../tables/event-rows.do.ts";
+import { addEvent } from "./event-rows.do.ts";
 import {
   addSessionSpend,
   buryUnused,

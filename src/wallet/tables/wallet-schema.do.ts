@@ -1,9 +1,10 @@
 import { idFloor } from "../../lib/id.ts";
-import type { Micros } from "../../lib/money.ts";
 import { makeTables } from "../../lib/tables.do.ts";
 import type { Tables } from "../../lib/tables.do.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { microsOrNull } from "../rules/quota.ts";
+import { DEFAULT_SETTINGS } from "../settings.ts";
+import type { Settings } from "../settings.ts";
 
 /**
  * The wallet's own tables. Money is whole micros, times Unix ms; `changed` is the number of the
@@ -304,23 +305,6 @@ export type WalletRow = {
   readonly rearmedSeq: number;
   readonly sweptId: string;
   readonly settings: Settings;
-};
-
-export type Settings = {
-  readonly monthlyQuota: Micros | null;
-  readonly dailyQuota: Micros | null;
-  readonly alertThreshold: number;
-  readonly lowBalance: Micros | null;
-  /** For how long answers of /v1/responses are kept; 0: not at all. */
-  readonly keepHours: number;
-};
-
-export const DEFAULT_SETTINGS: Settings = {
-  monthlyQuota: null,
-  dailyQuota: null,
-  alertThreshold: 0.8,
-  lowBalance: null,
-  keepHours: 0,
 };
 
 type Row = {

@@ -4,8 +4,8 @@ import type {
   ProviderAnswer,
   ProviderCall,
   StreamEvent,
-} from "../../../src/providers/provider.ts";
-import { sandboxProvider } from "../../../src/providers/sandbox/sandbox.ts";
+} from "../../../src/core/provider.ts";
+import { sandboxProvider } from "../../../src/hosts/sandbox/sandbox.ts";
 
 export const CREATED = 1_763_000_000;
 export const sandbox = sandboxProvider({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { ProviderFailure } from "../../../src/providers/provider.ts";
-import { sandboxProvider } from "../../../src/providers/sandbox/sandbox.ts";
+import type { ProviderFailure } from "../../../src/core/provider.ts";
+import { sandboxProvider } from "../../../src/hosts/sandbox/sandbox.ts";
 import {
   ask,
   batches,

@@ -6,7 +6,7 @@ import {
   fragmentsOf,
   tokensOf,
   wordsOf,
-} from "../../../src/providers/sandbox/tokens.ts";
+} from "../../../src/hosts/sandbox/tokens.ts";
 
 const utf8 = new TextEncoder();
 const texts = fc.oneof(

@@ -1,0 +1,136 @@
+import type { JsonObject } from "../core/provider.ts";
+
+/**
+ * What a Claude model takes, wherever it is served (platform.claude.com: the models' migration guides).
+ */
+export type ClaudeRules = {
+  /** How it is asked to think. "always": adaptive, and it cannot be turned off. */
+  readonly thinking: "none" | "budget" | "adaptive" | "always";
+  /** Whether it thinks when nobody asks it to. */
+  readonly thinksByDefault: boolean;
+  /** The `thinking.type` that turns off what it does by default. */
+  readonly off: "disabled" | "between_tools";
+  /** The `output_config.effort` values that it knows, ascending; none where it knows no effort. */
+  readonly efforts: readonly string[];
+  /** Whether `temperature` or `top_p` may be sent: one of them, and only while it does not think. */
+  readonly sampling: boolean;
+  /** Whether it can be made to call a tool (`tool_choice` any or tool); otherwise such a request is a 400. */
+  readonly forcedTools: boolean;
+  /** A JSON schema for the answer: `output_config.format`, or a tool whose input is the answer. */
+  readonly jsonSchema: "native" | "tool";
+  /** Whether a request may say where it runs (`inference_geo`); otherwise that is a 400. */
+  readonly geo: boolean;
+  /** Whether its thinking blocks are void once anything before them has changed ("preserved thinking"). */
+  readonly bound: boolean;
+};
+
+/** `claude-sonnet-5-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0`, `claude-3-7-sonnet-20250219`: a date is no minor version. */
+const NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
+const FOUR_EFFORTS = ["low", "medium", "high", "max"];
+const ALL_EFFORTS = ["low", "medium", "high", "xhigh", "max"];
+
+/** The rules of a model by its name there; names without a version have those of the newest. */
+export function claudeRules(model: string): ClaudeRules {
+  const [, family = "", major, minor = "0"] = NAME.exec(model) ?? [];
+  const version = major === undefined ? Infinity : Number(major) * 100 + Number(minor);
+  const alwaysThinks = family === "fable" || family === "mythos" || family === "";
+  const isBound = version >= (alwaysThinks ? 501 : 505);
+  return {
+    thinking: thinkingOf(family, version),
+    thinksByDefault: version >= 500,
+    off: family === "sonnet" && isBound ? "between_tools" : "disabled",
+    efforts: effortsOf(version),
+    sampling: version <= 406,
+    forcedTools: !isBound || family === "haiku",
+    jsonSchema: version >= 405 ? "native" : "tool",
+    geo: version >= 406,
+    bound: isBound,
+  };
+}
+
+function effortsOf(version: number): readonly string[] {
+  if (version < 406) return [];
+  return version === 406 ? FOUR_EFFORTS : ALL_EFFORTS;
+}
+
+function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
+  if (version < 307 || (family === "haiku" && version < 405)) return "none";
+  if (version < 406) return "budget";
+  if (version < 500) return "adaptive";
+  const canStop = family === "sonnet" || family === "haiku" || (family === "opus" && version < 505);
+  return canStop ? "adaptive" : "always";
+}
+
+/** What a request says about thinking, as `/v1/messages` and Bedrock's additionalModelRequestFields take it. */
+export type Reasoning = {
+  readonly thinking?: JsonObject;
+  readonly output_config?: { readonly effort: string };
+  /** Whether the model thinks before it answers: then no sampling, and its earlier thoughts go back. */
+  readonly thinks: boolean;
+};
+
+/** Shares of the output cap, in percent, that a model with a budget may think for. */
+const BUDGET_PERCENT: Readonly<Record<string, number>> = {
+  minimal: 2,
+  low: 10,
+  medium: 30,
+  high: 60,
+  xhigh: 90,
+  max: 90,
+};
+const BUDGET_MIN = 1024;
+
+/**
+ * `reasoning_effort` (anything else than its values: not asked) as fields of the request. `cap` is the
+ * output cap in tokens, thinking included. `mayThink` is false where thinking would be a 400: a forced
+ * tool (`forcedTools`), or a budget after a tool call without its thoughts.
+ */
+export function reasoningFields(
+  rules: ClaudeRules,
+  effort: unknown,
+  cap: number,
+  mayThink: boolean,
+): Reasoning {
+  const asked = typeof effort === "string" && Object.hasOwn(BUDGET_PERCENT, effort) ? effort : null;
+  if (rules.thinking === "none") return { thinks: false };
+  if (rules.thinking === "budget") return budgeted(asked, cap, mayThink);
+  if (rules.thinking === "adaptive" && (effort === "none" || !mayThink)) {
+    return withoutThinking(rules, asked);
+  }
+  // A model that cannot stop thinking thinks as little as it can.
+  return adaptive(rules, effort === "none" ? "low" : asked);
+}
+
+function adaptive(rules: ClaudeRules, asked: string | null): Reasoning {
+  if (asked === null && !rules.thinksByDefault) return { thinks: false };
+  // What the newest think is left out of the answer unless it is asked for.
+  const thinking = { type: "adaptive", display: "summarized" };
+  return { thinking, ...effortOf(rules, asked), thinks: true };
+}
+
+/** Without thinking no effort above high is accepted. */
+function withoutThinking(rules: ClaudeRules, asked: string | null): Reasoning {
+  const bounded = asked === "xhigh" || asked === "max" ? "high" : asked;
+  return {
+    ...(rules.thinksByDefault && { thinking: { type: rules.off } }),
+    ...effortOf(rules, bounded),
+    thinks: false,
+  };
+}
+
+function budgeted(asked: string | null, cap: number, mayThink: boolean): Reasoning {
+  if (asked === null || !mayThink || cap <= BUDGET_MIN) return { thinks: false };
+  const share = Math.floor((cap * (BUDGET_PERCENT[asked] ?? 0)) / 100);
+  const budget = Math.max(BUDGET_MIN, share);
+  return { thinking: { type: "enabled", budget_tokens: budget }, thinks: true };
+}
+
+/** The model's own word for an effort: the nearest that it knows. */
+function effortOf(
+  { efforts }: ClaudeRules,
+  asked: string | null,
+): Pick<Reasoning, "output_config"> {
+  if (asked === null) return {};
+  const wanted = asked === "minimal" ? "low" : asked;
+  return { output_config: { effort: efforts.includes(wanted) ? wanted : "max" } };
+}

@@ -1,0 +1,43 @@
+import { isObject, listOf, textOf } from "../core/json-value.ts";
+import type { JsonObject } from "../core/provider.ts";
+
+/** Keywords that stay as they are; all others are a 400 in a schema that Claude is held to. */
+const KEPT = ["$ref", "const", "default", "description", "enum", "required", "title", "type"];
+const FORMATS: ReadonlySet<string> = new Set(
+  "date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "),
+);
+
+/**
+ * A JSON schema as structured outputs take it (platform.claude.com, JSON schema limitations): without
+ * bounds on numbers, lengths and counts, `oneOf` as `anyOf`, every object closed.
+ */
+export function cleanedSchema(schema: JsonObject): JsonObject {
+  const clean: Record<string, unknown> = {};
+  for (const key of KEPT) if (schema[key] !== undefined) clean[key] = schema[key];
+  if (FORMATS.has(textOf(schema["format"]))) clean["format"] = schema["format"];
+  for (const key of ["properties", "$defs", "definitions"]) {
+    const named = schema[key];
+    if (isObject(named)) clean[key] = mapped(named);
+  }
+  if (isObject(schema["items"])) clean["items"] = cleanedSchema(schema["items"]);
+  const choices = listOf(schema["anyOf"] ?? schema["oneOf"]);
+  if (choices.length > 0) clean["anyOf"] = choices.filter(isObject).map(cleanedSchema);
+  const parts = listOf(schema["allOf"]);
+  if (parts.length > 0) clean["allOf"] = parts.filter(isObject).map(cleanedSchema);
+  if (isObjectSchema(schema)) clean["additionalProperties"] = false;
+  return clean;
+}
+
+function mapped(named: JsonObject): JsonObject {
+  // fromEntries, not assignment: a property may be called __proto__.
+  return Object.fromEntries(
+    Object.entries(named).map(([name, value]) => [
+      name,
+      isObject(value) ? cleanedSchema(value) : value,
+    ]),
+  );
+}
+
+function isObjectSchema({ type, properties }: JsonObject): boolean {
+  return type === "object" || listOf(type).includes("object") || isObject(properties);
+}

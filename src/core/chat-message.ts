@@ -1,0 +1,140 @@
+import { randomBase62 } from "../lib/id.ts";
+import { isObject, isShallow, textOf } from "./json-value.ts";
+import type { JsonObject, ProviderFailure } from "./provider.ts";
+
+/** What is passed on as it came is nested no deeper: OpenAI's own has six levels at most. */
+const LEVELS_MAX = 8;
+const FINISH_REASONS: ReadonlySet<string> = new Set([
+  "stop",
+  "length",
+  "tool_calls",
+  "content_filter",
+  "function_call",
+]);
+/** Native values that are one of them by another name; any other is a plain stop (`eos`). */
+const OTHER_NAMES: ReadonlyMap<unknown, string> = new Map([["model_length", "length"]]);
+/** Native values that mean the upstream gave up rather than finished. */
+const BROKEN_REASONS: ReadonlySet<string> = new Set([
+  "abort",
+  "error",
+  "insufficient_system_resource",
+]);
+
+/**
+ * One of OpenAI's finish reasons, never a native one; `tool_calls` whenever a call was made (clients
+ * run tools on that value alone); null when the upstream broke off.
+ */
+export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
+  if (typeof raw === "string" && BROKEN_REASONS.has(raw)) return null;
+  const known = typeof raw === "string" && FINISH_REASONS.has(raw) ? raw : OTHER_NAMES.get(raw);
+  const reason = known ?? "stop";
+  return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
+}
+
+/** The failure of an answer that broke off. An `error` is of the answer, which the request may have provoked. */
+export function brokenOff(finish: unknown): ProviderFailure {
+  return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
+}
+
+/** The message of a choice as OpenAI's schema wants it: content and refusal present, nothing else null. */
+export function answerMessage(raw: JsonObject): JsonObject {
+  const calls = (Array.isArray(raw["tool_calls"]) ? raw["tool_calls"] : []).filter(isObject);
+  return {
+    role: "assistant",
+    content: contentText(raw["content"]),
+    refusal: text(raw["refusal"]),
+    ...(calls.length > 0 && { tool_calls: calls.map(answerToolCall) }),
+    ...extras(raw),
+  };
+}
+
+/** What message and delta have in common beside content, refusal and tool calls; never null. */
+export function extras(raw: JsonObject): Record<string, unknown> {
+  const kept: Record<string, unknown> = {};
+  const reasoning =
+    text(raw["reasoning_content"]) ?? text(raw["reasoning"]) ?? thinkingText(raw["content"]);
+  if (reasoning !== null && reasoning !== "") kept["reasoning_content"] = reasoning;
+  if (isObject(raw["function_call"])) {
+    kept["function_call"] = texts(raw["function_call"], ["name", "arguments"]);
+  }
+  if (Array.isArray(raw["annotations"]) && isShallow(raw["annotations"], LEVELS_MAX)) {
+    kept["annotations"] = raw["annotations"];
+  }
+  return kept;
+}
+
+/** The log probabilities of a choice, or null. */
+export function logprobsOf({ logprobs }: JsonObject): JsonObject | null {
+  return isObject(logprobs) && isShallow(logprobs, LEVELS_MAX) ? logprobs : null;
+}
+
+/** A call of a custom tool: its name and input. */
+export function customCall(raw: JsonObject): JsonObject {
+  return texts(raw, ["name", "input"]);
+}
+
+function texts(raw: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(
+    names.flatMap((name) => (typeof raw[name] === "string" ? [[name, raw[name]]] : [])),
+  );
+}
+
+/** The text of a content; Mistral writes parts where it reasons. */
+export function contentText(raw: unknown): string | null {
+  if (!Array.isArray(raw)) return text(raw);
+  return raw.map((part) => (isObject(part) ? textOf(part["text"]) : "")).join("");
+}
+
+/** Mistral's reasoning: `{"type":"thinking","thinking":[{"type":"text","text":"..."}]}` among the parts. */
+function thinkingText(raw: unknown): string | null {
+  if (!Array.isArray(raw)) return null;
+  return raw.map((part) => (isObject(part) ? (contentText(part["thinking"]) ?? "") : "")).join("");
+}
+
+/** Whether an answer or event is an error: with `error`, or flat (Mistral, Cerebras) instead of choices. */
+export function hasError(raw: JsonObject): boolean {
+  if (raw["error"] !== undefined && raw["error"] !== null) return true;
+  if (raw["choices"] !== undefined || raw["data"] !== undefined) return false;
+  return raw["object"] === "error" || typeof raw["message"] === "string";
+}
+
+/** The envelope fields that may be passed on, of a completion or a chunk. */
+export function envelope(raw: JsonObject): JsonObject {
+  return {
+    ...(typeof raw["id"] === "string" && { id: raw["id"] }),
+    ...(Number.isSafeInteger(raw["created"]) && { created: raw["created"] }),
+    ...(typeof raw["model"] === "string" && { model: raw["model"] }),
+    ...(typeof raw["service_tier"] === "string" && { service_tier: raw["service_tier"] }),
+    ...(typeof raw["system_fingerprint"] === "string" && {
+      system_fingerprint: raw["system_fingerprint"],
+    }),
+  };
+}
+
+/** The upstream's id for a tool call, or one of our own. */
+export function toolCallId(raw: unknown): string {
+  return typeof raw === "string" && raw !== "" ? raw : `call_${randomBase62(24)}`;
+}
+
+/** Arguments as the JSON text that clients parse; some hosts send the object itself. */
+export function argumentsText(raw: unknown): string {
+  if (typeof raw === "string") return raw;
+  return isObject(raw) ? JSON.stringify(raw) : "";
+}
+
+export function text(raw: unknown): string | null {
+  return typeof raw === "string" ? raw : null;
+}
+
+function answerToolCall(raw: JsonObject): JsonObject {
+  const id = toolCallId(raw["id"]);
+  if (isObject(raw["custom"])) return { id, type: "custom", custom: customCall(raw["custom"]) };
+  const called = isObject(raw["function"]) ? raw["function"] : {};
+  const given = argumentsText(called["arguments"]);
+  return {
+    id,
+    type: "function",
+    // A tool without parameters is called with "{}": clients parse it without looking.
+    function: { name: text(called["name"]) ?? "", arguments: given === "" ? "{}" : given },
+  };
+}

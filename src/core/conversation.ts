@@ -1,0 +1,182 @@
+import { isObject, listOf, parseObject, textOf } from "./json-value.ts";
+import type { JsonObject, ProviderFailure } from "./provider.ts";
+
+export const PDF = "application/pdf";
+/** Before the base64 of a PDF. */
+export const PDF_HEAD = `data:${PDF};base64,`;
+/** Of a PDF without one, where it must have a name. */
+export const FILENAME = "document.pdf";
+
+/** An image of a request, inline or somewhere on the web; or a PDF, where the provider reads those. */
+export type Image =
+  | { readonly mediaType: string; readonly base64: string }
+  | { readonly url: string };
+
+/** A part of a turn. Texts are never empty. */
+export type Part =
+  | { readonly kind: "text"; readonly text: string }
+  /** `at`: its place in the request (`messages[0].content[1].image_url`). */
+  | { readonly kind: "image"; readonly image: Image; readonly at: string }
+  /** What the provider itself wanted back (`reasoning_details`), as it said it. */
+  | { readonly kind: "thought"; readonly detail: JsonObject }
+  | {
+      readonly kind: "call";
+      readonly id: string;
+      readonly name: string;
+      readonly input: JsonObject;
+      /** `extra_content`, as the client sent it back. */
+      readonly extra: JsonObject | null;
+    }
+  | {
+      readonly kind: "result";
+      readonly id: string;
+      /** Of the call that it answers; "" when no call has this id. */
+      readonly name: string;
+      readonly text: string;
+    };
+
+/** What one side says before the other speaks again. Results stand before whatever else a user says. */
+export type Turn = { readonly role: "user" | "assistant"; readonly parts: readonly Part[] };
+
+/** A conversation as native providers want it: instructions first, then turns that alternate. */
+export type Conversation = { readonly system: readonly string[]; readonly turns: readonly Turn[] };
+
+/**
+ * The messages of a checked chat request as a conversation. Leading system and developer messages are
+ * the instructions; later ones stand where they were, as user text in a <system> element. Neighbours
+ * of one role are merged. Refused: arguments that are no JSON object, legacy functions, custom tools.
+ */
+export function conversationOf(body: JsonObject): Conversation | ProviderFailure {
+  const system: string[] = [];
+  const turns: { role: Turn["role"]; parts: Part[] }[] = [];
+  const names = new Map<string, string>();
+  for (const [index, message] of listOf(body["messages"]).filter(isObject).entries()) {
+    const { role } = message;
+    if (role === "function" || isObject(message["function_call"])) return noFunctions();
+    if (role === "system" || role === "developer") {
+      const text = plainText(message["content"]);
+      if (text === "") continue;
+      if (turns.length === 0) system.push(text);
+      else append(turns, "user", [{ kind: "text", text: `<system>${text}</system>` }]);
+    } else if (role === "tool") {
+      append(turns, "user", [resultOf(message, names)]);
+    } else if (role === "assistant") {
+      const parts = assistantParts(message, index, names);
+      if ("reason" in parts) return parts;
+      append(turns, "assistant", parts);
+    } else append(turns, "user", userParts(message["content"], `messages[${index}].content`));
+  }
+  return { system, turns: turns.map(({ role, parts }) => ({ role, parts: inOrder(parts) })) };
+}
+
+/** The text of a message's content, its parts joined by newlines. */
+export function plainText(content: unknown): string {
+  if (typeof content === "string") return content;
+  return listOf(content)
+    .filter(isObject)
+    .map((part) => textOf(part["text"]))
+    .filter((text) => text !== "")
+    .join("\n");
+}
+
+type Open = { role: Turn["role"]; parts: Part[] };
+
+function append(turns: Open[], role: Turn["role"], parts: readonly Part[]): void {
+  if (parts.length === 0) return;
+  const last = turns.at(-1);
+  if (last?.role === role) for (const part of parts) last.parts.push(part); // too many to be arguments
+  else turns.push({ role, parts: [...parts] });
+}
+
+/** Providers want the results of calls before anything else of the turn. */
+function inOrder(parts: readonly Part[]): readonly Part[] {
+  return [
+    ...parts.filter((part) => part.kind === "result"),
+    ...parts.filter((part) => part.kind !== "result"),
+  ];
+}
+
+function resultOf(message: JsonObject, names: ReadonlyMap<string, string>): Part {
+  const id = textOf(message["tool_call_id"]);
+  const text = plainText(message["content"]);
+  return { kind: "result", id, name: names.get(id) ?? "", text };
+}
+
+function userParts(content: unknown, place: string): Part[] {
+  if (typeof content === "string") return content === "" ? [] : [{ kind: "text", text: content }];
+  return listOf(content).flatMap((part, at) =>
+    isObject(part) ? userPart(part, `${place}[${at}]`) : [],
+  );
+}
+
+function userPart(part: JsonObject, place: string): Part[] {
+  const text = textOf(part["text"]);
+  if (text !== "") return [{ kind: "text", text }];
+  if (isObject(part["file"])) {
+    const image = imageOf(textOf(part["file"]["file_data"]));
+    return [{ kind: "image", image, at: `${place}.file.file_data` }];
+  }
+  if (!isObject(part["image_url"])) return [];
+  const image = imageOf(textOf(part["image_url"]["url"]));
+  return [{ kind: "image", image, at: `${place}.image_url` }];
+}
+
+/** Longer than any head of a data URL that a browser or an SDK writes. */
+const HEAD_MAX = 256;
+
+/** RFC 2397, as browsers and SDKs write it. */
+function imageOf(url: string): Image {
+  const head = url.slice(0, url.slice(0, HEAD_MAX).indexOf(",") + 1);
+  const match = /^data:([\w.+-]+\/[\w.+-]+)(?:;[^;,]+)*;base64,$/i.exec(head);
+  if (match === null) return { url };
+  return { mediaType: (match[1] ?? "").toLowerCase(), base64: url.slice(head.length) };
+}
+
+function assistantParts(
+  message: JsonObject,
+  index: number,
+  names: Map<string, string>,
+): Part[] | ProviderFailure {
+  const parts: Part[] = listOf(message["reasoning_details"])
+    .filter(isObject)
+    .map((detail) => ({ kind: "thought", detail }));
+  const text = plainText(message["content"]) || textOf(message["refusal"]);
+  if (text !== "") parts.push({ kind: "text", text });
+  for (const [at, call] of listOf(message["tool_calls"]).filter(isObject).entries()) {
+    const place = `messages[${index}].tool_calls[${at}]`;
+    if (!isObject(call["function"])) return unsupported("Custom tool calls", place);
+    const given = textOf(call["function"]["arguments"]);
+    const input = given.trim() === "" ? {} : parseObject(given);
+    if (input === null) {
+      const problem = "The arguments of a tool call must be a JSON object.";
+      return refusal(problem, `${place}.function.arguments`);
+    }
+    const id = textOf(call["id"]);
+    const name = textOf(call["function"]["name"]);
+    names.set(id, name);
+    const extra = isObject(call["extra_content"]) ? call["extra_content"] : null;
+    parts.push({ kind: "call", id, name, input, extra });
+  }
+  return parts;
+}
+
+/** For what models of today do not take any more. */
+export function noFunctions(): ProviderFailure {
+  return refusal(
+    "This model does not take 'functions': send 'tools' and 'tool_calls'.",
+    "messages",
+  );
+}
+
+export function unsupported(what: string, param: string): ProviderFailure {
+  return refusal(`${what} are not supported by this model.`, param);
+}
+
+/** Of an image that nobody can use: by the code and the end of `param` clients take it out of what they send. */
+export function badImage(message: string, at: string): ProviderFailure {
+  return { kind: "refused", reason: "image", message, param: at, code: "invalid_value" };
+}
+
+export function refusal(message: string, param: string): ProviderFailure {
+  return { kind: "refused", reason: "unsupported", message, param };
+}

@@ -1,0 +1,36 @@
+import { isObject, listOf, textOf } from "./json-value.ts";
+import type { JsonObject } from "./provider.ts";
+import { fittingName } from "./tool-name.ts";
+
+/** The name of a tool for wires that know no namespaces; `null`: it stands in none. */
+export function flatName(namespace: string | null, name: string): string {
+  if (namespace === null) return name;
+  return fittingName(`${namespace}__${name}`);
+}
+
+/** Models that are told of namespaces. Those before know none, or refuse names that tools of OpenAI's own have. */
+export const KNOWS_NAMESPACES = /^gpt-(?:5\.[6-9]|[6-9])/;
+
+/** A request with tools, and calls of them, under flat names instead of in namespaces. */
+export function withoutNamespaces({ tools, input, ...body }: JsonObject): JsonObject {
+  return {
+    ...body,
+    ...(tools !== undefined && { tools: listOf(tools).filter(isObject).flatMap(flatTools) }),
+    input: Array.isArray(input) ? input.filter(isObject).map(flatCall) : input,
+  };
+}
+
+function flatTools(tool: JsonObject): JsonObject[] {
+  if (tool["type"] !== "namespace") return [tool];
+  const namespace = textOf(tool["name"]);
+  const named = (one: JsonObject): JsonObject => {
+    return { ...one, name: flatName(namespace, textOf(one["name"])) };
+  };
+  return listOf(tool["tools"]).filter(isObject).map(named);
+}
+
+function flatCall(item: JsonObject): JsonObject {
+  const { namespace, ...call } = item;
+  if (typeof namespace !== "string") return item;
+  return { ...call, name: flatName(namespace, textOf(call["name"])) };
+}

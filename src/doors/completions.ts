@@ -1,0 +1,193 @@
+import * as z from "zod/mini";
+import { failureObject } from "../http/failure-response.ts";
+import { parseBody } from "../http/parse-body.ts";
+import { invalid, success } from "../lib/failure.ts";
+import type { Result, Failure, Refusal } from "../lib/failure.ts";
+import { textOf } from "../core/json-value.ts";
+import type { JsonObject } from "../core/provider.ts";
+import { wireUsage } from "../core/wire-usage.ts";
+import { chatBody, CHOICES_MAX, withoutNulls } from "../core/core-request.ts";
+import type { ChatBody } from "../core/core-request.ts";
+import type { Asked, Door, Receipt, Head, StreamWriter } from "../core/door.ts";
+
+/** POST /v1/completions: OpenAI's legacy text completions, answered by chat models. */
+export const completionsDoor: Door = {
+  name: "completions",
+  path: "/v1/completions",
+  dialect: null,
+  idPrefix: "cmpl-",
+  parse,
+};
+
+/** OpenAI's own default (openapi.yaml, CreateCompletionRequest). */
+const MAX_TOKENS_DEFAULT = 16;
+
+const chat = chatBody.shape;
+const text = z.string().check(z.minLength(1));
+/** Prompts of one request: each is a request upstream (LangChain sends so many). */
+const PROMPTS_MAX = 20;
+
+/** What changes the answer and a chat model cannot do is refused, unless it says what is so anyway. */
+export const completionsBody = z.looseObject({
+  model: chat.model,
+  prompt: z.union([text, z.array(text).check(z.minLength(1), z.maxLength(PROMPTS_MAX))], {
+    error: `must be a text or a list of 1 to ${PROMPTS_MAX}, and no token ids`,
+  }),
+  max_tokens: chat.max_tokens,
+  temperature: chat.temperature,
+  top_p: chat.top_p,
+  n: chat.n,
+  stop: chat.stop,
+  seed: chat.seed,
+  frequency_penalty: chat.frequency_penalty,
+  presence_penalty: chat.presence_penalty,
+  logit_bias: chat.logit_bias,
+  stream: chat.stream,
+  stream_options: chat.stream_options,
+  user: chat.user,
+  echo: z.optional(z.literal(false, { error: "is not supported" })),
+  suffix: z.optional(z.literal("", { error: "is not supported" })),
+  best_of: z.optional(z.literal(1, { error: "is not supported" })),
+  logprobs: z.optional(z.never({ error: "is not supported" })),
+});
+
+const KEPT = [
+  "temperature",
+  "top_p",
+  "n",
+  "stop",
+  "seed",
+  "frequency_penalty",
+  "presence_penalty",
+  "logit_bias",
+] as const;
+
+function parse(value: object): Result<Asked> {
+  const parsed = parseBody(completionsBody, withoutNulls(value));
+  if (!parsed.ok) return parsed;
+  const { model, prompt, max_tokens = MAX_TOKENS_DEFAULT, ...given } = parsed.value;
+  const prompts = typeof prompt === "string" ? [prompt] : prompt;
+  const refused = refuseMany(prompts.length, parsed.value);
+  if (refused !== null) return refused;
+  const request: ChatBody = {
+    ...Object.fromEntries(
+      KEPT.flatMap((field) => (given[field] === undefined ? [] : [[field, given[field]]])),
+    ),
+    model,
+    messages: prompts.map((content) => ({ role: "user", content })),
+    max_tokens,
+  };
+  const includeUsage = given.stream_options?.include_usage === true;
+  return success({
+    request: { kind: "chat", body: request, ...(prompts.length > 1 && { apart: true }) },
+    user: given.user ?? null,
+    dropped: [],
+    paramOf: (core) => (core.startsWith("messages") ? "prompt" : core),
+    reply:
+      given.stream === true
+        ? { kind: "stream", stream: (head) => new TextStream(head, includeUsage) }
+        : { kind: "json", json: completion },
+    native: null,
+  });
+}
+
+type Asking = z.infer<typeof completionsBody>;
+
+/** What several prompts of one request may not have. */
+function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null {
+  if (prompts > 1 && stream === true) {
+    return invalid("stream must be false for several prompts: send a request for each.", "stream");
+  }
+  const isFew = prompts * n <= CHOICES_MAX;
+  return isFew ? null : invalid(`n times the prompts must be at most ${CHOICES_MAX}.`, "n");
+}
+
+type Said = { readonly content?: unknown; readonly refusal?: unknown };
+type Choice = {
+  readonly index?: unknown;
+  readonly message?: Said;
+  readonly delta?: Said;
+  readonly finish_reason?: unknown;
+};
+
+/** What each choice said, a refusal too: the legacy shape has one text. */
+function completion(answer: JsonObject, { id, created, model, usage }: Receipt): JsonObject {
+  const choices = Array.isArray(answer["choices"]) ? (answer["choices"] as Choice[]) : [];
+  return {
+    id,
+    object: "text_completion",
+    created,
+    model,
+    choices: choices.map(({ index, message, finish_reason }, at) => ({
+      text: textOf(message?.content) || textOf(message?.refusal),
+      index: typeof index === "number" ? index : at,
+      logprobs: null,
+      finish_reason: finish_reason ?? null,
+    })),
+    usage: wireUsage(usage, "chat"),
+  };
+}
+
+/** Stands for a text while the JSON around it is written; no upstream can know it. */
+const MARK = "\u0000text\u0000";
+const DONE = "data: [DONE]\n\n";
+
+/** Legacy text chunks as server-sent events; `includeUsage`: the last one tells usage and cost. */
+class TextStream implements StreamWriter {
+  readonly ping = ": keep-alive\n\n";
+  readonly #identity: JsonObject;
+  readonly #includeUsage: boolean;
+  /** What stands around a text, by choice. */
+  readonly #around = new Map<number, { readonly before: string; readonly after: string }>();
+
+  constructor({ id, model, created }: Head, includeUsage: boolean) {
+    const identity = { id, object: "text_completion", created, model };
+    this.#identity = includeUsage ? { ...identity, usage: null } : identity;
+    this.#includeUsage = includeUsage;
+  }
+
+  begin(): string {
+    return "";
+  }
+
+  /** Its choices that say something or end; roles and reasoning have no place here. */
+  chunk(chunk: JsonObject): string {
+    const given = Array.isArray(chunk["choices"]) ? (chunk["choices"] as Choice[]) : [];
+    const choices = given.flatMap(({ index, delta, finish_reason }) => {
+      const said = textOf(delta?.content) || textOf(delta?.refusal);
+      const finish = finish_reason ?? null;
+      if (said === "" && finish === null) return [];
+      return [{ text: said, index, logprobs: null, finish_reason: finish }];
+    });
+    return choices.length === 0 ? "" : this.#event({ choices });
+  }
+
+  text(index: number, json: string): string {
+    const around = this.#around.get(index) ?? this.#surroundings(index);
+    return around.before + json + around.after;
+  }
+
+  end({ usage, costMicro }: Receipt): string {
+    if (!this.#includeUsage) return DONE;
+    const told = { ...wireUsage(usage, "chat"), cost_micro: costMicro };
+    return this.#event({ choices: [] }, { usage: told }) + DONE;
+  }
+
+  fail(failure: Failure): string {
+    return `data: ${JSON.stringify({ error: failureObject(failure) })}\n\n`;
+  }
+
+  #event(object: JsonObject, over: JsonObject = {}): string {
+    return `data: ${JSON.stringify({ ...this.#identity, ...object, ...over })}\n\n`;
+  }
+
+  #surroundings(index: number): { readonly before: string; readonly after: string } {
+    const choice = { text: MARK, index, logprobs: null, finish_reason: null };
+    const [before = "", after = ""] = this.#event({ choices: [choice] }).split(
+      JSON.stringify(MARK),
+    );
+    const around = { before, after };
+    this.#around.set(index, around);
+    return around;
+  }
+}

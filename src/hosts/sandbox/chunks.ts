@@ -1,0 +1,85 @@
+import type { JsonObject, StreamEvent } from "../../core/provider.ts";
+import { choiceLogprobs, thoughtDetail } from "./answer.ts";
+import type { AnswerHead, ChatAnswer } from "./answer.ts";
+import { listOf, objectOf } from "../../core/json-value.ts";
+import { fragmentsOf, wordsOf } from "./tokens.ts";
+import type { Reply } from "./reply.ts";
+import type { ToolCall } from "./calls.ts";
+
+/**
+ * An answer as OpenAI streams it: for each choice the role, its pieces, then an empty delta with the
+ * finish reason; several choices take turns. Then usage, then the end. Made one by one as they are
+ * asked for.
+ */
+export function* eventsOf(answer: ChatAnswer): Generator<StreamEvent> {
+  const [only] = answer.replies;
+  if (only !== undefined && answer.replies.length === 1) yield* choiceEvents(answer, only, 0);
+  else yield* inTurns(answer.replies.map((reply, index) => choiceEvents(answer, reply, index)));
+  if (answer.usage !== null) yield { kind: "usage", usage: answer.usage };
+  yield { kind: "end" };
+}
+
+/** A piece of text as a chunk of the first choice, for answers that are not written down beforehand. */
+export function textEvent(head: AnswerHead, content: string): StreamEvent {
+  return event(head, { index: 0, delta: { content }, logprobs: null, finish_reason: null });
+}
+
+function* choiceEvents(answer: ChatAnswer, reply: Reply, index: number): Generator<StreamEvent> {
+  const { head } = answer;
+  const open = { index, logprobs: null, finish_reason: null };
+  const content = reply.content === null ? null : "";
+  yield event(head, { ...open, delta: { role: "assistant", content, refusal: null } });
+  for (const piece of wordsOf(reply.thought)) {
+    yield event(head, { ...open, delta: { reasoning_content: piece } });
+  }
+  if (reply.thought !== "") {
+    yield event(head, { ...open, delta: { reasoning_details: [thoughtDetail(reply.thought)] } });
+  }
+  const split = answer.split ?? reply.split;
+  for (const piece of split(reply.content ?? "")) {
+    const logprobs = choiceLogprobs(answer, piece);
+    yield event(head, { index, delta: { content: piece }, logprobs, finish_reason: null });
+  }
+  for (const [position, call] of reply.calls.entries()) {
+    for (const delta of callDeltas(call, position)) yield event(head, { ...open, delta });
+  }
+  yield event(head, { ...open, delta: {}, finish_reason: reply.finish });
+}
+
+/** Id, type and name once with empty arguments, then the arguments in fragments. */
+function* callDeltas(call: ToolCall, index: number): Generator<JsonObject> {
+  const opening = { name: call.name, arguments: "" };
+  yield { tool_calls: [{ index, id: call.id, type: "function", function: opening }] };
+  for (const fragment of fragmentsOf(call.arguments)) {
+    yield { tool_calls: [{ index, function: { arguments: fragment } }] };
+  }
+}
+
+function* inTurns(choices: readonly Generator<StreamEvent>[]): Generator<StreamEvent> {
+  let open = choices;
+  while (open.length > 0) {
+    const still: Generator<StreamEvent>[] = [];
+    for (const choice of open) {
+      const step = choice.next();
+      if (step.done === true) continue;
+      still.push(choice);
+      yield step.value;
+    }
+    open = still;
+  }
+}
+
+function event(head: AnswerHead, choice: JsonObject): StreamEvent {
+  const { id, created, model, system_fingerprint } = head;
+  const object = "chat.completion.chunk";
+  return {
+    kind: "chunk",
+    chunk: { id, object, created, model, system_fingerprint, choices: [choice] },
+  };
+}
+
+/** Whether this is the last chunk of its choice, or comes after the choices. */
+export function isFinish(made: StreamEvent): boolean {
+  if (made.kind !== "chunk") return true;
+  return listOf(made.chunk["choices"]).some((one) => objectOf(one)["finish_reason"] !== null);
+}

@@ -1,0 +1,60 @@
+import type { EventStream, StreamEvent } from "../../core/provider.ts";
+
+/** One step of a stream as the network would give it. */
+export type Step =
+  /** A network chunk; one that completes no event has none. */
+  | { readonly kind: "events"; readonly events: readonly StreamEvent[] }
+  | { readonly kind: "wait"; readonly ms: number }
+  /** The connection breaks. */
+  | { readonly kind: "cut" };
+
+/** Longest timer there is, 24 days: a wait for ever that still counts as work of the request. */
+export const FOREVER_MS = 2 ** 31 - 1;
+
+/** Plays steps as an upstream's event stream: `signal` breaks it, `cancel` ends it, both also while it waits. */
+export function playStream(steps: Iterator<Step>, signal: AbortSignal): EventStream {
+  let cancelled = false;
+  let broken = false;
+  let endPause: (() => void) | null = null;
+  const next = async (): Promise<readonly StreamEvent[] | null> => {
+    for (;;) {
+      if (cancelled) return null;
+      if (broken || signal.aborted) throw new Error("the upstream connection broke");
+      const step = steps.next();
+      if (step.done === true) return null;
+      if (step.value.kind === "events") return step.value.events;
+      if (step.value.kind === "cut") {
+        broken = true;
+        continue;
+      }
+      const pause = startPause(step.value.ms, signal);
+      endPause = pause.end;
+      // oxlint-disable-next-line no-await-in-loop -- steps come one after the other
+      await pause.over;
+    }
+  };
+  const cancel = (): void => {
+    cancelled = true;
+    endPause?.();
+  };
+  return { next, cancel };
+}
+
+/** Waits `ms`, less if the signal ends it. */
+export function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
+  return startPause(ms, signal).over;
+}
+
+/** A pause that is over after `ms`, at the signal's abort or at `end`, and leaves no timer or listener. */
+function startPause(ms: number, signal: AbortSignal): { over: Promise<void>; end: () => void } {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const end = (): void => {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", end);
+    resolve(undefined);
+  };
+  const timer = setTimeout(end, ms);
+  signal.addEventListener("abort", end, { once: true });
+  if (signal.aborted) end();
+  return { over: promise, end };
+}

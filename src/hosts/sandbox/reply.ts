@@ -1,0 +1,149 @@
+import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { readAsked } from "./asked.ts";
+import type { Asked } from "./asked.ts";
+import { noFunctions } from "../../core/conversation.ts";
+import { isObject, listOf, numberOf, objectOf } from "../../core/json-value.ts";
+import { fragmentsOf, wordsOf } from "./tokens.ts";
+import { instanceOf } from "./schema-instance.ts";
+import { countTokens, cutToTokens } from "./tokens.ts";
+import { callsFor, withIds } from "./calls.ts";
+import type { CallDraft, ToolCall } from "./calls.ts";
+
+/** What one choice says: text or calls, why it ended, and its output tokens. */
+export type Reply = {
+  /** Null when nothing but calls is said. */
+  readonly content: string | null;
+  /** Said before everything else; "" where nothing was. */
+  readonly thought: string;
+  readonly calls: readonly ToolCall[];
+  readonly finish: "stop" | "length" | "tool_calls";
+  readonly tokens: number;
+  /** The content as it is streamed; joined, the content. */
+  readonly split: (text: string) => readonly string[];
+};
+
+/** One reply for each choice, or why the request cannot be answered. */
+export type Replies =
+  | { readonly ok: true; readonly replies: readonly Reply[] }
+  | { readonly ok: false; readonly failure: ProviderFailure };
+
+/** How a model of the sandbox replies. */
+export type Mode = {
+  /** Said before the text. */
+  readonly opening?: string;
+  /** Says a word before its calls, and calls the first tool where no other is asked for. */
+  readonly isAgent?: boolean;
+  /** Thinks before it answers. */
+  readonly thinks?: boolean;
+};
+
+const GREETING = "Hello! Say something as the user and this model repeats it.";
+
+/**
+ * The model: calls the tools that fit, else tells the tools' results, else repeats the last user text
+ * after `opening`. `cap` is the most output tokens of one choice; what does not fit is cut, as a real
+ * model's is, arguments and JSON included, with `finish: "length"`.
+ */
+export function repliesTo(body: JsonObject, cap: number, mode: Mode = {}): Replies {
+  const { opening = "", thinks = false } = mode;
+  if (listOf(body["messages"]).some(isLegacy)) return { ok: false, failure: noFunctions() };
+  const conversation = readAsked(body);
+  const calls = callsFor(body, conversation, mode.isAgent === true);
+  if ("kind" in calls) return { ok: false, failure: calls };
+  const choices = Math.max(1, numberOf(body["n"]) ?? 1);
+  const thought = thinks && body["reasoning_effort"] !== "none" ? thoughtOf(conversation, cap) : "";
+  const left = cap - countTokens(thought);
+  if (calls.length === 0) {
+    const reply = textReply(body, opening + textFor(conversation), left);
+    return { ok: true, replies: Array.from({ length: choices }, () => ({ ...reply, thought })) };
+  }
+  const { drafts, ...said } = callReply(calls, left, wordBefore(calls, mode));
+  const replies = Array.from({ length: choices }, (_, index): Reply => {
+    const seed = `${conversation.turn} ${index} ${conversation.ask ?? ""}`;
+    return { ...said, thought, calls: withIds(drafts, seed), split: wordsOf };
+  });
+  return { ok: true, replies };
+}
+
+/** The oldest way to call functions, which no provider takes any more. */
+function isLegacy(message: unknown): boolean {
+  const { role, function_call: call } = objectOf(message);
+  return role === "function" || isObject(call);
+}
+
+/** At most half of what may be said. */
+function thoughtOf({ ask, results }: Asked, cap: number): string {
+  const about =
+    results.length > 0 ? "The results are here; I tell them." : "I repeat what was said.";
+  return cutToTokens(`The user said: ${ask ?? "nothing"}. ${about}`, Math.floor(cap / 2));
+}
+
+function textFor(conversation: Asked): string {
+  if (conversation.results.length === 0) return conversation.ask ?? GREETING;
+  return conversation.results
+    .map((result) => `${result.tool ?? "The tool"} returned: ${result.text}`)
+    .join("\n");
+}
+
+function textReply(body: JsonObject, text: string, cap: number): Reply {
+  const formatted = formatText(objectOf(body["response_format"]), text);
+  const whole = cutAtStop(formatted.text, body["stop"]);
+  const content = cutToTokens(whole, cap);
+  const finish = content.length < whole.length ? "length" : "stop";
+  return {
+    content,
+    thought: "",
+    calls: [],
+    finish,
+    tokens: countTokens(content),
+    split: formatted.split,
+  };
+}
+
+function formatText(format: JsonObject, text: string): Pick<Reply, "split"> & { text: string } {
+  const { schema } = objectOf(format["json_schema"]);
+  if (format["type"] === "json_schema" && schema !== undefined && schema !== null) {
+    return { text: JSON.stringify(instanceOf(schema)), split: fragmentsOf };
+  }
+  const isJson = format["type"] === "json_object" || format["type"] === "json_schema";
+  if (isJson) return { text: JSON.stringify({ echo: text }), split: fragmentsOf };
+  return { text, split: wordsOf };
+}
+
+/** The text up to the first stop sequence in it. */
+function cutAtStop(text: string, stop: unknown): string {
+  const sequences = typeof stop === "string" ? [stop] : listOf(stop);
+  let end = text.length;
+  for (const sequence of sequences) {
+    if (typeof sequence !== "string" || sequence === "") continue;
+    const at = text.indexOf(sequence);
+    if (at >= 0) end = Math.min(end, at);
+  }
+  return text.slice(0, end);
+}
+
+function wordBefore(calls: readonly CallDraft[], { isAgent = false }: Mode): string {
+  return isAgent ? `I call ${calls[0]?.name}.` : "";
+}
+
+/** A word, and as many calls as the cap pays for, the last one perhaps cut within its arguments; ids are still to come. */
+function callReply(calls: readonly CallDraft[], cap: number, word: string): CallReply {
+  const content = word === "" ? null : cutToTokens(word, cap);
+  const drafts: CallDraft[] = [];
+  let tokens = countTokens(content ?? "");
+  let cut = false;
+  for (const draft of calls) {
+    const left = cap - tokens - countTokens(draft.name);
+    cut = left < countTokens(draft.arguments);
+    if (left < 0) break;
+    const args = cut ? cutToTokens(draft.arguments, left) : draft.arguments;
+    drafts.push({ name: draft.name, arguments: args });
+    tokens += countTokens(draft.name) + countTokens(args);
+    if (cut) break;
+  }
+  return { content, drafts, finish: cut ? "length" : "tool_calls", tokens };
+}
+
+type CallReply = Pick<Reply, "content" | "finish" | "tokens"> & {
+  readonly drafts: readonly CallDraft[];
+};

@@ -1,0 +1,106 @@
+import type { AiBinding } from "../config.ts";
+import type { BuiltIn } from "../core/built-in.ts";
+import { embeddingList, inBatches } from "../core/embedding-batches.ts";
+import { httpProvider, notReached, sendOver } from "../core/http-provider.ts";
+import type { Answer, Wire } from "../core/http-provider.ts";
+import { listOf } from "../core/json-value.ts";
+import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
+import { sseReader } from "../core/sse-reader.ts";
+import { chatAnswer, streamOf } from "../wires/workers-ai/answer.ts";
+import { answerFailure, failureInside, thrownFailure } from "../wires/workers-ai/failure.ts";
+import { familyOf } from "../wires/workers-ai/models.ts";
+import { chatInputs } from "../wires/workers-ai/request.ts";
+import { WorkersAiStream } from "../wires/workers-ai/stream.ts";
+
+const ID = "workers-ai";
+const TEXTS_MAX = 100;
+
+/** Cloudflare's own models, through the binding AI: no key, and no promise where they run. */
+export const WORKERS_AI: BuiltIn = {
+  id: ID,
+  variables: ["AI"],
+  isSet: ({ ai }) => ai !== undefined,
+  tags: () => ["global"],
+  problems: () => [],
+  build: ({ ai }) => workersAi(ai ?? { run: () => Promise.reject(new Error("no binding")) }),
+};
+
+/** The provider behind one binding. */
+export function workersAi(ai: AiBinding): Provider {
+  const wire = wireOf(ai);
+  const chat = httpProvider(wire);
+  return {
+    id: ID,
+    send: (call) =>
+      call.kind === "chat"
+        ? chat.send(call)
+        : inBatches(call, TEXTS_MAX, (one, texts) =>
+            sendOver(wire, { ...one, body: { ...one.body, input: texts } }),
+          ),
+  };
+}
+
+function wireOf(ai: AiBinding): Wire {
+  return {
+    id: ID,
+    streamType: "text/event-stream",
+    async ask(call) {
+      const inputs = call.kind === "chat" ? chatInputs(call) : embeddingInputs(call);
+      return isRefusal(inputs) ? inputs : run(ai, call, inputs);
+    },
+    answer: (raw, call) =>
+      call.kind === "chat" ? chatAnswer(raw, call) : embeddingAnswer(raw, call),
+    failureInside,
+    failure: answerFailure,
+    reader: (call) => sseReader(new WorkersAiStream(call.cap)),
+    streamOf,
+  };
+}
+
+/** With `returnRawResponse` the binding answers as a fetch does, also for failures. */
+async function run(
+  ai: AiBinding,
+  call: ProviderCall,
+  inputs: JsonObject,
+): Promise<Response | ProviderFailure> {
+  call.onDispatch?.();
+  try {
+    const options = { returnRawResponse: true, signal: call.signal };
+    const answer = await ai.run(call.upstreamId, inputs, options);
+    return answer instanceof Response ? answer : { kind: "retry", reason: "no_response" };
+  } catch (error) {
+    return (call.signal.aborted ? null : thrownFailure(error)) ?? notReached(call);
+  }
+}
+
+function isRefusal(inputs: JsonObject | ProviderFailure): inputs is ProviderFailure {
+  return inputs["kind" as keyof typeof inputs] === "refused";
+}
+
+function embeddingInputs({ body, upstreamId }: ProviderCall): JsonObject {
+  const { pooling } = familyOf(upstreamId);
+  return { text: body["input"], ...(pooling !== undefined && { pooling }) };
+}
+
+/** `{ shape, data: [[...]], pooling }`, without usage; null when a vector is missing or pooled otherwise. */
+function embeddingAnswer(raw: JsonObject, call: ProviderCall): Answer | ProviderFailure | null {
+  const vectors = listOf(raw["data"]);
+  const { pooling } = familyOf(call.upstreamId);
+  const isOther =
+    typeof raw["pooling"] === "string" && raw["pooling"] !== (pooling ?? raw["pooling"]);
+  if (vectors.length !== listOf(call.body["input"]).length || isOther) return null;
+  const { dimensions } = call.body;
+  for (const vector of vectors) {
+    if (!Array.isArray(vector) || vector.length === 0) return null;
+    if (!vector.every((value) => typeof value === "number")) return null;
+    if (typeof dimensions === "number" && dimensions !== vector.length) {
+      return dimensionsRefused(vector.length);
+    }
+  }
+  return embeddingList(vectors, null);
+}
+
+function dimensionsRefused(length: number): ProviderFailure {
+  const message = `This model's vectors have ${length} dimensions, and no others.`;
+  return { kind: "refused", reason: "dimensions", message, param: "dimensions" };
+}

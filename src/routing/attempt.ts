@@ -1,0 +1,160 @@
+import type { StopSignal } from "../lib/stop.ts";
+import type { After } from "../lib/timers.ts";
+import type {
+  Customer,
+  EventStream,
+  JsonObject,
+  NativeBody,
+  Provider,
+  ProviderAnswer,
+  ProviderCall,
+  ProviderFailure,
+  StreamEvent,
+} from "../core/provider.ts";
+import { sendApart } from "../core/prompts-apart.ts";
+import { withSpentIn } from "../core/spent.ts";
+import { TimeLimit } from "./time-limit.ts";
+
+/** One way to run the request; `cap` is the output cap that the grant pays for there, per choice. */
+export type Candidate = {
+  readonly provider: Provider;
+  readonly upstreamId: string;
+  readonly cap: number | null;
+  /** The request in this route's own wire, where it and the client speak it. */
+  readonly native?: NativeBody | undefined;
+};
+
+/** What is asked of whichever route answers. */
+export type AttemptRequest = {
+  readonly kind: "chat" | "embeddings";
+  readonly body: JsonObject;
+  readonly stream: boolean;
+  /** As in `ProviderCall`. */
+  readonly apart?: true;
+  readonly customer?: Customer;
+  readonly paceMs?: number;
+  readonly room?: (bytes: number) => boolean;
+};
+
+/** What bounds one attempt. */
+export type AttemptOptions = {
+  /** The run's end: nothing is attempted after it, and a stream ends with it. */
+  readonly signal: StopSignal;
+  /** To the response's headers; to the whole body where it is JSON. Downloads for the client do not count. */
+  readonly headersMs: number;
+  /** From the headers to the first event of a stream. */
+  readonly firstMs: number;
+  /** The run's timers; a platform timer each unless given. */
+  readonly after?: After;
+  /** Told when the request goes out; not any more once the attempt was given up. */
+  readonly onDispatch?: () => void;
+  /** As in `ProviderCall`. */
+  readonly onDropped?: (fields: readonly string[]) => void;
+};
+
+/**
+ * One attempt at one route: an answer whose stream has shown its first events, or a failure. Whatever
+ * is given up (by a timer, the run's end, an error as first event) has its connection ended.
+ */
+export async function attempt(
+  candidate: Candidate,
+  request: AttemptRequest,
+  options: AttemptOptions,
+): Promise<ProviderAnswer> {
+  const controller = endingWith(options.signal);
+  const { signal } = controller;
+  const { provider, upstreamId, cap, native } = candidate;
+  const limit = new TimeLimit(options.headersMs, options);
+  const send = (call: ProviderCall): Promise<ProviderAnswer> =>
+    call.apart === true ? sendApart(provider, call) : provider.send(call);
+  const sent = send({
+    ...request,
+    upstreamId,
+    cap,
+    native,
+    signal,
+    onDropped: options.onDropped,
+    onDispatch: () => {
+      limit.resume();
+      if (!signal.aborted) options.onDispatch?.();
+    },
+    onDownload: () => {
+      limit.pause();
+    },
+  });
+  const answer = await limit.of(sent);
+  if (answer === null) {
+    controller.abort();
+    sent.then(letGo).catch(() => undefined); // it may still answer; then nobody listens
+    return failed("timeout");
+  }
+  if (answer.kind !== "stream") return answer;
+  const started = await firstEvents(answer.events, options);
+  if (started.kind !== "failure") return started;
+  answer.events.cancel();
+  controller.abort();
+  return started;
+}
+
+/** Aborted with the run. The run keeps what listens to its end: nothing here but the controller, not the request. */
+function endingWith(runEnd: StopSignal): AbortController {
+  const controller = new AbortController();
+  const end = (): void => {
+    controller.abort();
+  };
+  if (runEnd.aborted) end();
+  else runEnd.addEventListener("abort", end);
+  return controller;
+}
+
+/** Waits for the first batch with events in it: comments show life but promise nothing. */
+async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderAnswer> {
+  const batch = await new TimeLimit(options.firstMs, options).of(firstBatch(events));
+  if (batch === null) return failed("timeout");
+  if (batch === BROKEN) return failed("connection");
+  const error = batch.find((event) => event.kind === "error");
+  if (error !== undefined) return { kind: "failure", failure: withSpentIn(error.failure, batch) };
+  if (batch.every(({ kind }) => kind === "end" || kind === "usage")) return failed("empty_stream");
+  return { kind: "stream", events: startingWith(batch, events) };
+}
+
+/** In place of the first events, of a connection that broke before them. */
+const BROKEN: readonly StreamEvent[] = [];
+
+/**
+ * Everything up to the first batch with more than usage in it, as one; what there was at the end of the
+ * file. Usage alone promises no answer: an overload may follow it.
+ */
+async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
+  const first: StreamEvent[] = [];
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+    const batch = await events.next().catch(() => BROKEN);
+    if (batch === BROKEN) return BROKEN;
+    if (batch === null) return first;
+    first.push(...batch);
+    if (batch.some((event) => event.kind !== "usage")) return first;
+  }
+}
+
+/** The stream again, its first batch included. */
+function startingWith(first: readonly StreamEvent[], events: EventStream): EventStream {
+  let isFirst = true;
+  return {
+    next() {
+      if (!isFirst) return events.next();
+      isFirst = false;
+      return Promise.resolve(first);
+    },
+    cancel: () => events.cancel(),
+  };
+}
+
+function letGo(answer: ProviderAnswer): void {
+  if (answer.kind === "stream") answer.events.cancel();
+}
+
+function failed(reason: string): ProviderAnswer {
+  const failure: ProviderFailure = { kind: "retry", reason };
+  return { kind: "failure", failure };
+}

@@ -1,0 +1,86 @@
+import { isBase64Floats } from "../../core/embedding-encoding.ts";
+import {
+  answerMessage,
+  brokenOff,
+  envelope,
+  finishReason,
+  logprobsOf,
+} from "../../core/chat-message.ts";
+import { isObject } from "../../core/json-value.ts";
+import { readUsage, usageIn } from "../../core/chat-usage.ts";
+import type { UsageShape } from "../../core/chat-usage.ts";
+import { textIn, withSpent } from "../../core/spent.ts";
+import { wireUsage } from "../../core/wire-usage.ts";
+import type { Answer } from "../../core/http-provider.ts";
+import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+
+/**
+ * A chat completion read loosely and rebuilt as OpenAI's schema wants it, or null when it is none; a
+ * failure when a choice broke off.
+ * `usage` in the body is the one we bill; it is absent when the upstream's is missing or odd.
+ */
+export function chatAnswer(
+  raw: JsonObject,
+  shape: UsageShape = {},
+): Answer | ProviderFailure | null {
+  if (!Array.isArray(raw["choices"]) || raw["choices"].length === 0) return null;
+  const usage = readUsage(usageIn(raw, shape), "chat", shape);
+  const choices: JsonObject[] = [];
+  for (const [position, choice] of raw["choices"].entries()) {
+    if (!isObject(choice) || !isObject(choice["message"])) return null;
+    const read = chatChoice(choice, choice["message"], position);
+    if (read === null) {
+      return withSpent(brokenOff(choice["finish_reason"]), { usage, said: textIn(raw) });
+    }
+    choices.push(read);
+  }
+  const body = { ...envelope(raw), object: "chat.completion", choices };
+  return { body: usage === null ? body : { ...body, usage: wireUsage(usage, "chat") }, usage };
+}
+
+/** An embedding list in the order of its inputs, or null when one of `inputs` vectors is missing. */
+export function embeddingsAnswer(raw: JsonObject, inputs: number): Answer | null {
+  if (!Array.isArray(raw["data"]) || raw["data"].length !== inputs) return null;
+  const vectors = new Map<number, unknown>();
+  for (const [position, item] of raw["data"].entries()) {
+    if (!isObject(item) || !isVector(item["embedding"])) return null;
+    const index = Number.isSafeInteger(item["index"]) ? (item["index"] as number) : position;
+    vectors.set(index, item["embedding"]);
+  }
+  const data: JsonObject[] = [];
+  for (let index = 0; index < inputs; index++) {
+    if (!vectors.has(index)) return null;
+    data.push({ object: "embedding", index, embedding: vectors.get(index) });
+  }
+  const usage = readUsage(raw["usage"], "embeddings");
+  const model = typeof raw["model"] === "string" ? { model: raw["model"] } : {};
+  const body = { object: "list", data, ...model };
+  return {
+    body: usage === null ? body : { ...body, usage: wireUsage(usage, "embeddings") },
+    usage,
+  };
+}
+
+/** How many vectors an `input` asks for: one for a text or a token array, else one per item. */
+export function inputCount(input: unknown): number {
+  if (!Array.isArray(input)) return 1;
+  return typeof input[0] === "number" ? 1 : input.length;
+}
+
+/** Null where it broke off. */
+function chatChoice(raw: JsonObject, said: JsonObject, position: number): JsonObject | null {
+  const message = answerMessage(said);
+  const reason = finishReason(raw["finish_reason"], message["tool_calls"] !== undefined);
+  if (reason === null) return null;
+  return {
+    index: Number.isSafeInteger(raw["index"]) ? raw["index"] : position,
+    message,
+    logprobs: logprobsOf(raw),
+    finish_reason: reason,
+  };
+}
+
+function isVector(raw: unknown): boolean {
+  if (typeof raw === "string") return raw !== "" && isBase64Floats(raw);
+  return Array.isArray(raw) && raw.length > 0 && raw.every((value) => typeof value === "number");
+}

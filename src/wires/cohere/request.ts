@@ -1,0 +1,176 @@
+import { conversationOf, unsupported } from "../../core/conversation.ts";
+import type { Image, Part, Turn } from "../../core/conversation.ts";
+import { tellDropped } from "../../core/dropped.ts";
+import type { Places } from "../../core/dropped.ts";
+import { listOf, objectOf, textOf } from "../../core/json-value.ts";
+import type { JsonObject, ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import { toolsOf } from "../../core/tools.ts";
+import type { Tools } from "../../core/tools.ts";
+
+/** A request for POST /v2/chat (Cohere's API reference v2). */
+export function chatRequest(call: ProviderCall): JsonObject | ProviderFailure {
+  const { body, cap, stream, upstreamId } = call;
+  if (typeof body["n"] === "number" && body["n"] > 1) return unsupported("Several choices", "n");
+  const conversation = conversationOf(body);
+  if ("kind" in conversation) return conversation;
+  const tools = toolsOf(body);
+  if ("kind" in tools) return tools;
+  const system = conversation.system.map((content) => ({ role: "system", content }));
+  const request = {
+    model: upstreamId,
+    messages: [...system, ...conversation.turns.flatMap(messagesOf)],
+    stream,
+    ...(cap !== null && { max_tokens: cap }),
+    ...sampling(body),
+    ...toolFields(tools),
+    ...responseFormat(objectOf(body["response_format"])),
+    ...thinking(textOf(body["reasoning_effort"]), upstreamId, cap),
+  };
+  tellDropped(call, request, PLACES);
+  return request;
+}
+
+const PLACES: Places = {
+  frequency_penalty: ["frequency_penalty"],
+  presence_penalty: ["presence_penalty"],
+  reasoning_effort: ["thinking"],
+  seed: ["seed"],
+  stop: ["stop_sequences"],
+  temperature: ["temperature"],
+  top_k: ["k"],
+  top_p: ["p"],
+};
+
+function messagesOf({ role, parts }: Turn): JsonObject[] {
+  return role === "user" ? userMessages(parts) : assistantMessages(parts);
+}
+
+function userMessages(parts: readonly Part[]): JsonObject[] {
+  const messages: JsonObject[] = [];
+  const content: JsonObject[] = [];
+  for (const part of parts) {
+    if (part.kind === "result") {
+      messages.push({ role: "tool", tool_call_id: part.id, content: part.text });
+    } else if (part.kind === "text") content.push({ type: "text", text: part.text });
+    else if (part.kind === "image") {
+      content.push({ type: "image_url", image_url: { url: urlOf(part.image) } });
+    }
+  }
+  const [first] = content;
+  const alone = content.length === 1 && first?.["type"] === "text" ? first["text"] : content;
+  return content.length === 0 ? messages : [...messages, { role: "user", content: alone }];
+}
+
+/** A message with calls has no content there: its text is the plan behind them. */
+function assistantMessages(parts: readonly Part[]): JsonObject[] {
+  const text = parts.map((part) => (part.kind === "text" ? part.text : "")).filter(Boolean);
+  const calls = parts.flatMap((part) =>
+    part.kind === "call"
+      ? [
+          {
+            id: part.id,
+            type: "function",
+            function: { name: part.name, arguments: JSON.stringify(part.input) },
+          },
+        ]
+      : [],
+  );
+  const said = text.join("\n");
+  if (calls.length === 0) return said === "" ? [] : [{ role: "assistant", content: said }];
+  return [{ role: "assistant", tool_calls: calls, ...(said !== "" && { tool_plan: said }) }];
+}
+
+function urlOf(image: Image): string {
+  return "url" in image ? image.url : `data:${image.mediaType};base64,${image.base64}`;
+}
+
+/** OpenAI's name, Cohere's, and its bounds; what lies outside is clamped. */
+const NUMBERS = [
+  ["temperature", "temperature", 0, 2],
+  ["top_p", "p", 0.01, 0.99],
+  ["top_k", "k", 0, 500],
+  ["frequency_penalty", "frequency_penalty", 0, 1],
+  ["presence_penalty", "presence_penalty", 0, 1],
+] as const;
+
+function sampling(body: JsonObject): JsonObject {
+  const fields: Record<string, unknown> = {};
+  for (const [theirs, ours, least, most] of NUMBERS) {
+    const value = body[theirs];
+    if (typeof value === "number") fields[ours] = Math.min(Math.max(value, least), most);
+  }
+  const { seed, stop } = body;
+  if (typeof seed === "number" && seed >= 0) fields["seed"] = seed;
+  if (stop !== undefined) fields["stop_sequences"] = Array.isArray(stop) ? stop : [stop];
+  return fields;
+}
+
+function toolFields({ list, choice }: Tools): JsonObject {
+  const offered =
+    typeof choice === "object" ? list.filter(({ name }) => name === choice.name) : list;
+  if (offered.length === 0) return {};
+  const tools = offered.map(({ name, description, parameters }) => ({
+    type: "function",
+    function: { name, ...(description !== "" && { description }), parameters },
+  }));
+  return {
+    tools,
+    ...(offered.every((tool) => tool.strict) && { strict_tools: true }),
+    ...(choice !== "auto" && { tool_choice: choice === "none" ? "NONE" : "REQUIRED" }),
+  };
+}
+
+function responseFormat(format: JsonObject): JsonObject {
+  if (format["type"] !== "json_object" && format["type"] !== "json_schema") return {};
+  const { schema } = objectOf(format["json_schema"]);
+  return {
+    response_format: {
+      type: "json_object",
+      ...(schema !== undefined && { json_schema: schema }),
+    },
+  };
+}
+
+/** What part of the output cap a reasoning model may think in. */
+const THINKING_SHARE: Readonly<Record<string, number>> = {
+  minimal: 0.1,
+  low: 0.2,
+  medium: 0.5,
+  high: 0.8,
+  xhigh: 0.9,
+  max: 0.9,
+};
+
+/** Only models with reasoning in their name know `thinking`. */
+function thinking(effort: string, model: string, cap: number | null): JsonObject {
+  if (effort === "" || !/reasoning/.test(model)) return {};
+  const share = THINKING_SHARE[effort];
+  if (share === undefined) return { thinking: { type: "disabled" } };
+  const budget = cap === null ? {} : { token_budget: Math.max(1, Math.floor(cap * share)) };
+  return { thinking: { type: "enabled", ...budget } };
+}
+
+/** Cohere's purposes of an embedding; "image" is not a text's. */
+const INPUT_TYPES: ReadonlySet<unknown> = new Set([
+  "search_document",
+  "search_query",
+  "classification",
+  "clustering",
+]);
+
+/** A request for POST /v2/embed. `input_type` is an extension of the client's request. */
+export function embedRequest({ body, upstreamId }: ProviderCall): JsonObject | ProviderFailure {
+  const { input_type: purpose = "search_document", dimensions } = body;
+  if (!INPUT_TYPES.has(purpose)) {
+    const message = `'input_type' must be one of ${[...INPUT_TYPES].join(", ")}.`;
+    return { kind: "refused", reason: "input_type", message, param: "input_type" };
+  }
+  return {
+    model: upstreamId,
+    texts: listOf(body["input"]),
+    input_type: purpose,
+    embedding_types: ["float"],
+    ...(dimensions !== undefined && { output_dimension: dimensions }),
+    truncate: "NONE",
+  };
+}

@@ -1,0 +1,78 @@
+import { parseObject, textOf } from "../../core/json-value.ts";
+import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { httpFailure } from "../../core/upstream-failure.ts";
+
+/** What each exception means as a status (Bedrock API reference, Converse: Errors); others keep their own. */
+const STATUS: ReadonlyMap<string, number> = new Map([
+  ["throttlingexception", 429],
+  ["modelnotreadyexception", 429],
+  ["servicequotaexceededexception", 429],
+  ["serviceunavailableexception", 503],
+  ["internalserverexception", 500],
+  ["modelstreamerrorexception", 500],
+  ["modelerrorexception", 500],
+  ["modeltimeoutexception", 408],
+  ["validationexception", 400],
+  ["accessdeniedexception", 403],
+  ["resourcenotfoundexception", 404],
+]);
+/** Exceptions about our credentials, which AWS answers with 400 or 403. */
+const CREDENTIALS = /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
+/**
+ * A 400 about our choice of model or our account there, not about the request. From its first word on:
+ * AWS quotes what the client wrote ("Value '...' at 'toolConfig...' failed to satisfy constraint").
+ */
+const OUR_MODEL = new RegExp(
+  `^(?:${[
+    "the provided (?:model identifier|arn|inference profile)\\b",
+    "(?:the )?inference profile\\b",
+    "invocation of model id \\S{1,300} with on-demand throughput",
+    "operation not allowed",
+    "(?:you don't have )?access to (?:the|this) model\\b",
+    "(?:the|this) model(?: version)? has reached the end of its life",
+  ].join("|")})`,
+  "i",
+);
+
+/** An exception as it came; `status` counts where its name is not known here. */
+type Exception = {
+  /** `ThrottlingException`, with a namespace before # or an address after a colon; streams write it small. */
+  readonly name: string;
+  readonly raw: JsonObject;
+  readonly status?: number;
+  readonly headers?: Headers;
+};
+
+/** The failure that an answer outside 2xx means; `secrets` are what of ours it may quote. */
+export function bedrockFailure(
+  status: number,
+  headers: Headers,
+  bodyText: string,
+  secrets: readonly string[],
+): ProviderFailure {
+  const raw = parseObject(bodyText) ?? {};
+  const name = headers.get("x-amzn-errortype") ?? textOf(raw["__type"]);
+  return exceptionFailure({ name, raw, status, headers }, secrets);
+}
+
+/** The failure that an exception means, in an answer of its own or in a stream. */
+export function exceptionFailure(
+  { name, raw, status = 500, headers = new Headers() }: Exception,
+  secrets: readonly string[],
+): ProviderFailure {
+  const [exception = ""] = (name.split("#").at(-1) ?? "").toLowerCase().split(":");
+  const message = textOf(raw["message"]) || textOf(raw["Message"]);
+  const meant = STATUS.get(exception) ?? (CREDENTIALS.test(exception) ? 401 : status);
+  if (meant === 400 && OUR_MODEL.test(message)) return { kind: "disabled", reason: "model" };
+  const complaint = { message: withoutOurs(message, secrets), type: exception };
+  return httpFailure(meant, headers, JSON.stringify(complaint));
+}
+
+/** Names of our resources, accounts and keys, which no general rule can know. */
+const OURS = /\barn:\S+|\b\d{12}\b|\b(?:AKIA|ASIA|ABSK)[A-Za-z0-9+/=]{8,}/g;
+
+function withoutOurs(message: string, secrets: readonly string[]): string {
+  let text = message;
+  for (const secret of secrets) text = text.replaceAll(secret, "[removed]");
+  return text.replace(OURS, "[removed]");
+}

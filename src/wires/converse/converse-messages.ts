@@ -1,0 +1,102 @@
+import { thoughtBlock } from "../../claude/thoughts.ts";
+import { isObject } from "../../core/json-value.ts";
+import type { InlineConversation, InlinePart } from "../../core/inline-image.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import { NINE, ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
+import type { Family } from "./models.ts";
+
+type Block = JsonObject;
+export type Message = { readonly role: "user" | "assistant"; readonly content: Block[] };
+
+/** What is asked: instructions, if any, and what was said. */
+export type Asked = {
+  readonly system?: readonly JsonObject[];
+  readonly messages: readonly Message[];
+};
+
+/** What a model of this request takes. */
+export type MessageRules = {
+  readonly family: Family;
+  /** Whether calls and results are blocks: without tools in the request they are refused. */
+  readonly toolBlocks: boolean;
+  /** Whether Claude's thoughts go back. */
+  readonly thoughts: boolean;
+};
+
+/** What the first turn says when the assistant is to have spoken first. */
+const OPENING = "Hello.";
+/** What a tool gave back when it gave nothing: blank texts are a 400. */
+const NO_RESULT = "(empty)";
+
+/**
+ * The turns of a conversation as Converse's messages: the user speaks first, roles alternate, no text is
+ * blank, none ends in white space at the end of all. Where tools are not in play, what was called and
+ * what came of it is told as text.
+ */
+export function converseMessages(
+  { turns }: InlineConversation,
+  rules: MessageRules,
+): readonly Message[] {
+  const ids = new ToolCallIds(rules.family === "mistral" ? NINE : WORD_64);
+  const messages: Message[] = [];
+  for (const { role, parts } of turns) {
+    const content = parts.flatMap((part) => blocksOf(part, rules, ids));
+    // A message may not end in a thought: its answer was lost.
+    while (content.at(-1)?.["reasoningContent"] !== undefined) content.pop();
+    if (content.length === 0) continue;
+    const last = messages.at(-1);
+    if (last?.role === role) for (const block of content) last.content.push(block);
+    else messages.push({ role, content });
+  }
+  if (messages[0]?.role === "assistant") {
+    messages.unshift({ role: "user", content: [{ text: OPENING }] });
+  }
+  trimEnd(messages.at(-1));
+  return messages;
+}
+
+function blocksOf(part: InlinePart, rules: MessageRules, ids: ToolCallIds): Block[] {
+  switch (part.kind) {
+    case "text":
+      return part.text.trim() === "" ? [] : [{ text: part.text }];
+    case "image": {
+      const { mediaType, base64 } = part.image;
+      return [{ image: { format: mediaType.slice("image/".length), source: { bytes: base64 } } }];
+    }
+    case "thought":
+      return rules.thoughts ? thoughtBlocks(part.detail) : [];
+    case "call": {
+      const { id, name, input } = part;
+      if (!rules.toolBlocks) return [{ text: told("tool_call", name, JSON.stringify(input)) }];
+      return [{ toolUse: { toolUseId: ids.idFor(id), name: toolName(name), input } }];
+    }
+    case "result": {
+      const text = part.text.trim() === "" ? NO_RESULT : part.text;
+      if (!rules.toolBlocks) return [{ text: told("tool_result", part.name, text) }];
+      return [{ toolResult: { toolUseId: ids.idFor(part.id), content: [{ text }] } }];
+    }
+  }
+}
+
+function told(element: string, name: string, text: string): string {
+  return `<${element} name=${JSON.stringify(name)}>${text}</${element}>`;
+}
+
+/** Names of calls made elsewhere may be of any shape. */
+function toolName(name: string): string {
+  return name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64);
+}
+
+function thoughtBlocks(detail: JsonObject): Block[] {
+  const block = thoughtBlock(detail);
+  if (block?.["type"] !== "thinking") return []; // what is redacted has another form there
+  const { thinking: text, signature } = block;
+  return [{ reasoningContent: { reasoningText: { text, signature } } }];
+}
+
+/** Claude refuses a begun answer that ends in white space. */
+function trimEnd(message: Message | undefined): void {
+  const block = message?.role === "assistant" ? message.content.at(-1) : undefined;
+  if (!isObject(block) || typeof block["text"] !== "string") return;
+  message?.content.splice(-1, 1, { text: block["text"].trimEnd() });
+}

@@ -1,0 +1,143 @@
+import { claudeRules } from "../../claude/claude-rules.ts";
+import { beginsWithoutThought } from "../../claude/thoughts.ts";
+import { conversationOf, refusal, unsupported } from "../../core/conversation.ts";
+import { tellDropped } from "../../core/dropped.ts";
+import type { Places } from "../../core/dropped.ts";
+import { withInlineImages } from "../../core/inline-image.ts";
+import type { InlineConversation } from "../../core/inline-image.ts";
+import { outgoingBody } from "../../core/outgoing-body.ts";
+import type { OutgoingBody } from "../../core/outgoing-body.ts";
+import type { JsonObject, ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import { toolsOf } from "../../core/tools.ts";
+import { answerFormat } from "./answer-format.ts";
+import { converseMessages } from "./converse-messages.ts";
+import type { Asked, Message } from "./converse-messages.ts";
+import { toolFields } from "./converse-tools.ts";
+import type { ToolFields } from "./converse-tools.ts";
+import { modelFields } from "./model-fields.ts";
+import type { ModelFields } from "./model-fields.ts";
+import { familyOf } from "./models.ts";
+import { listOf, objectOf } from "../../core/json-value.ts";
+import type { Family } from "./models.ts";
+
+const MORE = "additionalModelRequestFields";
+const cachePoint = "somewhere in it";
+const PLACES: Places = {
+  prompt_cache_key: ["cachePoint"],
+  prompt_cache_options: ["cachePoint"],
+  prompt_cache_retention: ["cachePoint"],
+  parallel_tool_calls: [`${MORE}.tool_choice.disable_parallel_tool_use`],
+  reasoning_effort: [
+    `${MORE}.thinking.budget_tokens`,
+    `${MORE}.output_config.effort`,
+    `${MORE}.reasoning_effort`,
+    `${MORE}.reasoning`,
+    `${MORE}.reasoningConfig`,
+  ],
+  stop: ["inferenceConfig.stopSequences"],
+  temperature: ["inferenceConfig.temperature"],
+  top_p: ["inferenceConfig.topP"],
+};
+
+/**
+ * A chat call as the body of a Converse request (Bedrock API reference, Converse). Only what is named
+ * here is sent; `user` never is. Throws only when the call's signal ends it
+ * while images are downloaded.
+ */
+export async function converseRequest(call: ProviderCall): Promise<OutgoingBody | ProviderFailure> {
+  const { body, upstreamId: model, cap } = call;
+  if (cap === null) return { kind: "disabled", reason: "no_cap" };
+  if (typeof body["n"] === "number" && body["n"] > 1) return unsupported("Several choices", "n");
+  const said = conversationOf(body);
+  if ("reason" in said) return said;
+  const asked = toolsOf(body);
+  if ("reason" in asked) return asked;
+  const inline = await withInlineImages(said, call);
+  if ("reason" in inline) return inline;
+  const format = answerFormat(call);
+  const tools = toolFields(asked, format, model);
+  const mayThink = !tools.isForced && !(isBudgeted(model) && beginsWithoutThought(said.turns));
+  const fields = modelFields({ body, model, cap, format, mayThink });
+  const words = [format.kind === "told" ? format.words : "", tools.words];
+  const request = bodyOf(call, told(inline, words), tools, fields);
+  if (isFailure(request)) return request;
+  tellDropped(call, { ...request, ...(hasCachePoint(request) && { cachePoint }) }, PLACES);
+  return outgoingBody(request, inline.downloads);
+}
+
+function isFailure(request: JsonObject | ProviderFailure): request is ProviderFailure {
+  return typeof request["reason"] === "string";
+}
+
+/** The body, once it is known what is said, with which tools, and what the model takes. */
+function bodyOf(
+  { body, cap, upstreamId }: ProviderCall,
+  said: InlineConversation,
+  { toolConfig, toolChoice }: ToolFields,
+  { inference, additional, thoughts }: ModelFields,
+): JsonObject | ProviderFailure {
+  const family = familyOf(upstreamId);
+  const toolBlocks = toolConfig !== undefined;
+  const messages = converseMessages(said, { family, toolBlocks, thoughts });
+  const asked = withInstructions(said.system, messages);
+  if (asked.messages.length === 0) return refusal("These messages say nothing.", "messages");
+  const more = { ...additional, ...(toolChoice !== undefined && { tool_choice: toolChoice }) };
+  return {
+    ...withCachePoint(asked, family, body),
+    inferenceConfig: { maxTokens: cap, ...inference },
+    ...(toolBlocks && { toolConfig }),
+    ...(Object.keys(more).length > 0 && { additionalModelRequestFields: more }),
+  };
+}
+
+/** Instructions alone are what is asked. */
+function withInstructions(system: readonly string[], messages: readonly Message[]): Asked {
+  const texts = system.filter((text) => text.trim() !== "").map((text) => ({ text }));
+  if (texts.length === 0) return { messages };
+  if (messages.length > 0) return { system: texts, messages };
+  return { messages: [{ role: "user", content: texts }] };
+}
+
+/** The conversation with our own words at its end: what is before them stays as it was cached. */
+function told(said: InlineConversation, words: readonly string[]): InlineConversation {
+  const parts = words
+    .filter((text) => text !== "")
+    .map((text) => ({ kind: "text" as const, text: `<system>${text}</system>` }));
+  return parts.length === 0
+    ? said
+    : { ...said, turns: [...said.turns, { role: "user" as const, parts }] };
+}
+
+function isBudgeted(model: string): boolean {
+  return familyOf(model) === "claude" && claudeRules(model).thinking === "budget";
+}
+
+/** Five minutes: an hour is priced apart. */
+const CACHE_POINT = { cachePoint: { type: "default" } };
+
+/**
+ * What is asked with one cache point (Bedrock user guide, prompt caching) where the client wants its prompt
+ * cached: Claude's after the last thing that the user said, so that the next turn finds all before it;
+ * Nova's after the instructions, where it is sure to be taken.
+ */
+function withCachePoint(asked: Asked, family: Family, body: JsonObject): Asked {
+  const wantsCache = FIELDS.some((field) => body[field] !== undefined);
+  if (!wantsCache) return asked;
+  if (family === "nova" && asked.system !== undefined) {
+    return { ...asked, system: [...asked.system, CACHE_POINT] };
+  }
+  if (family !== "claude") return asked;
+  const last = asked.messages.findLastIndex(({ role }) => role === "user");
+  const messages = asked.messages.map((message, index) =>
+    index === last ? { ...message, content: [...message.content, CACHE_POINT] } : message,
+  );
+  return { ...asked, messages };
+}
+
+/** Whether a request has a cache point of ours. */
+function hasCachePoint({ system, messages }: JsonObject): boolean {
+  const contents = listOf(messages).flatMap((message) => listOf(objectOf(message)["content"]));
+  return [...listOf(system), ...contents].includes(CACHE_POINT);
+}
+
+const FIELDS = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"];

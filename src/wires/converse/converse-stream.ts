@@ -1,0 +1,171 @@
+import { thoughtDetail } from "../../claude/thoughts.ts";
+import { ChunkBuilder } from "../../core/chunk-builder.ts";
+import type { StreamReader } from "../../core/http-provider.ts";
+import { isObject, numberOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
+import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
+import { eventTooLarge, failureEvents } from "../../core/spent.ts";
+import { exceptionFailure } from "./bedrock-failure.ts";
+import { BROKEN_OFF, finishOf } from "./converse-answer.ts";
+import { converseUsage } from "./converse-usage.ts";
+import { FRAME_BYTES_MAX, FrameDecoder } from "./event-frames.ts";
+import type { Frame } from "./event-frames.ts";
+
+/** A content block that is under way. */
+type Block = {
+  /** Its place among the tool calls; the answer, or one more that nobody asked for; null for anything else. */
+  readonly tool: number | "answer" | "spare" | null;
+  thought: string;
+};
+
+const BAD_FRAME: ProviderFailure = { kind: "retry", reason: "bad_frame" };
+
+/** The events whose loss would be felt. */
+const EVENTS = /^(?:message|contentBlock|metadata)/;
+
+/**
+ * Turns the frames of one ConverseStream into events (Bedrock API reference, ConverseStream: Response
+ * Syntax). The finish chunk waits for the usage, which comes in `metadata` after `messageStop`, or before
+ * it; a stream that ends whole without it ends without usage.
+ */
+export class ConverseReader implements StreamReader {
+  readonly #frames = new FrameDecoder();
+  readonly #chunks = new ChunkBuilder();
+  readonly #blocks = new Map<number, Block>();
+  readonly #answerTool: string | null;
+  readonly #secrets: readonly string[];
+  #tools = 0;
+  #isAnswered = false;
+  /** Text that stands for the answer only where the answer tool is not called. */
+  #held = "";
+  /** `messageStop` as it came. */
+  #stop: JsonObject | null = null;
+  /** `metadata` as it came. */
+  #metadata: JsonObject | null = null;
+  #ended = false;
+
+  /** `answerTool`: the tool whose input is the answer. `secrets`: what of ours an exception may quote. */
+  constructor(answerTool: string | null, secrets: readonly string[]) {
+    this.#answerTool = answerTool;
+    this.#secrets = secrets;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  push(bytes: Uint8Array): StreamEvent[] {
+    if (this.#ended) return [];
+    const events: StreamEvent[] = [];
+    for (const frame of this.#frames.push(bytes)) events.push(...this.#read(frame));
+    if (!this.#frames.broken || this.#ended) return events;
+    const failure = this.#frames.overflowed ? eventTooLarge(FRAME_BYTES_MAX) : BAD_FRAME;
+    return [...events, ...this.#fail(failure)];
+  }
+
+  flush(): StreamEvent[] {
+    if (this.#ended || this.#stop === null || this.#frames.isOpen) return [];
+    return this.#end(this.#stop);
+  }
+
+  #read({ headers, payload }: Frame): StreamEvent[] {
+    if (this.#ended) return [];
+    const raw = parseObject(new TextDecoder().decode(payload));
+    const kind = headers.get(":message-type") ?? "event";
+    if (kind === "exception") return this.#except(headers.get(":exception-type") ?? "", raw ?? {});
+    if (kind === "error") {
+      const message = headers.get(":error-message") ?? "";
+      return this.#except(headers.get(":error-code") ?? "", { message });
+    }
+    const type = headers.get(":event-type") ?? "";
+    if (raw !== null) return this.#event(type, raw);
+    return EVENTS.test(type) ? this.#fail({ kind: "retry", reason: "bad_event" }) : [];
+  }
+
+  #event(type: string, raw: JsonObject): StreamEvent[] {
+    if (type.endsWith("Exception")) return this.#except(type, raw);
+    const index = numberOf(raw["contentBlockIndex"]) ?? 0;
+    switch (type) {
+      case "messageStart":
+        return this.#chunks.begin();
+      case "contentBlockStart":
+        return this.#begin(index, objectOf(raw["start"])["toolUse"]);
+      case "contentBlockDelta":
+        return this.#delta(this.#blockAt(index), objectOf(raw["delta"]));
+      case "messageStop":
+        this.#stop ??= raw;
+        break;
+      case "metadata":
+        this.#metadata ??= raw;
+        break;
+      default: // contentBlockStop says nothing; unknown events are none of ours
+        return [];
+    }
+    return this.#stop === null || this.#metadata === null ? [] : this.#end(this.#stop);
+  }
+
+  #begin(index: number, use: unknown): StreamEvent[] {
+    if (!isObject(use)) return [];
+    const name = textOf(use["name"]);
+    if (name === this.#answerTool) {
+      this.#blocks.set(index, { tool: this.#isAnswered ? "spare" : "answer", thought: "" });
+      this.#isAnswered = true;
+      this.#held = "";
+      return [];
+    }
+    this.#blocks.set(index, { tool: this.#tools, thought: "" });
+    this.#tools += 1;
+    return [...this.#release(), ...this.#chunks.tool(textOf(use["toolUseId"]), name)];
+  }
+
+  #delta(block: Block, delta: JsonObject): StreamEvent[] {
+    const input = textOf(objectOf(delta["toolUse"])["input"]);
+    if (block.tool === "spare") return [];
+    if (block.tool === "answer") return this.#chunks.text(input);
+    if (block.tool !== null) return this.#chunks.toolArguments(input, block.tool);
+    const { text, signature } = objectOf(delta["reasoningContent"]);
+    block.thought += textOf(text);
+    const events = [...this.#text(textOf(delta["text"])), ...this.#chunks.reasoning(textOf(text))];
+    const detail = thoughtDetail({ type: "thinking", thinking: block.thought, signature });
+    if (detail === null) return events;
+    return [...events, ...this.#chunks.delta({ reasoning_details: [detail] })];
+  }
+
+  #text(text: string): StreamEvent[] {
+    if (this.#answerTool === null) return this.#chunks.text(text);
+    if (!this.#isAnswered) this.#held += text;
+    return [];
+  }
+
+  #release(): StreamEvent[] {
+    const text = this.#held;
+    this.#held = "";
+    return this.#chunks.text(text);
+  }
+
+  /** Blocks of text and reasoning begin with their first delta. */
+  #blockAt(index: number): Block {
+    const known = this.#blocks.get(index);
+    if (known !== undefined) return known;
+    const block: Block = { tool: null, thought: "" };
+    this.#blocks.set(index, block);
+    return block;
+  }
+
+  #end(stop: JsonObject): StreamEvent[] {
+    const reason = finishOf(stop["stopReason"]);
+    const usage = converseUsage(this.#metadata?.["usage"]);
+    this.#ended = true;
+    if (reason === null) return failureEvents(BROKEN_OFF, usage);
+    const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
+    return [...this.#release(), ...this.#chunks.finish(reason), ...reported, { kind: "end" }];
+  }
+
+  #except(name: string, raw: JsonObject): StreamEvent[] {
+    return this.#fail(exceptionFailure({ name, raw }, this.#secrets));
+  }
+
+  #fail(failure: ProviderFailure): StreamEvent[] {
+    this.#ended = true;
+    return failureEvents(failure);
+  }
+}

@@ -1,0 +1,82 @@
+import type { JsonObject } from "../../core/provider.ts";
+import type { Tool, Tools } from "../../core/tools.ts";
+import type { AnswerFormat } from "./answer-format.ts";
+import { familyOf, forcingOf } from "./models.ts";
+
+/** The tools of a Converse request, and what they mean for the rest of it. */
+export type ToolFields = {
+  /** Absent where no tool is in play. */
+  readonly toolConfig?: JsonObject;
+  /** Claude's own `tool_choice`, which alone can say "one call at most"; it stands instead of Converse's. */
+  readonly toolChoice?: JsonObject;
+  /** Whether a tool must be called. */
+  readonly isForced: boolean;
+  /** How a model that cannot be forced is told so instead. */
+  readonly words: string;
+};
+
+/**
+ * `toolConfig` (Bedrock API reference, ToolConfiguration). Converse has no "none": with nothing to
+ * choose from no tool is offered at all. `strict` is never sent: newer Claude models refuse it there,
+ * the others refuse open schemas.
+ */
+export function toolFields(asked: Tools, format: AnswerFormat, model: string): ToolFields {
+  const offered = asked.choice === "none" ? [] : asked.list;
+  const tools = format.kind === "tool" ? [...offered, answerToolOf(format)] : offered;
+  if (tools.length === 0) return { isForced: false, words: "" };
+  const wanted = wantedOf(asked, format, offered.length === 0);
+  const forcing = forcingOf(model);
+  const isForced = wanted !== "auto" && forcing !== "none";
+  const choice = isForced ? wanted : "auto";
+  const words = isForced ? "" : wordsFor(wanted);
+  const family = familyOf(model);
+  const isOnly = ({ name }: Tool) =>
+    forcing !== "any" || typeof choice === "string" || name === choice.name;
+  const specs = tools.filter(isOnly).map((tool) => toolSpec(tool, family === "nova"));
+  if (family === "claude" && !asked.parallel) {
+    const toolChoice = { ...claudeChoice(choice), disable_parallel_tool_use: true };
+    return { toolConfig: { tools: specs }, toolChoice, isForced, words };
+  }
+  const toolChoice = forcing === "any" && isForced ? { any: {} } : converseChoice(choice);
+  return { toolConfig: { tools: specs, toolChoice }, isForced, words };
+}
+
+type Choice = Exclude<Tools["choice"], "none">;
+
+/** The answer tool must be called, or one of the client's tools before it. */
+function wantedOf({ choice }: Tools, format: AnswerFormat, isAlone: boolean): Choice {
+  if (format.kind === "tool") return isAlone ? { name: format.name } : "required";
+  return choice === "none" ? "auto" : choice;
+}
+
+function wordsFor(choice: Choice): string {
+  if (choice === "auto") return "";
+  if (choice === "required") return "Answer by calling one of the tools.";
+  return `Answer by calling the tool ${choice.name}.`;
+}
+
+function converseChoice(choice: Choice): JsonObject {
+  if (typeof choice === "object") return { tool: { name: choice.name } };
+  return choice === "required" ? { any: {} } : { auto: {} };
+}
+
+function claudeChoice(choice: Choice): JsonObject {
+  if (typeof choice === "object") return { type: "tool", name: choice.name };
+  return { type: choice === "required" ? "any" : "auto" };
+}
+
+function answerToolOf(format: { readonly name: string; readonly schema: JsonObject }): Tool {
+  const { name, schema } = format;
+  return { name, description: "Gives the answer.", parameters: schema, strict: false };
+}
+
+function toolSpec({ name, description, parameters }: Tool, isNova: boolean): JsonObject {
+  const json = { ...(isNova ? novaSchema(parameters) : parameters), type: "object" };
+  const about = description.trim() === "" ? {} : { description };
+  return { toolSpec: { name, ...about, inputSchema: { json } } };
+}
+
+/** Nova knows three keywords at the top of a schema (Nova user guide, tool use). */
+function novaSchema({ properties = {}, required }: JsonObject): JsonObject {
+  return { properties, ...(required !== undefined && { required }) };
+}

@@ -1,0 +1,72 @@
+import { embeddingList } from "../../core/embedding-batches.ts";
+import type { Answer } from "../../core/http-provider.ts";
+import { isObject, listOf, textOf } from "../../core/json-value.ts";
+import type { JsonObject, ProviderCall } from "../../core/provider.ts";
+import { tokenCount } from "../../core/token-count.ts";
+
+/** The body of an InvokeModel request for these texts (Bedrock user guide, inference parameters). */
+type Maker = {
+  readonly textsMax: number;
+  body(texts: readonly string[], request: JsonObject, model: string): JsonObject;
+};
+
+/** `search_query` and so on, which Cohere's models need and OpenAI's API has no word for. */
+const INPUT_TYPES: ReadonlySet<unknown> = new Set([
+  "search_document",
+  "search_query",
+  "classification",
+  "clustering",
+]);
+
+const COHERE: Maker = {
+  textsMax: 96,
+  body(texts, { input_type: type, dimensions }) {
+    const given = INPUT_TYPES.has(type) ? type : "search_document";
+    const size = typeof dimensions === "number" ? { output_dimension: dimensions } : {};
+    return { input_type: given, texts, embedding_types: ["float"], ...size };
+  },
+};
+const TITAN: Maker = {
+  textsMax: 1,
+  body([inputText = ""], { dimensions }, model) {
+    if (!model.includes("v2")) return { inputText };
+    const size = typeof dimensions === "number" ? { dimensions } : {};
+    return { inputText, ...size, normalize: true };
+  },
+};
+
+/** How many texts one request may hold, and what it says: Cohere's models, else Amazon's. */
+export function embeddingMaker(model: string): Maker {
+  return model.includes("cohere.") ? COHERE : TITAN;
+}
+
+/**
+ * The vectors of an InvokeModel answer, or null when it is none. Cohere's models count tokens only in
+ * the header that InvokeModel has for all.
+ */
+export function embeddingsAnswer(
+  raw: JsonObject,
+  call: ProviderCall,
+  headers: Headers,
+): Answer | null {
+  const vectors = vectorsOf(raw);
+  const wanted = listOf(call.body["input"]).length;
+  if (vectors.length !== wanted || !vectors.every(isVector)) return null;
+  const header = textOf(headers.get("x-amzn-bedrock-input-token-count"));
+  const input =
+    tokenCount(raw["inputTextTokenCount"]) ?? tokenCount(header === "" ? null : Number(header));
+  const usage =
+    input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
+  return embeddingList(vectors, usage);
+}
+
+/** Titan: `embedding`. Cohere: `embeddings.float`, or bare `embeddings` where no type was asked for. */
+function vectorsOf(raw: JsonObject): readonly unknown[] {
+  const { embedding, embeddings } = raw;
+  if (Array.isArray(embedding)) return [embedding];
+  return listOf(isObject(embeddings) ? embeddings["float"] : embeddings);
+}
+
+function isVector(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === "number");
+}

@@ -1,0 +1,92 @@
+import { claudeRules, reasoningFields } from "../../claude/claude-rules.ts";
+import { listOf, numberOf } from "../../core/json-value.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import type { AnswerFormat } from "./answer-format.ts";
+import { familyOf } from "./models.ts";
+
+/** What of a request depends on whose model it is. */
+export type ModelFields = {
+  /** `inferenceConfig` beside the cap. */
+  readonly inference: JsonObject;
+  /** `additionalModelRequestFields`. */
+  readonly additional: JsonObject;
+  /** Whether Claude thinks, and takes its earlier thoughts back as they were said. */
+  readonly thoughts: boolean;
+};
+
+/** What of a request decides on them. */
+type Asking = {
+  /** The checked chat request. */
+  readonly body: JsonObject;
+  readonly model: string;
+  /** The output cap in tokens, thinking included. */
+  readonly cap: number;
+  readonly format: AnswerFormat;
+  /** False where Claude's thinking would be a 400. */
+  readonly mayThink: boolean;
+};
+
+/** Sampling, stops, reasoning and the schema of an answer as the model takes them. */
+export function modelFields(asking: Asking): ModelFields {
+  const { body, model } = asking;
+  const family = familyOf(model);
+  if (family === "claude") return claudeFields(asking);
+  const additional = reasoning(family, model, body["reasoning_effort"]);
+  // GPT takes neither sampling nor stops.
+  const inference = family === "gpt" ? {} : { ...sampling(body), ...stopSequences(body["stop"]) };
+  return { inference, additional, thoughts: false };
+}
+
+function claudeFields({ body, model, cap, format, mayThink }: Asking): ModelFields {
+  const rules = claudeRules(model);
+  const fields = reasoningFields(rules, body["reasoning_effort"], cap, mayThink);
+  const { thinks, output_config: effort, ...thinking } = fields;
+  const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
+  const sampled = rules.sampling && !thinks ? sampling(body) : {};
+  // With both, one is a 400.
+  const one = "temperature" in sampled ? { temperature: sampled["temperature"] } : sampled;
+  return {
+    inference: { ...one, ...stopSequences(body["stop"]) },
+    additional: { ...thinking, ...(output !== undefined && { output_config: output }) },
+    thoughts: thinks && !rules.bound,
+  };
+}
+
+/** Efforts where there are three of them; "none" is the least where reasoning cannot be turned off. */
+const THREE: ReadonlyMap<unknown, string> = new Map([
+  ["none", "low"],
+  ["minimal", "low"],
+  ["low", "low"],
+  ["medium", "medium"],
+  ["high", "high"],
+  ["xhigh", "high"],
+  ["max", "high"],
+]);
+
+function reasoning(family: string, model: string, effort: unknown): JsonObject {
+  const level = THREE.get(effort);
+  if (level === undefined) return {};
+  if (family === "gpt_oss") return { reasoning_effort: level };
+  if (family === "gpt") return { reasoning: { effort } };
+  if (!/\bnova-2-/.test(model) || effort === "none") return {};
+  // With "high" Nova takes no cap, and every request has one.
+  const maxReasoningEffort = level === "low" ? "low" : "medium";
+  return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
+}
+
+/** Temperature goes to 1 there. */
+function sampling(body: JsonObject): JsonObject {
+  const temperature = numberOf(body["temperature"]);
+  const topP = numberOf(body["top_p"]);
+  return {
+    ...(temperature !== undefined && { temperature: Math.min(temperature, 1) }),
+    ...(topP !== undefined && { topP }),
+  };
+}
+
+function stopSequences(raw: unknown): JsonObject {
+  const stops = (typeof raw === "string" ? [raw] : listOf(raw)).filter(
+    (stop) => typeof stop === "string" && stop.trim() !== "",
+  );
+  return stops.length === 0 ? {} : { stopSequences: stops };
+}

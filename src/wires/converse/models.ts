@@ -1,0 +1,42 @@
+import { claudeRules } from "../../claude/claude-rules.ts";
+import type { HostTag } from "../../core/built-in.ts";
+
+/** Whose model it is, where that decides what a request may say. */
+export type Family = "claude" | "nova" | "gpt_oss" | "gpt" | "mistral" | "other";
+
+const FAMILIES: readonly (readonly [RegExp, Family])[] = [
+  [/\banthropic\./, "claude"],
+  [/\bamazon\.nova-/, "nova"],
+  [/\bopenai\.gpt-oss/, "gpt_oss"],
+  [/\bopenai\./, "gpt"],
+  [/\bmistral\./, "mistral"],
+];
+
+/** The family of `anthropic.claude-…`, `eu.amazon.nova-…` and so on. */
+export function familyOf(model: string): Family {
+  return FAMILIES.find(([pattern]) => pattern.test(model))?.[1] ?? "other";
+}
+
+/**
+ * How far a model is known to take a forced tool (Bedrock API reference, ToolChoice): a tool by its name,
+ * any of them, or none.
+ */
+export function forcingOf(model: string): "tool" | "any" | "none" {
+  const family = familyOf(model);
+  if (family === "claude") return claudeRules(model).forcedTools ? "tool" : "none";
+  if (family === "nova") return "tool";
+  return family === "mistral" ? "any" : "none";
+}
+
+/** Inference profiles name the geography that they stay in; `global` is the whole world. */
+const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
+
+/**
+ * Whether a model runs where the host's tag promises: in the region called, or by a profile of the same
+ * geography. What an ARN stands for cannot be told from it, so that it keeps no promise.
+ */
+export function staysIn(tag: HostTag, model: string): boolean {
+  if (model.startsWith("arn:")) return false;
+  const [, geography = tag] = GEOGRAPHY.exec(model) ?? [];
+  return geography === tag;
+}

@@ -1,0 +1,88 @@
+import { embeddingList } from "../../core/embedding-batches.ts";
+import type { Answer } from "../../core/http-provider.ts";
+import { listOf, numberOf, objectOf } from "../../core/json-value.ts";
+import type { JsonObject, ProviderCall } from "../../core/provider.ts";
+import { embeddingUsage } from "./usage.ts";
+
+/** One way to ask for vectors; both services have their own. `input` of the call is a list of texts. */
+export type EmbeddingMethod = {
+  /** The method of the model, as it stands in the URL. */
+  readonly method: string;
+  /** How many texts a request may have. */
+  size(model: string): number;
+  request(call: ProviderCall): JsonObject;
+  /** Null when a vector is missing. */
+  answer(raw: JsonObject, call: ProviderCall): Answer | null;
+};
+
+/** The Gemini API: at most 100 texts (recorded); gemini-embedding-001 reports no usage. */
+export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
+  method: "batchEmbedContents",
+  size: () => 100,
+  request: ({ upstreamId, body }) => ({
+    requests: listOf(body["input"]).map((text) => ({
+      model: `models/${upstreamId}`,
+      content: { parts: [{ text }] },
+      outputDimensionality: numberOf(body["dimensions"]),
+    })),
+  }),
+  answer(raw, call) {
+    const vectors = listOf(raw["embeddings"]).map((item) => objectOf(item)["values"]);
+    const tokens = objectOf(raw["usageMetadata"])["promptTokenCount"];
+    return vectorList(vectors, call, tokens);
+  },
+};
+
+/**
+ * Vertex (cloud.google.com, text embeddings API): one text a request for gemini-embedding-001; others
+ * take more, 20,000 tokens in all, of which a text has at most 2,048. Without `autoTruncate: false` a
+ * longer text would be cut silently.
+ */
+export const PREDICT: EmbeddingMethod = {
+  method: "predict",
+  size: (model) => (model.startsWith("gemini-embedding") ? 1 : 9),
+  request: ({ body }) => ({
+    instances: listOf(body["input"]).map((content) => ({ content })),
+    parameters: {
+      autoTruncate: false,
+      outputDimensionality: numberOf(body["dimensions"]),
+    },
+  }),
+  answer(raw, call) {
+    const items = listOf(raw["predictions"]).map((item) => objectOf(objectOf(item)["embeddings"]));
+    let tokens: number | undefined = 0;
+    for (const item of items) {
+      const counted = numberOf(objectOf(item["statistics"])["token_count"]);
+      tokens = tokens === undefined || counted === undefined ? undefined : tokens + counted;
+    }
+    const vectors = items.map((item) => item["values"]);
+    return vectorList(vectors, call, tokens);
+  },
+};
+
+function vectorList(vectors: readonly unknown[], call: ProviderCall, tokens: unknown) {
+  if (vectors.length !== listOf(call.body["input"]).length) return null;
+  const sound: number[][] = [];
+  for (const vector of vectors) {
+    if (!isVector(vector)) return null;
+    sound.push(isShortened(vector, call.upstreamId) ? unit(vector) : vector);
+  }
+  return embeddingList(sound, embeddingUsage(tokens));
+}
+
+function isVector(raw: unknown): raw is number[] {
+  return Array.isArray(raw) && raw.length > 0 && raw.every((value) => Number.isFinite(value));
+}
+
+const FULL_SIZE = 3072;
+
+/** gemini-embedding-001 gives vectors below its full size as they were cut, not of length 1. */
+function isShortened(vector: readonly number[], model: string): boolean {
+  return model === "gemini-embedding-001" && vector.length < FULL_SIZE;
+}
+
+/** The vector of length 1 in the same direction, as OpenAI's are. */
+function unit(vector: number[]): number[] {
+  const length = Math.hypot(...vector);
+  return length > 0 ? vector.map((value) => value / length) : vector;
+}

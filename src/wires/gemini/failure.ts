@@ -1,0 +1,104 @@
+import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { httpFailure } from "../../core/upstream-failure.ts";
+
+/** Where a status stands for itself when no number does (google.rpc.Code). */
+const STATUSES: Readonly<Record<string, number>> = {
+  INVALID_ARGUMENT: 400,
+  FAILED_PRECONDITION: 400,
+  UNAUTHENTICATED: 401,
+  PERMISSION_DENIED: 403,
+  NOT_FOUND: 404,
+  RESOURCE_EXHAUSTED: 429,
+  CANCELLED: 499,
+  UNAVAILABLE: 503,
+  DEADLINE_EXCEEDED: 504,
+};
+const WAIT_MS_MAX = 3_600_000;
+/** The account, by name or by number. */
+const PROJECTS = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
+
+/**
+ * The failure that an answer outside 2xx means (Gemini API reference, Errors). A 400 is ours to
+ * mend when it is about our key, our billing or our place; on a 5xx the body's own code counts, because
+ * proxies wrap a 429 so. `secrets` are what the text must not show: our key, our token, our project.
+ */
+export function googleFailure(
+  status: number,
+  headers: Headers,
+  bodyText: string,
+  secrets: readonly string[],
+): ProviderFailure {
+  const error = errorIn(parsed(bodyText)) ?? {};
+  const inner = codeOf(error);
+  const trusted = status >= 500 && inner !== null ? inner : status;
+  return failureOf(trusted, headers, error, secrets);
+}
+
+/** The failure that an error inside a 2xx means; null when there is none. */
+export function failureInside(raw: unknown, secrets: readonly string[]): ProviderFailure | null {
+  const error = errorIn(raw);
+  return error && failureOf(codeOf(error) ?? 500, new Headers(), error, secrets);
+}
+
+/** The value of a JSON text, or null. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return null;
+  }
+}
+
+/** The `error` of a body; where a stream was asked for, it may be the first of an array. */
+function errorIn(raw: unknown): JsonObject | null {
+  const body = objectOf(Array.isArray(raw) ? raw[0] : raw);
+  return isObject(body["error"]) ? body["error"] : null;
+}
+
+function codeOf(error: JsonObject): number | null {
+  const code = numberOf(error["code"]) ?? STATUSES[textOf(error["status"])] ?? 0;
+  return Number.isSafeInteger(code) && code >= 400 && code <= 599 ? code : null;
+}
+
+function failureOf(
+  status: number,
+  headers: Headers,
+  error: JsonObject,
+  secrets: readonly string[],
+): ProviderFailure {
+  const details = listOf(error["details"]).filter(isObject);
+  const message = withoutSecrets(textOf(error["message"]), secrets);
+  if (isOurs(error, details, message)) return { kind: "disabled", reason: String(status) };
+  const failure = httpFailure(
+    status,
+    headers,
+    JSON.stringify({ error: { message, type: textOf(error["status"]) } }),
+  );
+  const wait = waitMs(details);
+  return failure.kind === "refused" || wait === null ? failure : { ...failure, retryAfterMs: wait };
+}
+
+/** A bad key is a 400 here, and so are missing billing and a country that is not served. */
+function isOurs(error: JsonObject, details: readonly JsonObject[], message: string): boolean {
+  if (error["status"] === "FAILED_PRECONDITION") return true;
+  return (
+    details.some((detail) => textOf(detail["reason"]).startsWith("API_KEY_")) ||
+    /^API key (?:not valid|expired|not found)/i.test(message) // not where a client's words are quoted
+  );
+}
+
+/** google.rpc.RetryInfo: "34.4s". There is no Retry-After header. */
+function waitMs(details: readonly JsonObject[]): number | null {
+  for (const detail of details) {
+    const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(textOf(detail["retryDelay"])) ?? [];
+    if (seconds !== undefined) return Math.min(Math.ceil(Number(seconds) * 1000), WAIT_MS_MAX);
+  }
+  return null;
+}
+
+function withoutSecrets(message: string, secrets: readonly string[]): string {
+  let text = message;
+  for (const secret of secrets) if (secret !== "") text = text.replaceAll(secret, "[removed]");
+  return text.replaceAll(PROJECTS, "[removed]");
+}

@@ -1,0 +1,215 @@
+import { conversationOf, refusal } from "../../core/conversation.ts";
+import { tellDropped } from "../../core/dropped.ts";
+import type { Places } from "../../core/dropped.ts";
+import { withInlineImages } from "../../core/inline-image.ts";
+import type { InlineConversation, InlinePart } from "../../core/inline-image.ts";
+import { isObject, objectOf, textOf } from "../../core/json-value.ts";
+import { outgoingBody } from "../../core/outgoing-body.ts";
+import type { OutgoingBody } from "../../core/outgoing-body.ts";
+import type { JsonObject, ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import { toolsOf } from "../../core/tools.ts";
+import type { Tools } from "../../core/tools.ts";
+
+/** Google's own word for calls whose signature is lost (ai.google.dev, thought signatures). */
+const NO_SIGNATURE = "skip_thought_signature_validator";
+
+/**
+ * The body of generateContent for a chat request: only what is named here
+ * is sent. Images on the web are downloaded first.
+ */
+export async function chatRequest(call: ProviderCall): Promise<OutgoingBody | ProviderFailure> {
+  const tools = toolsOf(call.body);
+  if ("reason" in tools) return tools;
+  const read = conversationOf(call.body);
+  if ("reason" in read) return read;
+  const conversation = await withInlineImages(read, call);
+  if ("kind" in conversation) return conversation;
+  const strays = conversation.turns.some(({ parts }) =>
+    parts.some((part) => part.kind === "result" && part.name === ""),
+  );
+  if (strays) return refusal("A tool message must answer an earlier tool call.", "messages");
+  const body = {
+    ...saidSoFar(conversation, call.upstreamId),
+    ...toolFields(tools),
+    generationConfig: generationConfig(call),
+  };
+  tellDropped(call, body, PLACES);
+  return outgoingBody(body, conversation.downloads);
+}
+
+const PLACES: Places = {
+  frequency_penalty: ["generationConfig.frequencyPenalty"],
+  presence_penalty: ["generationConfig.presencePenalty"],
+  reasoning_effort: ["generationConfig.thinkingConfig"],
+  seed: ["generationConfig.seed"],
+  stop: ["generationConfig.stopSequences"],
+  temperature: ["generationConfig.temperature"],
+  top_p: ["generationConfig.topP"],
+};
+
+type Content = { readonly role: "user" | "model"; readonly parts: readonly JsonObject[] };
+
+function saidSoFar({ system, turns }: InlineConversation, model: string): JsonObject {
+  const contents: Content[] = [];
+  let calls: readonly string[] = [];
+  for (const { role, parts } of turns) {
+    const said = inCallOrder(parts, calls).flatMap((part) => partOf(part, model));
+    calls = parts.flatMap((part) => (part.kind === "call" ? [part.id] : []));
+    if (role === "assistant" && signsItsCalls(model)) signFirstCall(said);
+    if (said.length > 0) contents.push({ role: role === "user" ? "user" : "model", parts: said });
+  }
+  const instructions = system.map((text) => ({ text }));
+  if (instructions.length === 0) return { contents };
+  const [first, ...rest] = contents;
+  // Nothing but instructions is a prompt all the same, and Gemma has no field for them.
+  if (first === undefined) return { contents: [{ role: "user", parts: instructions }] };
+  if (!model.startsWith("gemma")) return { systemInstruction: { parts: instructions }, contents };
+  if (first.role === "model") {
+    return { contents: [{ role: "user", parts: instructions }, ...contents] };
+  }
+  return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
+}
+
+/** Results in the order of the calls they answer: before Gemini 3 order and name are all that ties them. */
+function inCallOrder(
+  parts: readonly InlinePart[],
+  calls: readonly string[],
+): readonly InlinePart[] {
+  const place = (part: InlinePart): number => {
+    if (part.kind !== "result") return calls.length + 1;
+    const at = calls.indexOf(part.id);
+    return at === -1 ? calls.length : at;
+  };
+  return parts.toSorted((a, b) => place(a) - place(b));
+}
+
+function partOf(part: InlinePart, model: string): JsonObject[] {
+  if (part.kind === "text") return [{ text: part.text }];
+  if (part.kind === "image") {
+    return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];
+  }
+  if (part.kind === "thought") return []; // another provider's: ours travel with their calls
+  const id = signsItsCalls(model) ? { id: part.id } : {}; // an unknown field to the models before
+  if (part.kind === "result") {
+    const response = { output: part.text };
+    return [{ functionResponse: { ...id, name: part.name, response } }];
+  }
+  const signature = textOf(objectOf(part.extra?.["google"])["thought_signature"]);
+  const functionCall = { ...id, name: part.name, args: part.input };
+  return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
+}
+
+/** Without a signature on the first call of a turn the whole request is a 400. */
+function signFirstCall(said: JsonObject[]): void {
+  const at = said.findIndex((part) => part["functionCall"] !== undefined);
+  const first = said[at];
+  if (first !== undefined) said[at] = { thoughtSignature: NO_SIGNATURE, ...first };
+}
+
+function toolFields({ list, choice }: Tools): JsonObject {
+  if (list.length === 0) return {};
+  const functionDeclarations = list.map(({ name, description, parameters }) => ({
+    name,
+    ...(description !== "" && { description }),
+    parametersJsonSchema: parameters,
+  }));
+  const isStrict = list.some((tool) => tool.strict);
+  return {
+    tools: [{ functionDeclarations }],
+    toolConfig: { functionCallingConfig: callingConfig(choice, isStrict) },
+  };
+}
+
+function callingConfig(choice: Tools["choice"], isStrict: boolean): JsonObject {
+  if (typeof choice === "object") return { mode: "ANY", allowedFunctionNames: [choice.name] };
+  if (choice === "none") return { mode: "NONE" };
+  if (choice === "required") return { mode: "ANY" };
+  return { mode: isStrict ? "VALIDATED" : "AUTO" };
+}
+
+/** Fields that only change their name. */
+const RENAMED = {
+  temperature: "temperature",
+  top_p: "topP",
+  n: "candidateCount",
+} as const;
+/** A penalty of 0 is none; newer models answer 400 to any. */
+const PENALTIES = {
+  presence_penalty: "presencePenalty",
+  frequency_penalty: "frequencyPenalty",
+} as const;
+
+function generationConfig({ body, cap, upstreamId }: ProviderCall): JsonObject {
+  const config: Record<string, unknown> = { maxOutputTokens: cap ?? undefined };
+  for (const [ours, theirs] of Object.entries(RENAMED)) config[theirs] = body[ours] ?? undefined;
+  for (const [ours, theirs] of Object.entries(PENALTIES)) config[theirs] = body[ours] || undefined;
+  const { stop, seed, response_format: format } = body;
+  if (typeof seed === "number") config["seed"] = seed | 0; // theirs has 32 bits
+  const stops = [stop].flat().filter((text) => typeof text === "string" && text !== "");
+  if (stops.length > 0) config["stopSequences"] = stops;
+  if (isObject(format) && format["type"] !== "text") {
+    config["responseMimeType"] = "application/json";
+    config["responseJsonSchema"] = objectOf(format["json_schema"])["schema"] ?? undefined;
+  }
+  config["thinkingConfig"] = thinkingConfig(upstreamId, body["reasoning_effort"], cap);
+  return config;
+}
+
+/** How much a family of models may think: levels (Gemini 3 and later) or a budget in tokens (2.5). */
+type Family = { readonly models: RegExp } & (
+  | { readonly levels: Readonly<Record<string, string>> }
+  | { readonly none: number; readonly least: number; readonly most: number }
+);
+
+const LEVELS = { low: "LOW", medium: "MEDIUM", high: "HIGH", xhigh: "HIGH", max: "HIGH" };
+const FROM_LOW = { ...LEVELS, none: "LOW", minimal: "LOW" };
+const FROM_MINIMAL = { ...LEVELS, none: "MINIMAL", minimal: "MINIMAL" };
+
+/** The first that fits counts; a model that fits none is not told how to think. */
+const FAMILIES: readonly Family[] = [
+  { models: /^gemini-3-pro/, levels: { ...FROM_LOW, medium: "HIGH" } },
+  // From 3.7 on, and in every Pro, MINIMAL is a 400 (recorded); LOW is known everywhere.
+  { models: /^gemini-3(?:\.[0-6])?-flash/, levels: FROM_MINIMAL },
+  { models: /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/, levels: FROM_LOW },
+  { models: /^gemini-2\.5-pro/, none: 128, least: 128, most: 32_768 },
+  { models: /^gemini-2\.5-flash-lite/, none: 0, least: 512, most: 24_576 },
+  { models: /^gemini-2\.5-flash/, none: 0, least: 1, most: 24_576 },
+];
+
+/** As Google's own OpenAI endpoint counts them (ai.google.dev, OpenAI compatibility). */
+const BUDGETS: Readonly<Record<string, number>> = {
+  minimal: 1024,
+  low: 1024,
+  medium: 8192,
+  high: 24_576,
+  xhigh: 32_768,
+  max: 32_768,
+};
+/** Thoughts count towards the output cap: what is left for the answer itself. */
+const THOUGHT_SHARE = 0.75;
+
+/**
+ * `thinkingConfig` for a `reasoning_effort`, or undefined where there is nothing to say. Not every
+ * model can think nothing at all: `none` is then the least it can. `cap` is the output cap, in tokens.
+ */
+export function thinkingConfig(
+  model: string,
+  effort: unknown,
+  cap: number | null,
+): JsonObject | undefined {
+  if (typeof effort !== "string") return undefined;
+  const family = FAMILIES.find(({ models }) => models.test(model));
+  if (family === undefined) return undefined;
+  const includeThoughts = effort === "none" ? undefined : true;
+  if ("levels" in family) return { thinkingLevel: family.levels[effort], includeThoughts };
+  const { none, least, most } = family;
+  if (effort === "none") return { thinkingBudget: none };
+  const share = Math.max(least, Math.floor((cap ?? Infinity) * THOUGHT_SHARE));
+  const budget = Math.min(Math.max(BUDGETS[effort] ?? least, least), most, share);
+  return { thinkingBudget: budget, includeThoughts };
+}
+
+/** Whether calls carry ids and signatures that the next turn must bring back: Gemini 3 and later. */
+export function signsItsCalls(model: string): boolean {
+  return /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model);
+}

@@ -1,0 +1,60 @@
+import { objectOf, parseObject, textOf } from "../../core/json-value.ts";
+import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { httpFailure } from "../../core/upstream-failure.ts";
+
+/** The statuses of the error types (platform.claude.com, API errors), for errors that come without one. */
+const STATUSES: Readonly<Record<string, number>> = {
+  invalid_request_error: 400,
+  authentication_error: 401,
+  billing_error: 402,
+  permission_error: 403,
+  not_found_error: 404,
+  conflict_error: 409,
+  request_too_large: 413,
+  rate_limit_error: 429,
+  timeout_error: 504,
+  overloaded_error: 529,
+};
+/** What a 429 says of money (platform.claude.com, rate limits): it passes with the month or by hand, and names no wait. */
+const SPENT: ReadonlySet<string> = new Set([
+  "contract_spend_limit_reached",
+  "enforced_spend_limit_reached",
+]);
+const LIMITS = ["requests", "tokens", "input-tokens", "output-tokens"];
+
+/** The failure that an answer outside 2xx means. `secret` is our key there. */
+export function messagesFailure(
+  status: number,
+  headers: Headers,
+  bodyText: string,
+  secret: string,
+): ProviderFailure {
+  const { message, details } = objectOf(parseObject(bodyText)?.["error"]);
+  // Anchored: what a request says, and an error may quote, must not take the route from everybody.
+  if (status === 400 && /^your credit balance is too low/i.test(textOf(message))) {
+    return { kind: "disabled", reason: "credit_balance" };
+  }
+  const code = textOf(objectOf(details)["error_code"]);
+  if (status === 429 && SPENT.has(code)) return { kind: "disabled", reason: code };
+  return httpFailure(status, status === 429 ? withReset(headers) : headers, bodyText, secret);
+}
+
+/** The failure that an error event, or an error inside a 200, means. */
+export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
+  const type = textOf(objectOf(raw["error"])["type"]);
+  return messagesFailure(STATUSES[type] ?? 500, new Headers(), JSON.stringify(raw), secret);
+}
+
+/** Without `retry-after`: until the last of the used-up limits begins anew. Both are read against `date`. */
+function withReset(headers: Headers): Headers {
+  if (headers.has("retry-after")) return headers;
+  const reset = LIMITS.map((limit) => `anthropic-ratelimit-${limit}`)
+    .filter((limit) => headers.get(`${limit}-remaining`) === "0")
+    .map((limit) => headers.get(`${limit}-reset`) ?? "")
+    .toSorted()
+    .at(-1);
+  if (reset === undefined) return headers;
+  const hinted = new Headers(headers);
+  hinted.set("retry-after", reset);
+  return hinted;
+}

@@ -1,0 +1,31 @@
+import { badImage, conversationOf } from "../../core/conversation.ts";
+import type { ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import { messagesOf } from "./host-messages.ts";
+
+/** How Claude refuses an image: by its block, or without saying which. */
+const BY_BLOCK = /^messages\.(\d+)\.content\.(\d+)\.image\b/;
+const SOME_IMAGE = /^(?:could not process image|unable to download the file)/i;
+
+/**
+ * A refusal of a converted request's image with its place in the core's words; every other failure as it is. Where
+ * Claude does not say which, it is the last: those before it were taken in the turns before.
+ */
+export function imagePlaced(failure: ProviderFailure, call: ProviderCall): ProviderFailure {
+  const { kind, message = "" } = failure;
+  if (kind !== "refused" || call.native !== undefined) return failure;
+  const [, turn, block] = BY_BLOCK.exec(message) ?? [];
+  if (turn === undefined && !SOME_IMAGE.test(message)) return failure;
+  const said = conversationOf(call.body);
+  if ("reason" in said) return failure;
+  const places = said.turns.flatMap(({ parts }) =>
+    parts.flatMap((part) => (part.kind === "image" ? [part.at] : [])),
+  );
+  const { messages } = messagesOf(said, true);
+  const named = messages[Number(turn)]?.["content"];
+  const wanted = Array.isArray(named) ? (named[Number(block)] as unknown) : undefined;
+  const images = messages
+    .flatMap(({ content }) => content as readonly { readonly type: unknown }[])
+    .filter(({ type }) => type === "image");
+  const at = places.at(images.findIndex((image) => image === wanted));
+  return at === undefined ? failure : { ...failure, ...badImage(message, at) };
+}

@@ -1,0 +1,111 @@
+import { badImage, PDF } from "../../core/conversation.ts";
+import type { Conversation, Image, Part, Turn } from "../../core/conversation.ts";
+import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
+import { thoughtBlock } from "../../claude/thoughts.ts";
+
+const IMAGE_TYPES: ReadonlySet<string> = new Set([
+  "image/png",
+  "image/jpeg",
+  "image/gif",
+  "image/webp",
+]);
+
+/** What the user says where the assistant is to have spoken first, or nobody said anything. */
+const OPENING = "Hello.";
+
+/**
+ * A conversation as `system` and `messages` of /v1/messages. `thinks`: earlier thoughts go back;
+ * otherwise they are left out. Texts of white space alone are left out: there they are a 400.
+ */
+export function messagesOf(
+  { system, turns }: Conversation,
+  thinks: boolean,
+): { readonly system: readonly JsonObject[]; readonly messages: readonly JsonObject[] } {
+  const ids = new ToolCallIds(WORD_64);
+  const messages = turns
+    .map(({ role, parts }) => ({ role, content: blocksOf(parts, thinks, ids) }))
+    .filter(({ content }) => content.length > 0);
+  const instructions = system.flatMap(textBlocks);
+  if (messages.length === 0) {
+    // Instructions alone: they are what is asked.
+    const content = instructions.length > 0 ? instructions : textBlocks(OPENING);
+    return { system: [], messages: [{ role: "user", content }] };
+  }
+  if (messages[0]?.role !== "user") {
+    messages.unshift({ role: "user", content: textBlocks(OPENING) });
+  }
+  const last = messages.at(-1);
+  if (last?.role === "assistant") last.content = withoutTrailingSpace(last.content);
+  return { system: instructions, messages };
+}
+
+/** What in the images of a conversation cannot be sent, or null. */
+export function imageProblem(turns: readonly Turn[]): ProviderFailure | null {
+  for (const { parts } of turns) {
+    for (const part of parts) {
+      if (part.kind === "image" && imageSource(part.image) === null) {
+        return badImage(
+          "Images must be PNG, JPEG, GIF or WebP, as a data URL in base64 or at an http or https address.",
+          part.at,
+        );
+      }
+    }
+  }
+  return null;
+}
+
+function imageSource(image: Image): JsonObject | null {
+  if ("url" in image) return /^https?:\/\//i.test(image.url) ? { type: "url", ...image } : null;
+  const type = image.mediaType === "image/jpg" ? "image/jpeg" : image.mediaType;
+  if (!IMAGE_TYPES.has(type) && !isPdf(image)) return null;
+  return { type: "base64", media_type: type, data: image.base64 };
+}
+
+function isPdf(image: Image): boolean {
+  return "mediaType" in image && image.mediaType === PDF;
+}
+
+function blocksOf(parts: readonly Part[], thinks: boolean, ids: ToolCallIds): JsonObject[] {
+  const blocks = parts.flatMap((part) => blockOf(part, thinks, ids));
+  // A message may not end in a thought: its answer was lost.
+  while (isThinking(blocks.at(-1))) blocks.pop();
+  return blocks;
+}
+
+function blockOf(part: Part, thinks: boolean, ids: ToolCallIds): JsonObject[] {
+  switch (part.kind) {
+    case "text":
+      return textBlocks(part.text);
+    case "image":
+      return [{ type: isPdf(part.image) ? "document" : "image", source: imageSource(part.image) }];
+    case "thought": {
+      const block = thinks ? thoughtBlock(part.detail) : null;
+      return block === null ? [] : [block];
+    }
+    case "call":
+      return [{ type: "tool_use", id: ids.idFor(part.id), name: part.name, input: part.input }];
+    case "result": {
+      const content = part.text.trim() === "" ? {} : { content: part.text };
+      return [{ type: "tool_result", tool_use_id: ids.idFor(part.id), ...content }];
+    }
+  }
+}
+
+function textBlocks(text: string): JsonObject[] {
+  return text.trim() === "" ? [] : [{ type: "text", text }];
+}
+
+/** Whether a block holds a thought, redacted or not. */
+export function isThinking(block: JsonObject | undefined): boolean {
+  return block?.["type"] === "thinking" || block?.["type"] === "redacted_thinking";
+}
+
+/** An answer that the model is to go on with may not end in white space. */
+function withoutTrailingSpace(blocks: readonly JsonObject[]): JsonObject[] {
+  return blocks.map((block, index) =>
+    index === blocks.length - 1 && typeof block["text"] === "string"
+      ? { ...block, text: block["text"].trimEnd() }
+      : block,
+  );
+}

@@ -1,0 +1,154 @@
+import { conversationOf, unsupported } from "../../core/conversation.ts";
+import type { Conversation } from "../../core/conversation.ts";
+import { tellDropped } from "../../core/dropped.ts";
+import type { Places } from "../../core/dropped.ts";
+import { isObject, listOf, numberOf } from "../../core/json-value.ts";
+import type { JsonObject, ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import { toolsOf } from "../../core/tools.ts";
+import type { Tools } from "../../core/tools.ts";
+import { claudeRules, reasoningFields } from "../../claude/claude-rules.ts";
+import type { ClaudeRules, Reasoning } from "../../claude/claude-rules.ts";
+import { jsonAnswerOf } from "./host-json-answer.ts";
+import type { JsonAnswer } from "./host-json-answer.ts";
+import { cleanedSchema } from "../../claude/json-schema.ts";
+import { imageProblem, isThinking, messagesOf } from "./host-messages.ts";
+import { beginsWithoutThought } from "../../claude/thoughts.ts";
+import { toolFields } from "./host-tool-fields.ts";
+
+/** A request's body, and the beta that it needs, if any. */
+export type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
+
+/** Lets a request say what becomes of thoughts whose conversation was changed; a 400 otherwise. */
+const BINDING_BETA = "thinking-binding-controls-2026-08-01";
+const JSON_WORDS = "Answer with one JSON object and nothing else.";
+
+const PLACES: Places = {
+  parallel_tool_calls: ["tool_choice.disable_parallel_tool_use"],
+  prompt_cache_key: ["cache_control"],
+  prompt_cache_options: ["cache_control"],
+  prompt_cache_retention: ["cache_control"],
+  reasoning_effort: ["thinking.budget_tokens", "output_config.effort"],
+  stop: ["stop_sequences"],
+  temperature: ["temperature"],
+  top_p: ["top_p"],
+};
+
+/** A call that nothing in it keeps from being sent. */
+type Sendable = {
+  readonly call: ProviderCall;
+  readonly cap: number;
+  readonly rules: ClaudeRules;
+  readonly said: Conversation;
+  readonly tools: Tools;
+};
+
+/**
+ * A chat call as a request to /v1/messages. Only what is named here is
+ * sent; `user` never is. `geo` is the region that the answer must be made in, where that can be said.
+ */
+export function messagesRequest(
+  call: ProviderCall,
+  geo: "us" | null,
+): MessagesRequest | ProviderFailure {
+  const { body, cap } = call;
+  if (cap === null) return { kind: "disabled", reason: "no_embeddings" };
+  if ((numberOf(body["n"]) ?? 1) > 1) return unsupported("Several choices", "n");
+  const said = conversationOf(body);
+  if ("reason" in said) return said;
+  const tools = toolsOf(body);
+  if ("reason" in tools) return tools;
+  const problem = imageProblem(said.turns);
+  if (problem !== null) return problem;
+  const rules = claudeRules(call.upstreamId);
+  const { body: sent, beta } = requestBody({ call, cap, rules, said, tools });
+  tellDropped(call, sent, PLACES);
+  return {
+    beta,
+    body: {
+      ...sent,
+      ...(geo !== null && rules.geo && { inference_geo: geo }),
+      service_tier: "standard_only", // priority is priced apart
+      ...(call.stream && { stream: true }),
+    },
+  };
+}
+
+function requestBody({ call, cap, rules, said, tools }: Sendable): MessagesRequest {
+  const { body, upstreamId } = call;
+  const json = jsonAnswerOf(body, rules);
+  const { fields, forced } = toolFields(tools, rules, json, said);
+  const needsThought = rules.thinking === "budget" && beginsWithoutThought(said.turns);
+  const mayThink = !forced.isForced && !needsThought;
+  const reasoning = reasoningFields(rules, body["reasoning_effort"], cap, mayThink);
+  const conversation = told(said, json?.by === "words" ? JSON_WORDS : null, forced.words);
+  const { system, messages } = messagesOf(conversation, reasoning.thinks);
+  const isBound = rules.bound && reasoning.thinks && hasThoughts(messages);
+  return {
+    beta: isBound ? BINDING_BETA : null,
+    body: {
+      model: upstreamId,
+      max_tokens: cap,
+      ...(system.length > 0 && { system }),
+      messages,
+      ...fields,
+      ...thinkingOf(reasoning, isBound),
+      ...outputConfig(reasoning, json),
+      ...sampling(body, rules, reasoning),
+      ...stopSequences(body["stop"]),
+      ...(cachesPrompt(body) && { cache_control: { type: "ephemeral" } }), // 5 minutes; an hour is priced apart
+    },
+  };
+}
+
+/**
+ * The conversation with our own words in it. What holds for every turn is an instruction; what holds
+ * for this one alone stands at its end, so that a cached prompt and earlier thoughts stay good.
+ */
+function told(said: Conversation, always: string | null, now: string | null): Conversation {
+  const system = always === null ? said.system : [...said.system, always];
+  if (now === null) return { system, turns: said.turns };
+  const part = { kind: "text" as const, text: `<system>${now}</system>` };
+  const last = said.turns.at(-1);
+  if (last?.role !== "user") {
+    return { system, turns: [...said.turns, { role: "user", parts: [part] }] };
+  }
+  const turn = { role: last.role, parts: [...last.parts, part] };
+  return { system, turns: [...said.turns.slice(0, -1), turn] };
+}
+
+function thinkingOf({ thinking }: Reasoning, isBound: boolean): JsonObject {
+  if (thinking === undefined) return {};
+  // Clients edit what was said: thoughts about it are then dropped there, not the request refused.
+  const binding = { block_binding: { prefix_mismatch_behavior: "drop_block" } };
+  return { thinking: isBound ? { ...thinking, ...binding } : thinking };
+}
+
+function outputConfig({ output_config: effort }: Reasoning, json: JsonAnswer | null): JsonObject {
+  if (json?.by !== "schema") return effort === undefined ? {} : { output_config: effort };
+  const format = { type: "json_schema", schema: cleanedSchema(json.schema) };
+  return { output_config: { ...effort, format } };
+}
+
+/** Temperature goes to 1 there; with both given, one is a 400. */
+function sampling(body: JsonObject, rules: ClaudeRules, { thinks }: Reasoning): JsonObject {
+  const { temperature, top_p: topP } = body;
+  if (!rules.sampling || thinks) return {};
+  if (typeof temperature === "number") return { temperature: Math.min(temperature, 1) };
+  return typeof topP === "number" ? { top_p: topP } : {};
+}
+
+function stopSequences(raw: unknown): JsonObject {
+  const stops = (typeof raw === "string" ? [raw] : listOf(raw)).filter(
+    (stop) => typeof stop === "string" && stop.trim() !== "",
+  );
+  return stops.length === 0 ? {} : { stop_sequences: stops };
+}
+
+function cachesPrompt(body: JsonObject): boolean {
+  const fields = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"];
+  return fields.some((field) => body[field] !== undefined);
+}
+
+function hasThoughts(messages: readonly JsonObject[]): boolean {
+  return messages.some(({ content }) => listOf(content).filter(isObject).some(isThinking));
+}

@@ -1,0 +1,95 @@
+import type { Conversation } from "../../core/conversation.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import type { Tool, Tools } from "../../core/tools.ts";
+import type { ClaudeRules } from "../../claude/claude-rules.ts";
+import type { JsonAnswer } from "./host-json-answer.ts";
+import { cleanedSchema } from "../../claude/json-schema.ts";
+
+/** `tools` and `tool_choice` of a request, and what they mean for the rest of it. */
+export type ToolFields = {
+  readonly tools?: readonly JsonObject[];
+  readonly tool_choice?: JsonObject;
+};
+/** Whether a tool must be called, and how a model that cannot be forced is told so instead. */
+export type Forced = { readonly isForced: boolean; readonly words: string | null };
+
+/** A request with more strict tools is a 400. */
+const STRICT_TOOLS_MAX = 20;
+const NO_INPUT: JsonObject = { type: "object", properties: {} };
+
+/** The tools that a request offers and how freely the model chooses among them. */
+export function toolFields(
+  asked: Tools,
+  rules: ClaudeRules,
+  json: JsonAnswer | null,
+  { turns }: Conversation,
+): { readonly fields: ToolFields; readonly forced: Forced } {
+  const offered = offeredTools(asked.list, rules);
+  const choice = choiceOf(asked, rules);
+  if (json?.by === "tool" && typeof asked.choice === "string") {
+    const tool = { name: json.name, input_schema: { ...json.schema, type: "object" } };
+    const alone = asked.choice === "none" || offered.length === 0;
+    return {
+      fields: {
+        tools: [...(alone ? [] : offered), tool],
+        tool_choice: {
+          ...(alone ? { type: "tool", name: json.name } : { type: "any" }),
+          disable_parallel_tool_use: true,
+        },
+      },
+      forced: { isForced: true, words: null },
+    };
+  }
+  if (offered.length > 0) {
+    return { fields: { tools: offered, ...choice.field }, forced: choice.forced };
+  }
+  // A conversation with calls in it must say which tools there are, even when none may be called.
+  const called = new Set(
+    turns.flatMap(({ parts }) => parts.flatMap((part) => (part.kind === "call" ? part.name : []))),
+  );
+  const tools = [...called].map((name) => ({ name, input_schema: NO_INPUT }));
+  const fields = tools.length === 0 ? {} : { tools, tool_choice: { type: "none" } };
+  return { fields, forced: { isForced: false, words: null } };
+}
+
+function offeredTools(list: readonly Tool[], rules: ClaudeRules): JsonObject[] {
+  const strict = list.filter((tool) => tool.strict).length;
+  const keepsStrict = rules.jsonSchema === "native" && strict <= STRICT_TOOLS_MAX;
+  return list.map((tool) => {
+    const schema = { ...tool.parameters, type: "object" };
+    const isStrict = tool.strict && keepsStrict;
+    return {
+      name: tool.name,
+      ...(tool.description !== "" && { description: tool.description }),
+      input_schema: isStrict ? cleanedSchema(schema) : schema,
+      ...(isStrict && { strict: true }),
+    };
+  });
+}
+
+function choiceOf(
+  { choice, parallel }: Tools,
+  rules: ClaudeRules,
+): { readonly field: ToolFields; readonly forced: Forced } {
+  const free = { isForced: false, words: null };
+  const one = parallel ? {} : { disable_parallel_tool_use: true };
+  if (choice === "none") return { field: { tool_choice: { type: "none" } }, forced: free };
+  if (choice === "auto") {
+    return { field: parallel ? {} : { tool_choice: { type: "auto", ...one } }, forced: free };
+  }
+  const named = typeof choice === "string" ? { type: "any" } : { type: "tool", name: choice.name };
+  if (rules.forcedTools) {
+    return {
+      field: { tool_choice: { ...named, ...one } },
+      forced: { isForced: true, words: null },
+    };
+  }
+  const words =
+    typeof choice === "string"
+      ? "Answer by calling one of the tools."
+      : `Answer by calling the tool ${choice.name}.`;
+  return {
+    field: parallel ? {} : { tool_choice: { type: "auto", ...one } },
+    forced: { isForced: false, words },
+  };
+}

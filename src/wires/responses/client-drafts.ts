@@ -1,0 +1,350 @@
+import { isObject } from "../../core/json-value.ts";
+import { CustomInput } from "./client-custom-input.ts";
+import type {
+  Logprob,
+  OutputItem,
+  Phase,
+  RefusalPart,
+  TextPart,
+  UrlCitation,
+} from "./client-response-object.ts";
+import { customInput } from "./client-tools.ts";
+import type { Origin } from "./client-tools.ts";
+
+/** Writes one event, numbered in order; "" where only the items are wanted. */
+export type Write = (type: string, fields: object) => string;
+export type Place = { readonly id: string; readonly index: number; readonly write: Write };
+type Status = OutputItem["status"];
+
+/**
+ * An item of an answer while it grows. What comes before `open` is kept and said then; after `close`
+ * nothing comes. Each call gives the events to send.
+ */
+export type Draft = {
+  /** Nothing that belongs to it can still come once something else has begun. */
+  readonly isWhole: boolean;
+  readonly isOpen: boolean;
+  open(): string;
+  /** Ends it; `cut` says that the answer ended in its midst. A call in its midst has no end. */
+  close(cut: boolean): string;
+  item(): OutputItem;
+  /** With what the client did not ask to see. */
+  kept(): OutputItem;
+};
+
+/** What all items have in common. */
+export abstract class BaseDraft implements Draft {
+  protected readonly place: Place;
+  protected status: Status = "in_progress";
+  isOpen = false;
+
+  constructor(place: Place) {
+    this.place = place;
+  }
+
+  abstract get isWhole(): boolean;
+  abstract item(): OutputItem;
+
+  kept(): OutputItem {
+    return this.item();
+  }
+  protected abstract begin(): string;
+  protected abstract end(): string;
+
+  open(): string {
+    const { write, index } = this.place;
+    const added = write("response.output_item.added", { output_index: index, item: this.item() });
+    this.isOpen = true;
+    return added + this.begin();
+  }
+
+  close(cut: boolean): string {
+    const ending = this.end();
+    this.status = cut ? "incomplete" : "completed";
+    return ending + this.done();
+  }
+
+  protected done(): string {
+    const { write, index } = this.place;
+    return write("response.output_item.done", { output_index: index, item: this.item() });
+  }
+
+  /** An event that names the item; nothing before it is open. */
+  protected say(type: string, fields: object): string {
+    if (!this.isOpen) return "";
+    const { id, index, write } = this.place;
+    return write(type, { item_id: id, output_index: index, ...fields });
+  }
+}
+
+/** Grows by literals, so that nearly every piece of a stream is copied and never parsed. */
+type GrowingText = {
+  readonly kind: "text";
+  /** The JSON string literal so far, without its quotes. */
+  literal: string;
+  logprobs: Logprob[];
+  annotations: UrlCitation[];
+};
+type GrowingRefusal = { readonly kind: "refusal"; refusal: string };
+type GrowingPart = GrowingText | GrowingRefusal;
+
+/** What a piece of text says beside itself. */
+export type Beside = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
+
+/** A text that goes on. */
+export type OpenText = {
+  /** Where its deltas say that they belong. */
+  readonly fields: object;
+  append(json: string): void;
+};
+
+export class MessageDraft extends BaseDraft {
+  readonly isWhole = true;
+  readonly #parts: GrowingPart[] = [];
+  readonly #phase: Phase | null;
+
+  constructor(place: Place, phase: Phase | null = null) {
+    super(place);
+    this.#phase = phase;
+  }
+
+  /** Nothing was said yet. */
+  get isEmpty(): boolean {
+    return this.#parts.length === 0;
+  }
+
+  text(json: string, { logprobs, annotations }: Beside): string {
+    let said = "";
+    let part = this.#parts.at(-1);
+    if (part?.kind !== "text") {
+      part = { kind: "text", literal: "", logprobs: [], annotations: [] };
+      said += this.#next(part);
+    }
+    part.literal += json.slice(1, -1);
+    part.logprobs.push(...logprobs);
+    const isSaid = json !== '""' || logprobs.length > 0;
+    if (isSaid) said += this.#sayText(JSON.parse(json) as string, logprobs);
+    for (const annotation of annotations) {
+      part.annotations.push(annotation);
+      said += this.#sayAnnotation(annotation, part.annotations.length - 1);
+    }
+    return said;
+  }
+
+  /** The place to write the next literal to, where nothing but text goes on; null where something else is due. */
+  get openText(): OpenText | null {
+    const part = this.#parts.at(-1);
+    if (!this.isOpen || part?.kind !== "text") return null;
+    return {
+      fields: {
+        item_id: this.place.id,
+        output_index: this.place.index,
+        content_index: this.#parts.length - 1,
+      },
+      append: (json) => {
+        part.literal += json.slice(1, -1);
+      },
+    };
+  }
+
+  refusal(text: string): string {
+    let said = "";
+    let part = this.#parts.at(-1);
+    if (part?.kind !== "refusal") {
+      part = { kind: "refusal", refusal: "" };
+      said += this.#next(part);
+    }
+    part.refusal += text;
+    return text === "" ? said : said + this.#sayRefusal(text);
+  }
+
+  item(): OutputItem {
+    const { id } = this.place;
+    const content = this.isOpen ? this.#parts.map(partOf) : [];
+    const phase = this.#phase === null ? {} : { phase: this.#phase };
+    return { id, type: "message", status: this.status, role: "assistant", content, ...phase };
+  }
+
+  /** What came before it was open, each part as one piece. */
+  protected begin(): string {
+    const parts = this.#parts.splice(0);
+    let said = "";
+    for (const part of parts) {
+      said += this.#next(empty(part));
+      if (part.kind === "refusal") said += this.refusal(part.refusal);
+      else said += this.text(`"${part.literal}"`, part);
+    }
+    return said;
+  }
+
+  protected end(): string {
+    return this.#endPart();
+  }
+
+  #next(part: GrowingPart): string {
+    const ended = this.#endPart();
+    this.#parts.push(part);
+    return ended + this.#sayPart("response.content_part.added", partOf(part));
+  }
+
+  #endPart(): string {
+    const part = this.#parts.at(-1);
+    if (part === undefined) return "";
+    const whole = partOf(part);
+    const done =
+      whole.type === "refusal"
+        ? this.#sayHere("response.refusal.done", { refusal: whole.refusal })
+        : this.#sayHere("response.output_text.done", {
+            text: whole.text,
+            logprobs: whole.logprobs,
+          });
+    return done + this.#sayPart("response.content_part.done", whole);
+  }
+
+  #sayText(delta: string, logprobs: readonly Logprob[]): string {
+    return this.#sayHere("response.output_text.delta", { delta, logprobs });
+  }
+
+  #sayRefusal(delta: string): string {
+    return this.#sayHere("response.refusal.delta", { delta });
+  }
+
+  #sayAnnotation(annotation: UrlCitation, index: number): string {
+    return this.#sayHere("response.output_text.annotation.added", {
+      annotation,
+      annotation_index: index,
+    });
+  }
+
+  #sayPart(type: string, part: TextPart | RefusalPart): string {
+    return this.#sayHere(type, { part });
+  }
+
+  #sayHere(type: string, fields: object): string {
+    return this.say(type, { content_index: this.#parts.length - 1, ...fields });
+  }
+}
+
+function empty({ kind }: GrowingPart): GrowingPart {
+  return kind === "refusal"
+    ? { kind, refusal: "" }
+    : { kind, literal: "", logprobs: [], annotations: [] };
+}
+
+function partOf(part: GrowingPart): TextPart | RefusalPart {
+  if (part.kind === "refusal") return { type: "refusal", refusal: part.refusal };
+  const { logprobs, annotations } = part;
+  const text = JSON.parse(`"${part.literal}"`) as string;
+  return { type: "output_text", text, annotations: [...annotations], logprobs: [...logprobs] };
+}
+
+/** A call, of a function or of a custom tool. */
+export class CallDraft extends BaseDraft {
+  readonly #origin: Origin;
+  readonly #callId: string;
+  /** Arguments or input as the model wrote them. */
+  #args = "";
+  /** Of a custom tool as which a function stands. */
+  readonly #input: CustomInput | null;
+  readonly #isNative: boolean;
+  /** Said by whoever calls natively; else the arguments tell. */
+  isEnded = false;
+
+  constructor(place: Place, origin: Origin, callId: string, isNative = false) {
+    super(place);
+    this.#origin = origin;
+    this.#callId = callId;
+    this.#isNative = isNative;
+    this.#input = origin.kind === "custom" && !isNative ? new CustomInput() : null;
+  }
+
+  /** Nothing was written yet. */
+  get isEmpty(): boolean {
+    return this.#args === "";
+  }
+
+  /** An object that has ended: nothing but spaces may follow. */
+  get isWhole(): boolean {
+    if (this.#isNative) return this.isEnded;
+    if (!this.#args.trimEnd().endsWith("}")) return false;
+    try {
+      return isObject(JSON.parse(this.#args));
+    } catch {
+      return false;
+    }
+  }
+
+  append(args: string): string {
+    if (this.status !== "in_progress") return ""; // spaces after the object
+    this.#args += args;
+    if (this.#input === null) return this.#sayDelta(args);
+    return this.#sayDelta(this.#input.next(args));
+  }
+
+  item(): OutputItem {
+    const { id } = this.place;
+    const { name, namespace } = this.#origin;
+    const called = {
+      call_id: this.#callId,
+      name,
+      ...(namespace !== null && { namespace }),
+    };
+    const { status } = this;
+    const value = this.isOpen ? this.#value() : "";
+    return this.#isFunction
+      ? { id, type: "function_call", status, ...called, arguments: value }
+      : { id, type: "custom_tool_call", status, ...called, input: value };
+  }
+
+  override close(cut: boolean): string {
+    if (cut && !this.isWhole) {
+      this.status = "incomplete";
+      return "";
+    }
+    return super.close(false);
+  }
+
+  protected begin(): string {
+    return this.#sayDelta(this.#value());
+  }
+
+  protected end(): string {
+    const rest = this.#rest();
+    const value = this.#value();
+    return (
+      rest +
+      (this.#isFunction
+        ? this.say("response.function_call_arguments.done", {
+            name: this.#origin.name,
+            arguments: value,
+          })
+        : this.say("response.custom_tool_call_input.done", { input: value }))
+    );
+  }
+
+  get #isFunction(): boolean {
+    return this.#origin.kind === "function";
+  }
+
+  #value(): string {
+    return this.#input === null ? this.#args : this.#input.text;
+  }
+
+  /** What is only known at the end: that there are no arguments, or an input that came in another shape. */
+  #rest(): string {
+    if (this.#input === null) {
+      if (!this.#isFunction || this.#args.trim() !== "") return "";
+      this.#args = "{}";
+      return this.#sayDelta(this.#args);
+    }
+    return this.#sayDelta(this.#input.end(customInput(this.#args)));
+  }
+
+  #sayDelta(delta: string): string {
+    if (delta === "") return "";
+    const type = this.#isFunction
+      ? "response.function_call_arguments.delta"
+      : "response.custom_tool_call_input.delta";
+    return this.say(type, { delta });
+  }
+}

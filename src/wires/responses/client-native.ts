@@ -1,0 +1,368 @@
+import { FILENAME, PDF_HEAD } from "../../core/conversation.ts";
+import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import { flatName, withoutNamespaces } from "../../core/namespaces.ts";
+import { reasoningItem, reasoningDetail } from "./host-rules.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import type { Weight, Weights } from "../../core/prompt-size.ts";
+import { CallDraft, MessageDraft } from "./client-drafts.ts";
+import type { Beside } from "./client-drafts.ts";
+import { agentText, filePart, partsInText } from "./client-input.ts";
+import type { Output, Wanted } from "./client-output.ts";
+import { unsealed, ReasoningDraft } from "./client-reasoning.ts";
+import { LOGPROBS, shownOf } from "./client-request.ts";
+import type { InputItem, InputPart, ResponsesBody } from "./client-request.ts";
+import { logprobsOf, nativeAnnotationsOf } from "./client-response-object.ts";
+import { choosesInside, isNamespace, nativeChoice } from "./client-tools.ts";
+import type { Flattened } from "./client-tools.ts";
+
+/**
+ * A checked request as it passes to a route of this dialect (OpenAI's own), without what the adapter sets: model,
+ * stream, cap, tier, and that nothing is stored. What is named here goes on; everything else is left out, and named
+ * where that could change the answer. `prompt_cache_key` goes as the client's: the adapter makes it ours.
+ */
+export type NativeRequest = {
+  readonly body: JsonObject;
+  readonly dropped: readonly string[];
+  /** Its images and files. */
+  readonly weights: Weights;
+};
+
+/** Fields that pass as they are. */
+const PASSES = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
+/** Fields of the dialect that OpenAI's own host does not know. */
+const UNKNOWN_THERE = ["presence_penalty", "frequency_penalty"] as const;
+
+/** Pure; what could be refused was refused before. */
+export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
+  const { instructions, tool_choice: choice, parallel_tool_calls: parallel } = body;
+  const { input, left, weights } = inputOf(body);
+  const { logprobs } = shownOf(body);
+  const hasTools = flat.own.length > 0;
+  const passed = PASSES.filter((field) => body[field] !== undefined);
+  const whole = {
+    input,
+    ...(instructions && { instructions }),
+    ...Object.fromEntries(passed.map((field) => [field, body[field]])),
+    ...(hasTools && {
+      tools: flat.own,
+      ...(choice !== undefined && { tool_choice: nativeChoice(flat, choice) }),
+      ...(parallel !== undefined && { parallel_tool_calls: parallel }),
+    }),
+    ...textOfAnswer(body),
+    ...reasoningOf(body),
+    ...(logprobs && { include: [LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
+  };
+  return {
+    body: choosesInside(flat, choice) ? withoutNamespaces(whole) : whole,
+    dropped: [...UNKNOWN_THERE.filter((field) => (body[field] ?? 0) !== 0), ...left],
+    weights,
+  };
+}
+
+function textOfAnswer({ text }: ResponsesBody): JsonObject {
+  const { format, verbosity } = text ?? {};
+  const { type, name, schema, strict, description } = (format ?? {}) as JsonObject;
+  const said = given({
+    format: format ? given({ type, name, schema, strict, description }) : undefined,
+    verbosity,
+  });
+  return Object.keys(said).length === 0 ? {} : { text: said };
+}
+
+function reasoningOf({ reasoning }: ResponsesBody): JsonObject {
+  const { effort, summary, generate_summary: old } = reasoning ?? {};
+  const context = reasoning?.["context"];
+  const said = given({
+    effort,
+    summary: summary ?? old,
+    context: typeof context === "string" ? context : undefined,
+  });
+  return Object.keys(said).length === 0 ? {} : { reasoning: said };
+}
+
+function given(fields: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
+  );
+}
+
+type Input = {
+  readonly input: string | readonly JsonObject[];
+  readonly left: readonly string[];
+  readonly weights: Weights;
+};
+
+function inputOf({ input }: ResponsesBody): Input {
+  const weights = new Map<object, Weight>();
+  if (typeof input === "string") return { input, left: [], weights };
+  const left = new Set<string>();
+  const items = input.flatMap((item) => {
+    const passed = itemsOf(item);
+    if (passed.length === 0 && item.type !== "additional_tools") left.add(`input.${item.type}`);
+    return passed;
+  });
+  for (const { content, output } of items) {
+    for (const part of [...listOf(content), ...listOf(output)].filter(isObject)) {
+      if (part["type"] === "input_image") weights.set(part, "image");
+      if (part["type"] === "input_file") weights.set(part, pdfOf(part));
+    }
+  }
+  return { input: items.filter(leadsOn), left: [...left], weights };
+}
+
+function pdfOf({ file_data: data, filename }: JsonObject): Weight {
+  return { pdf: textOf(data).slice(PDF_HEAD.length), name: textOf(filename) };
+}
+
+/** Reasoning goes with what it led to, or not at all: alone it is a 400 there. */
+function leadsOn({ type }: JsonObject, at: number, items: readonly JsonObject[]): boolean {
+  if (type !== "reasoning") return true;
+  const next = items.slice(at + 1).find((item) => item["type"] !== "reasoning");
+  return next !== undefined && (next["role"] === "assistant" || CALLS.has(next["type"]));
+}
+
+const CALLS: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call"]);
+
+/** An item as it passes, without ids: nothing is stored that they could name. */
+function itemsOf(item: InputItem): JsonObject[] {
+  // oxlint-disable-next-line switch-exhaustiveness-check -- the rest does not pass
+  switch (item.type) {
+    case "message":
+      return [messageOf(item)];
+    case "function_call":
+    case "custom_tool_call":
+      return [calledBy(item)];
+    case "function_call_output":
+    case "custom_tool_call_output": {
+      const { type, call_id, output } = item;
+      const parts = typeof output === "string" ? partsInText(output) : output;
+      return [{ type, call_id, output: parts === null ? output : parts.map(inputPart) }];
+    }
+    case "reasoning":
+      return thoughtsIn(item.encrypted_content ?? "");
+    case "agent_message":
+      return [{ type: "message", role: "user", content: agentText(item) }];
+    default:
+      return [];
+  }
+}
+
+function calledBy(
+  item: Extract<InputItem, { type: "function_call" | "custom_tool_call" }>,
+): JsonObject {
+  const { type, call_id, name, namespace } = item;
+  const within = namespace ?? null;
+  const own = isNamespace(within) ? { name, namespace: within } : { name: flatName(within, name) };
+  const called = { type, call_id, ...own };
+  return item.type === "function_call"
+    ? { ...called, arguments: item.arguments }
+    : { ...called, input: item.input };
+}
+
+function messageOf({ role, content, phase }: Extract<InputItem, { type: "message" }>): JsonObject {
+  const isAssistant = role === "assistant";
+  return {
+    type: "message",
+    role,
+    content:
+      typeof content === "string" ? content : content.map(isAssistant ? saidPart : inputPart),
+    ...(isAssistant && phase && { phase }),
+  };
+}
+
+function saidPart(part: InputPart): JsonObject {
+  if (part.type === "refusal") return { type: "refusal", refusal: part.refusal };
+  return { type: "output_text", text: "text" in part ? part.text : "" };
+}
+
+function inputPart(part: InputPart): JsonObject {
+  if (part.type === "input_image") {
+    return { type: "input_image", image_url: part.image_url, detail: part.detail ?? "auto" };
+  }
+  if (part.type === "refusal") return { type: "input_text", text: part.refusal };
+  if (part.type !== "input_file") return { type: "input_text", text: part.text };
+  const read = filePart(part, "");
+  if (!read.ok || read.value.type === "text") {
+    return { type: "input_text", text: read.ok && "text" in read.value ? read.value.text : "" };
+  }
+  const { file_data, filename = FILENAME } = read.value.file;
+  return { type: "input_file", filename, file_data, ...(part.detail && { detail: part.detail }) };
+}
+
+/** The reasoning of OpenAI's own that an item of ours keeps; nobody else's could be read there. */
+function thoughtsIn(encrypted: string): JsonObject[] {
+  const details = unsealed(encrypted)?.details ?? [];
+  return details.map(reasoningItem).filter((item) => item !== null);
+}
+
+type Item = MessageDraft | CallDraft | ReasoningDraft;
+
+/**
+ * OpenAI's own items and events (platform.openai.com, Streaming events) as the client gets them: under our ids
+ * and numbers, reasoning in our envelope and only where it was asked for. Items and events that are not named here
+ * belong to tools that were never sent, and do not pass.
+ */
+export class NativeItems {
+  readonly #output: Output;
+  readonly #wanted: Wanted;
+  /** By `output_index` upstream, which counts what is not shown too. */
+  readonly #items = new Map<number, Item>();
+  readonly #done = new Set<number>();
+  /** Where the last text was said. */
+  #last: Item | undefined;
+
+  constructor(output: Output, wanted: Wanted) {
+    this.#output = output;
+    this.#wanted = wanted;
+  }
+
+  /** The text of a delta as a JSON literal, where a text just goes on; null for every other event. */
+  plainText({ type, delta, output_index: index }: JsonObject): string | null {
+    if (type !== "response.output_text.delta") return null;
+    this.#last = this.#items.get(Number(index));
+    if (this.#wanted.shown.logprobs || !this.goesOn) return null;
+    return JSON.stringify(textOf(delta));
+  }
+
+  /** Whether nothing else is to be said where the last text was. */
+  get goesOn(): boolean {
+    return this.#output.goesOnIn(this.#last);
+  }
+
+  /** Another piece of the last text, a JSON literal. */
+  more(json: string): string {
+    return this.#text(this.#last, JSON.parse(json) as string, this.#beside([], []));
+  }
+
+  /** What is to be sent for an event. */
+  event(event: JsonObject): string {
+    const index = numberOf(event["output_index"]) ?? 0;
+    switch (event["type"]) {
+      case "response.output_item.added":
+        return this.#begin(index, objectOf(event["item"]));
+      case "response.reasoning_summary_text.delta":
+        return this.#summary(index, textOf(event["delta"]));
+      case "response.output_item.done":
+        return this.#end(index, objectOf(event["item"]));
+      case "response.completed":
+      case "response.incomplete":
+        return this.whole(objectOf(event["response"]));
+      default:
+        return this.#inside(this.#items.get(index), event);
+    }
+  }
+
+  /** What an item says. */
+  #inside(item: Item | undefined, event: JsonObject): string {
+    const delta = textOf(event["delta"]);
+    switch (event["type"]) {
+      case "response.output_text.delta":
+        return this.#text(item, delta, this.#beside(event["logprobs"], []));
+      case "response.output_text.annotation.added":
+        return this.#text(item, "", this.#beside([], [event["annotation"]]));
+      case "response.refusal.delta":
+        return item instanceof MessageDraft && delta !== "" ? item.refusal(delta) : "";
+      case "response.function_call_arguments.delta":
+      case "response.custom_tool_call_input.delta":
+        return item instanceof CallDraft ? item.append(delta) : "";
+      case "response.reasoning_summary_part.added":
+        return item instanceof ReasoningDraft && !item.isEmpty ? item.summary("\n\n") : "";
+      default:
+        return "";
+    }
+  }
+
+  /** All items of a response that were not told yet. */
+  whole({ output }: JsonObject): string {
+    let said = "";
+    for (const [index, item] of listOf(output).filter(isObject).entries()) {
+      if (this.#done.has(index)) continue;
+      said += item["status"] === "incomplete" ? this.#fill(index, item) : this.#end(index, item);
+    }
+    return said;
+  }
+
+  #begin(index: number, raw: JsonObject): string {
+    if (this.#items.has(index)) return "";
+    switch (raw["type"]) {
+      case "message":
+        return this.#keep(index, this.#output.nativeMessage(raw));
+      case "function_call":
+      case "custom_tool_call":
+        return this.#keep(index, this.#output.nativeCall(raw));
+      default:
+        return ""; // reasoning begins once there is something to show
+    }
+  }
+
+  #keep(index: number, { said, draft }: { readonly said: string; readonly draft: Item }): string {
+    this.#items.set(index, draft);
+    return said;
+  }
+
+  #end(index: number, raw: JsonObject): string {
+    if (this.#done.has(index)) return "";
+    const said = this.#fill(index, raw);
+    this.#done.add(index);
+    const item = this.#items.get(index);
+    return item instanceof CallDraft ? said + this.#output.endCall(item) : said;
+  }
+
+  /** What of an item did not come as a delta. */
+  #fill(index: number, raw: JsonObject): string {
+    let said = this.#begin(index, raw);
+    if (raw["type"] === "reasoning") return said + this.#reasoning(index, raw);
+    const item = this.#items.get(index);
+    if (item instanceof CallDraft && item.isEmpty) {
+      said += item.append(textOf(raw["arguments"] ?? raw["input"]));
+    }
+    if (!(item instanceof MessageDraft) || !item.isEmpty) return said;
+    for (const part of listOf(raw["content"]).filter(isObject)) {
+      const { text, refusal, logprobs, annotations } = part;
+      if (textOf(refusal) !== "") said += item.refusal(textOf(refusal));
+      said += this.#text(item, textOf(text), this.#beside(logprobs, listOf(annotations)));
+    }
+    return said;
+  }
+
+  #reasoning(index: number, raw: JsonObject): string {
+    const { summary, encrypted } = this.#wanted.shown;
+    const gathers = encrypted || this.#wanted.keeps;
+    const known = this.#items.get(index);
+    const parts = listOf(raw["summary"]).filter(isObject);
+    const text = parts.map((part) => textOf(part["text"])).join("\n\n");
+    const isMissing = summary && text !== "" && known === undefined;
+    let said = isMissing ? this.#summary(index, text) : "";
+    const detail = gathers ? reasoningDetail(raw) : null;
+    if (detail === null) return said;
+    said += this.#beginReasoning(index);
+    const item = this.#items.get(index);
+    if (item instanceof ReasoningDraft) item.keep({ details: [detail], extras: {} });
+    return said;
+  }
+
+  #summary(index: number, text: string): string {
+    if (!this.#wanted.shown.summary || text === "") return "";
+    const began = this.#beginReasoning(index);
+    const item = this.#items.get(index);
+    return item instanceof ReasoningDraft ? began + item.summary(text) : began;
+  }
+
+  #beginReasoning(index: number): string {
+    if (this.#items.has(index)) return "";
+    return this.#keep(index, this.#output.nativeReasoning());
+  }
+
+  #text(item: Item | undefined, text: string, beside: Beside): string {
+    if (!(item instanceof MessageDraft)) return "";
+    const isAny = text !== "" || beside.logprobs.length > 0 || beside.annotations.length > 0;
+    return isAny ? item.text(JSON.stringify(text), beside) : "";
+  }
+
+  #beside(logprobs: unknown, annotations: readonly unknown[]): Beside {
+    return {
+      logprobs: this.#wanted.shown.logprobs ? logprobsOf(logprobs) : [],
+      annotations: nativeAnnotationsOf(annotations),
+    };
+  }
+}

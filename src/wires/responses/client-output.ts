@@ -1,0 +1,270 @@
+import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import { flatName } from "../../core/namespaces.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import { CallDraft, MessageDraft } from "./client-drafts.ts";
+import type { Beside, Draft, OpenText, Place, Write } from "./client-drafts.ts";
+import { ReasoningDraft } from "./client-reasoning.ts";
+import type { Kept } from "./client-reasoning.ts";
+import type { Shown } from "./client-request.ts";
+import { annotationsOf, logprobsOf } from "./client-response-object.ts";
+import type { OutputItem } from "./client-response-object.ts";
+import type { Origin } from "./client-tools.ts";
+
+/** What of the request the items of its answer depend on. */
+export type Wanted = {
+  readonly shown: Shown;
+  /** By the names under which the core knows the tools. */
+  readonly origins: ReadonlyMap<string, Origin>;
+  /** What the next turn needs of this one is gathered, whether or not it is shown: the answer is kept. */
+  readonly keeps: boolean;
+};
+
+/** An item that began, and what is to be said of that. */
+export type Begun<D> = { readonly said: string; readonly draft: D };
+const NOTHING: Beside = { logprobs: [], annotations: [] };
+
+/**
+ * The items of one answer, from the core's deltas: in the order in which they began, one open at a time. One that
+ * begins while a call is in its midst is kept until that call is whole.
+ */
+export class Output {
+  readonly #drafts: Draft[] = [];
+  readonly #calls = new Map<number, CallDraft>();
+  /** What came of calls whose name did not come yet. */
+  readonly #unnamed = new Map<number, { id: string; args: string }>();
+  readonly #wanted: Wanted;
+  readonly #write: Write;
+  /** 24 characters that every id has after its prefix. */
+  readonly #own: string;
+  /** The draft that is open, or will be next. */
+  #current = 0;
+  #kept: Kept = { details: [], extras: {} };
+
+  constructor(own: string, wanted: Wanted, write: Write) {
+    this.#own = own;
+    this.#wanted = wanted;
+    this.#write = write;
+  }
+
+  /** A delta of the core, or a whole message, which has the same fields. */
+  delta(delta: JsonObject, logprobs: unknown): string {
+    let said = "";
+    const { summary } = this.#wanted.shown;
+    const thought = textOf(delta["reasoning_content"]);
+    if (summary && thought !== "") said += this.#summary(thought);
+    if (this.#gathers) this.#keep({ details: detailsOf(delta), extras: {} });
+    const beside = this.#beside(delta, logprobs);
+    const content = textOf(delta["content"]);
+    const isAny = content !== "" || beside !== NOTHING;
+    if (isAny) said += this.text(JSON.stringify(content), beside);
+    const refusal = textOf(delta["refusal"]);
+    if (refusal !== "") said += this.#refusal(refusal);
+    for (const [at, call] of listOf(delta["tool_calls"]).filter(isObject).entries()) {
+      said += this.#call(call, at);
+    }
+    return said;
+  }
+
+  /** A piece of text as a JSON string literal. */
+  text(json: string, beside = NOTHING): string {
+    const last = this.#drafts.at(-1);
+    if (last instanceof MessageDraft) return last.text(json, beside);
+    const { said, draft } = this.#begin("msg", (place) => new MessageDraft(place));
+    return said + draft.text(json, beside);
+  }
+
+  /** Where the next piece of text goes, when nothing else is to be said for it. */
+  get openText(): OpenText | null {
+    const last = this.#drafts.at(-1);
+    return last instanceof MessageDraft ? last.openText : null;
+  }
+
+  /** A message, a call or reasoning of a native answer, as its item began. */
+  nativeMessage({ phase }: JsonObject): Begun<MessageDraft> {
+    const said = phase === "commentary" || phase === "final_answer" ? phase : null;
+    return this.#add("msg", (place) => new MessageDraft(place, said));
+  }
+
+  nativeCall(raw: JsonObject): Begun<CallDraft> {
+    const { type, call_id: callId } = raw;
+    const kind = type === "custom_tool_call" ? "custom" : "function";
+    const name = textOf(raw["name"]);
+    const { origins } = this.#wanted;
+    const inside = origins.get(flatName(textOf(raw["namespace"]) || null, name));
+    // some models name a namespace where there is none
+    const origin = { namespace: null, name, ...(inside ?? origins.get(name)), kind } as const;
+    return this.#add(
+      kind === "custom" ? "ctc" : "fc",
+      (place) => new CallDraft(place, origin, textOf(callId), true),
+    );
+  }
+
+  nativeReasoning(): Begun<ReasoningDraft> {
+    return this.#add("rs", (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted));
+  }
+
+  /** Nothing more comes for a call of a native answer. */
+  endCall(call: CallDraft): string {
+    call.isEnded = true;
+    return call === this.#drafts[this.#current] ? this.#advance() : "";
+  }
+
+  /** Whether a text goes on in this message, and nothing else is to be said for it. */
+  goesOnIn(draft: Draft | undefined): boolean {
+    return draft === this.#drafts.at(-1) && this.openText !== null;
+  }
+
+  /** Ends all items. `cut`: in the midst of the last one; what never began then never does. */
+  end(cut: boolean): string {
+    let said = "";
+    const isSaid = this.#drafts.some((draft) => !(draft instanceof ReasoningDraft));
+    if (!cut && !isSaid) said += this.text('""');
+    said += this.#beginKept();
+    for (let at = this.#current; at < this.#drafts.length; at++) {
+      const draft = this.#drafts[at];
+      if (draft === undefined) continue;
+      if (!draft.isOpen) said += draft.open();
+      const isInItsMidst = draft instanceof CallDraft || at === this.#drafts.length - 1;
+      said += draft.close(cut && isInItsMidst);
+    }
+    this.#current = this.#drafts.length;
+    return said;
+  }
+
+  /** What has begun, as it stands. */
+  items(): OutputItem[] {
+    return this.#drafts.filter((draft) => draft.isOpen).map((draft) => draft.item());
+  }
+
+  /** The same with what the client did not ask to see. */
+  keptItems(): OutputItem[] {
+    return this.#drafts.filter((draft) => draft.isOpen).map((draft) => draft.kept());
+  }
+
+  get #gathers(): boolean {
+    return this.#wanted.keeps || this.#wanted.shown.encrypted;
+  }
+
+  #summary(text: string): string {
+    const last = this.#drafts.at(-1);
+    if (last instanceof ReasoningDraft) return last.summary(text);
+    const kept = this.#takeKept();
+    const { said, draft } = this.#add(
+      "rs",
+      (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted),
+    );
+    draft.keep(kept);
+    return said + draft.summary(text);
+  }
+
+  #refusal(text: string): string {
+    const last = this.#drafts.at(-1);
+    if (last instanceof MessageDraft) return last.refusal(text);
+    const { said, draft } = this.#begin("msg", (place) => new MessageDraft(place));
+    return said + draft.refusal(text);
+  }
+
+  #call(raw: JsonObject, at: number): string {
+    const index = numberOf(raw["index"]) ?? at;
+    const called = objectOf(raw["function"] ?? raw["custom"]);
+    const args = textOf(called["arguments"] ?? called["input"]);
+    const known = this.#calls.get(index);
+    if (known !== undefined) return this.#append(known, args);
+    const early = this.#unnamed.get(index) ?? { id: "", args: "" };
+    const begun = { id: textOf(raw["id"]) || early.id, args: early.args + args };
+    const name = textOf(called["name"]);
+    if (name === "") {
+      this.#unnamed.set(index, begun);
+      return "";
+    }
+    this.#unnamed.delete(index);
+    const callId = begun.id || `call_${this.#own}${index}`;
+    const extra = raw["extra_content"];
+    if (this.#gathers && isObject(extra)) {
+      this.#keep({ details: [], extras: { [callId]: extra } });
+    }
+    const { said, draft } = this.#beginCall(name, callId);
+    this.#calls.set(index, draft);
+    return said + draft.append(begun.args);
+  }
+
+  #beginCall(name: string, callId: string): Begun<CallDraft> {
+    const origin = this.#wanted.origins.get(name) ?? { kind: "function", namespace: null, name };
+    const prefix = origin.kind === "custom" ? "ctc" : "fc";
+    return this.#begin(prefix, (place) => new CallDraft(place, origin, callId));
+  }
+
+  #append(call: CallDraft, args: string): string {
+    const said = call.append(args);
+    return call === this.#drafts[this.#current] ? said + this.#advance() : said;
+  }
+
+  #keep({ details, extras }: Kept): void {
+    const last = this.#drafts.at(-1);
+    if (last instanceof ReasoningDraft) {
+      last.keep({ details, extras });
+      return;
+    }
+    this.#kept = {
+      details: [...this.#kept.details, ...details],
+      extras: { ...this.#kept.extras, ...extras },
+    };
+  }
+
+  /** An item for what is kept and stands nowhere yet. */
+  #beginKept(): string {
+    const kept = this.#takeKept();
+    if (kept.details.length === 0 && Object.keys(kept.extras).length === 0) return "";
+    const { said, draft } = this.#add(
+      "rs",
+      (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted),
+    );
+    draft.keep(kept);
+    return said;
+  }
+
+  #takeKept(): Kept {
+    const kept = this.#kept;
+    this.#kept = { details: [], extras: {} };
+    return kept;
+  }
+
+  /** The next item, with what is kept so far before it. */
+  #begin<D extends Draft>(prefix: string, made: (place: Place) => D): Begun<D> {
+    const before = this.#beginKept();
+    const { said, draft } = this.#add(prefix, made);
+    return { said: before + said, draft };
+  }
+
+  #add<D extends Draft>(prefix: string, made: (place: Place) => D): Begun<D> {
+    const index = this.#drafts.length;
+    const draft = made({ id: `${prefix}_${this.#own}${index}`, index, write: this.#write });
+    this.#drafts.push(draft);
+    return { said: this.#advance(), draft };
+  }
+
+  /** Closes what is whole and has something after it, and opens what comes next. */
+  #advance(): string {
+    let said = "";
+    for (;;) {
+      const draft = this.#drafts[this.#current];
+      if (draft === undefined) return said;
+      if (!draft.isOpen) said += draft.open();
+      if (this.#current === this.#drafts.length - 1 || !draft.isWhole) return said;
+      said += draft.close(false);
+      this.#current++;
+    }
+  }
+
+  #beside(delta: JsonObject, logprobs: unknown): Beside {
+    const annotations = annotationsOf(delta["annotations"]);
+    const told = this.#wanted.shown.logprobs ? logprobsOf(objectOf(logprobs)["content"]) : [];
+    return annotations.length === 0 && told.length === 0
+      ? NOTHING
+      : { logprobs: told, annotations };
+  }
+}
+
+function detailsOf(delta: JsonObject): JsonObject[] {
+  return listOf(delta["reasoning_details"]).filter(isObject);
+}

@@ -1,0 +1,90 @@
+import { completionOf } from "../../core/completion.ts";
+import type { Said, SaidTool } from "../../core/completion.ts";
+import type { Answer } from "../../core/http-provider.ts";
+import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
+import type { JsonObject, NativeSaid, ProviderFailure } from "../../core/provider.ts";
+import { textIn, withSpent } from "../../core/spent.ts";
+import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
+
+/** A response as a chat completion; null when it is none. `secret` is our key there. */
+export function responsesAnswer(
+  raw: JsonObject,
+  secret: string | undefined,
+): Answer | ProviderFailure | null {
+  if (!Array.isArray(raw["output"])) return null;
+  const items = listOf(raw["output"]).filter(isObject);
+  const parts = items.flatMap((item) => listOf(item["content"]).filter(isObject));
+  const joined = (field: string): string => parts.map((part) => textOf(part[field])).join("");
+  const refusal = joined("refusal");
+  const finish = finishOf(raw);
+  const said: Said = {
+    content: joined("text") || (refusal === "" ? "" : null),
+    reasoning: items.map(reasoningText).filter(Boolean).join("\n\n"),
+    details: items
+      .filter(isReasoning)
+      .map(reasoningDetail)
+      .filter((detail) => detail !== null),
+    ...(refusal !== "" && { refusal }),
+    annotations: parts.flatMap((part) => listOf(part["annotations"])).flatMap(annotationOf),
+    tools: items.flatMap(toolIn),
+    finish: finish ?? "stop",
+  };
+  const answer = completionOf([said], responseUsage(raw["usage"]));
+  if (finish !== null) return answer;
+  return failedWith(raw, { usage: answer.usage, said: textIn(answer.body) }, secret);
+}
+
+/** A response as it came, and its usage to bill; null when it is none. */
+export function nativeAnswer(
+  raw: JsonObject,
+  secret: string | undefined,
+): (Answer & { readonly native: NativeSaid }) | ProviderFailure | null {
+  if (!Array.isArray(raw["output"])) return null;
+  const usage = responseUsage(raw["usage"]);
+  const said = listOf(raw["output"]).filter(isObject).map(saidIn).join("");
+  const finish = finishOf(raw);
+  if (finish === null) return failedWith(raw, { usage, said }, secret);
+  return { body: raw, usage, native: { said, finish } };
+}
+
+/** What of an item, or of an event about one, counts as output. */
+export function saidIn(item: JsonObject): string {
+  const parts = [...listOf(item["content"]), ...listOf(item["summary"])].filter(isObject);
+  const texts = parts.map((part) => textOf(part["text"]) + textOf(part["refusal"]));
+  return [item["name"], item["arguments"], item["input"]].map(textOf).join("") + texts.join("");
+}
+
+function failedWith(
+  raw: JsonObject,
+  spent: Parameters<typeof withSpent>[1],
+  secret: string | undefined,
+): ProviderFailure {
+  if (!isObject(raw["error"])) return { kind: "retry", reason: "not_completed" };
+  return withSpent(responseFailure(raw, secret), spent);
+}
+
+function isReasoning(item: JsonObject): boolean {
+  return item["type"] === "reasoning";
+}
+
+function reasoningText(item: JsonObject): string {
+  if (!isReasoning(item)) return "";
+  const parts = listOf(item["summary"]).filter(isObject);
+  return parts.map((part) => textOf(part["text"])).join("\n\n");
+}
+
+function toolIn(item: JsonObject): SaidTool[] {
+  const id = textOf(item["call_id"]);
+  const name = textOf(item["name"]);
+  if (item["type"] === "function_call") {
+    return [{ id, name, arguments: textOf(item["arguments"]) }];
+  }
+  if (item["type"] !== "custom_tool_call") return [];
+  return [{ id, name, arguments: textOf(item["input"]), isCustom: true }];
+}
+
+/** Chat nests a citation under its type. */
+export function annotationOf(raw: unknown): JsonObject[] {
+  const { type, ...citation } = objectOf(raw);
+  return type === "url_citation" ? [{ type, url_citation: citation }] : [];
+}

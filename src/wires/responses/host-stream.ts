@@ -1,0 +1,244 @@
+import { ChunkBuilder } from "../../core/chunk-builder.ts";
+import {
+  isObject,
+  listOf,
+  numberOf,
+  objectOf,
+  parseObject,
+  textOf,
+} from "../../core/json-value.ts";
+import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
+import type { PayloadReader } from "../../core/sse-reader.ts";
+import { failureEvents } from "../../core/spent.ts";
+import { annotationOf, saidIn } from "./host-answer.ts";
+import { RepeatedText } from "../../core/text-template.ts";
+import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
+
+/**
+ * Whether the model thinks on after an event and may say nothing for long: what it thinks is shown late, in summaries,
+ * or not at all.
+ */
+function thinksAfter(type: string, { item }: JsonObject): boolean {
+  if (type === "response.output_item.added") return objectOf(item)["type"] === "reasoning";
+  return type.startsWith("response.reasoning");
+}
+
+const THINKING: StreamEvent = { kind: "thinking" };
+
+/** A call that is under way. */
+type Call = { readonly at: number; readonly isCustom: boolean; hasInput: boolean };
+
+/** What events repeat of the request, and at their end of the answer, for each token with all its probabilities. */
+const REPEATED: ReadonlySet<string> = new Set([
+  "instructions",
+  "tools",
+  "text",
+  "output",
+  "content",
+  "logprobs",
+]);
+
+/** What both readers of a response's stream share: it is over at its terminal event alone. */
+abstract class ResponseReader implements PayloadReader {
+  readonly repeated = REPEATED;
+  #ended = false;
+  readonly #secret: string | undefined;
+
+  /** `secret`: our key there. */
+  constructor(secret?: string) {
+    this.#secret = secret;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  read(data: string, name: string): StreamEvent[] {
+    if (this.#ended || data.trim() === "") return [];
+    if (data.trim() === "[DONE]") return this.fail("no_terminal_event");
+    const event = parseObject(data);
+    if (event === null) return this.fail("bad_event");
+    const type = textOf(event["type"]) || name;
+    const response = objectOf(event["response"]);
+    switch (type) {
+      case "response.completed":
+      case "response.incomplete":
+        return this.#end(event, response);
+      case "response.failed":
+        return this.#failWith(responseFailure(response, this.#secret), response);
+      case "error":
+        return this.#failWith(responseFailure(event, this.#secret), response);
+      default: {
+        const said = this.said(type, event);
+        return thinksAfter(type, event) ? [...said, THINKING] : said;
+      }
+    }
+  }
+
+  fail(reason: string): StreamEvent[] {
+    return this.#failWith({ kind: "retry", reason }, {});
+  }
+
+  #failWith(failure: ProviderFailure, response: JsonObject): StreamEvent[] {
+    this.#ended = true;
+    return failureEvents(failure, responseUsage(response["usage"]));
+  }
+
+  #end(event: JsonObject, response: JsonObject): StreamEvent[] {
+    const finish = finishOf(response);
+    if (finish === null) return this.fail("no_status");
+    this.#ended = true;
+    const usage = responseUsage(response["usage"]);
+    const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
+    return [...this.finished(event, finish), ...reported, { kind: "end" }];
+  }
+
+  /** An event in the midst of the answer. */
+  protected abstract said(type: string, event: JsonObject): StreamEvent[];
+  /** The terminal event of one that ended well. */
+  protected abstract finished(
+    event: JsonObject,
+    finish: "stop" | "length" | "content_filter",
+  ): StreamEvent[];
+}
+
+/** Reads the stream of one response (platform.openai.com, Streaming events) as chat's chunks. Unknown events are passed over. */
+export class ChunkReader extends ResponseReader {
+  readonly #builder = new ChunkBuilder();
+  /** By `output_index`. */
+  readonly #calls = new Map<number, Call>();
+  #count = 0;
+  #summaries = 0;
+
+  protected said(type: string, event: JsonObject): StreamEvent[] {
+    const delta = textOf(event["delta"]);
+    const index = numberOf(event["output_index"]) ?? 0;
+    switch (type) {
+      case "response.output_text.delta":
+        return this.#builder.text(delta);
+      case "response.refusal.delta":
+        return delta === "" ? [] : this.#builder.delta({ refusal: delta });
+      case "response.function_call_arguments.delta":
+      case "response.custom_tool_call_input.delta":
+        return this.#input(index, delta);
+      case "response.reasoning_summary_text.delta":
+      case "response.reasoning_text.delta":
+        return this.#builder.reasoning(delta);
+      default:
+        return this.#framed(type, index, event);
+    }
+  }
+
+  /** What stands between the pieces of text. */
+  #framed(type: string, index: number, event: JsonObject): StreamEvent[] {
+    switch (type) {
+      case "response.output_item.added":
+        return this.#begin(index, objectOf(event["item"]));
+      case "response.reasoning_summary_part.added":
+        return this.#summaries++ === 0 ? [] : this.#builder.reasoning("\n\n");
+      case "response.output_text.annotation.added":
+        return this.#annotated(event["annotation"]);
+      case "response.output_item.done":
+        return this.#done(index, objectOf(event["item"]));
+      default:
+        return [];
+    }
+  }
+
+  protected finished(_: JsonObject, finish: "stop" | "length" | "content_filter"): StreamEvent[] {
+    return this.#builder.finish(finish);
+  }
+
+  #begin(index: number, item: JsonObject): StreamEvent[] {
+    const isCustom = item["type"] === "custom_tool_call";
+    if ((!isCustom && item["type"] !== "function_call") || this.#calls.has(index)) return [];
+    this.#calls.set(index, { at: this.#count++, isCustom, hasInput: false });
+    const [id, name] = [textOf(item["call_id"]), textOf(item["name"])];
+    return isCustom ? this.#builder.customTool(id, name) : this.#builder.tool(id, name);
+  }
+
+  #input(index: number, text: string): StreamEvent[] {
+    const call = this.#calls.get(index);
+    if (call === undefined || text === "") return [];
+    call.hasInput = true;
+    return this.#builder.toolArguments(text, call.at);
+  }
+
+  /** What was not streamed comes whole with the end of its item. */
+  #done(index: number, item: JsonObject): StreamEvent[] {
+    if (item["type"] === "reasoning") {
+      const detail = reasoningDetail(item);
+      return detail === null ? [] : this.#builder.delta({ reasoning_details: [detail] });
+    }
+    const begun = this.#begin(index, item);
+    const call = this.#calls.get(index);
+    if (call === undefined || call.hasInput) return begun;
+    const whole = textOf(call.isCustom ? item["input"] : item["arguments"]);
+    return [...begun, ...this.#input(index, whole)];
+  }
+
+  #annotated(raw: unknown): StreamEvent[] {
+    const annotations = annotationOf(raw);
+    return annotations.length === 0 ? [] : this.#builder.delta({ annotations });
+  }
+}
+
+/** What begins an answer and promises nothing yet. */
+const BEGINNINGS: ReadonlySet<string> = new Set([
+  "response.created",
+  "response.queued",
+  "response.in_progress",
+]);
+
+/** Every event has its own, which is not the client's. */
+const NUMBER = /"sequence_number":\s?\d+/;
+const DELTA = "response.output_text.delta";
+
+/** Passes the events of one response on as they are. */
+export class NativeReader extends ResponseReader {
+  #held: StreamEvent[] = [];
+  readonly #texts = new RepeatedText(/"delta":\s?/);
+
+  override read(data: string, name: string): StreamEvent[] {
+    const payload = data.replace(NUMBER, "");
+    const text = this.ended ? null : this.#texts.read(payload);
+    if (text !== null) return [text];
+    const events = super.read(data, name);
+    const [event] = events;
+    if (events.length === 1 && event?.kind === "native" && isPlain(event.event)) {
+      this.#texts.learn(payload, 0, event.said);
+    } else this.#texts.forget();
+    return events;
+  }
+
+  protected said(type: string, event: JsonObject): StreamEvent[] {
+    if (!type.startsWith("response.")) return []; // `keepalive` is ours
+    if (BEGINNINGS.has(type)) {
+      this.#held.push({ kind: "native", event, said: "", finish: null });
+      return [];
+    }
+    return this.#passed(event, saidBy(type, event), null);
+  }
+
+  protected finished(event: JsonObject, finish: string): StreamEvent[] {
+    return this.#passed(event, "", finish);
+  }
+
+  #passed(event: JsonObject, said: string, finish: string | null): StreamEvent[] {
+    const held = this.#held;
+    this.#held = [];
+    return [...held, { kind: "native", event, said, finish }];
+  }
+}
+
+/** A text and nothing beside it. */
+function isPlain({ type, logprobs }: JsonObject): boolean {
+  return type === DELTA && listOf(logprobs).length === 0;
+}
+
+/** The text that an event adds: deltas of all kinds, and the names of calls. */
+function saidBy(type: string, event: JsonObject): string {
+  if (type.endsWith(".delta")) return textOf(event["delta"]);
+  const { item } = event;
+  return type === "response.output_item.added" && isObject(item) ? saidIn(item) : "";
+}

@@ -1,0 +1,92 @@
+import { isObject, listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
+import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
+
+/**
+ * The HTTP status that each of Workers AI's codes amounts to for us (its documentation, and
+ * 3010, 3046, 4006, 5006, 5021, 5035 as seen in captures). 402 is an allocation that is used up, 503 a
+ * place that is full.
+ */
+const STATUS_OF: Readonly<Record<number, number>> = {
+  ...codes(400, [3003, 3039, 5004, 5006]),
+  ...codes(402, [3036, 4006]),
+  ...codes(403, [3023, 3041, 5016, 5018, 5035, 10_000]),
+  ...codes(404, [3042, 5007]),
+  ...codes(405, [5005, 5019]),
+  ...codes(408, [3007, 3008, 3046]),
+  ...codes(413, [3006, 3010, 5021]),
+  ...codes(503, [3040]),
+};
+
+function codes(status: number, those: readonly number[]): Record<number, number> {
+  return Object.fromEntries(those.map((code) => [code, status]));
+}
+
+const NO_HEADERS = new Headers();
+
+/** The failure that an answer outside 2xx means. */
+export function answerFailure(status: number, headers: Headers, bodyText: string): ProviderFailure {
+  const raw = parseObject(bodyText);
+  if (raw !== null) return failureOf(status, headers, complaintOf(raw));
+  // A page that forbids is a firewall's, not Workers AI's.
+  const text = status === 403 && codeIn(bodyText) === null ? "" : bodyText;
+  return failureOf(status, headers, { text });
+}
+
+/** The failure that `run` threw, an InferenceUpstreamError or an AiError ("3040: no capacity"); null for a connection that broke. */
+export function thrownFailure(error: unknown): ProviderFailure | null {
+  const text = error instanceof Error ? error.message : "";
+  return codeIn(text) === null ? null : failureOf(500, NO_HEADERS, { text });
+}
+
+/** The failure inside a 2xx or an event of a stream, or null. */
+export function failureInside(raw: JsonObject): ProviderFailure | null {
+  if (isObject(raw["error"]) || typeof raw["error"] === "string") return streamFailure(raw);
+  const complains = listOf(raw["errors"]).length > 0 || raw["success"] === false;
+  if (!complains && raw["internalCode"] === undefined) return null;
+  return failureOf(500, NO_HEADERS, complaintOf(raw));
+}
+
+/** A complaint in Workers AI's words, unclean. */
+type Complaint = { readonly code?: unknown; readonly text: string };
+
+/** The REST form's `errors[0]`, the binding's `internalCode` and `description`, or OpenAI's `error`. */
+function complaintOf(raw: JsonObject): Complaint {
+  const first = objectOf(listOf(raw["errors"])[0]);
+  const text = [
+    first["message"],
+    raw["description"],
+    raw["message"],
+    objectOf(raw["error"])["message"],
+  ];
+  return {
+    code: first["code"] ?? raw["internalCode"],
+    text: text.map(textOf).find((one) => one !== "") ?? "",
+  };
+}
+
+function failureOf(status: number, headers: Headers, complaint: Complaint): ProviderFailure {
+  const { text } = complaint;
+  const code = Number.isSafeInteger(complaint.code) ? Number(complaint.code) : codeIn(text);
+  const known = code === null ? undefined : STATUS_OF[code];
+  const message = withoutPrefix(text);
+  const usedUp = USED_UP.test(message) ? 402 : undefined;
+  const body = JSON.stringify({ error: { message } });
+  const failure = httpFailure(usedUp ?? known ?? status, headers, body);
+  return known === undefined ? failure : { ...failure, reason: String(code) };
+}
+
+/** The whole sentence: clients can have their own words quoted inside of one. */
+const USED_UP = /^you have used up your daily free allocation\b/i;
+const PREFIX = /^(?:\w{0,40}Error: |\d{4,5}: ){1,6}/;
+
+function codeIn(text: string): number | null {
+  const digits = /\b\d{4,5}(?=: )/.exec(PREFIX.exec(text)?.[0] ?? "");
+  return digits === null ? null : Number(digits[0]);
+}
+
+/** Without the error's names and code before it, and the id of the request behind it. */
+function withoutPrefix(text: string): string {
+  const sentence = text.replace(PREFIX, "").trimEnd();
+  return sentence.replace(/\([0-9a-f-]{36}\)$/, "").trimEnd();
+}

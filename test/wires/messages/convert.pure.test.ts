@@ -1,0 +1,319 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { chatBodyOf } from "../../../src/wires/messages/client-convert.ts";
+import { parseMessages } from "../../../src/wires/messages/client-request.ts";
+import { ToolNames } from "../../../src/core/tool-name.ts";
+import { callExtra, signatureOf } from "../../../src/wires/messages/client-thoughts.ts";
+
+type Json = Record<string, unknown>;
+
+const PNG = "iVBORw0KGgo=";
+const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: "Hi" }] };
+
+/** The chat body of a request, and what was left out. */
+function converted(more: Json): { body: Json; dropped: string[] } {
+  const parsed = parseMessages({ ...base, ...more }, "2023-06-01");
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
+  const made = chatBodyOf(parsed.value);
+  if (!made.ok) throw new Error(JSON.stringify(made.failure));
+  const { body, losses } = made.value;
+  return { body, dropped: [...losses.dropped] };
+}
+
+/** The place that a refusal names. */
+function refused(more: Json): unknown {
+  const parsed = parseMessages({ ...base, ...more }, "2023-06-01");
+  const made = parsed.ok ? chatBodyOf(parsed.value) : parsed;
+  if (made.ok) {
+    const { lack } = made.value.losses;
+    if (lack === null) throw new Error("it was taken");
+    return lack.param;
+  }
+  expect(made.failure.kind).toBe("invalid_request");
+  return made.failure.kind === "invalid_request" ? made.failure.param : null;
+}
+
+/** What version 2026-10-21 says against a request; null when it takes it. */
+function newer(more: Json): unknown {
+  const parsed = parseMessages({ ...base, ...more }, "2026-10-21");
+  return !parsed.ok && parsed.failure.kind === "invalid_request" ? parsed.failure.message : null;
+}
+
+const user = (...content: Json[]): Json => ({ messages: [{ role: "user", content }] });
+const reference = (tool_name: string): Json => ({ type: "tool_reference", tool_name });
+const text = (words: string): Json => ({ type: "text", text: words });
+
+describe("a Messages request in the core's words", () => {
+  test("a plain one: system first, the cap, no field that was not sent", () => {
+    expect(converted({ system: "Be brief.", stream: true, temperature: 0.5 })).toEqual({
+      dropped: [],
+      body: {
+        model: "m",
+        messages: [
+          { role: "system", content: [text("Be brief.")] },
+          { role: "user", content: "Hi" },
+        ],
+        max_completion_tokens: 100,
+        stream: true,
+        temperature: 0.5,
+      },
+    });
+  });
+
+  test("the attribution text of a coding agent does not reach a model", () => {
+    const system = [text("x-anthropic-billing-header: cc_version=2; cch=1;"), text("You code.")];
+    const { body } = converted({ system });
+    expect(JSON.stringify(body)).not.toContain("billing-header");
+    expect(body["messages"]).toEqual([
+      { role: "system", content: [text("You code.")] },
+      { role: "user", content: "Hi" },
+    ]);
+  });
+
+  test("results come first, each a message of its own, and their images stand in front of what the user says", () => {
+    const { body } = converted(
+      user(
+        text("Go on."),
+        {
+          type: "tool_result",
+          tool_use_id: "a",
+          content: [
+            text("one"),
+            { type: "image", source: { type: "base64", media_type: "image/png", data: PNG } },
+          ],
+        },
+        { type: "tool_result", tool_use_id: "b", content: "broke", is_error: true },
+        { type: "tool_result", tool_use_id: "c" },
+      ),
+    );
+    expect(body["messages"]).toEqual([
+      { role: "tool", tool_call_id: "a", content: "one" },
+      { role: "tool", tool_call_id: "b", content: "Error: broke" },
+      { role: "tool", tool_call_id: "c", content: "" },
+      {
+        role: "user",
+        content: [
+          { type: "image_url", image_url: { url: `data:image/png;base64,${PNG}` } },
+          text("Go on."),
+        ],
+      },
+    ]);
+  });
+
+  test("an assistant's thoughts come back to their maker, with what stood beside a call", () => {
+    const openai = { type: "reasoning.encrypted", data: "x" };
+    const extra = { google: { thought_signature: "s" } };
+    const { body } = converted({
+      messages: [
+        { role: "user", content: "Hi" },
+        {
+          role: "assistant",
+          content: [
+            {
+              type: "thinking",
+              thinking: "Hm.",
+              signature: signatureOf([openai, callExtra("a", extra)]),
+            },
+            { type: "thinking", thinking: "Claude's", signature: "c2ln" },
+            { type: "redacted_thinking", data: "zz" },
+            text("Well,"),
+            { type: "tool_use", id: "a", name: "look", input: { at: 1 } },
+          ],
+        },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "x" }] },
+      ],
+    });
+    expect((body["messages"] as Json[])[1]).toEqual({
+      role: "assistant",
+      content: "Well,",
+      reasoning_content: "Hm.",
+      reasoning_details: [
+        openai,
+        { type: "anthropic.thinking", thinking: "Claude's", signature: "c2ln" },
+        { type: "anthropic.redacted_thinking", data: "zz" },
+      ],
+      tool_calls: [
+        {
+          id: "a",
+          type: "function",
+          function: { name: "look", arguments: '{"at":1}' },
+          extra_content: extra,
+        },
+      ],
+    });
+  });
+
+  test.each(["tpk1.@@@", "tpk1.e30=", `tpk1.${btoa("[1,{},[]]")}`])(
+    "a signature of ours that was altered (%s) loses its thoughts and refuses nothing",
+    (signature) => {
+      const { body } = converted({
+        messages: [
+          {
+            role: "assistant",
+            content: [{ type: "thinking", thinking: "Hm.", signature }, text("Well.")],
+          },
+          { role: "user", content: "Go on" },
+        ],
+      });
+      expect((body["messages"] as Json[])[0]).toEqual({
+        role: "assistant",
+        content: "Well.",
+        reasoning_content: "Hm.",
+      });
+    },
+  );
+
+  test("documents and search results become text; a PDF, which no model here reads, is refused with its place", () => {
+    const document = {
+      type: "document",
+      title: "Law",
+      source: { type: "text", media_type: "text/plain", data: "Be good." },
+    };
+    const found = { type: "search_result", source: "u", title: "t", content: [text("c")] };
+    const { body } = converted(user(document, found));
+    expect(body["messages"]).toEqual([
+      { role: "user", content: [text("Law\nBe good."), text("t\nu\nc")] },
+    ]);
+    const pdf = { type: "base64", media_type: "application/pdf", data: PNG };
+    expect(refused(user({ type: "document", source: pdf }))).toBe("messages[0].content[0].source");
+  });
+
+  const tool = { name: "look", description: "Looks", input_schema: { type: "object" } };
+  test.each([
+    [{ type: "auto" }, "auto", undefined],
+    [{ type: "any", disable_parallel_tool_use: true }, "required", false],
+    [{ type: "none" }, "none", undefined],
+    [{ type: "tool", name: "look" }, { type: "function", function: { name: "look" } }, undefined],
+  ])("tool_choice %j", (choice, expected, parallel) => {
+    const { body } = converted({ tools: [{ type: null, ...tool }], tool_choice: choice });
+    expect(body["tools"]).toEqual([
+      {
+        type: "function",
+        function: { name: "look", description: "Looks", parameters: { type: "object" } },
+      },
+    ]);
+    expect(body["tool_choice"]).toEqual(expected);
+    expect(body["parallel_tool_calls"]).toBe(parallel);
+  });
+
+  test("a tool that its maker runs and bills is left out and named; forced, it is refused", () => {
+    const search = { type: "web_search_20260318", name: "web_search" };
+    const { body, dropped } = converted({ tools: [search, tool] });
+    expect(dropped).toEqual(["tools[0]:web_search_20260318"]);
+    expect(body["tools"]).toHaveLength(1);
+    const forced = { tools: [search, tool], tool_choice: { type: "tool", name: "web_search" } };
+    expect(refused(forced)).toBe("tool_choice");
+    expect(refused({ tools: [search], tool_choice: { type: "any" } })).toBe("tool_choice");
+    expect(refused({ tools: [{ type: "bash_20250124", name: "bash" }] })).toBe("tools[0].type");
+  });
+
+  test("names of tools all fit, differ as they did, are the same again, and lead back", () => {
+    const letter = fc.constantFrom("a", "b", "_", ".", "é");
+    const long = fc.tuple(
+      fc.string({ unit: letter, maxLength: 3 }),
+      fc.integer({ max: 130, min: 0 }),
+    );
+    const name = long.map(([some, more]) => `${some}x${"-".repeat(more)}`);
+    fc.assert(
+      fc.property(fc.array(name, { minLength: 1 }), (names) => {
+        // one that is already called as another would be
+        const all = [...names, ...names.map((one) => new ToolNames([one]).fitting(one))];
+        const tools = new ToolNames(all);
+        const sent = new Map(all.map((one) => [one, tools.fitting(one)]));
+        expect(new Set(sent.values()).size).toBe(sent.size);
+        for (const [one, fitting] of sent) {
+          expect(fitting).toMatch(/^[\w-]{1,64}$/);
+          expect(tools.origins.get(fitting) ?? fitting).toBe(one);
+          expect(new ToolNames([one]).fitting(one)).toBe(new ToolNames([one]).fitting(one));
+        }
+      }),
+    );
+  });
+
+  test("the result of a tool search says which tools are there now", () => {
+    const long = `mcp__${"n".repeat(80)}`;
+    const { body, dropped } = converted({
+      tools: [{ name: long, input_schema: {}, defer_loading: true }],
+      ...user({
+        type: "tool_result",
+        tool_use_id: "s",
+        content: [reference("look"), reference(long)],
+      }),
+    });
+    const [{ function: sent }] = body["tools"] as [{ function: { name: string } }];
+    const said = ["look", sent.name].map(
+      (name) => `The tool ${name} is available now: call it by this name.`,
+    );
+    expect(body["messages"]).toEqual([
+      { role: "tool", tool_call_id: "s", content: said.join("\n") },
+    ]);
+    expect(dropped).toEqual([]);
+  });
+
+  test("a tool that is forced must be there, as one of a set may be", () => {
+    const tool_choice = { type: "tool", name: "there" };
+    expect(refused({ tools: [tool], tool_choice })).toBe("tool_choice");
+    expect(refused({ tool_choice })).toBe("tool_choice");
+    const set = { type: "computer_toolset_20260801" };
+    expect(refused({ tools: [tool, set], tool_choice })).toBe("tools[1].type"); // and natively it is taken
+  });
+
+  test.each([
+    [{ thinking: { type: "disabled" } }, "none"],
+    [{ thinking: { type: "between_tools" } }, "none"],
+    [{ thinking: { type: "adaptive" } }, "medium"],
+    [{ thinking: { type: "adaptive" }, output_config: { effort: "max" } }, "max"],
+    [{ max_tokens: 10_000, thinking: { type: "enabled", budget_tokens: 1024 } }, "low"],
+    [{ max_tokens: 10_000, thinking: { type: "enabled", budget_tokens: 9000 } }, "xhigh"],
+    [{}, undefined],
+  ])("thinking %j is effort %s", (more, effort) => {
+    expect(converted(more).body["reasoning_effort"]).toBe(effort);
+  });
+
+  test.each<[string, Json]>([
+    ["max_tokens", { max_tokens: 0 }],
+    ["max_tokens", { max_tokens: undefined }],
+    ["container", { container: "c" }],
+    ["mcp_servers", { mcp_servers: [{ type: "url" }] }],
+    ["thread", { thread: {} }],
+    ["fallbacks", { fallbacks: ["x"] }],
+    ["speed", { speed: "fast" }],
+    [
+      "context_management.edits[0].type",
+      { context_management: { edits: [{ type: "compact_20260112" }] } },
+    ],
+    [
+      "messages[0].content[0].source.file_id",
+      user({ type: "image", source: { type: "file", file_id: "f" } }),
+    ],
+    [
+      "messages[0].content[0].source.file_id",
+      user({ type: "document", source: { type: "file", file_id: "f" } }),
+    ],
+    ["messages[0].content[0].type", user({ type: "container_upload", file_id: "f" })],
+    ["messages[0].content[0]", user({ type: "tool_use", id: "a", name: "b", input: {} })],
+    ["tools[0].input_schema", { tools: [{ name: "a" }] }],
+    ["tools[0].name", { tools: [{ input_schema: {} }] }],
+    ["temperature", { temperature: 1.5 }],
+  ])("%s is refused by its place", (param, more) => {
+    expect(refused(more)).toBe(param);
+  });
+
+  test("what only tunes and has no word in the core is named", () => {
+    const { dropped, body } = converted({
+      top_k: 5,
+      context_management: { edits: [{ type: "clear_thinking_20251015" }] },
+      stop_sequences: ["a", "b", "c", "d", "e", " "],
+    });
+    expect(dropped).toEqual(["top_k", "context_management", "stop_sequences"]);
+    expect(body["stop"]).toEqual(["a", "b", "c", "d"]);
+  });
+
+  test("the newer version refuses sampling, citations of a user and an assistant's documents", () => {
+    expect(newer({})).toBeNull();
+    expect(newer({ temperature: null, top_p: null, top_k: null })).toBeNull();
+    expect(newer({ temperature: 1 })).toBe("temperature: Extra inputs are not permitted");
+    expect(newer(user({ ...text("x"), citations: [{}] }))).toContain("citations");
+    expect(newer(user({ ...text("x"), citations: [] }))).toBeNull();
+  });
+});

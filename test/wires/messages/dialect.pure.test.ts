@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import { saidOf } from "../../../src/wires/messages/client-answer.ts";
+import { messagesDialect } from "../../../src/wires/messages/client-dialect.ts";
+import { CALLER_CASES } from "../../http/failure-cases.ts";
+import type { Cases } from "../../http/failure-cases.ts";
+import { LIMIT_CASES } from "../../http/limit-cases.ts";
+import { refusal as refusalSchema } from "./message-schemas.ts";
+
+const FAILURES: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
+/** Status by status, as clients of the dialect know them (platform.claude.com, API errors). */
+const TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  402: "billing_error",
+  403: "permission_error",
+  404: "not_found_error",
+  405: "invalid_request_error",
+  408: "timeout_error",
+  409: "conflict_error",
+  413: "request_too_large",
+  415: "invalid_request_error",
+  422: "invalid_request_error",
+  429: "rate_limit_error",
+  500: "api_error",
+  502: "api_error",
+  503: "overloaded_error",
+  529: "overloaded_error",
+};
+
+test("every failure has the type of its status, the wait that it has elsewhere, and says whether to retry", () => {
+  const seen = new Set<number>();
+  for (const [failure, status, , headers = {}] of Object.values(FAILURES).flat()) {
+    const told = messagesDialect.error(failure, `req_${"a".repeat(24)}`);
+    const { error } = refusalSchema.parse(told?.body);
+    expect([error.type, told?.status]).toEqual([
+      TYPES[told?.status ?? 0],
+      status === 503 && failure.kind !== "home_region_unreachable" ? 529 : status,
+    ]);
+    expect(told?.headers).toMatchObject(headers);
+    seen.add(told?.status ?? 0);
+  }
+  expect([...seen].toSorted((a, b) => a - b)).toEqual(Object.keys(TYPES).map(Number));
+});
+
+const CALL = { id: "a", type: "function", function: { name: "f", arguments: "{}" } };
+test.each([
+  ["stop", {}, "end_turn"],
+  ["stop", { tool_calls: [CALL] }, "tool_use"],
+  ["tool_calls", { tool_calls: [CALL] }, "tool_use"],
+  ["length", { content: "a" }, "max_tokens"],
+  ["length", { tool_calls: [CALL] }, "max_tokens"],
+  ["content_filter", {}, "refusal"],
+  ["stop", { refusal: "No." }, "refusal"],
+])("a choice that ends by %s with %j ends by %s", (finish_reason, message, expected) => {
+  const said = saidOf({ choices: [{ finish_reason, message }] }, new Map());
+  expect(said.stop_reason).toBe(expected);
+  const explanation = "refusal" in message ? message.refusal : null;
+  const isRefused = expected === "refusal";
+  expect(said.stop_details).toEqual(
+    isRefused ? { type: "refusal", category: null, explanation } : null,
+  );
+});

@@ -1,0 +1,254 @@
+import { describe, expect, test } from "vitest";
+import { betasIn, nativeOf } from "../../../src/wires/messages/client-native.ts";
+import { parseMessages } from "../../../src/wires/messages/client-request.ts";
+import { signatureOf } from "../../../src/wires/messages/client-thoughts.ts";
+
+type Json = Record<string, unknown>;
+
+const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: "Hi" }] };
+
+function native(more: Json, beta = ""): { body: Json; dropped: string[] } {
+  const parsed = parseMessages({ ...base, ...more }, "2023-06-01");
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
+  const made = nativeOf(parsed.value, betasIn(beta));
+  if (!made.ok) throw new Error(JSON.stringify(made.failure));
+  return { body: made.value.body, dropped: [...made.value.dropped] };
+}
+
+describe("a Messages request on a route of its own dialect", () => {
+  test("instructions, cache marks and blocks pass as the client wrote them, attribution first", () => {
+    const system = [
+      { type: "text", text: "x-anthropic-billing-header: cc_version=2;" },
+      { type: "text", text: "You code.", cache_control: { type: "ephemeral", ttl: "1h" } },
+    ];
+    const messages = [
+      {
+        role: "user",
+        content: [
+          {
+            type: "document",
+            source: { type: "text", media_type: "text/plain", data: "x" },
+            citations: { enabled: true },
+          },
+        ],
+      },
+    ];
+    const { body, dropped } = native({ system, messages, cache_control: { type: "ephemeral" } });
+    expect(body).toEqual({ system, messages, cache_control: { type: "ephemeral" } });
+    expect(dropped).toEqual([]);
+  });
+
+  test("telemetry does not pass; fields that nobody knows are left out and named", () => {
+    const { body, dropped } = native({
+      metadata: { user_id: "user_1_session_2" },
+      diagnostics: { previous_message_id: "msg_1" },
+      user_profile_id: "u",
+    });
+    expect(body).toEqual({ messages: base.messages });
+    expect(dropped).toEqual(["diagnostics", "user_profile_id"]);
+  });
+
+  test("a field passes with its beta or not at all", () => {
+    const edits = { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } };
+    expect(native(edits).body).not.toHaveProperty("context_management");
+    expect(native(edits).dropped).toEqual(["context_management"]);
+    expect(native(edits, "context-management-2025-06-27").body).toMatchObject(edits);
+    const tools = [{ name: "a", input_schema: { type: "object" }, defer_loading: true }];
+    expect(native({ tools }).body["tools"]).toEqual([
+      { name: "a", input_schema: { type: "object" } },
+    ]);
+    expect(native({ tools }, "advanced-tool-use-2025-11-20").body["tools"]).toEqual(tools);
+  });
+
+  test("betas that cost more, that are unknown or empty do not pass", () => {
+    expect(betasIn("")).toEqual([]);
+    expect(betasIn(undefined)).toEqual([]);
+    expect(betasIn("fast-mode-2026-02-01, context-1m-2025-08-07,nobody-knows")).toEqual([]);
+    expect(betasIn("computer-use-2025-11-24, interleaved-thinking-2025-05-14,,")).toEqual([
+      "computer-use-2025-11-24",
+      "interleaved-thinking-2025-05-14",
+    ]);
+  });
+
+  test("thoughts pass byte for byte; ours, unsigned ones and empty texts, which would be a 400, do not", () => {
+    const signed = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
+    const { body } = native({
+      messages: [
+        ...base.messages,
+        {
+          role: "assistant",
+          content: [
+            signed,
+            {
+              type: "thinking",
+              thinking: "x",
+              signature: signatureOf([{ type: "reasoning.encrypted" }]),
+            },
+            { type: "thinking", thinking: "x", signature: "" },
+            { type: "redacted_thinking", data: "zz" },
+            { type: "text", text: "" },
+            { type: "text", text: "Well." },
+          ],
+        },
+        { role: "assistant", content: [{ type: "thinking", thinking: "x", signature: "" }] },
+      ],
+    });
+    expect(body["messages"]).toEqual([
+      ...base.messages,
+      {
+        role: "assistant",
+        content: [
+          signed,
+          { type: "redacted_thinking", data: "zz" },
+          { type: "text", text: "Well." },
+        ],
+      },
+    ]);
+  });
+
+  test("what the table does not name is left out and named, at any depth", () => {
+    const { body, dropped } = native({
+      messages: [
+        {
+          role: "user",
+          tools: [{ name: "late" }],
+          content: [
+            { type: "text", text: "a", something_new: "x".repeat(9) },
+            {
+              type: "tool_result",
+              tool_use_id: "t",
+              content: [{ type: "text", text: "b", more: 1 }],
+              cache_control: { type: "ephemeral", scope: "x" },
+            },
+          ],
+        },
+        {
+          role: "assistant",
+          content: [
+            {
+              type: "web_fetch_tool_result",
+              tool_use_id: "s",
+              content: {
+                type: "web_fetch_result",
+                url: "u",
+                content: {
+                  type: "document",
+                  source: { type: "text", media_type: "text/plain", data: "d", beside: "x" },
+                },
+              },
+            },
+            { type: "code_execution_tool_result", tool_use_id: "s", content: { type: "new_kind" } },
+          ],
+        },
+      ],
+      output_config: { effort: "low", words: "x" },
+      context_management: { edits: [{ type: "clear_thinking_20251015", notes: "x" }] },
+      tools: [{ name: "a", input_schema: {}, notes: "x", input_examples: [{}] }],
+    });
+    expect(new Set(dropped)).toEqual(
+      new Set([
+        "messages.tools",
+        "text.something_new",
+        "tool_result.cache_control.scope",
+        "text.more",
+        "document.source.beside",
+        "new_kind",
+        "code_execution_tool_result.content",
+        "output_config.words",
+        "context_management",
+        "tools.notes",
+        "tools.input_examples",
+      ]),
+    );
+    expect(JSON.stringify(body)).not.toMatch(/something_new|beside|notes|new_kind|scope|late|more/);
+  });
+
+  test("betas whose fields do not pass, do not pass", () => {
+    expect(betasIn("mid-conversation-tool-changes-2026-07-01,inline-tools-2026-09-15")).toEqual([]);
+    const said = {
+      role: "system",
+      content: "S",
+      clear_at: "never",
+      output_config: { effort: "low" },
+    };
+    const messages = [...base.messages, said];
+    expect(native({ messages }).dropped).toEqual(["messages.clear_at", "messages.output_config"]);
+    const betas = [
+      "mid-conversation-system-clear-at-2026-08-21",
+      "mid-conversation-output-config-2026-07-01",
+    ];
+    expect(betasIn(betas.join(","))).toEqual(betas);
+    expect(native({ messages }, betas.join(",")).body).toEqual({ messages });
+  });
+
+  test("ids of calls made elsewhere become ones that Claude takes, a result's as its call's", () => {
+    const { body } = native({
+      messages: [
+        ...base.messages,
+        {
+          role: "assistant",
+          content: [{ type: "tool_use", id: "functions.f:0", name: "f", input: {} }],
+        },
+        {
+          role: "user",
+          content: [{ type: "tool_result", tool_use_id: "functions.f:0", content: "x" }],
+        },
+      ],
+    });
+    const [, call, result] = body["messages"] as { content: Json[] }[];
+    const id = call?.content[0]?.["id"];
+    expect(id).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+    expect(result?.content[0]?.["tool_use_id"]).toBe(id);
+  });
+
+  test.each([
+    [
+      "file_id",
+      {
+        type: "bash_code_execution_result",
+        content: [{ type: "bash_code_execution_output", file_id: "f" }],
+      },
+    ],
+    [
+      "source.url",
+      {
+        type: "web_fetch_result",
+        content: { type: "document", source: { type: "url", url: "u" } },
+      },
+    ],
+    [
+      "source.file_id",
+      {
+        type: "web_fetch_result",
+        content: { type: "document", source: { type: "file", file_id: "f" } },
+      },
+    ],
+  ])("a %s in what a tool of the vendor's gave back is refused as everywhere", (place, content) => {
+    const block = { type: "web_fetch_tool_result", tool_use_id: "s", content };
+    const messages = [...base.messages, { role: "assistant", content: [block] }];
+    const parsed = parseMessages({ ...base, messages }, "2023-06-01");
+    if (parsed.ok || parsed.failure.kind !== "invalid_request") throw new Error("not refused");
+    expect(parsed.failure.param).toContain(place);
+    expect(parsed.failure.message).toContain("is not supported: send the bytes in base64");
+  });
+
+  test("tools that the maker bills by the call are never sent; those that the client runs are", () => {
+    const bash = { type: "bash_20250124", name: "bash" };
+    const { body, dropped } = native({
+      tools: [{ type: "web_search_20260318", name: "web_search" }, bash],
+      tool_choice: { type: "auto" },
+    });
+    expect(body["tools"]).toEqual([bash]);
+    expect(dropped).toEqual(["tools[0]:web_search_20260318"]);
+    expect(
+      native({ tools: [{ type: "mcp_toolset", name: "x" }], tool_choice: { type: "auto" } }).body,
+    ).toEqual({
+      messages: base.messages,
+    });
+  });
+
+  test("the old name of the answer's format becomes the new one", () => {
+    const format = { type: "json_schema", schema: { type: "object" } };
+    expect(native({ output_format: format }).body["output_config"]).toEqual({ format });
+  });
+});

@@ -1,0 +1,187 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { saidOf } from "../../../src/wires/messages/client-answer.ts";
+import { BlockWriter } from "../../../src/wires/messages/client-stream.ts";
+import { remembered } from "../../../src/wires/messages/client-thoughts.ts";
+import { eventsIn, foldBlocks } from "./fold.ts";
+
+type Json = Record<string, unknown>;
+type Call = { id: string; name: string; arguments: string; extra: Json | null };
+type Answer = {
+  reasoning: string;
+  details: Json[];
+  text: string;
+  refusal: string;
+  calls: Call[];
+  finish: string;
+};
+
+const detail = fc.oneof(
+  fc.record({ type: fc.constant("reasoning.encrypted"), data: fc.string({ minLength: 1 }) }),
+  fc.record({ type: fc.constant("google.thought"), signature: fc.base64String({ minLength: 4 }) }),
+);
+const argumentsText = fc
+  .dictionary(fc.string(), fc.oneof(fc.string(), fc.integer(), fc.constant(null)))
+  .map((value) => JSON.stringify(value));
+const answers: fc.Arbitrary<Answer> = fc.record({
+  reasoning: fc.string(),
+  details: fc.array(detail, { maxLength: 3 }),
+  text: fc.string({ unit: "binary" }),
+  refusal: fc.oneof(fc.constant(""), fc.string()),
+  calls: fc
+    .array(
+      fc.record({
+        name: fc.constantFrom("look", "write"),
+        arguments: fc.oneof(fc.constant(""), argumentsText),
+        extra: fc.option(fc.record({ google: fc.string() })),
+      }),
+      { maxLength: 4 },
+    )
+    .map((calls) => calls.map((call, at) => ({ ...call, id: `call_${at}` }))),
+  finish: fc.constantFrom("stop", "length", "tool_calls", "content_filter"),
+});
+
+/** The answer as a chat completion. */
+function completion({ reasoning, details, text, refusal, calls, finish }: Answer): Json {
+  return {
+    choices: [
+      {
+        finish_reason: finish,
+        message: {
+          role: "assistant",
+          content: text === "" ? null : text,
+          refusal: refusal === "" ? null : refusal,
+          reasoning_content: reasoning,
+          reasoning_details: details,
+          tool_calls: calls.map((call) => ({
+            id: call.id,
+            type: "function",
+            function: { name: call.name, arguments: call.arguments },
+            ...(call.extra !== null && { extra_content: call.extra }),
+          })),
+        },
+      },
+    ],
+  };
+}
+
+const chunkOf = (delta: Json, finish: string | null = null): Json => ({
+  choices: [{ index: 0, delta, finish_reason: finish }],
+});
+
+/** Cuts a text in pieces at every third unit or so. */
+function pieces(text: string): string[] {
+  return text.match(/[\s\S]{1,3}/gu) ?? [];
+}
+
+/** The same answer in chunks; the pieces of calls alternate when `interleaved`. */
+function streamed(answer: Answer, interleaved: boolean) {
+  const writer = new BlockWriter(new Map());
+  const write = (chunks: readonly Json[]): string =>
+    chunks.map((chunk) => writer.chunk(chunk)).join("");
+  let out = write([
+    chunkOf({ role: "assistant", content: "" }),
+    ...pieces(answer.reasoning).map((piece) => chunkOf({ reasoning_content: piece })),
+    ...(answer.details.length > 0 ? [chunkOf({ reasoning_details: answer.details })] : []),
+  ]);
+  for (const [at, piece] of pieces(answer.text).entries()) {
+    const chunk = chunkOf({ content: piece });
+    out += at % 2 === 0 ? writer.chunk(chunk) : writer.text(JSON.stringify(piece));
+  }
+  if (answer.refusal !== "") out += write([chunkOf({ refusal: answer.refusal })]);
+  const calls = answer.calls.map(callChunks);
+  out += write(interleaved ? alternating(calls) : calls.flat());
+  out += write([chunkOf({}, answer.finish)]);
+  const { text, stop } = writer.end();
+  return { events: eventsIn(out + text), stop };
+}
+
+/** A call's beginning, then its arguments in pieces. */
+function callChunks(call: Call, index: number): Json[] {
+  const begun = { index, id: call.id, function: { name: call.name, arguments: "" } };
+  const extra = call.extra === null ? {} : { extra_content: call.extra };
+  return [
+    chunkOf({ tool_calls: [{ ...begun, ...extra }] }),
+    ...pieces(call.arguments).map((piece) =>
+      chunkOf({ tool_calls: [{ index, function: { arguments: piece } }] }),
+    ),
+  ];
+}
+
+/** One of each list in turn. */
+function alternating(lists: readonly (readonly Json[])[]): Json[] {
+  const longest = Math.max(0, ...lists.map((list) => list.length));
+  return Array.from({ length: longest }, (_, at) =>
+    lists.flatMap((list) => list.slice(at, at + 1)),
+  ).flat();
+}
+
+/** What is left of content when thoughts, which a stream may cut otherwise, are read together. */
+function essence(content: readonly Json[]): Json {
+  const isThought = ({ type }: Json): boolean =>
+    type === "thinking" || type === "redacted_thinking";
+  const thoughts = remembered(content.filter(isThought));
+  return {
+    details: thoughts.details,
+    reasoning: thoughts.reasoning,
+    extras: Object.fromEntries(thoughts.extras),
+    rest: content.filter((block) => !isThought(block)),
+  };
+}
+
+describe("blocks of a Messages stream", () => {
+  test("whatever a model says, and however its calls alternate, the events fold to the JSON answer", () => {
+    fc.assert(
+      fc.property(answers, fc.boolean(), (answer, interleaved) => {
+        const { events, stop } = streamed(answer, interleaved);
+        const said = saidOf(completion(answer), new Map());
+        const content = foldBlocks(events);
+        expect(essence(content)).toEqual(essence([...said.content]));
+        const { content: _, ...ending } = said;
+        expect(stop).toEqual(ending);
+      }),
+    );
+  });
+
+  test("a Claude thought is signed once, with its own signature, before its block stops", () => {
+    const writer = new BlockWriter(new Map());
+    const thought = { type: "anthropic.thinking", thinking: "First, look.", signature: "c2ln" };
+    let out = writer.chunk(chunkOf({ reasoning_content: "First, " }));
+    out += writer.chunk(chunkOf({ reasoning_content: "look." }));
+    out += writer.chunk(chunkOf({ reasoning_details: [thought] }));
+    out += writer.chunk(chunkOf({ content: "Done." }));
+    out += writer.end().text;
+    expect(foldBlocks(eventsIn(out))).toEqual([
+      { type: "thinking", thinking: "First, look.", signature: "c2ln" },
+      { type: "text", text: "Done." },
+    ]);
+  });
+
+  test("a block of text stays on the wire while it is said: each piece leaves with its own event", () => {
+    const writer = new BlockWriter(new Map());
+    expect(eventsIn(writer.text('"a"')).map(({ name }) => name)).toEqual([
+      "content_block_start",
+      "content_block_delta",
+    ]);
+    expect(eventsIn(writer.text('"\\u00e9"'))).toEqual([
+      {
+        name: "content_block_delta",
+        data: { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "é" } },
+      },
+    ]);
+  });
+
+  test("an answer that stops in the midst of a call's arguments still closes the block", () => {
+    const writer = new BlockWriter(new Map());
+    let out = writer.chunk(
+      chunkOf({
+        tool_calls: [{ index: 0, id: "a", function: { name: "look", arguments: '{"q":"x' } }],
+      }),
+    );
+    out += writer.chunk(chunkOf({}, "length"));
+    const { text, stop } = writer.end();
+    const names = eventsIn(out + text).map(({ name }) => name);
+    expect(names).toEqual(["content_block_start", "content_block_delta", "content_block_stop"]);
+    expect(stop.stop_reason).toBe("max_tokens");
+  });
+});

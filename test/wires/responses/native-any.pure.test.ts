@@ -1,0 +1,147 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { NativeReader } from "../../../src/wires/responses/host-stream.ts";
+import type { JsonObject, StreamEvent } from "../../../src/core/provider.ts";
+import {
+  begin,
+  call,
+  itemEvents,
+  reasoning,
+  response,
+  text,
+} from "../../fixtures/responses-wire.ts";
+import { eventsOf, follow } from "./follow.ts";
+import { response as responseSchema } from "./sdk-schemas.ts";
+import { asked, BODY, HEAD, RECEIPT } from "./stream-kit.ts";
+
+/** The door's own stream and answer of what OpenAI says, as a route's reader hands it on. */
+const native = (body: object) => {
+  const reply = asked(body).native?.reply;
+  if (reply === undefined) throw new Error("not native");
+  return reply;
+};
+
+function begun(events: readonly object[]) {
+  const reply = native({ ...BODY, stream: true });
+  if (reply.kind !== "stream") throw new Error("not a stream");
+  const writer = reply.stream(HEAD);
+  const reader = new NativeReader();
+  let said = writer.begin(null);
+  for (const [at, event] of events.entries()) {
+    const data = JSON.stringify({ sequence_number: at, ...event });
+    for (const one of reader.read(data, "")) said += told(one);
+  }
+  return { writer, said };
+
+  function told(event: StreamEvent): string {
+    if (event.kind === "native") return writer.chunk(event.event);
+    return event.kind === "text" ? writer.text(event.index, event.json) : "";
+  }
+}
+
+const words = fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom("", 'a"\\\n\u2028', "😀é"));
+const pieces = fc.array(words, { maxLength: 5 });
+const item = fc.oneof(
+  pieces.map((said) => text(said)),
+  pieces.map((said) => reasoning(said)),
+  fc
+    .tuple(fc.uuid(), fc.constantFrom("plain", "files__read", "unknown"))
+    .map(([id, name]) => call(id, name, ['{"a', '":', "1}"])),
+);
+
+it("streams any answer of OpenAI's so that its events fold to what the JSON answer is", () => {
+  fc.assert(
+    fc.property(fc.array(item, { minLength: 1, maxLength: 5 }), (items) => {
+      const whole = response(items.map((one) => one.whole));
+      const events = [
+        ...begin(),
+        ...items.flatMap(itemEvents),
+        { type: "response.completed", response: whole },
+      ];
+      const { writer, said } = begun(events);
+      const streamed = follow(eventsOf(said + writer.end(RECEIPT))).response;
+      const reply = native(BODY);
+      if (reply.kind !== "json") throw new Error("not JSON");
+      const json = responseSchema.parse(reply.json(whole as JsonObject, RECEIPT));
+      expect(streamed).toEqual(json);
+    }),
+  );
+});
+
+it("ends a call as soon as OpenAI has, so that a cut later on leaves it whole", () => {
+  const whole = itemEvents(call("c1", "plain", ["{}"]), 0);
+  const { writer, said } = begun([
+    ...begin(),
+    ...whole,
+    ...itemEvents(call("c2", "plain", ['{"a":']), 1).slice(0, 2),
+  ]);
+  expect(said).toContain("response.output_item.done");
+  const cut = writer.end({ ...RECEIPT, finishReason: "length" });
+  const { response: ended, done } = follow(eventsOf(said + cut));
+  expect(done.map((one) => one?.status ?? null)).toEqual(["completed", null]);
+  expect(ended.output).toMatchObject([{ arguments: "{}" }, { status: "incomplete" }]);
+});
+
+it("gives numbered events of the SDK's types for any events in any order, and never throws", () => {
+  const index = fc.option(fc.nat(3), { nil: undefined });
+  const types = fc.constantFrom(
+    "response.created",
+    "response.output_item.added",
+    "response.output_item.done",
+    "response.output_text.delta",
+    "response.output_text.annotation.added",
+    "response.refusal.delta",
+    "response.function_call_arguments.delta",
+    "response.custom_tool_call_input.delta",
+    "response.reasoning_summary_part.added",
+    "response.reasoning_summary_text.delta",
+    "response.web_search_call.searching",
+  );
+  const raw = fc.record(
+    {
+      type: fc.constantFrom(
+        "message",
+        "function_call",
+        "custom_tool_call",
+        "reasoning",
+        "web_search_call",
+      ),
+      status: fc.constantFrom("completed", "incomplete"),
+      name: fc.constantFrom("plain", "files__write"),
+      call_id: fc.constantFrom("c1", "c2"),
+      arguments: words,
+      input: words,
+      content: fc.jsonValue(),
+      summary: fc.jsonValue(),
+      encrypted_content: fc.option(words),
+    },
+    { requiredKeys: ["type", "name", "call_id"] },
+  );
+  const event = fc.record(
+    {
+      type: types,
+      output_index: index,
+      item: raw,
+      delta: words,
+      logprobs: fc.jsonValue(),
+      annotation: fc.jsonValue(),
+    },
+    { requiredKeys: ["type", "item"] },
+  );
+  const finish = fc.constantFrom("stop", "length", "content_filter");
+  fc.assert(
+    fc.property(
+      fc.array(event, { maxLength: 14 }),
+      finish,
+      fc.boolean(),
+      (events, finishReason, fails) => {
+        const { writer, said } = begun(events);
+        const rest = fails
+          ? writer.fail({ kind: "upstream_error" }, null)
+          : writer.end({ ...RECEIPT, finishReason });
+        const list = eventsOf(said + rest);
+        expect(list.map((one) => one.sequence_number)).toEqual(list.map((_, at) => at));
+      },
+    ),
+  );
+});

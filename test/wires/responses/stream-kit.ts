@@ -1,0 +1,100 @@
+import { NO_USAGE } from "../../../src/lib/usage.ts";
+import type { Asked, Head, Receipt } from "../../../src/core/door.ts";
+import { responsesDoor } from "../../../src/doors/responses.ts";
+import type { JsonObject } from "../../../src/core/provider.ts";
+import { eventsOf, follow } from "./follow.ts";
+import type { Account } from "./follow.ts";
+import { response } from "./sdk-schemas.ts";
+import type { AnyResponse } from "./sdk-schemas.ts";
+
+export const OWN = "0123456789abcdefABCDEFGH";
+export const HEAD: Head = {
+  id: `resp_${OWN}`,
+  model: "openai/gpt-6",
+  created: 1_790_000_000,
+  promptTokens: 9,
+  keeps: false,
+};
+export const RECEIPT: Receipt = {
+  ...HEAD,
+  ended: 1_790_000_002,
+  usage: { ...NO_USAGE, input: 7, cacheRead: 2, output: 5, reasoning: 1 },
+  costMicro: 42,
+  estimated: false,
+  finishReason: "stop",
+  capLoweredByMoney: false,
+};
+export const BODY = {
+  model: "openai/gpt-6",
+  input: "Hi",
+  reasoning: { effort: "low", summary: "auto" },
+  include: ["reasoning.encrypted_content", "message.output_text.logprobs"],
+  tools: [
+    { type: "function", name: "plain", parameters: { type: "object" } },
+    { type: "custom", name: "patch" },
+    {
+      type: "namespace",
+      name: "files",
+      tools: [
+        { type: "function", name: "read" },
+        { type: "custom", name: "write" },
+      ],
+    },
+  ],
+};
+
+export function asked(body: object): Asked {
+  const parsed = responsesDoor.parse(body, { header: () => undefined, query: () => undefined });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
+  return parsed.value;
+}
+
+export function json(answer: JsonObject, receipt = RECEIPT, body: object = BODY): AnyResponse {
+  const { reply } = asked(body);
+  if (reply.kind !== "json") throw new Error("not JSON");
+  return response.parse(JSON.parse(JSON.stringify(reply.json(answer, receipt))));
+}
+
+export type Piece = JsonObject | string;
+
+/** A stream of deltas; a text stands for the last chunk again with it. */
+export function streamed(
+  deltas: readonly Piece[],
+  receipt = RECEIPT,
+  body: object = BODY,
+): Account {
+  return follow(eventsOf(textOf(deltas, receipt, body)));
+}
+
+export function textOf(deltas: readonly Piece[], receipt: Receipt, body: object): string {
+  const { writer, text } = begun(deltas, body);
+  return text + writer.end(receipt);
+}
+
+export function begun(deltas: readonly Piece[], body: object = BODY) {
+  const { reply } = asked({ ...body, stream: true });
+  if (reply.kind !== "stream") throw new Error("not a stream");
+  const writer = reply.stream(HEAD);
+  let text = writer.begin(null);
+  for (const delta of deltas) {
+    if (typeof delta === "string") text += writer.text(0, JSON.stringify(delta));
+    else {
+      const { logprobs = null, ...rest } = delta;
+      text += writer.chunk({ choices: [{ index: 0, delta: rest, logprobs, finish_reason: null }] });
+    }
+  }
+  return { writer, text };
+}
+
+export const completion = (message: JsonObject, logprobs: unknown = null): JsonObject => ({
+  choices: [{ index: 0, message, logprobs, finish_reason: "stop" }],
+});
+
+export const types = (text: string): string[] =>
+  eventsOf(text).map(({ type }) => type.replace("response.", ""));
+export const call = (index: number, name: string, args: string, id = `call_${index}`) => ({
+  tool_calls: [{ index, id, type: "function", function: { name, arguments: args } }],
+});
+export const more = (index: number, args: string) => ({
+  tool_calls: [{ index, function: { arguments: args } }],
+});

@@ -1,0 +1,293 @@
+import { describe, expect, it } from "vitest";
+import { wireOf } from "../../../src/http/failure-wire.ts";
+import { unsealed } from "../../../src/wires/responses/client-reasoning.ts";
+import { CALLER_CASES } from "../../http/failure-cases.ts";
+import type { Cases } from "../../http/failure-cases.ts";
+import { LIMIT_CASES } from "../../http/limit-cases.ts";
+import { eventsOf, eventsSoFar, follow } from "./follow.ts";
+import type { AnyResponse } from "./sdk-schemas.ts";
+import {
+  asked,
+  begun,
+  BODY,
+  call,
+  completion,
+  json,
+  more,
+  OWN,
+  RECEIPT,
+  streamed,
+  textOf,
+  types,
+} from "./stream-kit.ts";
+
+// A kind of failure without a case does not compile.
+const EVERY_FAILURE: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
+const FAILURES = Object.values(EVERY_FAILURE).flatMap((rows) => rows.map(([failure]) => failure));
+
+describe("the documented order", () => {
+  it("is kept for a text", () => {
+    const text = textOf([{ role: "assistant", content: "" }, "Hel", "lo", {}], RECEIPT, BODY);
+    expect(types(text)).toEqual([
+      "created",
+      "in_progress",
+      "output_item.added",
+      "content_part.added",
+      "output_text.delta",
+      "output_text.delta",
+      "output_text.done",
+      "content_part.done",
+      "output_item.done",
+      "completed",
+    ]);
+    const [item] = follow(eventsOf(text)).response.output;
+    expect(item).toEqual({
+      id: `msg_${OWN}0`,
+      type: "message",
+      status: "completed",
+      role: "assistant",
+      content: [{ type: "output_text", text: "Hello", annotations: [], logprobs: [] }],
+    });
+  });
+
+  it("is kept for reasoning, a text and two calls one after the other", () => {
+    const text = textOf(
+      [
+        { reasoning_content: "Hm" },
+        { reasoning_details: [{ type: "x.signed", signature: "s" }] },
+        "Look",
+        call(0, "plain", '{"a":1}'),
+        call(1, "files__read", ""),
+      ],
+      { ...RECEIPT, finishReason: "tool_calls" },
+      BODY,
+    );
+    const order = `created in_progress output_item.added reasoning_summary_part.added
+      reasoning_summary_text.delta reasoning_summary_text.done reasoning_summary_part.done
+      output_item.done output_item.added content_part.added output_text.delta
+      output_text.done content_part.done output_item.done output_item.added
+      function_call_arguments.delta function_call_arguments.done output_item.done
+      output_item.added function_call_arguments.delta function_call_arguments.done
+      output_item.done completed`;
+    expect(types(text)).toEqual(order.split(/\s+/));
+    const { output } = follow(eventsOf(text)).response;
+    expect(output[3]).toMatchObject({ name: "read", namespace: "files", arguments: "{}" });
+  });
+
+  it("keeps a call that is mixed with another one until the other is whole", () => {
+    const { response: whole } = streamed([
+      call(0, "plain", '{"a":'),
+      call(1, "plain", '{"b":'),
+      more(1, "2}"),
+      more(0, "1}"),
+    ]);
+    expect(whole.output.map((item) => "arguments" in item && item.arguments)).toEqual([
+      '{"a":1}',
+      '{"b":2}',
+    ]);
+  });
+
+  it("tells a refusal after a text as its own part", () => {
+    const { response: whole } = streamed(["Well, ", { refusal: "I " }, { refusal: "won't" }]);
+    expect(whole.status).toBe("completed");
+    expect(whole.output[0]).toMatchObject({
+      content: [{ text: "Well, " }, { type: "refusal", refusal: "I won't" }],
+    });
+  });
+
+  it("has a message even when the model said nothing", () => {
+    expect(streamed([{ role: "assistant", content: "" }]).response.output).toMatchObject([
+      { type: "message", content: [{ type: "output_text", text: "" }] },
+    ]);
+  });
+});
+
+describe("an answer that was cut", () => {
+  const cut = { ...RECEIPT, finishReason: "length" };
+
+  it("is incomplete, with its text closed", () => {
+    const { response: whole } = streamed(["Hel"], cut);
+    expect(whole).toMatchObject({
+      status: "incomplete",
+      incomplete_details: { reason: "max_output_tokens" },
+      completed_at: null,
+      output: [{ status: "incomplete", content: [{ text: "Hel" }] }],
+    });
+    expect(whole.usage).toMatchObject({ total_tokens: 14, cost_micro: 42 });
+  });
+
+  it("gives no end to a call in its midst, and one to a call that is whole", () => {
+    const { response: whole, done } = streamed(
+      [call(0, "plain", '{"a":1}'), call(1, "plain", '{"b')],
+      cut,
+    );
+    expect(done.map((item) => item?.status ?? null)).toEqual(["completed", null]);
+    expect(whole.output[1]).toMatchObject({ status: "incomplete", arguments: '{"b' });
+  });
+
+  it("says so for a filter of content", () => {
+    const filtered = { ...RECEIPT, finishReason: "content_filter" };
+    expect(streamed(["x"], filtered).response.incomplete_details?.reason).toBe("content_filter");
+  });
+
+  it("has failed for want of credits when our money was what cut it", () => {
+    const poor = { ...cut, capLoweredByMoney: true };
+    expect(streamed(["x"], poor).response).toMatchObject({
+      status: "failed",
+      error: {
+        code: "insufficient_quota",
+        message: expect.stringMatching(/^Insufficient credits/),
+      },
+    });
+    expect(json(completion({ content: "x" }), poor).error?.code).toBe("insufficient_quota");
+  });
+});
+
+describe("a failure in the midst", () => {
+  it("is an error event, then response.failed with what there is, then [DONE]", () => {
+    const { writer, text } = begun(["Hel", call(0, "plain", '{"a')]);
+    const all = text + writer.fail({ kind: "upstream_error" }, RECEIPT);
+    const list = eventsOf(all);
+    expect(list.slice(-2).map(({ type }) => type)).toEqual(["error", "response.failed"]);
+    expect(list.at(-2)).toMatchObject({ code: "server_error", error: { code: "server_error" } });
+    expect(follow(list).response).toMatchObject({
+      error: { code: "server_error", type: "upstream_error" },
+      output: [{ type: "message", status: "completed" }, { status: "in_progress" }],
+    });
+  });
+
+  it.each([
+    [{ kind: "internal" }, "server_error"],
+    [{ kind: "upstream_overloaded", retryAfterSeconds: 3 }, "server_error"],
+    [{ kind: "storage_unavailable" }, "server_error"],
+    [
+      { kind: "balance_too_low", balanceMicro: 0, requiredMicro: 1, onlyHolds: false },
+      "insufficient_quota",
+    ],
+    [
+      { kind: "balance_too_low", balanceMicro: 0, requiredMicro: 1, onlyHolds: true },
+      "rate_limit_exceeded",
+    ],
+    [
+      {
+        kind: "key_budget_exceeded",
+        period: "day",
+        budgetMicro: 5,
+        leftMicro: 0,
+        resetsAt: 1_790_000_000_000,
+        requiredMicro: 1,
+        heldMicro: 0,
+        onlyHolds: false,
+      },
+      "insufficient_quota",
+    ],
+    [
+      { kind: "tokens_limited", limit: 9, remaining: 1, required: 5, retryAfterMs: 4000 },
+      "rate_limit_exceeded",
+    ],
+    [{ kind: "too_many_end_users" }, "invalid_prompt"],
+    [{ kind: "invalid_request", message: "No.", param: null }, "invalid_prompt"],
+    [
+      { kind: "invalid_request", message: "No.", param: null, code: "context_length_exceeded" },
+      "context_length_exceeded",
+    ],
+  ] as const)("speaks of %o by the code that agents act on", (failure, code) => {
+    const { writer, text } = begun([]);
+    const { error } = follow(eventsOf(text + writer.fail(failure as never, null))).response;
+    expect(error?.code).toBe(code);
+  });
+
+  it.each(FAILURES)(
+    "never says of %o what would end a turn that could be tried again",
+    (failure) => {
+      const { writer, text } = begun([]);
+      const { error } = follow(eventsOf(text + writer.fail(failure, null))).response;
+      for (const code of [error?.code, wireOf(failure).code, wireOf(failure).type]) {
+        expect(["server_is_overloaded", "slow_down"]).not.toContain(code);
+      }
+    },
+  );
+
+  it("tells a limit as a wait that Codex can read", () => {
+    const { writer, text } = begun([]);
+    const failure = {
+      kind: "rate_limited",
+      scope: "key",
+      limit: 60,
+      retryAfterMs: 11_200,
+    } as const;
+    const { error } = follow(eventsOf(text + writer.fail(failure, null))).response;
+    expect(error).toMatchObject({
+      code: "rate_limit_exceeded",
+      message: expect.stringMatching(/try again in 12s/),
+    });
+  });
+});
+
+it("keeps a silent stream alive by comments, and now and then by an event", () => {
+  const { writer, text } = begun(["a"]);
+  let silent = "";
+  for (let quarter = 0; quarter < 20; quarter++) silent += writer.ping;
+  expect(silent.match(/^: /gm)).toHaveLength(16);
+  const list = eventsOf(text + silent + writer.text(0, '"b"') + writer.end(RECEIPT));
+  expect(list.filter(({ type }) => type === "keepalive")).toHaveLength(4);
+  expect(follow(list).response.output).toMatchObject([{ content: [{ text: "ab" }] }]);
+});
+
+it("and while the model thinks and nothing of it is shown", () => {
+  const { writer } = begun([{ role: "assistant", content: "" }], { ...BODY, reasoning: null });
+  let silent = "";
+  for (let quarter = 0; quarter < 20; quarter++) {
+    silent += writer.chunk({ choices: [{ index: 0, delta: { reasoning_content: "Hm" } }] });
+    silent += writer.text(0, '""') + writer.ping;
+  }
+  expect(eventsSoFar(silent).map(({ type }) => type)).toEqual(Array(4).fill("keepalive"));
+});
+
+it("shows of reasoning only what was asked for", () => {
+  const message = {
+    content: "x",
+    reasoning_content: "Hm",
+    reasoning_details: [{ type: "x.signed", signature: "s" }],
+  };
+  const item = (body: object) => json(completion(message), RECEIPT, { ...BODY, ...body }).output[0];
+  expect(item({ reasoning: null, include: null })?.type).toBe("message");
+  expect(item({ reasoning: { summary: "auto" }, include: [] })).toMatchObject({
+    summary: [{ text: "Hm" }],
+    encrypted_content: null,
+  });
+  const kept = item({ reasoning: {} });
+  if (kept?.type !== "reasoning") throw new Error("no reasoning");
+  expect(kept.summary).toEqual([]);
+  expect(unsealed(kept.encrypted_content ?? "")?.details).toEqual(message.reasoning_details);
+});
+
+it("what is kept of an answer has the thoughts and the extra content of calls that its client is not shown", () => {
+  const details = [{ type: "x.signed", signature: "s" }];
+  const extra = { google: { thought_signature: "sig" } };
+  const signed = { id: "c", function: { name: "plain", arguments: "{}" }, extra_content: extra };
+  const message = { reasoning_details: details, tool_calls: [{ index: 0, ...signed }] };
+  const { reply } = asked({ ...BODY, reasoning: null, include: null });
+  if (reply.kind !== "json") throw new Error("not JSON");
+  const kept = (keeps: boolean) =>
+    reply.kept?.(completion(message), { ...RECEIPT, keeps })?.["response"] as AnyResponse;
+  const [thought] = kept(true).output;
+  if (thought?.type !== "reasoning") throw new Error("no reasoning");
+  expect(unsealed(thought.encrypted_content ?? "")).toEqual({ details, extras: { c: extra } });
+  expect(kept(false).output.map(({ type }) => type)).toEqual(["function_call"]);
+});
+
+it("keeps the extra content of calls for the next turn, before the call that it belongs to", () => {
+  const extra = { google: { thought_signature: "sig" } };
+  const signed = {
+    index: 0,
+    id: "c",
+    function: { name: "plain", arguments: "{}" },
+    extra_content: extra,
+  };
+  const { response: whole } = streamed(["Look", { tool_calls: [signed] }]);
+  expect(whole.output.map(({ type }) => type)).toEqual(["message", "reasoning", "function_call"]);
+  const [, kept] = whole.output;
+  if (kept?.type !== "reasoning") throw new Error("no reasoning");
+  expect(unsealed(kept.encrypted_content ?? "")?.extras).toEqual({ c: extra });
+});

@@ -1,0 +1,259 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { chatBody } from "../../../src/core/core-request.ts";
+import { sealed, unsealed } from "../../../src/wires/responses/client-reasoning.ts";
+import { flatName } from "../../../src/core/namespaces.ts";
+import { core, messages, call, output, coreCall, tool, parse, fn } from "./request-kit.ts";
+
+describe("tools", () => {
+  const files = {
+    type: "namespace",
+    name: "mcp files",
+    tools: [
+      fn("read", { parameters: { type: "object" }, strict: true }),
+      { type: "custom", name: "patch" },
+    ],
+  };
+
+  it("are functions for the core: strict where it was said, custom ones with one text", () => {
+    const grammar = { type: "grammar", syntax: "lark", definition: "start: A" };
+    const tools = [fn("f"), { type: "custom", name: "c", description: "D", format: grammar }];
+    expect(core({ tools })["tools"]).toEqual([
+      { type: "function", function: { name: "f", strict: false } },
+      {
+        type: "function",
+        function: {
+          name: "c",
+          description: "D\n\nThe input must match this lark grammar:\nstart: A",
+          parameters: {
+            type: "object",
+            properties: { input: { type: "string" } },
+            required: ["input"],
+            additionalProperties: false,
+          },
+          strict: false,
+        },
+      },
+    ]);
+  });
+
+  it("of a namespace have one flat name, in tools and in the history alike", () => {
+    const name = flatName("mcp files", "patch");
+    expect(name).toMatch(/^[\w-]{1,64}$/);
+    const body = core({
+      tools: [files],
+      tool_choice: { type: "custom", name: "patch" },
+      input: [
+        {
+          type: "custom_tool_call",
+          call_id: "a",
+          name: "patch",
+          namespace: "mcp files",
+          input: 'x"y',
+        },
+        { type: "custom_tool_call_output", call_id: "a", output: "done" },
+      ],
+    });
+    expect(body["tools"]).toMatchObject([
+      { function: { name: flatName("mcp files", "read"), strict: true } },
+      { function: { name } },
+    ]);
+    expect(body["tool_choice"]).toEqual({ type: "function", function: { name } });
+    expect(body["messages"]).toEqual([
+      { role: "assistant", content: null, tool_calls: [coreCall("a", name, '{"input":"x\\"y"}')] },
+      tool("a"),
+    ]);
+  });
+
+  it("come among the items too, and one that comes again replaces itself", () => {
+    const again = { type: "additional_tools", role: "developer", tools: [files, fn("g")] };
+    const body = core({ tools: [files], input: [again, { role: "user", content: "Hi" }] });
+    expect(body["tools"]).toHaveLength(3);
+  });
+
+  it("are cut to those that allowed_tools allows", () => {
+    const tools = [fn("f"), fn("g"), files];
+    const allowed = [
+      { type: "function", name: "g" },
+      { type: "custom", name: "patch" },
+      { type: "web_search" },
+    ];
+    const body = core({
+      tools,
+      tool_choice: { type: "allowed_tools", mode: "required", tools: allowed },
+    });
+    expect(body).toMatchObject({
+      tools: [{ function: { name: "g" } }, { function: { name: flatName("mcp files", "patch") } }],
+      tool_choice: "required",
+    });
+  });
+
+  it("leave no choice behind where there are none", () => {
+    const body = core({
+      tools: [{ type: "web_search" }],
+      tool_choice: "auto",
+      parallel_tool_calls: true,
+    });
+    expect(Object.keys(body).toSorted()).toEqual(["messages", "model"]);
+  });
+
+  it("have names that fit every wire and differ as they do, however long", () => {
+    const names = fc.tuple(
+      fc.string({ minLength: 1, maxLength: 80 }),
+      fc.stringMatching(/^[\w-]{1,64}$/),
+    );
+    fc.assert(
+      fc.property(names, ([namespace, name]) => {
+        expect(flatName(namespace, name)).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+      }),
+    );
+    const long = "x".repeat(70);
+    expect(flatName(`${long}a`, "f")).not.toBe(flatName(`${long}b`, "f"));
+  });
+});
+
+describe("encrypted_content", () => {
+  const value = fc.jsonValue().map((one) => JSON.parse(JSON.stringify(one)) as unknown);
+  const detail = fc.record({ type: fc.stringMatching(/^[a-z.]{1,9}$/), data: value });
+  const kept = fc.record({
+    details: fc.array(detail, { minLength: 1, maxLength: 3 }),
+    extras: fc.dictionary(fc.string(), fc.record({ a: value }), { maxKeys: 2 }),
+  });
+
+  it("brings back what was put in, unchanged", () => {
+    fc.assert(
+      fc.property(kept, (given) => {
+        expect(unsealed(sealed(given as never) ?? "")).toEqual(given);
+      }),
+    );
+  });
+
+  it("is nothing any more when a character of it is another", () => {
+    fc.assert(
+      fc.property(kept, fc.nat(), fc.constantFrom("A", "b", "0", "."), (given, at, other) => {
+        const text = sealed(given) ?? "";
+        const index = at % text.length;
+        const changed = text.slice(0, index) + other + text.slice(index + 1);
+        fc.pre(changed !== text);
+        expect(unsealed(changed)).toBeNull();
+      }),
+    );
+  });
+
+  it("of others, or of any text, is null", () => {
+    fc.assert(fc.property(fc.string(), (text) => unsealed(text) === null));
+    expect(unsealed(`tk1.${"A".repeat(5_000_000)}.x`)).toBeNull();
+  });
+
+  it("gives reasoning and extra content back to the message that they came with", () => {
+    const details = [{ type: "x.signed", signature: "s" }];
+    const extras = { a: { google: { thought_signature: "t" } } };
+    const item = {
+      type: "reasoning",
+      id: "rs_1",
+      summary: [],
+      encrypted_content: sealed({ details, extras }),
+    };
+    expect(messages([{ role: "user", content: "Go" }, item, call("a"), output("a")])).toEqual([
+      { role: "user", content: "Go" },
+      {
+        role: "assistant",
+        content: null,
+        reasoning_details: details,
+        tool_calls: [{ ...coreCall("a"), extra_content: extras.a }],
+      },
+      tool("a"),
+    ]);
+  });
+});
+
+it.each([[[{ type: "reasoning" }]], [[{ type: "reasoning", encrypted_content: "of another" }]]])(
+  "refuses an input in which nothing is said, %j",
+  (input) => {
+    expect(parse({ input })).toMatchObject({ ok: false, failure: { param: "input" } });
+  },
+);
+
+it("answers any body with a request of the core or a 400, and never throws", () => {
+  const part = fc.record({
+    type: fc.constantFrom("input_text", "input_image", "input_file", "refusal", "x"),
+    text: fc.jsonValue(),
+    image_url: fc.jsonValue(),
+    file_data: fc.jsonValue(),
+  });
+  const item = fc.record(
+    {
+      type: fc.constantFrom(
+        "message",
+        "function_call",
+        "function_call_output",
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "reasoning",
+        "additional_tools",
+        "agent_message",
+        "item_reference",
+        null,
+        "x",
+      ),
+      role: fc.constantFrom("user", "assistant", "developer", "tool"),
+      content: fc.oneof(fc.string(), fc.array(part, { maxLength: 2 }), fc.jsonValue()),
+      call_id: fc.constantFrom("a", "b", "", null),
+      name: fc.constantFrom("f", ""),
+      arguments: fc.oneof(fc.string(), fc.jsonValue()),
+      input: fc.oneof(fc.string(), fc.jsonValue()),
+      output: fc.oneof(fc.string(), fc.array(part, { maxLength: 2 })),
+      tools: fc.jsonValue(),
+      encrypted_content: fc.oneof(
+        fc.string(),
+        fc.constant(sealed({ details: [{ type: "x" }], extras: {} })),
+      ),
+    },
+    { requiredKeys: ["type"] },
+  );
+  const tools = fc.array(
+    fc.oneof(
+      fc.jsonValue(),
+      fc.constantFrom(
+        fn("f"),
+        { type: "custom", name: "c" },
+        { type: "namespace", name: "n", tools: [fn("f")] },
+      ),
+    ),
+    { maxLength: 3 },
+  );
+  const body = fc.record(
+    {
+      input: fc.oneof(fc.string(), fc.array(item, { maxLength: 5 }), fc.jsonValue()),
+      tools,
+      tool_choice: fc.oneof(
+        fc.constantFrom(
+          "auto",
+          "none",
+          "required",
+          { type: "function", name: "f" },
+          { type: "allowed_tools", mode: "auto", tools: [fn("f")] },
+        ),
+        fc.jsonValue(),
+      ),
+      text: fc.jsonValue(),
+      reasoning: fc.jsonValue(),
+      include: fc.jsonValue(),
+      metadata: fc.jsonValue(),
+      stream: fc.boolean(),
+    },
+    { requiredKeys: ["input"] },
+  );
+  fc.assert(
+    fc.property(body, (value) => {
+      const parsed = parse(value);
+      const kind = parsed.ok ? "invalid_request" : parsed.failure.kind;
+      expect(kind).toBe("invalid_request");
+      const made = parsed.ok ? parsed.value.request.body : core({});
+      expect(chatBody.safeParse(made).success).toBe(true);
+      const dropped = parsed.ok ? parsed.value.dropped : [];
+      expect(dropped.every((word) => /^[\w.]{1,64}$/.test(word))).toBe(true);
+    }),
+    { examples: [[{ input: [{ type: "reasoning" }] }]] },
+  );
+});
