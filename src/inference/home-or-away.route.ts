@@ -87,7 +87,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
             : await admitAndHold(c, presumed, { wallet, request, after }),
         ),
       wallet: (orgId) => wallets.getByName(orgId),
-      outbox: (orgId) => outboxes.getByName(ownShard(orgId)),
+      outbox: (owner) => outboxes.getByName(ownShard(owner)),
     };
   }
   const home = config.peers.find((peer) => peer.region === caller.home);
@@ -102,7 +102,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
       return showTokens(c, reached);
     },
     wallet: null,
-    outbox: (orgId) => outboxes.getByName(peerShard(caller.home, orgId)),
+    outbox: (owner) => outboxes.getByName(peerShard(caller.home, owner)),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Failure } from "../lib/failure.ts";
-import type { Admitted } from "../lib/caller.ts";
+import type { Caller } from "../lib/caller.ts";
 import type { FailedAttempt } from "../lib/generation.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { Reached } from "../lib/reach-object.ts";
@@ -62,7 +62,9 @@ export type RunServices = {
   readonly keep: (answer: Omit<KeptAnswer, "by">) => Promise<void>;
   /** The wallets of this region; null when the caller's is at its key's home: the outbox alone reaches it. */
   readonly wallet: ((orgId: string) => Pick<WalletCalls, "settle" | "void">) | null;
-  readonly outbox: (orgId: string) => { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
+  readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">) => {
+    enqueue(items: readonly OutcomeItem[]): Promise<unknown>;
+  };
   readonly now: () => number;
 };
 
@@ -114,7 +116,7 @@ export type Run = {
   readonly id: string;
   readonly startedMs: number;
   readonly door: Door;
-  readonly caller: Admitted["caller"];
+  readonly caller: Caller;
   readonly request: PaidRequest;
   /** Its Idempotency-Key and what it came with; null without one. */
   readonly idempotency: Idempotency | null;

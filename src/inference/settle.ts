@@ -165,7 +165,7 @@ export async function enqueue(run: Run, item: OutcomeItem): Promise<Stored> {
   const { outbox } = run.services;
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {
-      const stored = outbox(run.caller.orgId).enqueue([item]);
+      const stored = outbox(run.caller).enqueue([item]);
       // oxlint-disable-next-line no-await-in-loop -- one retry on a fresh stub
       await within(stored, OUTBOX_TIMEOUT_MS, run.timers.after);
       return "saved";

@@ -10,7 +10,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
 import { within } from "../lib/within.ts";
-import { peerShard } from "../regions/outbox-schedule.ts";
+import { peerShards } from "../regions/outbox-schedule.ts";
 import { homeBudgetMs } from "../regions/home-budget.ts";
 import { callPeer } from "../regions/peer-call.ts";
 import { forwardBody, readForwardAnswer, requestHeaders } from "./forward-wire.ts";
@@ -77,6 +77,8 @@ async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
 /** At most a second; what does not arrive in it is not waited for. */
 async function flush(c: Context<AppEnv>, caller: Caller): Promise<void> {
   const outboxes = inJurisdiction(c.env.REGION_OUTBOX, c.var.config.jurisdiction);
-  const outbox = outboxes.getByName(peerShard(caller.home, caller.orgId));
-  await within(outbox.flush(FLUSH_MS, caller.orgId), FLUSH_MS).catch(() => undefined);
+  const flushed = peerShards(caller.home, caller.orgId).map((name) =>
+    outboxes.getByName(name).flush(FLUSH_MS, caller.orgId),
+  );
+  await within(Promise.allSettled(flushed), FLUSH_MS).catch(() => undefined);
 }

@@ -22,19 +22,30 @@ export function backoffMs(attempts: number, random: number): number {
   return Math.round(full * (1 - random / 2));
 }
 
-/** Which of the 16 shards an organisation's outcomes go through, by its id. */
-export function shardOf(orgId: string): number {
-  return fnv1a(orgId) % SHARDS;
+/** An organisation's outcomes go through so many of the shards, each key's always through one of them. */
+const SPREAD = 4;
+
+/** Whose outcome: a key and its organisation, by their ids. */
+type Owner = { readonly orgId: string; readonly keyId: string };
+
+function shardOf({ orgId, keyId }: Owner): number {
+  return (fnv1a(orgId) + (fnv1a(keyId) % SPREAD)) % SHARDS;
 }
 
 /** The outbox for outcomes that this region's own wallets could not take at once. */
-export function ownShard(orgId: string): string {
-  return `own/${shardOf(orgId)}`;
+export function ownShard(owner: Owner): string {
+  return `own/${shardOf(owner)}`;
 }
 
-/** The outbox for outcomes of holds that this organisation's wallet keeps, in its home region `peer`. */
-export function peerShard(peer: Region, orgId: string): string {
-  return `${peer}/${shardOf(orgId)}`;
+/** The outbox for outcomes of holds that the owner's wallet keeps, in its home region `peer`. */
+export function peerShard(peer: Region, owner: Owner): string {
+  return `${peer}/${shardOf(owner)}`;
+}
+
+/** Every outbox that may have outcomes of this organisation, whatever the key. */
+export function peerShards(peer: Region, orgId: string): readonly string[] {
+  const first = fnv1a(orgId);
+  return Array.from({ length: SPREAD }, (_, i) => `${peer}/${(first + i) % SHARDS}`);
 }
 
 /** The outbox for revocations that `peer` must hear. */

@@ -6,7 +6,7 @@ import { micros } from "../../src/lib/money.ts";
 import { NO_USAGE } from "../../src/lib/usage.ts";
 import type { OutcomeItem, RevocationItem } from "../../src/regions/outbox-message.ts";
 import type { WalletCalls } from "../../src/wallet/wallet-contract.ts";
-import { outboxNames, peerShard, revocationsShard } from "../../src/regions/outbox-schedule.ts";
+import { outboxNames, peerShards, revocationsShard } from "../../src/regions/outbox-schedule.ts";
 import { Account } from "./support/account.ts";
 import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
@@ -34,6 +34,13 @@ async function outboxOfUs(name: string): Promise<Outbox> {
   const { miniflare } = regions.us;
   const outboxes = await miniflare.getDurableObjectNamespace("REGION_OUTBOX", "turnpike-us");
   return outboxes.getByName(name) as unknown as Outbox;
+}
+
+/** One of the outboxes of the US for an organisation of the EU. */
+function shardOf({ orgId }: Account): string {
+  const [name] = peerShards("eu", orgId);
+  assert.ok(name !== undefined);
+  return name;
 }
 
 /** The outcome of a request that the US served and for which this organisation's wallet has a hold. */
@@ -116,7 +123,7 @@ it("what the US enqueues reaches the EU once in effect, past a line that loses 3
       gone.enqueueRevocations([notice]),
       ...accounts.map(async (account, i) => {
         const item = await outcome(account, round % 4 === 3 ? null : 100 + round + i);
-        const outbox = await outboxOfUs(peerShard("eu", account.orgId));
+        const outbox = await outboxOfUs(shardOf(account));
         await outbox.enqueue([item, item]);
       }),
     ]);
@@ -149,7 +156,7 @@ it("what the US enqueues reaches the EU once in effect, past a line that loses 3
 it("a partition keeps everything; when it heals, the first new message takes the rest with it", async () => {
   const { toEu } = regions;
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
-  const name = peerShard("eu", account.orgId);
+  const name = shardOf(account);
   const outbox = await outboxOfUs(name);
   await toEu.set("refuse");
   const items = await Promise.all(Array.from({ length: 30 }, () => outcome(account, 10)));
@@ -170,7 +177,7 @@ it("a partition keeps everything; when it heals, the first new message takes the
 
 it("a flush brings what waits home before it answers", async () => {
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
-  const outbox = await outboxOfUs(peerShard("eu", account.orgId));
+  const outbox = await outboxOfUs(shardOf(account));
   await regions.toEu.set("reset-before");
   await outbox.enqueue([await outcome(account, 77)]);
   expect(await outbox.flush(1000)).toBe(false);
@@ -195,7 +202,7 @@ it("where requests pass and replies are lost, the key is dead at once and the no
 
 it("an outcome for an organisation that the EU never had is dead, with an alert, and blocks nothing", async () => {
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
-  const outbox = await outboxOfUs(peerShard("eu", account.orgId));
+  const outbox = await outboxOfUs(shardOf(account));
   const good = await outcome(account, 9);
   const holdId = mintId("req_", Date.now());
   await outbox.enqueue([{ ...good, holdId, orgId: randomUUID() }, good]);

@@ -6,8 +6,8 @@ import {
   outboxNames,
   ownShard,
   peerShard,
+  peerShards,
   revocationsShard,
-  shardOf,
 } from "../../src/regions/outbox-schedule.ts";
 
 it("backoff doubles from 1 s to 30 s and takes off at most half at random", () => {
@@ -28,12 +28,18 @@ it("backoff doubles from 1 s to 30 s and takes off at most half at random", () =
   );
 });
 
-it("an organisation always has the same one of 16 shards, and all are used", () => {
+it("a key always has the same shard, one of the four of its organisation, and all 16 are used", () => {
   const used = new Set<string>();
-  for (let i = 0; i < 1000; i++) {
+  for (let i = 0; i < 300; i++) {
     const orgId = crypto.randomUUID();
-    expect(shardOf(orgId)).toBe(shardOf(orgId));
-    used.add(ownShard(orgId));
+    const ofOrganization = new Set<string>();
+    for (let key = 0; key < 40; key++) {
+      const owner = { orgId, keyId: crypto.randomUUID() };
+      expect(ownShard(owner)).toBe(ownShard({ ...owner }));
+      used.add(ownShard(owner));
+      ofOrganization.add(peerShard("us", owner));
+    }
+    expect([...ofOrganization].toSorted()).toEqual([...peerShards("us", orgId)].toSorted());
   }
   expect([...used].toSorted()).toEqual([...outboxNames([])].toSorted());
 });
@@ -42,13 +48,13 @@ it("every peer has 16 shards for outcomes and one for revocations, and each name
   const names = outboxNames(["us", "eu"]);
   expect(names).toHaveLength(16 + 2 * 17);
   expect(new Set(names).size).toBe(names.length);
-  const orgId = crypto.randomUUID();
-  for (const name of [peerShard("us", orgId), peerShard("eu", orgId), revocationsShard("us")]) {
+  const owner = { orgId: crypto.randomUUID(), keyId: crypto.randomUUID() };
+  for (const name of [peerShard("us", owner), peerShard("eu", owner), revocationsShard("us")]) {
     expect(names).toContain(name);
   }
-  expect(outboxNames(["us"])).not.toContain(peerShard("eu", orgId));
-  expect(addresseeOf(ownShard(orgId))).toEqual({ carries: "outcomes", peer: null });
-  expect(addresseeOf(peerShard("us", orgId))).toEqual({ carries: "outcomes", peer: "us" });
+  expect(outboxNames(["us"])).not.toContain(peerShard("eu", owner));
+  expect(addresseeOf(ownShard(owner))).toEqual({ carries: "outcomes", peer: null });
+  expect(addresseeOf(peerShard("us", owner))).toEqual({ carries: "outcomes", peer: "us" });
   expect(addresseeOf(revocationsShard("eu"))).toEqual({ carries: "revocations", peer: "eu" });
   for (const name of ["own", "us", "", "xx/1", "unnamed"]) expect(addresseeOf(name)).toBeNull();
 });

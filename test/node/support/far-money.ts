@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import { peerShard } from "../../../src/regions/outbox-schedule.ts";
 import { Account, sumOf } from "./account.ts";
 import type { LedgerRow } from "./account.ts";
 import type { Told } from "./far-traffic.ts";
@@ -14,10 +13,6 @@ const POLL_MS = 50;
 const READERS = 8;
 const DAY = { from: "2020-01-01", to: "2090-01-01" } as const;
 
-type OutboxStub = {
-  /** True when nothing waits any more. */
-  flush(limitMs: number): Promise<boolean>;
-};
 type Outboxes = {
   readonly outboxes: readonly {
     readonly name: string;
@@ -30,12 +25,6 @@ type Outboxes = {
 /** An EU organisation that is used in the US. */
 export function openFar(regions: TwoRegions, options: { credits?: number } = {}): Promise<Account> {
   return Account.open(() => regions.eu, { keyScope: "global", rpmLimit: 1000, ...options });
-}
-
-/** The outbox in the US through which an organisation's outcomes go to the EU. */
-export async function outboxOf(us: TestRegion, orgId: string): Promise<OutboxStub> {
-  const outboxes = await us.miniflare.getDurableObjectNamespace("REGION_OUTBOX", "turnpike-us");
-  return outboxes.getByName(peerShard("eu", orgId)) as unknown as OutboxStub;
 }
 
 /** What the outboxes of a region still keep. */
