@@ -68,9 +68,10 @@ export type AppEnv = {
 /** Who calls, not yet admitted, and how to ask for it. */
 export type Presumed = {
   readonly caller: Caller;
+  /** Asks for it apart from the hold, once. */
   readonly admit: () => Promise<Result<Admitted>>;
-  /** Why its wallet refused it: nobody is presumed to call with a key that is dead. */
-  readonly refused: (failure: Failure) => void;
+  /** Null while nobody has: then the hold asks for it. */
+  admission: Promise<Result<Admitted>> | null;
 };
 
 export type AppContext = Context<AppEnv>;

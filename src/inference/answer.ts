@@ -16,14 +16,11 @@ import type {
 } from "../core/provider.ts";
 import { routeName } from "../routing/route-health.ts";
 import { named } from "./bound.ts";
-import { chargeFor } from "./charge.ts";
+import { chargeFor, headOf, nowOpen, receiptHeaders, receiptOf, toldWith } from "./charge.ts";
 import type { Ending } from "./charge.ts";
 import { attemptFailed } from "./failed-attempt.ts";
-import type { Reply, StreamWriter, Head, Receipt } from "../core/door.ts";
+import type { Reply, StreamWriter, Receipt } from "../core/door.ts";
 import type { Ended, Run, ServingRoute, Outcome } from "./paid-request.ts";
-import { costOfOutcome, nowOpen, toldWith } from "./settle.ts";
-import { isCapLowered, receiptHeaders } from "./receipt-headers.ts";
-import { keepAnswer } from "./keeping.ts";
 import { StreamMeter } from "./stream-meter.ts";
 import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
@@ -64,26 +61,28 @@ export function answerJson(
   nowOpen(run, { owed: () => owed(null), close: () => Promise.resolve() });
   const outcome = owed(given.native?.finish ?? finishReasonOf(given.body));
   if (outcome.kind === "void") throw new Error("a whole answer has a charge");
-  const receipt = receiptOf(run, outcome, costOfOutcome(outcome));
-  const written = (costMicro: number): string =>
-    JSON.stringify(reply.json(given.body, { ...receipt, costMicro }));
-  const headers = receiptHeaders(run, route);
+  const { cost } = outcome;
   // Made before the charge, as a rule: who cannot be answered is told so beside it.
-  const cost = receipt.costMicro;
-  const body = written(cost);
+  let receipt = receiptOf(run, outcome, cost);
+  const headers = receiptHeaders(run, route);
+  let body = JSON.stringify(reply.json(given.body, receipt));
   return {
     outcome,
     last: ({ stored, charged }) => {
       if (stored === "refused") {
-        run.refuse({ kind: "storage_unavailable" });
+        run.answer({ kind: "storage_unavailable" });
         return Promise.resolve(false);
+      }
+      if (charged !== cost) {
+        receipt = { ...receipt, costMicro: charged };
+        body = JSON.stringify(reply.json(given.body, receipt));
       }
       headers["content-type"] = "application/json";
       headers["x-cost-micro"] = String(charged);
-      run.answer(new Response(charged === cost ? body : written(charged), { headers }));
-      keepAnswer(run, () => reply.kept?.(given.body, { ...receipt, costMicro: charged }) ?? null);
+      run.answer(new Response(body, { headers }));
       return Promise.resolve(true);
     },
+    kept: () => reply.kept?.(given.body, receipt) ?? null,
   };
 }
 
@@ -188,17 +187,19 @@ function endOf(streaming: Streaming, ending: Ending): Ended {
   const { run, route, meter, client, writer } = streaming;
   const readerAway = run.timer.clientGone || client.pendingMs > SLOW_READER_MS;
   const outcome = chargeFor(run, route, meter, { ending, readerAway });
+  let receipt: Receipt | null = null;
   return {
     outcome,
     last: async ({ charged }) => {
-      const receipt = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
-      const isWhole = ending === "complete" && receipt !== null;
+      const made = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
+      const isWhole = ending === "complete" && made !== null;
       const told = (): Failure => toldWith(run, toldBy(streaming), outcome);
-      await client.end(isWhole ? writer.end(receipt) : writer.fail(told(), receipt));
+      await client.end(isWhole ? writer.end(made) : writer.fail(told(), made));
       close(streaming);
-      if (isWhole) keepAnswer(run, () => writer.kept?.(receipt) ?? null);
+      if (isWhole) receipt = made;
       return true;
     },
+    kept: () => (receipt === null ? null : (writer.kept?.(receipt) ?? null)),
   };
 }
 
@@ -343,32 +344,4 @@ function isRunaway({ run, route, meter }: Streaming): boolean {
   if (route.cap === null) return false;
   const allowed = route.cap * (run.request.cap?.choices ?? 1);
   return meter.isPast(allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS);
-}
-
-/** What a door is told when an answer begins. */
-function headOf(run: Run): Head {
-  const { model, prompt } = run.request;
-  const created = Math.floor(run.startedMs / 1000);
-  const id = run.door.idPrefix + run.id.slice("req_".length);
-  const promptTokens = Math.max(1, prompt.likely);
-  return { id, model: model.id, created, promptTokens, keeps: run.request.keep !== null };
-}
-
-/** What a door is told when it is over. */
-function receiptOf(
-  run: Run,
-  { usage, estimated, finishReason, route }: Extract<Outcome, { kind: "settle" }>,
-  costMicro: number,
-): Receipt {
-  const capLoweredByMoney = isCapLowered(run, route);
-  const ended = Math.floor(run.services.now() / 1000);
-  return {
-    ...headOf(run),
-    usage,
-    costMicro,
-    estimated,
-    finishReason,
-    capLoweredByMoney,
-    ended,
-  };
 }

@@ -1,25 +1,17 @@
 import type { Failure, Result } from "../lib/failure.ts";
 import { refuse } from "../lib/failure.ts";
-import type { HoldGrant } from "../wallet/wallet-contract.ts";
-import type { Route } from "../catalog/model.ts";
 import { listOf } from "../core/json-value.ts";
 import { PROMPTS_AT_ONCE } from "../core/prompts-apart.ts";
 import type { Spent } from "../core/provider.ts";
 import { failover } from "../routing/failover.ts";
-import type {
-  Asked as AskedThere,
-  Candidate,
-  FailoverOptions,
-  Served,
-} from "../routing/failover.ts";
+import type { Asked, FailoverOptions, Served } from "../routing/failover.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { FailedAttempt } from "../lib/generation.ts";
-import { named, speaks } from "./bound.ts";
-import { chargeFor, inputOnly } from "./charge.ts";
+import { named } from "./bound.ts";
+import { chargeFor, EXCEPTION, inputOnly, nowOpen, toldWith } from "./charge.ts";
 import { attemptFailed } from "./failed-attempt.ts";
-import { affordableCap } from "./hold-bounds.ts";
-import type { Ended, Outcome, Run, ServingRoute } from "./paid-request.ts";
-import { nowOpen, toldWith } from "./settle.ts";
+import { NO_WEIGHTS } from "../core/prompt-size.ts";
+import type { Ended, Held, Outcome, PaidRoute, Run, ServingRoute } from "./paid-request.ts";
 
 const SLOW_TOKEN_MS = 50;
 const JSON_TIMEOUT_MS_MAX = 600_000;
@@ -30,25 +22,24 @@ export type Answering =
   | { readonly ok: false; readonly ended: Ended };
 
 /**
- * Asks the routes that the grant pays for, in order, until one answers. Once one has, nobody else will be
+ * Asks the routes that the hold pays for, in order, until one answers. Once one has, nobody else will be
  * asked: the request's body is let go.
  */
-export async function ask(run: Run, grant: HoldGrant): Promise<Answering> {
+export async function ask(run: Run, { routes }: Held): Promise<Answering> {
   if (run.timer.clientGone) {
     return { ok: false, ended: released(run, { kind: "internal" }, "client left before dispatch") };
   }
-  const routes = affordable(run, grant);
   const last: Last = { asked: null, spent: null };
   nowOpen(run, {
-    owed: () => owed(run, last) ?? { kind: "void", reason: "exception" },
+    owed: () => owed(run, last) ?? EXCEPTION,
     close: () => Promise.resolve(),
   });
   const served = await callRoute(run, routes, {
     onAsked: (asked) => {
-      last.asked = asked === null ? null : askedOf(routes, asked);
+      last.asked = asked === null ? null : triedAt(routes, asked);
     },
     onSpent: (asked, spent) => {
-      const there = askedOf(routes, asked);
+      const there = triedAt(routes, asked);
       if (there !== null) last.spent = { asked: there, spent };
     },
   });
@@ -56,41 +47,32 @@ export async function ask(run: Run, grant: HoldGrant): Promise<Answering> {
     const { failure } = named(served, run.request);
     return { ok: false, ended: unanswered(run, failure, last) };
   }
-  run.dropBody();
+  dropBody(run);
   const { answer } = served.value;
   return { ok: true, route: servingRoute(run, served.value, routes), answer };
 }
 
-/** A route that the grant can pay for, with the output cap it pays for there. */
-type CappedRoute = {
-  readonly route: Route;
-  readonly cap: number | null;
-  readonly candidate: Candidate;
-};
-
 /** The route that the request was sent to last, whose work a client that leaves pays for. */
-type Asked = Omit<ServingRoute, "firstByteMs" | "dropped">;
+type Tried = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 /** What an attempt has used whose answer the request kept from being finished. */
-type SpentThere = { readonly asked: Asked; readonly spent: Spent };
+type SpentThere = { readonly asked: Tried; readonly spent: Spent };
 
 /** What of the attempts so far somebody may have to pay for. */
-type Last = { asked: Asked | null; spent: SpentThere | null };
+type Last = { asked: Tried | null; spent: SpentThere | null };
 
-function askedOf(
-  routes: readonly CappedRoute[],
-  { index, attempts, failed }: AskedThere,
-): Asked | null {
-  const capped = routes[index];
-  if (capped === undefined) return null;
-  const asked = { ...routeOf(capped), attempts };
-  return failed.length === 0 ? asked : { ...asked, failed: failedThere(routes, failed) };
+function triedAt(routes: readonly PaidRoute[], { index, attempts, failed }: Asked): Tried | null {
+  const paid = routes[index];
+  if (paid === undefined) return null;
+  const { route, cap, native } = paid;
+  const tried = { route, cap, isNative: native !== undefined, attempts };
+  return failed.length === 0 ? tried : { ...tried, failed: failedThere(routes, failed) };
 }
 
 /** The attempts before as receipts name them. */
 function failedThere(
-  routes: readonly CappedRoute[],
-  failed: AskedThere["failed"],
+  routes: readonly PaidRoute[],
+  failed: Asked["failed"],
 ): readonly FailedAttempt[] {
   return failed.flatMap(({ index, why }) => {
     const route = routes[index]?.route;
@@ -98,38 +80,9 @@ function failedThere(
   });
 }
 
-/** The routes that the grant pays for, each with its cap. The dearest one is paid for by construction. */
-function affordable(run: Run, { granted, tokens }: HoldGrant): CappedRoute[] {
-  const { routes, prompt, cap, native } = run.request;
-  return routes.flatMap((route) => {
-    const provider = run.services.providers.get(route.provider);
-    const paidFor = cap === null ? null : affordableCap(route, prompt, cap, granted);
-    if (provider === undefined || (cap !== null && paidFor === null)) return [];
-    const routeCap = paidFor === null ? null : Math.min(paidFor, tokensLeft(run, tokens?.granted));
-    return [
-      {
-        route,
-        cap: routeCap,
-        candidate: {
-          provider,
-          upstreamId: route.upstreamId,
-          cap: routeCap,
-          native: native !== null && speaks(provider, route, native) ? native : undefined,
-        },
-      },
-    ];
-  });
-}
-
-/** What the tokens granted of the key's limit leave to each choice after the prompt. */
-function tokensLeft({ request: { cap, prompt } }: Run, granted: number | undefined): number {
-  if (granted === undefined) return Infinity;
-  return Math.floor((granted - prompt.estimate) / (cap?.choices ?? 1));
-}
-
 async function callRoute(
   run: Run,
-  routes: readonly CappedRoute[],
+  routes: readonly PaidRoute[],
   { onAsked, onSpent }: Required<Pick<FailoverOptions, "onAsked" | "onSpent">>,
 ): Promise<Result<Served>> {
   if (routes.length === 0) return refuse({ kind: "upstream_error" });
@@ -137,7 +90,7 @@ async function callRoute(
   const customer = { orgId: run.caller.orgId, user };
   const { health, now, numbers } = run.services;
   return failover(
-    routes.map(({ candidate }) => candidate),
+    routes,
     {
       kind,
       body,
@@ -145,7 +98,7 @@ async function callRoute(
       ...(apart && { apart }),
       customer,
       paceMs: numbers.STREAM_PACE_MS,
-      room: run.room,
+      room: (bytes) => (run.slot?.grow(bytes) ?? null) === null,
     },
     {
       health,
@@ -165,8 +118,16 @@ async function callRoute(
   );
 }
 
+/** Lets go of the request's body: no other route will be asked. */
+function dropBody({ request, slot, bodyBytes }: Run): void {
+  const { native } = request;
+  request.body = {};
+  request.native = native === null ? null : { ...native, body: {}, weights: NO_WEIGHTS };
+  slot?.dropBody(request.keep === null ? 0 : bodyBytes);
+}
+
 /** A JSON answer comes whole: time for its output at a slow model's pace, at most ten minutes. */
-function jsonTimeoutMs(run: Run, routes: readonly CappedRoute[]): number {
+function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
   const { apart, body } = run.request;
   const rounds = apart ? Math.ceil(listOf(body["messages"]).length / PROMPTS_AT_ONCE) : 1;
@@ -174,21 +135,11 @@ function jsonTimeoutMs(run: Run, routes: readonly CappedRoute[]): number {
   return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, tokens * SLOW_TOKEN_MS));
 }
 
-function servingRoute(run: Run, served: Served, routes: readonly CappedRoute[]): ServingRoute {
-  const capped = routes[served.index];
-  if (capped === undefined) throw new Error("the route that served was not a candidate");
+function servingRoute(run: Run, served: Served, routes: readonly PaidRoute[]): ServingRoute {
+  const tried = triedAt(routes, served);
+  if (tried === null) throw new Error("the route that served was not a candidate");
   const firstByteMs = run.services.now() - run.startedMs;
-  const { attempts, failed, dropped } = served;
-  const serving = { ...routeOf(capped), attempts, dropped, firstByteMs };
-  return failed.length === 0 ? serving : { ...serving, failed: failedThere(routes, failed) };
-}
-
-function routeOf({
-  route,
-  cap,
-  candidate,
-}: CappedRoute): Pick<Asked, "route" | "cap" | "isNative"> {
-  return { route, cap, isNative: candidate.native !== undefined };
+  return { ...tried, dropped: served.dropped, firstByteMs };
 }
 
 /**
@@ -219,7 +170,7 @@ function refusing(run: Run, failure: Failure, outcome: Outcome): Ended {
   return {
     outcome,
     last: () => {
-      run.refuse(toldWith(run, failure, outcome));
+      run.answer(toldWith(run, failure, outcome));
       return Promise.resolve(outcome.kind === "settle");
     },
   };

@@ -5,11 +5,10 @@ import { priceAt } from "../catalog/price.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import type { Provider } from "../core/provider.ts";
-import { capThatFits } from "./answer-size.ts";
 import { askedCap } from "../core/core-request.ts";
 import type { ChatBody, EmbeddingsBody } from "../core/core-request.ts";
 import type { Asked, Native } from "../core/door.ts";
-import { costBounds, outputCap } from "./hold-bounds.ts";
+import { capThatFits, costBounds, outputCap } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import {
   apartPromptSize,
@@ -161,7 +160,7 @@ function common(asked: Asked, model: Model) {
     paramOf,
     codeOf,
     native,
-    keep: keep === undefined ? null : { ...keep, bytes: 0 },
+    keep: keep ?? null,
   };
 }
 

@@ -1,6 +1,10 @@
-import { NO_USAGE } from "../lib/usage.ts";
+import { costOf, priceAt } from "../catalog/price.ts";
+import type { Failure } from "../lib/failure.ts";
+import { NO_USAGE, promptTokens } from "../lib/usage.ts";
 import type { Usage } from "../lib/usage.ts";
-import type { Outcome, Run, ServingRoute } from "./paid-request.ts";
+import { routeName } from "../routing/route-health.ts";
+import type { Head, Receipt } from "../core/door.ts";
+import type { Charge, Open, Outcome, Run, ServingRoute } from "./paid-request.ts";
 
 /** How a stream ended, seen from the money. */
 export type Ending =
@@ -39,13 +43,21 @@ export function chargeFor(
   const isWhole = isEnded && partial !== null && !isStale(partial, seen.output);
   const reported = isWhole ? partial : seen.usage;
   if (reported !== null) {
-    return { kind: "settle", route, usage: reported, estimated: false, finishReason };
+    return priced({ route, usage: reported, estimated: false, finishReason });
   }
   if (end.ending === "failed" && !end.readerAway) {
     return { kind: "void", reason: "upstream failed without usage: absorbed" };
   }
   const usage = estimatedUsage(run, route, seen);
-  return { kind: "settle", route, usage, estimated: true, finishReason };
+  return priced({ route, usage, estimated: true, finishReason });
+}
+
+/** The one place where a request is priced. */
+function priced(charge: Omit<Charge, "kind" | "price" | "cost">): Charge {
+  const { route, usage, estimated, finishReason } = charge;
+  const price = priceAt(route.route, promptTokens(usage));
+  const cost = costOf(price, usage);
+  return { kind: "settle", route, usage, price, cost, estimated, finishReason };
 }
 
 /** No estimate of a text is four times its tokens: a report of so much less was made before most of it. */
@@ -61,7 +73,7 @@ export function inputOnly(run: Run, asked: Omit<ServingRoute, "firstByteMs" | "d
     firstByteMs: run.services.now() - run.startedMs,
   };
   const usage = estimatedUsage(run, route, { output: 0 });
-  return { kind: "settle", route, usage, estimated: true, finishReason: null };
+  return priced({ route, usage, estimated: true, finishReason: null });
 }
 
 /**
@@ -79,4 +91,95 @@ function estimatedUsage(
   }
   const most = Math.max(partial.output, Math.min(output, allowed));
   return { ...partial, output: most };
+}
+
+/** Of a bug before anything is owed. */
+export const EXCEPTION: Outcome = { kind: "void", reason: "exception" };
+
+/** From here on this is open: if what is owed for it cannot be said, what was owed before it is. */
+export function nowOpen({ progress }: Run, open: Open): void {
+  const before = progress.open;
+  progress.open = {
+    close: (failure) => open.close(failure),
+    owed() {
+      try {
+        return open.owed();
+      } catch {
+        return before?.owed() ?? EXCEPTION;
+      }
+    },
+  };
+}
+
+/** A failure as its client is told of it: with what it was charged all the same. */
+export function toldWith({ id, progress }: Run, failure: Failure, outcome: Outcome): Failure {
+  if (outcome.kind === "void") return failure;
+  // one that no store took is tried on
+  const costMicro = progress.stored === "refused" ? outcome.cost : progress.charged;
+  return costMicro === 0 ? failure : { ...failure, charged: { costMicro, generationId: id } };
+}
+
+/** What a door is told when an answer begins. */
+export function headOf({ id, startedMs, door, request: { model, prompt, keep } }: Run): Head {
+  return {
+    id: door.idPrefix + id.slice("req_".length),
+    model: model.id,
+    created: Math.floor(startedMs / 1000),
+    promptTokens: Math.max(1, prompt.likely),
+    keeps: keep !== null,
+  };
+}
+
+/** What a door is told when it is over. */
+export function receiptOf(
+  run: Run,
+  { usage, estimated, finishReason, route }: Charge,
+  costMicro: number,
+): Receipt {
+  return {
+    ...headOf(run),
+    usage,
+    costMicro,
+    estimated,
+    finishReason,
+    capLoweredByMoney: isCapLowered(run, route),
+    ended: Math.floor(run.services.now() / 1000),
+  };
+}
+
+/** What every answered paid request says about itself: route, attempts, a cap that was lowered, what was left out. */
+export function receiptHeaders(run: Run, route: ServingRoute): Record<string, string> {
+  const { provider, upstreamId } = route.route;
+  const headers: Record<string, string> = {
+    "x-route": routeName(provider, upstreamId),
+    "x-attempts": String(route.attempts),
+  };
+  if (isCapLowered(run, route)) headers["x-granted-max-tokens"] = String(route.cap);
+  const dropped = droppedBy(run, route);
+  if (dropped.length > 0) headers["x-dropped"] = dropped.join(", ");
+  return headers;
+}
+
+/** As much as a header should hold. */
+const DROPPED_MAX = 32;
+const WORD_MAX = 64;
+
+/** What the door left out, and then the route, in the door's words. */
+function droppedBy({ request }: Run, route: ServingRoute): string[] {
+  const { droppedNatively, paramOf } = request;
+  const dropped = route.isNative ? droppedNatively : request.dropped;
+  if (dropped.length === 0 && route.dropped.length === 0) return [];
+  const there = route.dropped.map((field) => (paramOf === undefined ? field : paramOf(field)));
+  const all = [...dropped, ...there.filter((param) => param !== null)].map(asHeaderWord);
+  return [...new Set(all)].slice(0, DROPPED_MAX);
+}
+
+/** Names of fields and tools are the client's own words: as a header can hold them. */
+function asHeaderWord(name: string): string {
+  return name.slice(0, WORD_MAX).replaceAll(/[^\w.:[\]-]/g, "_");
+}
+
+/** Whether the money paid for less output than was asked for. */
+function isCapLowered({ request }: Run, { cap }: ServingRoute): boolean {
+  return cap !== null && request.cap !== null && cap < request.cap.whole;
 }

@@ -11,14 +11,15 @@ const STATUSES: ReadonlySet<string> = new Set(
 
 /**
  * Tells of an attempt at a provider that failed: a line with its request, and a count. An attempt that ended
- * because the client left says nothing about the provider, nor does one that this isolate had no room for.
+ * because the client left says nothing about the provider; one that this isolate had no room for is shed.
  */
 export function attemptFailed(
   run: Run,
   { route, attempts }: Pick<ServingRoute, "route" | "attempts">,
   failure: ProviderFailure,
 ): void {
-  if (run.timer.clientGone || failure.kind === "shed") return;
+  if (failure.kind === "shed") return run.services.sheds.note("bytes", run.id, run.startedMs);
+  if (run.timer.clientGone) return;
   const { provider, upstreamId } = route;
   const { status, reason } = wordsOf(failure);
   run.services.tally.count("failedAttempts", { provider, status, reason });

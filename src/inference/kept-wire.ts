@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import type { PeerConfig } from "../config.ts";
 import { calledFromWire, shownFields, shownToWire } from "../keys/session-token.ts";
 import { textOf } from "../kept/kept-items.ts";
 import { RESPONSE_ID } from "../kept/kept-contract.ts";
@@ -8,6 +9,8 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import { mintedAt } from "../lib/id.ts";
 import { keyHashSchema } from "../lib/key.ts";
+import { callPeer } from "../regions/peer-call.ts";
+import type { PeerCallOptions } from "../regions/peer-call.ts";
 
 /** What a peer asks of a key's home about its kept answers; home knows whose the key is. */
 export type KeptRequest = {
@@ -122,4 +125,19 @@ function eachOf<From, To>(
 
 function bytesOf(text: string): Uint8Array {
   return new TextEncoder().encode(text);
+}
+
+/** For both attempts of a call to home: who is asked may wait for an answer that is on its way there. */
+const HOME_MS = 5000;
+
+/** Asks a key's home about its kept answers. Home away, slow or talking garbage: `home_region_unreachable`. */
+export async function keptAtHome(
+  home: PeerConfig | undefined,
+  request: KeptRequest,
+  { requestId, now }: Pick<PeerCallOptions, "requestId" | "now">,
+): Promise<Result<Recalled | null>> {
+  const at = { requestId, now, budgetMs: HOME_MS };
+  const answer = home === undefined ? null : await callPeer(home, "kept", keptBody(request), at);
+  const said = answer === null ? null : readKeptAnswer(answer.body);
+  return said ?? refuse({ kind: "home_region_unreachable" });
 }

@@ -11,7 +11,7 @@ import type { Series } from "../metrics/series.ts";
 import { counterSeries, histogramOf } from "../metrics/tally.ts";
 import type { Tally } from "../metrics/tally.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
-import type { Outcome, Run } from "./paid-request.ts";
+import type { Charge, Run } from "./paid-request.ts";
 
 /** After a run's end: its counts, and its line in the log. */
 export function observe(c: Context<AppEnv>, run: Run, status: number): void {
@@ -36,8 +36,6 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   );
   if (!isCounted) logRun(run, { route, status, failure });
 }
-
-type Charge = Extract<Outcome, { kind: "settle" }>;
 
 /** Counts what a paid run came to, after its end. Labels: what it asked for, who answered. */
 export function countRun(run: Run, tally: Tally): void {

@@ -1,4 +1,5 @@
 import type { Context } from "hono";
+import type { Config } from "../config.ts";
 import type { AppEnv } from "../http/context.ts";
 import { Isolate } from "../http/isolate.ts";
 import { SummedLine } from "../http/summed-line.ts";
@@ -7,18 +8,35 @@ import type { Refusal } from "../lib/failure.ts";
 import type { ShedReason } from "../lib/in-flight.ts";
 import { recorderOf } from "../metrics/count-requests.route.ts";
 
-const makeLine = (): SummedLine => new SummedLine("requests_shed");
-
 /**
- * Refuses a request that found no place, and counts it. They come in storms, so one line a second tells how
- * many there were since the line before, and the last one's id; each has a line of its own only with
- * LOG_REQUESTS=all.
+ * What an isolate refuses for want of room. It comes in storms: each is counted, and one line a second tells how many
+ * there were since the line before, and the last one's id.
  */
+export class Sheds {
+  readonly #config: Config;
+  readonly #line = new SummedLine("requests_shed");
+
+  constructor(config: Config) {
+    this.#config = config;
+  }
+
+  note(reason: ShedReason, requestId: string, startedMs: number): void {
+    recorderOf(this.#config).tally.count("shed", { reason });
+    this.#line.add(reason, startedMs, { last_request_id: requestId });
+  }
+}
+
+/** Those of this isolate. */
+export function shedsOf(config: Config): Sheds {
+  return Isolate.of(config).get(makeSheds);
+}
+
+const makeSheds = (config: Config): Sheds => new Sheds(config);
+
+/** Refuses a request that found no place, and counts it; it has a line of its own only with LOG_REQUESTS=all. */
 export function overloaded(c: Context<AppEnv>, reason: ShedReason): Refusal {
   const { config, startedMs, requestId } = c.var;
-  recorderOf(config).tally.count("shed", { reason });
+  shedsOf(config).note(reason, requestId, startedMs);
   c.set("logged", config.logRequests !== "all");
-  const line = Isolate.of(config).get(makeLine);
-  line.add(reason, startedMs, { last_request_id: requestId });
   return refuse({ kind: "overloaded" });
 }

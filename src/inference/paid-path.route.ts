@@ -11,13 +11,12 @@ import { ask } from "./ask.ts";
 import { bounded } from "./bound.ts";
 import { deploymentOf } from "./deployment.ts";
 import type { Door } from "../core/door.ts";
-import { hold, runServices } from "./home-or-away.route.ts";
-import { decideKeeping } from "./keeping.ts";
+import { hold } from "./hold.ts";
+import { runServices } from "./home-or-away.route.ts";
 import { observe } from "./observe.route.ts";
 import { overloaded } from "./overload.route.ts";
 import { NOTHING_YET } from "./paid-request.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
-import { NO_WEIGHTS } from "../core/prompt-size.ts";
 import { read, startReading } from "./read.route.ts";
 import type { NotRead, Read } from "./read.route.ts";
 import { RunTimer } from "./run-timer.ts";
@@ -78,18 +77,15 @@ async function begun(visit: Visit): Promise<Run | null> {
   if (!asked.ok) return refused(visit, await afterAdmission(visit, asked));
   const request = await bound(visit, asked.value);
   if (!request.ok) return refused(visit, await afterAdmission(visit, request));
-  const { keep } = request.value;
-  if (keep !== null) request.value.keep = { ...keep, bytes: asked.value.bytes };
   return runOf(visit, { ...asked.value, request: request.value });
 }
 
 /** The rest of the path, from where there is money in it. One promise owns the hold to its end. */
 export async function pay(run: Run): Promise<void> {
   try {
-    const granted = await hold(run);
-    if (!granted.ok) return run.refuse(granted.failure);
-    decideKeeping(run, granted.value);
-    const asked = await ask(run, granted.value);
+    const held = await hold(run);
+    if (!held.ok) return run.answer(held.failure);
+    const asked = await ask(run, held.value);
     const ended = asked.ok ? await answer(run, asked.route, asked.answer) : asked.ended;
     await settle(run, ended);
   } catch (error) {
@@ -133,7 +129,6 @@ async function afterAdmission({ c }: Visit, refusal: NotRead): Promise<NotRead> 
 }
 
 function refused({ c, answered }: Visit, refusal: NotRead): null {
-  // Shed requests are counted where they are answered.
   const { failure } = "shed" in refusal ? overloaded(c, refusal.shed) : refusal;
   answered.resolve(fail(c, failure));
   return null;
@@ -152,38 +147,33 @@ async function toItsEnd(visit: Visit): Promise<void> {
   }
 }
 
-type Known = Pick<Run, "caller" | "idempotency" | "request">;
+type Known = Omit<Read, "asked"> & { readonly request: PaidRequest };
 
-function runOf({ c, door, answered, slot }: Visit, { caller, idempotency, request }: Known): Run {
+function runOf({ c, door, answered, slot }: Visit, known: Known): Run {
+  const { caller, idempotency, request, bytes: bodyBytes } = known;
   const timers = c.get("timers");
   const services = runServices(c, caller);
   const { REQUEST_DEADLINE_S, DRAIN_S } = services.numbers;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: DRAIN_S * 1000 };
+  const progress = { ...NOTHING_YET, admitted: c.get("admitted") ?? null };
   c.set("logged", true); // its line comes after its charge
   return {
     id: c.get("requestId"),
     startedMs: c.get("startedMs"),
     door,
     caller,
+    isPresumed: c.get("presumed")?.admission === null,
     idempotency,
     request,
-    progress: { ...NOTHING_YET },
+    bodyBytes,
+    progress,
     timers,
     timer: new RunTimer(c.req.raw.signal, timers, { ...limits, now: services.now }),
     services,
-    room: (bytes) => {
-      const why = slot?.grow(bytes) ?? null;
-      if (why !== null) overloaded(c, why);
-      return why === null;
+    slot,
+    answer: (told) => {
+      if (progress.admitted !== null) c.set("admitted", progress.admitted);
+      answered.resolve(told instanceof Response ? told : fail(c, told));
     },
-    dropBody: () => {
-      request.body = {};
-      if (request.native !== null) {
-        request.native = { ...request.native, body: {}, weights: NO_WEIGHTS };
-      }
-      slot?.dropBody(request.keep?.bytes);
-    },
-    answer: answered.resolve,
-    refuse: (failure) => answered.resolve(fail(c, failure)),
   };
 }

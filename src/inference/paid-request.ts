@@ -1,20 +1,26 @@
-import type { Failure } from "../lib/failure.ts";
-import type { Caller } from "../lib/caller.ts";
+import type { Failure, Result } from "../lib/failure.ts";
+import type { Admitted, Caller } from "../lib/caller.ts";
 import type { FailedAttempt } from "../lib/generation.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { Reached } from "../lib/reach-object.ts";
+import type { Slot } from "../lib/in-flight.ts";
+import { micros } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
-import type { After, Timers } from "../lib/timers.ts";
-import type { Usage } from "../lib/usage.ts";
+import type { Timers } from "../lib/timers.ts";
+import type { Price, Usage } from "../lib/usage.ts";
 import type { NumberVars } from "../config.ts";
 import type { Model, Route } from "../catalog/model.ts";
+import type { KnownCallers } from "../keys/authenticate.ts";
+import type { KeptCalls, Recalled } from "../kept/kept-contract.ts";
 import type { Tally } from "../metrics/tally.ts";
-import type { KeptAnswer } from "../kept/kept-contract.ts";
+import type { Candidate } from "../routing/attempt.ts";
 import type { JsonObject, Provider } from "../core/provider.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
 import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
 import type { Asked, Door, Native, Reply, ToKeep } from "../core/door.ts";
+import type { KeptRequest } from "./kept-wire.ts";
+import type { Sheds } from "./overload.route.ts";
 import type { RunTimer } from "./run-timer.ts";
 import type { Bounds, OutputCap } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
@@ -41,27 +47,42 @@ export type PaidRequest = {
   /** Its body is empty once a route has answered. */
   native: Native | null;
   /** What is kept of it; null where nothing is, which is known once the hold is granted. */
-  keep: (ToKeep & { readonly bytes: number }) | null;
+  keep: ToKeep | null;
   readonly prompt: PromptSize;
   /** Null for embeddings: they have no output. */
   readonly cap: OutputCap | null;
   readonly bounds: Bounds;
 };
 
+/** The region in which a caller's wallet is, asked from another one. */
+export type Home = {
+  /** Whose key it is, and the hold: one call, repeated once under its id. */
+  authorize(hold: Omit<HoldRequest, "keyId" | "peer"> | null): Promise<Reached<HoldGrant>>;
+  /** What is kept of answers there, or to be. */
+  askKept(request: Omit<KeptRequest, "called">): Promise<Result<Recalled | null>>;
+};
+
+/** What of a wallet a run asks. */
+export type RunWallet = Pick<WalletCalls, "hold" | "admitAndHold" | "settle" | "void">;
+
+/** Where a run's money is: in a wallet of this region, or at its key's home, which an outcome reaches by the outbox alone. */
+type Purse =
+  | { readonly wallet: (orgId: string) => RunWallet; readonly home: null }
+  | { readonly wallet: null; readonly home: Home };
+
 /** What a run needs from the rest of the house. Stubs are made fresh at each call: a failed one stays broken. */
-export type RunServices = {
+export type RunServices = Purse & {
   readonly region: string;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;
   /** What this isolate counts. */
   readonly tally: Tally;
   readonly numbers: NumberVars;
-  /** Asks whoever keeps the caller's wallet: this region, or the key's home. */
-  readonly hold: (request: HoldRequest, after: After) => Promise<Reached<HoldGrant>>;
-  /** Keeps an answer where its organisation does; never throws. */
-  readonly keep: (answer: Omit<KeptAnswer, "by">) => Promise<void>;
-  /** The wallets of this region; null when the caller's is at its key's home: the outbox alone reaches it. */
-  readonly wallet: ((orgId: string) => Pick<WalletCalls, "settle" | "void">) | null;
+  /** Whom this isolate has met: a key that is refused may be dead. */
+  readonly callers: KnownCallers;
+  readonly sheds: Sheds;
+  /** The organisation's kept answers, at its home. */
+  readonly kept: (orgId: string) => KeptCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">) => {
     enqueue(items: readonly OutcomeItem[]): Promise<unknown>;
   };
@@ -70,6 +91,8 @@ export type RunServices = {
 
 /** What a run has come to so far. */
 export type Progress = {
+  /** Its key's place in its minute and what is left of its tokens; null before they are known. */
+  admitted: Admitted | null;
   /** What it has open at a provider; null before one may be asked. */
   open: Open | null;
   /** Its outcome, once it was stored or could not be; null while it goes on or was refused before. */
@@ -79,7 +102,7 @@ export type Progress = {
   /** A bug has ended it. */
   isBroken: boolean;
   /** Micros charged, and those that no balance could pay, as far as known. */
-  charged: number;
+  charged: Micros;
   shortfall: number;
   /** Its charge is in the log alone: neither wallet nor outbox took it in time. */
   isUnsaved: boolean;
@@ -99,11 +122,12 @@ export type Open = {
 
 /** Before anything was asked. */
 export const NOTHING_YET: Readonly<Progress> = {
+  admitted: null,
   open: null,
   outcome: null,
   stored: null,
   isBroken: false,
-  charged: 0,
+  charged: micros(0),
   shortfall: 0,
   isUnsaved: false,
   keepHours: 0,
@@ -117,7 +141,11 @@ export type Run = {
   readonly startedMs: number;
   readonly door: Door;
   readonly caller: Caller;
+  /** Its key is admitted in the call that holds for it. */
+  readonly isPresumed: boolean;
   readonly request: PaidRequest;
+  /** Of the body that came. */
+  readonly bodyBytes: number;
   /** Its Idempotency-Key and what it came with; null without one. */
   readonly idempotency: Idempotency | null;
   readonly progress: Progress;
@@ -126,14 +154,19 @@ export type Run = {
   /** Its end from outside: the total deadline, or a client that left. */
   readonly timer: RunTimer;
   readonly services: RunServices;
-  /** Takes so many bytes more of the isolate's room, as the body has; false where there are none. */
-  readonly room: (bytes: number) => boolean;
-  /** Lets go of the request's body: a route has answered, so that no other will be asked. */
-  readonly dropBody: () => void;
-  /** Gives the client its response; only the first call counts. */
-  readonly answer: (response: Response) => void;
-  /** The same with a failure, which the request's log line then names. */
-  readonly refuse: (failure: Failure) => void;
+  /** Its place among those in flight, and the room that its body takes. */
+  readonly slot: Pick<Slot, "grow" | "dropBody"> | undefined;
+  /** Gives the client its response, or a failure, which the request's log line then names; only the first call counts. */
+  readonly answer: (told: Response | Failure) => void;
+};
+
+/** A route that the hold pays for, as it may be asked. */
+export type PaidRoute = Candidate & { readonly route: Route };
+
+/** What a hold allows. */
+export type Held = {
+  /** The routes that it pays for, in their order, each with the output cap that it pays for there. */
+  readonly routes: readonly PaidRoute[];
 };
 
 /** The route that serves, and what it may cost. */
@@ -151,16 +184,20 @@ export type ServingRoute = {
   readonly firstByteMs: number;
 };
 
-/** What a run came to, before the wallet has clamped it. */
-export type Outcome =
-  | {
-      readonly kind: "settle";
-      readonly route: ServingRoute;
-      readonly usage: Usage;
-      readonly estimated: boolean;
-      readonly finishReason: string | null;
-    }
-  | { readonly kind: "void"; readonly reason: string };
+/** What an answer costs, before the wallet has clamped it. */
+export type Charge = {
+  readonly kind: "settle";
+  readonly route: ServingRoute;
+  readonly usage: Usage;
+  /** The route's at the size that the prompt turned out to have, and what the usage comes to at it. */
+  readonly price: Price;
+  readonly cost: Micros;
+  readonly estimated: boolean;
+  readonly finishReason: string | null;
+};
+
+/** What a run came to. */
+export type Outcome = Charge | { readonly kind: "void"; readonly reason: string };
 
 /**
  * Where an outcome is: `saved` in the wallet or the outbox; `refused`, definitely in neither; `unknown`
@@ -179,4 +216,6 @@ export type Ended = {
    * although nobody may have it: it is tried on.
    */
   last(settled: Settled): Promise<boolean>;
+  /** The answer as it is kept, after `last`; null: it is not. Left out: none ever is. */
+  kept?(): JsonObject | null;
 };

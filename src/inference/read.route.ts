@@ -11,7 +11,8 @@ import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import type { JsonBody } from "../http/read-json.ts";
 import type { Recalled } from "../kept/kept-contract.ts";
 import type { Asked, Door } from "../core/door.ts";
-import { recall } from "./kept.route.ts";
+import { homeOf, keptHere } from "./home-or-away.route.ts";
+import { recall } from "./keeping.ts";
 
 /** Who asks, and what. */
 export type Read = {
@@ -65,14 +66,18 @@ export async function read(
 
 type Understood = { readonly ok: true; readonly value: Asked } | NotRead;
 
-/** The body with what it names of kept answers. */
+/** The body with what it names of kept answers, which is read once the key is admitted. */
 async function understood(
   { c, door, slot }: Reading,
   { json, bytes: { length: bytes } }: JsonBody,
 ): Promise<Understood> {
   const named = door.names?.(json) ?? null;
   if (named === null) return parsed(c, door, { json });
-  const recalled = await recall({ c, slot, bytes }, named);
+  const admission = await c.get("presumed")?.admit();
+  if (admission?.ok === false) return admission;
+  const { admitted } = c.var;
+  const at = { admitted, home: homeOf(c, admitted.caller), kept: keptHere(c), slot, bytes };
+  const recalled = await recall(at, named);
   return recalled.ok ? parsed(c, door, { json, recalled: recalled.value }) : recalled;
 }
 

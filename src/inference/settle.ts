@@ -1,14 +1,12 @@
-import type { Failure } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
 import type { Micros } from "../lib/money.ts";
 import { micros } from "../lib/money.ts";
-import { promptTokens } from "../lib/usage.ts";
-import type { Price } from "../lib/usage.ts";
-import { costOf, priceAt } from "../catalog/price.ts";
 import { logEvent, reasonOf } from "../lib/log.ts";
 import type { SettleAnswer } from "../wallet/wallet-contract.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
-import type { Ended, Open, Outcome, Run, Settled, Stored } from "./paid-request.ts";
+import { keepAnswer } from "./keeping.ts";
+import { EXCEPTION, toldWith } from "./charge.ts";
+import type { Charge, Ended, Outcome, Run, Settled, Stored } from "./paid-request.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { within } from "../lib/within.ts";
@@ -28,6 +26,7 @@ export async function settle(run: Run, ended: Ended): Promise<void> {
   const { outcome } = ended;
   const settled = await settleRun(run, outcome);
   const isDue = await ended.last(settled);
+  if (isDue) keepAnswer(run, ended);
   if (isDue && settled.stored !== "saved") await settleLate(run, outcome);
 }
 
@@ -43,12 +42,10 @@ export async function breakOff(run: Run): Promise<void> {
   if (progress.stored === null || progress.stored === "refused") await settleBroken(run);
   const outcome = progress.outcome ?? EXCEPTION;
   const failure = toldWith(run, { kind: "internal" }, outcome);
-  run.refuse(failure);
+  run.answer(failure);
   await progress.open?.close(failure);
   if (outcome.kind === "settle" && progress.stored !== "saved") await settleLate(run, outcome);
 }
-
-const EXCEPTION: Outcome = { kind: "void", reason: "exception" };
 
 async function settleBroken(run: Run): Promise<void> {
   try {
@@ -58,47 +55,23 @@ async function settleBroken(run: Run): Promise<void> {
   }
 }
 
-/** From here on this is open: if what is owed for it cannot be said, what was owed before it is. */
-export function nowOpen({ progress }: Run, open: Open): void {
-  const before = progress.open;
-  progress.open = {
-    close: (failure) => open.close(failure),
-    owed() {
-      try {
-        return open.owed();
-      } catch {
-        return before?.owed() ?? EXCEPTION;
-      }
-    },
-  };
-}
-
-/** A failure as its client is told of it: with what it was charged all the same. */
-export function toldWith({ id, progress }: Run, failure: Failure, outcome: Outcome): Failure {
-  if (outcome.kind === "void") return failure;
-  // one that no store took is tried on
-  const cost = progress.stored === "refused" ? costOfOutcome(outcome) : progress.charged;
-  if (cost === 0) return failure;
-  return { ...failure, charged: { costMicro: micros(cost), generationId: id } };
-}
-
 /**
  * Resolves a run's hold, durably: in the wallet, else in this region's outbox, which repeats it until
  * the wallet has it; a wallet at the key's home is reached by the outbox alone. Called before the last
  * byte leaves, so that an answered request is a charged one even if the Worker dies in the next instant.
  */
-export async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
+async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
   const { progress } = run;
   progress.outcome = outcome;
   const settled =
     outcome.kind === "void" ? await voidRun(run, outcome.reason) : await storeCharge(run, outcome);
   progress.stored = settled.stored;
-  progress.charged = settled.stored === "refused" ? 0 : settled.charged;
+  progress.charged = settled.stored === "refused" ? micros(0) : settled.charged;
   return settled;
 }
 
 async function storeCharge(run: Run, outcome: Charge): Promise<Settled> {
-  const cost = costOfOutcome(outcome);
+  const { cost } = outcome;
   const generation = generationOf(run, outcome);
   const { orgId } = run.caller;
   const { wallet } = run.services;
@@ -137,15 +110,22 @@ async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   logEvent("settlement_unsaved", {
     request_id: run.id,
     org_id: run.caller.orgId,
-    cost_micro: costOfOutcome(outcome),
+    cost_micro: outcome.cost,
     generation: generationOf(run, outcome),
   });
 }
 
 async function voidRun(run: Run, reason: string): Promise<Settled> {
-  const stored = (await voidInWallet(run)) ? "saved" : await enqueue(run, voidItem(run));
+  const stored = (await voidInWallet(run)) ? "saved" : await release(run);
   logEvent("hold_voided", { request_id: run.id, reason });
   return { stored, charged: micros(0) };
+}
+
+/** Has the outbox void what may be held, or will be. */
+export function release(run: Run): Promise<Stored> {
+  const { orgId } = run.caller;
+  const nothing = { kind: "void", cost: micros(0), generation: null } as const;
+  return enqueue(run, { holdId: run.id, orgId, ...nothing });
 }
 
 /** False also where the wallet is at home: it hears of it by the outbox. */
@@ -161,7 +141,7 @@ async function voidInWallet(run: Run): Promise<boolean> {
  * `saved` once the region's own outbox holds the outcome durably. Only what is overloaded is known not
  * to have taken it, and is not asked again; any other failed call may have arrived.
  */
-export async function enqueue(run: Run, item: OutcomeItem): Promise<Stored> {
+async function enqueue(run: Run, item: OutcomeItem): Promise<Stored> {
   const { outbox } = run.services;
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {
@@ -178,11 +158,6 @@ export async function enqueue(run: Run, item: OutcomeItem): Promise<Stored> {
   return "unknown";
 }
 
-export function voidItem(run: Run): OutcomeItem {
-  const { orgId } = run.caller;
-  return { holdId: run.id, orgId, kind: "void", cost: micros(0), generation: null };
-}
-
 function chargedBy(run: Run, answer: SettleAnswer): Micros {
   if (answer.kind === "settled") {
     run.progress.shortfall = answer.shortfall;
@@ -196,18 +171,6 @@ function chargedBy(run: Run, answer: SettleAnswer): Micros {
   return micros(0);
 }
 
-type Charge = Extract<Outcome, { kind: "settle" }>;
-
-/** The route's price at the size that the prompt turned out to have. */
-function priceOf({ route, usage }: Charge): Price {
-  return priceAt(route.route, promptTokens(usage));
-}
-
-/** What a charge comes to at its route's price. */
-export function costOfOutcome(charge: Charge): Micros {
-  return costOf(priceOf(charge), charge.usage);
-}
-
 function generationOf(run: Run, outcome: Charge): Generation {
   return {
     model: run.request.model.id,
@@ -216,7 +179,7 @@ function generationOf(run: Run, outcome: Charge): Generation {
     keyId: run.caller.keyId,
     streamed: run.request.stream,
     usage: outcome.usage,
-    price: priceOf(outcome),
+    price: outcome.price,
     firstByteMs: outcome.route.firstByteMs,
     durationMs: run.services.now() - run.startedMs,
     estimated: outcome.estimated,

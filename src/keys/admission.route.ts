@@ -1,7 +1,7 @@
 import type { Context, MiddlewareHandler, Next } from "hono";
 import type { Config } from "../config.ts";
 import { fail } from "../http/context.ts";
-import type { AppEnv } from "../http/context.ts";
+import type { AppEnv, Presumed } from "../http/context.ts";
 import { Isolate } from "../http/isolate.ts";
 import { bodyLength, countedAtOnce, inFlightOf } from "../http/room.ts";
 import type { Admitted, Caller } from "../lib/caller.ts";
@@ -46,11 +46,12 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       if (typeof slot === "string") return next();
       const caller = length > SMALL_BODY_BYTES ? undefined : presumedCaller(c, key.value);
       if (caller !== undefined) {
-        c.set("presumed", {
+        const presumed: Presumed = {
           caller,
-          admit: () => admissionBy(c, key.value),
-          refused: (failure) => callersOf(c.get("config")).refused(key.value, failure),
-        });
+          admit: () => (presumed.admission ??= admissionBy(c, key.value)),
+          admission: null,
+        };
+        c.set("presumed", presumed);
         return next();
       }
     }

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { capThatFits } from "../../src/inference/answer-size.ts";
+import { capThatFits } from "../../src/inference/hold-bounds.ts";
 import type { OutputCap } from "../../src/inference/hold-bounds.ts";
 import type { ChatBody } from "../../src/core/core-request.ts";
 import { responsesDoor } from "../../src/doors/responses.ts";

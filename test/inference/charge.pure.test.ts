@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { chargeFor, inputOnly } from "../../src/inference/charge.ts";
 import type { Ending } from "../../src/inference/charge.ts";
 import { NO_USAGE } from "../../src/lib/usage.ts";
-import { CAP, CHOICES, LIKELY, runOf, SERVING, USAGE } from "./run-fixture.ts";
+import { CAP, CHOICES, LIKELY, ROUTE, runOf, SERVING, USAGE } from "./run-fixture.ts";
 
 const OUTPUT = 30;
 const estimate = { ...NO_USAGE, input: LIKELY, output: OUTPUT };
@@ -87,6 +87,8 @@ describe("what an answer costs", () => {
       kind: "settle",
       route: { ...SERVING, attempts: 2, firstByteMs: 7 },
       usage: { ...NO_USAGE, input: LIKELY },
+      price: ROUTE.price,
+      cost: LIKELY,
       estimated: true,
       finishReason: null,
     });

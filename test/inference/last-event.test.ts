@@ -9,7 +9,7 @@ import type { EventStream, StreamEvent } from "../../src/core/provider.ts";
 import type { SettleAnswer } from "../../src/wallet/wallet-contract.ts";
 import { DOOR_ROWS } from "../fixtures/doors-table.ts";
 import type { DoorRow } from "../fixtures/doors-table.ts";
-import { runOf, SERVING, USAGE } from "./run-fixture.ts";
+import { asResponse, runOf, SERVING, USAGE, walletOf } from "./run-fixture.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
@@ -44,19 +44,20 @@ function runThrough({ name, body }: DoorRow) {
   if (!asked.ok) throw new Error("the row's body is refused");
   const charged = Promise.withResolvers<SettleAnswer>();
   const asking = Promise.withResolvers<null>();
-  const wallet: RunServices["wallet"] = () => ({
-    settle: async () => {
-      asking.resolve(null);
-      return success(await charged.promise);
-    },
-    void: () => Promise.reject(new Error("nothing is voided")),
-  });
+  const wallet = () =>
+    walletOf({
+      settle: async () => {
+        asking.resolve(null);
+        return success(await charged.promise);
+      },
+      void: () => Promise.reject(new Error("nothing is voided")),
+    });
   const numbers = { UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 60_000, READER_STUCK_MS: 60_000 };
   const answered = Promise.withResolvers<Response>();
   const run = {
     ...runOf({ wallet, numbers: numbers as RunServices["numbers"] }),
     door,
-    answer: answered.resolve,
+    answer: asResponse(answered.resolve),
   };
   run.request = {
     ...run.request,

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { countRun } from "../../src/inference/observe.route.ts";
 import type { Outcome } from "../../src/inference/paid-request.ts";
+import { micros } from "../../src/lib/money.ts";
 import { Tally } from "../../src/metrics/tally.ts";
 import { runOf, SERVING, USAGE } from "./run-fixture.ts";
 
@@ -8,6 +9,8 @@ const SETTLED: Outcome = {
   kind: "settle",
   route: { ...SERVING, attempts: 2 },
   usage: USAGE,
+  price: SERVING.route.price,
+  cost: micros(70),
   estimated: true,
   finishReason: null,
 };

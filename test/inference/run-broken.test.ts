@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { success } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
-import { failureResponse } from "../../src/http/failure-response.ts";
 import { DOORS } from "../../src/doors/doors.ts";
 import type { Reply, StreamWriter } from "../../src/core/door.ts";
 import { countRun } from "../../src/inference/observe.route.ts";
 import { pay } from "../../src/inference/paid-path.route.ts";
 import type { PaidRequest, Run, RunServices } from "../../src/inference/paid-request.ts";
+import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
 import { Tally } from "../../src/metrics/tally.ts";
 import type { EventStream, Provider, StreamEvent } from "../../src/core/provider.ts";
 import { RouteHealth } from "../../src/routing/route-health.ts";
 import { DOOR_ROWS } from "../fixtures/doors-table.ts";
 import type { DoorRow } from "../fixtures/doors-table.ts";
-import { runOf, USAGE } from "./run-fixture.ts";
+import { asResponse, runOf, USAGE, walletOf } from "./run-fixture.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
@@ -201,20 +201,21 @@ function requestOf({ row, stream }: Way, steps: Steps, request: PaidRequest): Pa
 /** The stores of a run, and what they took. */
 function storesOf(steps: Steps) {
   const took: { costs: number[]; voids: number } = { costs: [], voids: 0 };
-  const stores: Pick<RunServices, "wallet" | "outbox"> = {
-    wallet: () => ({
-      settle: async ({ cost }) => {
-        steps.take("settle");
-        took.costs.push(cost);
-        return success({ kind: "settled", charged: cost, shortfall: micros(0) });
-      },
-      void: async () => {
-        took.voids += 1;
-        return success({ kind: "voided" });
-      },
-    }),
+  const stores = {
+    wallet: () =>
+      walletOf({
+        settle: async ({ cost }) => {
+          steps.take("settle");
+          took.costs.push(cost);
+          return success({ kind: "settled", charged: cost, shortfall: micros(0) });
+        },
+        void: async () => {
+          took.voids += 1;
+          return success({ kind: "voided" });
+        },
+      }),
     outbox: () => ({
-      enqueue: async (items) => {
+      enqueue: async (items: readonly OutcomeItem[]) => {
         for (const { kind, cost } of items) if (kind === "settle") took.costs.push(cost);
       },
     }),
@@ -242,14 +243,17 @@ async function broken(way: Way, at: number): Promise<Told> {
       return answerOf(way, steps, upstream);
     },
   };
-  const base = runOf({ ...services, ...stores, providers: new Map([["up", provider]]) });
+  const base = runOf({
+    ...services,
+    ...stores,
+    providers: new Map([["up", provider]]),
+  });
   const run: Run = {
     ...base,
     services: { ...base.services, now: steps.before("now", () => 7) },
     door: DOORS.find(({ name }) => name === row.name) ?? base.door,
     request: requestOf(way, steps, base.request),
-    answer: steps.before("answer", (response) => answered.resolve(response)),
-    refuse: (failure) => answered.resolve(failureResponse(failure, base.id)),
+    answer: asResponse(steps.before("answer", (response: Response) => answered.resolve(response))),
   };
   const read = answered.promise.then(async (response) => ({
     response,
@@ -275,10 +279,9 @@ function countsOf(run: Run): Pick<Told, "bugs" | "absorbed"> {
   return { bugs: count("turnpike_bugs_total"), absorbed: count("turnpike_absorbed_total") };
 }
 
-const services: Partial<RunServices> = {
+const services = {
   region: "eu",
   health: new RouteHealth(),
-  hold: () => Promise.resolve({ unanswered: false, result: success({ granted: micros(10_000) }) }),
   numbers: {
     UPSTREAM_HEADERS_MS: 1000,
     UPSTREAM_FIRST_MS: 1000,

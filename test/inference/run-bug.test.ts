@@ -1,12 +1,10 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { success } from "../../src/lib/failure.ts";
-import { micros } from "../../src/lib/money.ts";
 import type { EventStream, Provider } from "../../src/core/provider.ts";
 import { RouteHealth } from "../../src/routing/route-health.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
 import { pay } from "../../src/inference/paid-path.route.ts";
 import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
-import { JSON_REPLY, runOf, USAGE } from "./run-fixture.ts";
+import { asResponse, HOME, JSON_REPLY, runOf, USAGE } from "./run-fixture.ts";
 
 let nowMs = 0;
 beforeEach(() => {
@@ -62,8 +60,7 @@ function servicesOf(
     outbox: () => ({ enqueue }),
     providers: Object.assign(new Map<string, Provider>(), { get: provider }),
     health: new RouteHealth(),
-    hold: () =>
-      Promise.resolve({ unanswered: false, result: success({ granted: micros(10_000) }) }),
+    home: HOME,
     numbers: {
       REQUEST_DEADLINE_S: 900,
       DRAIN_S: 20,
@@ -102,7 +99,10 @@ it("a bug in the midst of a stream: an error event with its cost and no [DONE]",
   const enqueue = async (items: readonly OutcomeItem[]): Promise<void> => {
     queued.push(...items.map(({ kind }) => kind));
   };
-  const run: Run = { ...runOf(servicesOf(() => upstream, enqueue)), answer: answered.resolve };
+  const run: Run = {
+    ...runOf(servicesOf(() => upstream, enqueue)),
+    answer: asResponse(answered.resolve),
+  };
   const [text] = await Promise.all([
     answered.promise.then((response) => response.text()),
     expect(pay(run)).rejects.toThrow("a bug"),

@@ -1,3 +1,5 @@
+import { refuse, success } from "../../src/lib/failure.ts";
+import { failureResponse } from "../../src/http/failure-response.ts";
 import type { Usage } from "../../src/lib/usage.ts";
 import { Timers } from "../../src/lib/timers.ts";
 import { micros } from "../../src/lib/money.ts";
@@ -8,7 +10,13 @@ import type { NumberVars } from "../../src/config.ts";
 import { Tally } from "../../src/metrics/tally.ts";
 import { RunTimer } from "../../src/inference/run-timer.ts";
 import { NOTHING_YET } from "../../src/inference/paid-request.ts";
-import type { Run, RunServices, ServingRoute } from "../../src/inference/paid-request.ts";
+import type {
+  Home,
+  Run,
+  RunServices,
+  RunWallet,
+  ServingRoute,
+} from "../../src/inference/paid-request.ts";
 
 export const CAP = 100;
 export const CHOICES = 2;
@@ -57,13 +65,36 @@ function replyOf(kind: "json" | "stream"): Reply {
 export const JSON_REPLY = replyOf("json") as Extract<Reply, { kind: "json" }>;
 export const STREAM_REPLY = replyOf("stream") as Extract<Reply, { kind: "stream" }>;
 
+/** The home of a caller that is away, which holds what it is asked for. */
+export const HOME: Home = {
+  authorize: async () => ({
+    unanswered: false,
+    result: success({ granted: micros(10_000) }),
+  }),
+  askKept: async () => refuse({ kind: "home_region_unreachable" }),
+};
+
+/** A wallet of this region that holds what it is asked for. */
+export function walletOf(calls: Pick<RunWallet, "settle" | "void">): RunWallet {
+  return {
+    ...calls,
+    hold: async () => success({ granted: micros(10_000) }),
+    admitAndHold: () => Promise.reject(new Error("the key is admitted")),
+  };
+}
+
+/** Gives what a run answers as a response. */
+export function asResponse(give: (response: Response) => void): Run["answer"] {
+  return (told) => give(told instanceof Response ? told : failureResponse(told, "req_test"));
+}
+
 /** A run of a chat request for two choices; its services are what the test gives. */
 export function runOf(
   given: Partial<RunServices> = {},
   client: AbortSignal = new AbortController().signal,
 ): Run {
   const timers = new Timers();
-  const here = { now: () => 7, region: "eu", tally: new Tally() };
+  const here = { now: () => 7, region: "eu", tally: new Tally(), home: null };
   const services = { ...here, ...given } as RunServices;
   const { REQUEST_DEADLINE_S = 900, DRAIN_S = 20 } = (given.numbers ?? {}) as Partial<NumberVars>;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: DRAIN_S * 1000 };
@@ -79,6 +110,8 @@ export function runOf(
       scope: "regional",
       home: "eu",
     },
+    isPresumed: false,
+    bodyBytes: 100,
     request: {
       kind: "chat",
       body: {},
@@ -101,9 +134,7 @@ export function runOf(
     services,
     timers,
     timer: new RunTimer(client, timers, { ...limits, now: services.now }),
-    room: () => true,
-    dropBody: () => undefined,
+    slot: undefined,
     answer: () => undefined,
-    refuse: () => undefined,
   };
 }

@@ -1,6 +1,4 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { success } from "../../src/lib/failure.ts";
-import { micros } from "../../src/lib/money.ts";
 import type {
   EventStream,
   Provider,
@@ -11,7 +9,7 @@ import { RouteHealth } from "../../src/routing/route-health.ts";
 import type { RunServices } from "../../src/inference/paid-request.ts";
 import { pay } from "../../src/inference/paid-path.route.ts";
 import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
-import { runOf } from "./run-fixture.ts";
+import { asResponse, HOME, runOf } from "./run-fixture.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
@@ -34,8 +32,7 @@ async function outcomeOf(send: Provider["send"], client: AbortController, drainS
     }),
     providers: new Map<string, Provider>([["up", { id: "up", send }]]),
     health: new RouteHealth(),
-    hold: () =>
-      Promise.resolve({ unanswered: false, result: success({ granted: micros(10_000) }) }),
+    home: HOME,
     numbers: {
       REQUEST_DEADLINE_S: 900,
       DRAIN_S: drainS,
@@ -47,7 +44,10 @@ async function outcomeOf(send: Provider["send"], client: AbortController, drainS
     } as RunServices["numbers"],
   };
   const run = runOf(services, client.signal);
-  await pay({ ...run, answer: (response) => void response.text().catch(() => undefined) });
+  await pay({
+    ...run,
+    answer: asResponse((response) => void response.text().catch(() => undefined)),
+  });
   return { queued, output };
 }
 

@@ -4,7 +4,15 @@ import { answerJson, answerStream } from "../../src/inference/answer.ts";
 import { settle } from "../../src/inference/settle.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
 import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
-import { JSON_REPLY, runOf, SERVING, STREAM_REPLY, USAGE } from "./run-fixture.ts";
+import {
+  asResponse,
+  HOME,
+  JSON_REPLY,
+  runOf,
+  SERVING,
+  STREAM_REPLY,
+  USAGE,
+} from "./run-fixture.ts";
 
 /** Away from home the outbox is the only place for a charge. */
 type Fault = "ok" | "lost" | "down" | "overloaded";
@@ -48,14 +56,14 @@ async function answered(faults: readonly Fault[], user: string | null = null): P
   const got: string[] = [];
   const { request, ...rest } = runOf({
     wallet: null,
+    home: HOME,
     outbox: outboxWith(faults),
     now: () => nowMs,
   });
   const run: Run = {
     ...rest,
     request: { ...request, user },
-    answer: () => void got.push("answer"),
-    refuse: ({ kind }) => void got.push(kind),
+    answer: (told) => void got.push(told instanceof Response ? "answer" : told.kind),
   };
   const answer = { body: BODY, usage: USAGE };
   await settle(run, answerJson(run, SERVING, { given: answer, reply: JSON_REPLY }));
@@ -66,11 +74,11 @@ async function answered(faults: readonly Fault[], user: string | null = null): P
 /** The same for a stream: its text. */
 async function streamed(faults: readonly Fault[]): Promise<string> {
   const texts: Promise<string>[] = [];
-  const services = { wallet: null, outbox: outboxWith(faults), now: () => nowMs };
+  const services = { wallet: null, home: HOME, outbox: outboxWith(faults), now: () => nowMs };
   const numbers = { UPSTREAM_IDLE_MS: 60_000 } as RunServices["numbers"];
   const run: Run = {
     ...runOf({ ...services, numbers }),
-    answer: (response) => void texts.push(response.text()),
+    answer: asResponse((response) => void texts.push(response.text())),
   };
   await settle(run, await answerStream(run, SERVING, { events: eventsOf(), reply: STREAM_REPLY }));
   run.timers.close();

@@ -1,11 +1,9 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { success } from "../../src/lib/failure.ts";
-import { micros } from "../../src/lib/money.ts";
 import type { EventStream, Provider, StreamEvent } from "../../src/core/provider.ts";
 import { RouteHealth } from "../../src/routing/route-health.ts";
 import type { RunServices } from "../../src/inference/paid-request.ts";
 import { pay } from "../../src/inference/paid-path.route.ts";
-import { runOf } from "./run-fixture.ts";
+import { HOME, runOf } from "./run-fixture.ts";
 
 /** The platform ends what a request still does so long after its client left. */
 const PLATFORM_END_MS = 30_000;
@@ -65,8 +63,7 @@ function servicesOf(provider: Provider, drainS: number): Partial<RunServices> {
     providers: new Map([["up", provider]]),
     health: new RouteHealth(),
     now: () => Date.now(),
-    hold: () =>
-      Promise.resolve({ unanswered: false, result: success({ granted: micros(10_000) }) }),
+    home: HOME,
     numbers: {
       REQUEST_DEADLINE_S: 900,
       DRAIN_S: drainS,

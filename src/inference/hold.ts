@@ -1,0 +1,97 @@
+import type { Result } from "../lib/failure.ts";
+import { refuse, success } from "../lib/failure.ts";
+import { reachObject } from "../lib/reach-object.ts";
+import type { Reached } from "../lib/reach-object.ts";
+import type { HoldGrant, HoldRequest } from "../wallet/wallet-contract.ts";
+import { speaks } from "./bound.ts";
+import { affordableCap } from "./hold-bounds.ts";
+import { decideKeeping } from "./keeping.ts";
+import type { Held, PaidRoute, Run, RunWallet } from "./paid-request.ts";
+import { release } from "./settle.ts";
+
+/** A hold is asked for so often: a client waits. */
+const ATTEMPTS = 2;
+
+/**
+ * Holds between the least and the most that a run can cost, in the wallet, or at the key's home; what that pays for.
+ * What may be held although nobody said so is voided by the outbox, and the run refused.
+ */
+export async function hold(run: Run): Promise<Result<Held>> {
+  const { caller, progress, services } = run;
+  const reached = await (services.home === null
+    ? heldHere(run, services.wallet)
+    : services.home.authorize(wishOf(run)));
+  const result = reached.unanswered ? refuse(reached.failure) : reached.result;
+  if (result.ok) {
+    const { tokens } = result.value;
+    if (progress.admitted !== null && tokens !== undefined) {
+      progress.admitted = { ...progress.admitted, tokens };
+    }
+    decideKeeping(run, result.value);
+    return success({ routes: paidFor(run, result.value) });
+  }
+  services.callers.refused({ hash: caller.keyHash, shown: caller.shown }, result.failure);
+  if (reached.unanswered) await release(run);
+  return result;
+}
+
+function wishOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
+  const { body, bounds, cap, model, prompt, user } = request;
+  const { model: sent } = body;
+  const { choices = 1, least = 0, whole = 0 } = cap ?? {};
+  return {
+    id,
+    least: bounds.least,
+    sure: bounds.sure,
+    most: bounds.most,
+    hasCap: cap === null || cap.isAsked,
+    tokens: {
+      prompt: prompt.estimate,
+      least: prompt.estimate + least * choices,
+      most: prompt.estimate + whole * choices,
+    },
+    model: { sent: typeof sent === "string" ? sent : model.id, id: model.id },
+    externalId: user,
+    keyId: caller.keyId,
+    peer: services.home !== null,
+    idempotency,
+  };
+}
+
+/** In this region; a key that is only presumed to live is admitted in the same call, or refused. */
+function heldHere(run: Run, wallet: (orgId: string) => RunWallet): Promise<Reached<HoldGrant>> {
+  const { caller, isPresumed, progress, timers } = run;
+  const { keyHash, orgId, shown } = caller;
+  const wish = wishOf(run);
+  const ask = async (): Promise<Result<HoldGrant>> => {
+    if (!isPresumed) return wallet(orgId).hold(wish, keyHash, shown);
+    const answer = await wallet(orgId).admitAndHold(keyHash, wish, shown);
+    if (!answer.ok) return answer;
+    progress.admitted = { caller, rate: answer.value.admitted };
+    return answer.value.held;
+  };
+  return reachObject(ask, { after: timers.after, attemptsMax: ATTEMPTS });
+}
+
+/** The routes that a grant pays for, each with its cap. The dearest one is paid for by construction. */
+function paidFor({ request, services }: Run, { granted, tokens }: HoldGrant): PaidRoute[] {
+  const { routes, prompt, cap, native } = request;
+  // what the tokens granted of the key's limit leave to each choice after the prompt
+  const tokensLeft =
+    tokens === undefined
+      ? Infinity
+      : Math.floor((tokens.granted - prompt.estimate) / (cap?.choices ?? 1));
+  return routes.flatMap((route) => {
+    const { upstreamId } = route;
+    const provider = services.providers.get(route.provider);
+    const affordable = cap === null ? null : affordableCap(route, prompt, cap, granted);
+    if (provider === undefined || (cap !== null && affordable === null)) return [];
+    return {
+      route,
+      provider,
+      upstreamId,
+      cap: affordable === null ? null : Math.min(affordable, tokensLeft),
+      native: native !== null && speaks(provider, route, native) ? native : undefined,
+    };
+  });
+}
