@@ -283,6 +283,7 @@ describe("the setting", () => {
     setClock(Date.now() + 2 * HOUR_MS);
     await errorOf(await read(id, own.key), 404);
     const later = await answered(await say(own.key));
+    expect((await read(later.id, own.key)).status).toBe(200); // waits until it is kept
     setClock(Date.now() + 4 * HOUR_MS);
     expect((await read(later.id, own.key)).status).toBe(200);
     await keepFor(own, 1);
