@@ -104,6 +104,7 @@ async function askInference(org: string): Promise<void> {
   await ask("GET /v1/usage", { query: "?group_by=user" });
   await ask("GET /v1/generations/{id}", { fill: [answer["id"] as string] });
   await ask("GET /v1/generations", { query: "?limit=1" });
+  await ask("GET /v1/errors");
   await ask("GET /v1/holds");
   await ask("GET /v1/alerts");
 }

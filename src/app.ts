@@ -11,6 +11,8 @@ import { authorizePeer } from "./inference/authorize.peer.ts";
 import { speakDialect } from "./doors/dialect.route.ts";
 import { requireLiveAtHome } from "./inference/home-or-away.route.ts";
 import { deploymentOf } from "./inference/deployment.ts";
+import { tellFailedFirst } from "./inference/failed-requests.route.ts";
+import { failuresPeer } from "./inference/failures.peer.ts";
 import { keptPeer } from "./inference/kept.peer.ts";
 import { outcomesPeer } from "./inference/outcomes.peer.ts";
 import { requireSoundDeployment } from "./inference/sound-deployment.route.ts";
@@ -62,6 +64,7 @@ app.post("/internal/v1/outcomes", outcomesPeer);
 app.post("/internal/v1/revocations", revocationsPeer);
 app.post("/internal/v1/authorize", authorizePeer);
 app.post("/internal/v1/kept", keptPeer);
+app.post("/internal/v1/failures", failuresPeer);
 app.post("/internal/v1/forward", (c) => forwardPeer(c, { dispatch: app.fetch, isAnsweredAtHome }));
 
 app.use("/v1/*", startAdmission(PAID_PATHS));
@@ -73,6 +76,7 @@ for (const path of new Set(rowsOf("here").map((row) => row.path))) app.use(path,
 serve("here");
 refuseOtherMethods(app, rowsOf("here"));
 
+for (const path of ["/v1/generations/*", "/v1/errors"]) app.use(path, tellFailedFirst);
 app.use("/v1/*", forwardToHome);
 serve("home");
 refuseOtherMethods(app, rowsOf("home"));

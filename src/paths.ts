@@ -35,6 +35,7 @@ import {
   readSettingsRoute,
 } from "./wallet/routes/end-users.route.ts";
 import { eventsRoute, alertsRoute, balanceRoute } from "./wallet/routes/reads.route.ts";
+import { errorsRoute } from "./wallet/routes/errors.route.ts";
 import {
   generationRoute,
   holdsRoute,
@@ -117,6 +118,7 @@ export const PATHS: readonly Path[] = [
   endpoint("GET /v1/holds", "managed", OWN, holdsRoute(memberKeyIds)),
   endpoint("GET /v1/generations", "managed", OWN, listGenerationsRoute(memberKeyIds)),
   endpoint("GET /v1/generations/:id", "managed", OWN, generationRoute(findKey)),
+  endpoint("GET /v1/errors", "managed", OWN, errorsRoute(memberKeyIds)),
   endpoint("GET /v1/alerts", "managed", ACCOUNTANTS, alertsRoute),
   endpoint("GET /v1/events", "managed", ACCOUNTANTS, eventsRoute),
   endpoint("GET /v1/webhooks", "managed", MANAGERS, listWebhooksRoute),

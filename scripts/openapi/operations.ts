@@ -25,6 +25,7 @@ import {
   putBody,
   settingsBody,
 } from "../../src/wallet/routes/end-users.route.ts";
+import { errorsQuery } from "../../src/wallet/routes/errors.route.ts";
 import { generationsQuery, holdsQuery } from "../../src/wallet/routes/generations.route.ts";
 import { eventsParameters } from "../../src/wallet/routes/reads.route.ts";
 import { usageParameters } from "../../src/wallet/routes/usage.route.ts";
@@ -178,17 +179,26 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
   },
   "GET /v1/generations": {
     tag: "Money",
-    summary: "Receipts, newest first",
+    summary: "Requests, newest first",
     description:
-      "Every paid request while it is kept, also those that are under way or came to nothing: what only a settled one has is null there. A page may be shorter than `limit`: while there is `next_after`, older ones may follow.",
+      "Every request to a paid path while it is kept, also those that are running, failed or were refused: what only a settled one has is null there. Of those that failed or were refused the newest 100 of a key are kept by themselves, and what was before is counted in `GET /v1/errors`. `status=error` stands for `voided,expired,refused`; `model`, `provider`, `key_id`, `status` and `code` take several values by comma. A page may be shorter than `limit`: while there is `next_after`, older ones may follow.",
     query: queryOf(generationsQuery),
     answers: { 200: spent.generations },
   },
   "GET /v1/generations/{id}": {
     tag: "Money",
-    summary: "The receipt of one paid request",
-    description: "Of one that is under way or came to nothing too, as the list has it.",
+    summary: "What happened to one request",
+    description:
+      "By the request's id, which is that of every error too, or by the id of its answer, whatever became of it: as the list has it. What failed may take a few seconds to be found.",
     answers: { 200: spent.generation },
+  },
+  "GET /v1/errors": {
+    tag: "Money",
+    summary: "How many requests failed or were refused, and by what",
+    description:
+      "Counted by hour, key and code; all of them, also those that are no longer kept by themselves.",
+    query: queryOf(errorsQuery),
+    answers: { 200: spent.errors },
   },
   "GET /v1/alerts": {
     tag: "Money",

@@ -43,6 +43,28 @@ const failedAttempts = z
     }),
   )
   .describe("Routes that were asked before the one that served, in their order.");
+const since = z.number().nullable().describe("Milliseconds since the request came.");
+const attempts = z
+  .array(
+    z.strictObject({
+      route: z.string().describe("As `x-route` writes one; of who served, the provider."),
+      outcome: z.enum(["served", "failed", "left"]),
+      why: z.string().nullable().describe("A word such as `timeout`; null of who served."),
+      status: z.int().nullable().describe("Of its answer, where it had one."),
+      started_ms: since,
+      ended_ms: since,
+    }),
+  )
+  .describe("Every provider that was asked, in their order.");
+const told = z
+  .strictObject({
+    code: z.string().describe("A heading of the errors page, or `client_left`."),
+    message: z.string().describe("In our words alone."),
+    status: z.int().describe("200 where a stream had begun; 499 where the client had left."),
+    param: z.string().nullable(),
+  })
+  .nullable()
+  .describe("What its client was told; null where it was served.");
 const money = {
   cost_micro: micros.describe("What was charged."),
   absorbed_micro: micros.describe("What it cost beyond the charge, and nobody pays."),
@@ -89,6 +111,27 @@ export const generation = record("Generation", {
   duration_ms: z.int().nullable(),
   estimated: z.boolean().nullable(),
   ...more,
+  asked_model: z.string().nullable().describe("What a failed one named; null of any other."),
+  door: z.string().nullable().describe("The path of a failed one; null of any other."),
+  client_left_ms: z.number().nullable().describe("When its client left, since it came."),
+  error: told,
+  attempts,
+});
+export const errors = record("Errors", {
+  from: day,
+  to: day,
+  group_by: z.enum(["code", "key", "hour", "hour,code"]),
+  data: z.array(
+    z.strictObject({
+      hour: time.optional(),
+      group: z.string().optional().describe("The code, or the key's id."),
+      status: z.int().optional(),
+      count,
+      last_at: time,
+      last_id: z.string().describe("The newest request of the group."),
+    }),
+  ),
+  total: count,
 });
 const next_after = z.string().optional().describe("Where more may follow: what `after` takes.");
 export const generations = record("Generations", {

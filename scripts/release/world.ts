@@ -222,8 +222,13 @@ type Outbox = { readonly name: string; readonly waiting: number; readonly parked
 /** What changes by itself: when a key was used last, what is left of a minute, an answer's own id. */
 const PASSING = /^(?:last_|request_id$|limits$)/;
 
+/** Not every release keeps what was refused. */
+function isHeldFor(one: { readonly status?: unknown } | null): boolean {
+  return one?.status !== "refused";
+}
+
 function steady(value: unknown, what: string): unknown {
-  if (Array.isArray(value)) return value.map((one) => steady(one, what));
+  if (Array.isArray(value)) return value.filter(isHeldFor).map((one) => steady(one, what));
   if (typeof value !== "object" || value === null) return value;
   // A list of keys has what the book was told last; the key's own page asks the wallet.
   const isPassing = (name: string): boolean =>

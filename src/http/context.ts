@@ -60,6 +60,10 @@ export type AppEnv = {
     origins?: readonly string[];
     /** What the request failed with, for its log line; set by `fail`, and for an answer of home's. */
     failure?: LoggedFailure;
+    /** The whole of it, where it is this region's. */
+    failed?: Failure;
+    /** Whose key it is, where this isolate has met it before; it may have died since. */
+    met?: Caller;
     /** Whoever answers writes the request's line itself, once it has ended: a paid one's comes after its charge. */
     logged?: boolean;
   };
@@ -94,6 +98,7 @@ export async function requestContext(c: AppContext, next: Next): Promise<void> {
 /** Answers with a failure and remembers its kind for the request's log line. */
 export function fail(c: AppContext, failure: Failure): Response {
   c.set("failure", failure.kind);
+  c.set("failed", failure);
   const config = c.get("config") as Config | undefined;
   return failureResponse(failure, c.get("requestId"), {
     dialect: c.get("dialect") ?? null,

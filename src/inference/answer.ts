@@ -193,7 +193,10 @@ function endOf(streaming: Streaming, ending: Ending): Ended {
     last: async ({ charged }) => {
       const made = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
       const isWhole = ending === "complete" && made !== null;
-      const told = (): Failure => toldWith(run, toldBy(streaming), outcome);
+      const told = (): Failure => {
+        run.progress.told = toldWith(run, toldBy(streaming), outcome);
+        return run.progress.told;
+      };
       await client.end(isWhole ? writer.end(made) : writer.fail(told(), made));
       close(streaming);
       if (isWhole) receipt = made;

@@ -36,6 +36,7 @@ export async function ask(run: Run, { routes }: Held): Promise<Answering> {
   });
   const served = await callRoute(run, routes, {
     onAsked: (asked) => {
+      run.progress.askedMs = run.services.now() - run.startedMs;
       last.asked = asked === null ? null : triedAt(routes, asked);
     },
     onSpent: (asked, spent) => {

@@ -1,5 +1,7 @@
 import { logWarning } from "../lib/log.ts";
 import type { ProviderFailure } from "../core/provider.ts";
+import { whyFailed } from "../routing/asking-order.ts";
+import { routeName } from "../routing/route-health.ts";
 import type { Run, ServingRoute } from "./paid-request.ts";
 
 /** Statuses that are told apart; of any other only its hundred is. */
@@ -22,6 +24,7 @@ export function attemptFailed(
   if (run.timer.clientGone) return;
   const { provider, upstreamId } = route;
   const { status, reason } = wordsOf(failure);
+  noteAttempt(run, routeName(provider, upstreamId), { status, failure });
   run.services.tally.count("failedAttempts", { provider, status, reason });
   logWarning("attempt_failed", {
     request_id: run.id,
@@ -32,6 +35,23 @@ export function attemptFailed(
     status,
     reason,
   });
+}
+
+/** For whoever asks later what happened to the request. */
+function noteAttempt(
+  { progress, services, startedMs }: Run,
+  route: string,
+  { status, failure }: { readonly status: string; readonly failure: ProviderFailure },
+): void {
+  const isOurs = failure.kind === "disabled";
+  const told = {
+    route,
+    why: whyFailed(failure),
+    ...(!isOurs && /^\d+$/.test(status) && { status: Number(status) }),
+    startedMs: progress.askedMs,
+    endedMs: services.now() - startedMs,
+  };
+  progress.attempts = [...progress.attempts, told];
 }
 
 /**

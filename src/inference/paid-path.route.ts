@@ -11,6 +11,8 @@ import { ask } from "./ask.ts";
 import { bounded } from "./bound.ts";
 import { deploymentOf } from "./deployment.ts";
 import type { Door } from "../core/door.ts";
+import { askedFor, noteFailed } from "./failed-requests.route.ts";
+import type { AskedFor } from "./failed-requests.route.ts";
 import { hold } from "./hold.ts";
 import { runServices } from "./home-or-away.route.ts";
 import { observe } from "./observe.route.ts";
@@ -29,6 +31,8 @@ export type Visit = {
   readonly door: Door;
   readonly slot: Slot | undefined;
   readonly answered: PromiseWithResolvers<Response>;
+  /** What it asks for, once its body is understood. */
+  asked: AskedFor | null;
 };
 
 /**
@@ -37,9 +41,13 @@ export type Visit = {
  */
 export function answerPaid(c: Context<AppEnv>, door: Door): Promise<Response> | Response {
   const slot = c.get("slot");
-  if (typeof slot === "string") return fail(c, overloaded(c, slot).failure);
+  if (typeof slot === "string") {
+    const shed = fail(c, overloaded(c, slot).failure);
+    noteFailed(c, null, null);
+    return shed;
+  }
   const answered = Promise.withResolvers<Response>();
-  c.executionCtx.waitUntil(toItsEnd({ c, door, slot, answered }));
+  c.executionCtx.waitUntil(toItsEnd({ c, door, slot, answered, asked: null }));
   return answered.promise;
 }
 
@@ -57,11 +65,12 @@ export function answerPaid(c: Context<AppEnv>, door: Door): Promise<Response> | 
  */
 async function walk(visit: Visit): Promise<void> {
   const run = await begun(visit);
-  if (run === null) return;
+  if (run === null) return noteFailed(visit.c, visit.asked, null);
   await pay(run).catch((error: unknown) =>
     visit.answered.resolve(failUnexpectedly(error, visit.c)),
   );
   observe(visit.c, run, (await visit.answered.promise).status);
+  noteFailed(visit.c, visit.asked, run);
   await run.progress.keeping; // its place is held for what it still keeps
 }
 
@@ -75,6 +84,7 @@ async function begun(visit: Visit): Promise<Run | null> {
   if (!caller.ok) return refused(visit, caller);
   const asked = await read(visit, caller.value, reading);
   if (!asked.ok) return refused(visit, await afterAdmission(visit, asked));
+  visit.asked = askedFor(asked.value.asked);
   const request = await bound(visit, asked.value);
   if (!request.ok) return refused(visit, await afterAdmission(visit, request));
   return runOf(visit, { ...asked.value, request: request.value });

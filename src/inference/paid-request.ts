@@ -108,6 +108,12 @@ export type Progress = {
   isUnsaved: boolean;
   /** For how long its organisation keeps answers, as its hold said; 0: not at all. */
   keepHours: number;
+  /** When the newest attempt was sent, ms since the request came. */
+  askedMs: number;
+  /** The attempts that failed, in their order. */
+  attempts: readonly FailedAttempt[];
+  /** What its client was told in the midst of a stream; null: nothing. */
+  told: Failure | null;
   /** Its answer is being kept: what the request's place is held for to the last. */
   keeping: Promise<void> | null;
 };
@@ -131,6 +137,9 @@ export const NOTHING_YET: Readonly<Progress> = {
   shortfall: 0,
   isUnsaved: false,
   keepHours: 0,
+  askedMs: 0,
+  attempts: [],
+  told: null,
   keeping: null,
 };
 

@@ -1,4 +1,4 @@
-import type { Generation } from "../lib/generation.ts";
+import type { FailedAttempt, Generation } from "../lib/generation.ts";
 import type { Micros } from "../lib/money.ts";
 import { micros } from "../lib/money.ts";
 import { logEvent, reasonOf } from "../lib/log.ts";
@@ -171,6 +171,16 @@ function chargedBy(run: Run, answer: SettleAnswer): Micros {
   return micros(0);
 }
 
+/** With when each was, where that is known. */
+function failedBefore(
+  { progress }: Run,
+  failed: readonly FailedAttempt[] | undefined,
+): Pick<Generation, "failed"> {
+  if (failed === undefined) return {};
+  const timed = progress.attempts.slice(0, failed.length);
+  return { failed: timed.length === failed.length ? timed : failed };
+}
+
 function generationOf(run: Run, outcome: Charge): Generation {
   return {
     model: run.request.model.id,
@@ -184,6 +194,6 @@ function generationOf(run: Run, outcome: Charge): Generation {
     durationMs: run.services.now() - run.startedMs,
     estimated: outcome.estimated,
     finishReason: outcome.finishReason,
-    ...(outcome.route.failed && { failed: outcome.route.failed }),
+    ...failedBefore(run, outcome.route.failed),
   };
 }

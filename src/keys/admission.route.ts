@@ -39,6 +39,7 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       return next();
     }
     if (c.req.method === "POST" && paidPaths.has(c.req.path)) {
+      noteMet(c, key.value);
       const length = bodyLength(c);
       const room = inFlightOf(c.get("config"));
       const slot = room.take(key.value.hash, countedAtOnce(length), c.get("startedMs"));
@@ -58,6 +59,12 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
     c.set("admission", admissionBy(c, key.value));
     return next();
   };
+}
+
+/** Whose it is, for the note of its error, should it come to one. */
+function noteMet(c: Context<AppEnv>, key: VerifiedKey): void {
+  const met = callersOf(c.get("config")).met(key);
+  if (met !== undefined) c.set("met", met);
 }
 
 async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {

@@ -224,6 +224,8 @@ type Learned = Known & Pick<VerifiedKey, "home">;
 export class KnownCallers {
   readonly #callers = new Map<string, Omit<Caller, "shown">>();
   readonly #ended = new Set<string>();
+  /** Whose those were that have died since, for the errors that they are still answered with. */
+  readonly #died = new Map<string, Omit<Caller, "shown">>();
   /** Secrets and sessions that can never live again. */
   readonly #dead = new Set<string>();
   /** When a key's register heard last of a use by a peer, Unix ms. */
@@ -233,6 +235,12 @@ export class KnownCallers {
     if (shown?.session !== undefined && this.#ended.has(shown.session.id)) return undefined;
     const caller = this.#callers.get(nameOf({ hash, shown }));
     return caller === undefined || shown === undefined ? caller : { ...caller, shown };
+  }
+
+  /** Whose it is or was: it may have died since. */
+  met({ hash, shown }: Known): Caller | undefined {
+    const name = nameOf({ hash, shown });
+    return this.#callers.get(name) ?? this.#died.get(name);
   }
 
   /** `get`, where its register has heard of a use by a peer lately and need not hear of this one. */
@@ -258,9 +266,17 @@ export class KnownCallers {
   refused({ hash, shown }: Known, failure: Failure): void {
     if (failure.kind !== "invalid_api_key") return;
     const session = shown?.session?.id;
-    if (session === undefined) this.#callers.delete(nameOf({ hash, shown }));
+    if (session === undefined) this.#bury(nameOf({ hash, shown }));
     else add(this.#ended, session);
     if (failure.isForGood === true) add(this.#dead, session ?? nameOf({ hash, shown }));
+  }
+
+  #bury(name: string): void {
+    const caller = this.#callers.get(name);
+    if (caller === undefined) return;
+    this.#callers.delete(name);
+    makeRoom(this.#died);
+    this.#died.set(name, caller);
   }
 
   /** Whether it was heard that this can never live again. */

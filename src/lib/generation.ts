@@ -4,8 +4,17 @@ import { mintedAt } from "./id.ts";
 import { promptTokens } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
-/** An attempt that failed before a route served: which (provider:upstream id), and why in a word of ours. */
-export type FailedAttempt = { readonly route: string; readonly why: string };
+/**
+ * An attempt at a provider that failed: which route (provider:upstream id), and why in a word of ours. `status`: its
+ * answer's, where it had one that is no affair of ours alone. Times in ms since the request came.
+ */
+export type FailedAttempt = {
+  readonly route: string;
+  readonly why: string;
+  readonly status?: number;
+  readonly startedMs?: number;
+  readonly endedMs?: number;
+};
 
 /**
  * What is kept of one paid request beside its money: never a prompt, never an answer. Whose it was its hold knows at
@@ -39,6 +48,14 @@ const counts = z.object({
 const toUsage = z.transform(({ cacheWriteHour: hour, ...rest }: z.infer<typeof counts>): Usage => {
   return hour === 0 ? rest : { ...rest, cacheWriteHour: Math.min(hour, rest.cacheWrite) };
 });
+/** A failed attempt as a peer sends it. */
+export const attemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
+  route: z.string(),
+  why: z.string(),
+  status: z.exactOptional(z.int()),
+  startedMs: z.exactOptional(z.number()),
+  endedMs: z.exactOptional(z.number()),
+});
 const ran = {
   model: z.string(),
   provider: z.string(),
@@ -50,7 +67,7 @@ const ran = {
   durationMs: z.number(),
   estimated: z.boolean(),
   finishReason: z.nullable(z.string()),
-  failed: z.exactOptional(z.array(z.object({ route: z.string(), why: z.string() }))),
+  failed: z.exactOptional(z.array(attemptSchema)),
 };
 /**
  * A generation as a peer sends it, who says by its signature where it ran. No outcome is turned away for what

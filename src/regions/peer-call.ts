@@ -25,7 +25,8 @@ export type PeerOperation =
   | "outcomes"
   | "revocations"
   | "forward"
-  | "kept";
+  | "kept"
+  | "failures";
 
 /** What the peer answered: 200, and JSON whose shape its operation's caller checks. */
 export type PeerAnswer = {

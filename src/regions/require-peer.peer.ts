@@ -29,6 +29,7 @@ const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
   revocations: MESSAGE_BYTES_MAX,
   forward: Math.ceil((MANAGEMENT_BYTES_MAX * 4) / 3) + 64 * 1024,
   kept: 1.5 * BODY_BYTES_MAX,
+  failures: MESSAGE_BYTES_MAX,
 };
 const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX));
 

@@ -141,7 +141,7 @@ export class AskingOrder {
 }
 
 /** What a customer is told: what is our own affair with a provider is "unavailable". */
-function whyFailed({ kind, reason }: ProviderFailure): string {
+export function whyFailed({ kind, reason }: ProviderFailure): string {
   if (kind === "disabled") return "unavailable";
   return kind === "overloaded" ? kind : reason;
 }

@@ -1,6 +1,12 @@
 import type { Called, Shown } from "../lib/caller.ts";
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
-import type { Result } from "../lib/failure.ts";
+import type {
+  FailedBatch,
+  FailedRequest,
+  FailureQuery,
+  FailureReport,
+} from "../lib/failed-request.ts";
+import type { Failure, Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
 import type { Key, KeySecrets, AdmittedKey } from "../lib/key.ts";
 import type { KeyStanding, KeyTerms, RateState } from "../lib/key-terms.ts";
@@ -146,8 +152,11 @@ export type RequestRecord = {
   /** Null where none was granted. */
   readonly heldMicro: Micros | null;
   readonly generation: GenerationRecord | null;
+  /** Of one that was answered with an error, and is kept by itself; `failure`: what a peer's was refused by. */
+  readonly failed?: FailedRequest | null;
+  readonly failure?: Failure | null;
 };
-/** Which requests: admitted from `fromMs` to before `beforeMs` (Unix ms), before the id `after`; null: any. */
+/** Which requests: admitted from `fromMs` to before `beforeMs` (Unix ms), before the id `after`; null: any. `state` and `model`: of one alone. */
 export type RequestQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
@@ -157,6 +166,10 @@ export type RequestQuery = {
   readonly model: string | null;
   readonly externalId: string | null;
   readonly keyIds: readonly string[] | null;
+  readonly states?: readonly RequestState[] | undefined;
+  readonly models?: readonly string[] | undefined;
+  readonly providers?: readonly string[] | undefined;
+  readonly codes?: readonly string[] | undefined;
 };
 /** `nextAfter` asks for older ones; null: there are none. A page may be short before that. */
 export type RequestPage = {
@@ -351,6 +364,9 @@ export type WalletCalls = {
   /** The same of a settled request alone: what a Worker of the release before asks. */
   generation(id: string): Promise<Result<GenerationRecord>>;
   requests(asked: RequestQuery): Promise<Result<RequestPage>>;
+  /** Keeps the newest of these requests by themselves and counts all. Not to be repeated: it would count twice. */
+  noteFailed(batch: FailedBatch): Promise<Result<null>>;
+  failures(asked: FailureQuery): Promise<Result<FailureReport>>;
   /** Open now, oldest first; `keyIds` null: of every key. */
   holds(asked: {
     readonly limit: number;

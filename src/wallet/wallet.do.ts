@@ -5,6 +5,7 @@ import type { Called, Shown } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import { SYSTEM } from "../lib/event.ts";
 import type { Actor, EventRecord } from "../lib/event.ts";
+import type { FailedBatch, FailureQuery, FailureReport } from "../lib/failed-request.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { KeySecrets, AdmittedKey } from "../lib/key.ts";
@@ -27,15 +28,8 @@ import { balanceOf, touchStorage } from "./object/memory.do.ts";
 import type { Desk } from "./object/memory.do.ts";
 import { credit, settle, voidHold } from "./object/postings.do.ts";
 import { publish } from "./object/publish.do.ts";
-import {
-  readAlerts,
-  readEvents,
-  readGeneration,
-  readRequest,
-  readHolds,
-  readLedger,
-  readRequests,
-} from "./object/reads.do.ts";
+import { noteFailed, readFailures } from "./object/failures.do.ts";
+import * as reads from "./object/reads.do.ts";
 import { readUsage } from "./object/usage.do.ts";
 import { WebhookTelling, takeWaitingEvents } from "./object/events.do.ts";
 import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
@@ -233,23 +227,31 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   async ledger(afterSeq: number, limit: number): Promise<Result<Contract.LedgerPage>> {
-    return this.#decisions.decide((desk) => readLedger(desk, afterSeq, limit));
+    return this.#decisions.decide((desk) => reads.readLedger(desk, afterSeq, limit));
   }
 
   async request(id: string): Promise<Result<Contract.RequestRecord>> {
-    return this.#decisions.decide((desk) => readRequest(desk, id));
+    return this.#decisions.decide((desk) => reads.readRequest(desk, id));
   }
 
   async generation(id: string): Promise<Result<Contract.GenerationRecord>> {
-    return this.#decisions.decide((desk) => readGeneration(desk, id));
+    return this.#decisions.decide((desk) => reads.readGeneration(desk, id));
   }
 
   async requests(asked: Contract.RequestQuery): Promise<Result<Contract.RequestPage>> {
-    return this.#decisions.decide((desk) => readRequests(desk, asked));
+    return this.#decisions.decide((desk) => reads.readRequests(desk, asked));
   }
 
-  async holds(asked: Parameters<typeof readHolds>[1]): Promise<Result<Contract.HoldsPage>> {
-    return this.#decisions.decide((desk) => readHolds(desk, asked));
+  async noteFailed(batch: FailedBatch): Promise<Result<null>> {
+    return this.#decisions.decide((desk) => noteFailed(desk, batch));
+  }
+
+  async failures(asked: FailureQuery): Promise<Result<FailureReport>> {
+    return this.#decisions.decide((desk) => readFailures(desk, asked));
+  }
+
+  async holds(asked: Parameters<typeof reads.readHolds>[1]): Promise<Result<Contract.HoldsPage>> {
+    return this.#decisions.decide((desk) => reads.readHolds(desk, asked));
   }
 
   async usage(
@@ -262,12 +264,12 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   }
 
   async alerts(limit: number, offset: number): Promise<Result<Contract.AlertPage>> {
-    return this.#decisions.decide((desk) => readAlerts(desk, limit, offset));
+    return this.#decisions.decide((desk) => reads.readAlerts(desk, limit, offset));
   }
 
   async events(query: Contract.EventQuery): Promise<Result<Contract.EventPage>> {
     await this.takeEvents();
-    return this.#decisions.decide((desk) => readEvents(desk, query));
+    return this.#decisions.decide((desk) => reads.readEvents(desk, query));
   }
 
   async eventsSince(sinceMs: number, limit: number): Promise<Result<readonly EventRecord[]>> {

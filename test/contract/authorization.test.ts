@@ -89,6 +89,7 @@ it("everyone may everything, but for this", () => {
     "DELETE /v1/sessions/:id: others' owner,admin,billing",
     "DELETE /v1/webhooks/:id: owner,admin",
     "GET /v1/alerts: owner,admin,billing",
+    "GET /v1/errors: others' owner,admin,billing",
     "GET /v1/events: owner,admin,billing",
     "GET /v1/generations/:id: others' owner,admin,billing",
     "GET /v1/generations: others' owner,admin,billing",

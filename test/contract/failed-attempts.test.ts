@@ -1,7 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { openAccount } from "./client.ts";
 import { apart } from "./metrics-client.ts";
-import { mockUpstream, UPSTREAM_SECRET, UPSTREAM_VARS, upstreamError } from "./upstream.ts";
+import {
+  brokenStream,
+  mockUpstream,
+  UPSTREAM_SECRET,
+  UPSTREAM_VARS,
+  upstreamError,
+} from "./upstream.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 
 type Line = Readonly<Record<string, unknown>>;
@@ -19,20 +25,6 @@ afterEach(() => {
 const told = (): Line[] => lines.filter(({ event }) => event === "attempt_failed");
 const counted = (text: string): string[] =>
   text.split("\n").filter((line) => line.startsWith("turnpike_attempts_failed_total{"));
-
-/** A stream of these events, each a network chunk of its own, without the terminal marker. */
-function streamed(events: readonly object[]): Response {
-  const left = events.map((event) =>
-    new TextEncoder().encode(`data: ${JSON.stringify(event)}\n\n`),
-  );
-  const pull = (stream: ReadableStreamDefaultController<Uint8Array>): void => {
-    const next = left.shift();
-    if (next === undefined) stream.close();
-    else stream.enqueue(next);
-  };
-  const body = new ReadableStream({ pull }, { highWaterMark: 0 });
-  return new Response(body, { headers: { "content-type": "text/event-stream" } });
-}
 
 /** What one request comes to whose provider answers so. */
 async function asked(answer: () => Response | Promise<Response>, fields: object = {}) {
@@ -87,7 +79,7 @@ describe("every failed attempt at a provider has a line and is counted", () => {
   it("a stream that had begun and then said that it failed", async () => {
     const error = { error: { message: "gone", code: 502 } };
     const { response, series } = await asked(
-      () => streamed([chunkOf({ content: "Hi" }, null), error]),
+      () => brokenStream([chunkOf({ content: "Hi" }, null), error]),
       { stream: true },
     );
     expect(response.status).toBe(200);
@@ -98,7 +90,7 @@ describe("every failed attempt at a provider has a line and is counted", () => {
   });
 
   it("and a stream that breaks off", async () => {
-    await asked(() => streamed([chunkOf({ content: "Hi" }, null)]), { stream: true });
+    await asked(() => brokenStream([chunkOf({ content: "Hi" }, null)]), { stream: true });
     expect(told()).toMatchObject([{ provider: "mock", status: "none", reason: "broken_off" }]);
   });
 });

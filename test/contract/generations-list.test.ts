@@ -25,6 +25,10 @@ const SETTLED_ONLY = [
   "duration_ms",
   "estimated",
   "finish_reason",
+  "asked_model",
+  "door",
+  "client_left_ms",
+  "error",
 ];
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 type Listed = Record<string, unknown> & { readonly id: string };
@@ -114,6 +118,7 @@ describe("GET /v1/generations", () => {
       absorbed_micro: 0,
       lines: [],
       failed_attempts: [],
+      attempts: [],
       ...Object.fromEntries(SETTLED_ONLY.map((name) => [name, null])),
     });
     expect(generations.find(({ id }) => id === gone.id)).toMatchObject({ status: "voided" });

@@ -75,6 +75,20 @@ describe("GET /v1/generations/{id}: 200", () => {
       duration_ms: expect.any(Number),
       estimated: false,
       finish_reason: "length",
+      asked_model: null,
+      door: null,
+      client_left_ms: null,
+      error: null,
+      attempts: [
+        {
+          route: "sandbox",
+          outcome: "served",
+          why: null,
+          status: null,
+          started_ms: 0,
+          ended_ms: expect.any(Number),
+        },
+      ],
     });
     expect(Number(generation["duration_ms"])).toBeGreaterThanOrEqual(
       Number(generation["first_byte_ms"]),
@@ -153,8 +167,7 @@ describe("GET /v1/generations/{id}: 404", () => {
     expect(await refused(id, (await openAccount()).key)).toEqual(missing);
   });
 
-  it("what was never held for made none", async () => {
-    expect(await refused(requestId(await chat(account.key, { model: "none" })))).toEqual(missing);
+  it("what is no paid request made none", async () => {
     expect(await refused(requestId(await send("/v1/models", { key: account.key })))).toEqual(
       missing,
     );

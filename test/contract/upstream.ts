@@ -95,3 +95,17 @@ export function upstreamStream(events: readonly unknown[]): Response {
     headers: { "content-type": "text/event-stream" },
   });
 }
+
+/** A stream of these events, each a network chunk of its own, without the terminal marker. */
+export function brokenStream(events: readonly object[]): Response {
+  const left = events.map((event) =>
+    new TextEncoder().encode(`data: ${JSON.stringify(event)}\n\n`),
+  );
+  const pull = (stream: ReadableStreamDefaultController<Uint8Array>): void => {
+    const next = left.shift();
+    if (next === undefined) stream.close();
+    else stream.enqueue(next);
+  };
+  const body = new ReadableStream({ pull }, { highWaterMark: 0 });
+  return new Response(body, { headers: { "content-type": "text/event-stream" } });
+}

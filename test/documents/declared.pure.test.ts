@@ -193,7 +193,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
 };
 /** Bounds of configuration, peers, operators, log-ins, upstreams and single models: what else a client meets. */
 const OTHER =
-  /^(?:config\.ts|regions\/|operator\/|hosts\/|core\/tool-name|console\/session|wallet\/object\/postings|wires\/messages\/client-tools\.ts NAME_MAX)|TOKEN_ID_MAX|RPM_LIMIT_MAX/;
+  /^(?:config\.ts|regions\/|lib\/failed-request\.ts|operator\/|hosts\/|core\/tool-name|console\/session|wallet\/object\/postings|wires\/messages\/client-tools\.ts NAME_MAX)|TOKEN_ID_MAX|RPM_LIMIT_MAX/;
 
 /** What a constant of src is, in numbers: `20 * 1024 * 1024`, `7 * OVERLAP_DAY_S`. */
 function valueOf(file: string, name: string): number {

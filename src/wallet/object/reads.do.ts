@@ -1,10 +1,12 @@
+import type { FailedRequest } from "../../lib/failed-request.ts";
 import { invalid, refuse, success } from "../../lib/failure.ts";
-import type { Refusal, Result } from "../../lib/failure.ts";
+import type { Failure, Refusal, Result } from "../../lib/failure.ts";
 import { idFloor } from "../../lib/id.ts";
 import { micros } from "../../lib/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type { RequestState } from "../rules/ledger.ts";
 import { microsOrNull } from "../rules/quota.ts";
+import { selectFailed } from "../tables/failed-rows.do.ts";
 import { selectEventPage } from "./event-rows.do.ts";
 import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
 import type { Rest, Sold } from "../tables/request-rows.do.ts";
@@ -150,15 +152,25 @@ type Row = {
   completion_tokens: number;
   sold: string | null;
   detail: string | null;
+  failed: string | null;
 };
 
-const COLUMNS = `id, state, admitted_at, granted, charged, shortfall, ${KEY_ID}, external_id, prompt_tokens,
-  completion_tokens, (SELECT text FROM names WHERE number = sold) AS sold, detail`;
+const COLUMNS = `requests.id AS id, state, admitted_at, granted, charged, shortfall, ${KEY_ID},
+  requests.external_id AS external_id, prompt_tokens, completion_tokens,
+  (SELECT text FROM names WHERE number = sold) AS sold, requests.detail AS detail, failed.detail AS failed`;
+const WITH_FAILED = "requests LEFT JOIN failed_requests AS failed ON failed.id = requests.id";
 
-/** A request that was held for; `not_found` for any other id. Whose it is says its hold, whatever was settled later. */
+/**
+ * A request that was held for, or that failed before; `not_found` for any other id. Whose it is says its hold, whatever
+ * was settled later.
+ */
 export function readRequest({ sql }: Desk, id: string): Result<RequestRecord> {
-  const [row] = sql.exec<Row>(`SELECT ${COLUMNS} FROM requests WHERE id = ?`, id).toArray();
-  return row === undefined ? missing() : success(recordOf(row));
+  const [row] = sql
+    .exec<Row>(`SELECT ${COLUMNS} FROM ${WITH_FAILED} WHERE requests.id = ?`, id)
+    .toArray();
+  if (row !== undefined) return success(recordOf(row));
+  const failed = selectFailed(sql, id);
+  return failed === null ? missing() : success(refusedOf(failed));
 }
 
 /** See `WalletCalls.generation`. */
@@ -179,41 +191,102 @@ function missing(): Refusal {
  */
 export function readRequests({ sql }: Desk, asked: RequestQuery): Result<RequestPage> {
   const { fromMs, beforeMs, limit } = asked;
-  const beforeId = [
-    asked.after ?? LAST_ID,
-    idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS),
-  ].toSorted()[0];
+  const beforeId =
+    [asked.after ?? LAST_ID, idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS)].toSorted()[0] ?? "";
   const fromId = idFloor(HOLD_ID, fromMs - ID_AGE_MAX_MS);
   const [end] = sql
     .exec<{ id: string }>(
       "SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
       fromId,
-      beforeId ?? "",
+      beforeId,
       SCANNED_MAX - 1,
     )
     .toArray();
-  const rows = sql
-    .exec<Row>(
-      `SELECT ${COLUMNS} FROM requests
-      WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4
-        AND (?5 IS NULL OR state = ?5) AND (?6 IS NULL OR external_id = ?6)
-        AND (?7 IS NULL OR ${bare(KEY_ID)} IN (SELECT value FROM json_each(?7)))
-        AND (?8 IS NULL OR ${bare(MODEL)} = ?8)
-      ORDER BY id DESC LIMIT ?9`,
-      end?.id ?? fromId,
-      beforeId ?? "",
-      fromMs,
-      beforeMs,
-      asked.state,
-      asked.externalId,
-      asked.keyIds === null ? null : JSON.stringify(asked.keyIds),
-      asked.model,
-      limit + 1,
-    )
-    .toArray();
+  const range = { fromId: end?.id ?? fromId, beforeId };
+  const rows = [...heldRows(sql, asked, range), ...refusedRows(sql, asked, range)]
+    .toSorted((a, b) => (a.id < b.id ? 1 : -1))
+    .slice(0, limit + 1);
   const shown = rows.slice(0, limit);
   const nextAfter = rows.length > limit ? (shown.at(-1)?.id ?? null) : (end?.id ?? null);
-  return success({ requests: shown.map(recordOf), nextAfter });
+  return success({ requests: shown, nextAfter });
+}
+
+type Range = { readonly fromId: string; readonly beforeId: string };
+
+/** Those that were held for, and peers' that were refused. */
+function heldRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRecord[] {
+  const states = asked.states ?? (asked.state === null ? undefined : [asked.state]);
+  const models = asked.models ?? (asked.model === null ? undefined : [asked.model]);
+  return sql
+    .exec<Row>(
+      `SELECT ${COLUMNS} FROM ${WITH_FAILED}
+      WHERE requests.id >= ?1 AND requests.id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4
+        AND (?5 IS NULL OR state IN (SELECT value FROM json_each(?5)))
+        AND (?6 IS NULL OR requests.external_id = ?6)
+        AND (?7 IS NULL OR ${bare(KEY_ID)} IN (SELECT value FROM json_each(?7)))
+        AND (?8 IS NULL OR coalesce(${bare(MODEL)}, failed.model) IN (SELECT value FROM json_each(?8)))
+        AND (?9 IS NULL OR ${PROVIDER} IN (SELECT value FROM json_each(?9)) OR ${WAS_ASKED})
+        AND (?10 IS NULL OR failed.code IN (SELECT value FROM json_each(?10)))
+      ORDER BY requests.id DESC LIMIT ?11`,
+      range.fromId,
+      range.beforeId,
+      asked.fromMs,
+      asked.beforeMs,
+      listed(states),
+      asked.externalId,
+      listed(asked.keyIds),
+      listed(models),
+      listed(asked.providers),
+      listed(asked.codes),
+      asked.limit + 1,
+    )
+    .toArray()
+    .map(recordOf);
+}
+
+const PROVIDER = "(SELECT text ->> '$.provider' FROM names WHERE number = sold)";
+/** Whether one of the providers asked for failed it. */
+const WAS_ASKED = `EXISTS (SELECT 1 FROM json_each(failed.detail, '$.attempts') AS attempt
+  WHERE substr(attempt.value ->> 'route', 1, instr(attempt.value ->> 'route', ':') - 1)
+    IN (SELECT value FROM json_each(?9)))`;
+
+/** Those that came to no hold. */
+function refusedRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRecord[] {
+  const states = asked.states ?? (asked.state === null ? undefined : [asked.state]);
+  const models = asked.models ?? (asked.model === null ? undefined : [asked.model]);
+  if (states?.includes("refused") === false || asked.providers !== undefined) return [];
+  return sql
+    .exec<{ detail: string }>(
+      `SELECT detail FROM failed_requests AS failed
+      WHERE id >= ?1 AND id < ?2 AND at >= ?3 AND at < ?4 AND (?5 IS NULL OR external_id = ?5)
+        AND (?6 IS NULL OR key_id IN (SELECT value FROM json_each(?6)))
+        AND (?7 IS NULL OR model IN (SELECT value FROM json_each(?7)))
+        AND (?8 IS NULL OR code IN (SELECT value FROM json_each(?8)))
+        AND NOT EXISTS (SELECT 1 FROM requests WHERE requests.id = failed.id)
+      ORDER BY id DESC LIMIT ?9`,
+      range.fromId,
+      range.beforeId,
+      asked.fromMs,
+      asked.beforeMs,
+      asked.externalId,
+      listed(asked.keyIds),
+      listed(models),
+      listed(asked.codes),
+      asked.limit + 1,
+    )
+    .toArray()
+    .map(({ detail }) => refusedOf(JSON.parse(detail) as FailedRequest));
+}
+
+/** A list as a statement takes it; null: any. */
+function listed(values: readonly string[] | null | undefined): string | null {
+  return values === null || values === undefined ? null : JSON.stringify(values);
+}
+
+function refusedOf(failed: FailedRequest): RequestRecord {
+  const { id, at: createdAt, keyId, externalId } = failed;
+  const money = { heldMicro: null, generation: null };
+  return { id, state: "refused", keyId, externalId, createdAt, ...money, failed };
 }
 
 /** A column's expression without the name that it is given. */
@@ -230,6 +303,9 @@ function recordOf(row: Row): RequestRecord {
     createdAt: row.admitted_at,
     heldMicro: microsOrNull(row.granted),
     generation: row.state === "settled" ? generationOf(row) : null,
+    failed: row.failed === null ? null : (JSON.parse(row.failed) as FailedRequest),
+    failure:
+      row.state === "refused" && row.detail !== null ? (JSON.parse(row.detail) as Failure) : null,
   };
 }
 

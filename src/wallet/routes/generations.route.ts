@@ -1,14 +1,18 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../http/context.ts";
 import type { Answer, View } from "../../http/endpoint.ts";
+import { anchorOf, wireOf } from "../../http/failure-wire.ts";
 import { once, parseQuery, wholeNumber } from "../../http/parse-body.ts";
 import { askBook } from "../../lib/ask-book.ts";
 import { timestamp } from "../../lib/clock.ts";
+import type { FailedRequest, ToldError } from "../../lib/failed-request.ts";
 import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
 import { requestIdOf } from "../../lib/generation.ts";
+import type { FailedAttempt } from "../../lib/generation.ts";
 import { reasonOf } from "../../lib/log.ts";
 import { chargeLines, promptTokens } from "../../lib/usage.ts";
+import type { RequestState } from "../rules/ledger.ts";
 import type {
   GenerationRecord,
   HoldRecord,
@@ -26,36 +30,55 @@ export type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promis
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
 const text = once.check(z.minLength(1), z.maxLength(256));
+/** Several by comma. */
+const several = z.pipe(
+  once.check(z.minLength(1), z.maxLength(2000)),
+  z.transform((list) => list.split(",")),
+);
+const STATES = ["held", "settled", "voided", "expired", "refused"] as const;
+/** What `error` stands for. */
+const ERRORS: readonly RequestState[] = ["voided", "expired", "refused"];
+const STATUS_LIST = new RegExp(`^(${STATES.join("|")}|error)(,(${STATES.join("|")}|error))*$`);
+const statuses = z.pipe(
+  once.check(z.regex(STATUS_LIST, `must be of ${STATES.join(", ")}, error, by comma`)),
+  z.transform((list): readonly RequestState[] =>
+    list.split(",").flatMap((one) => (one === "error" ? ERRORS : [one as RequestState])),
+  ),
+);
 const requestId = once.check(z.regex(/^req_[0-9A-Za-z]{24}$/, "must be a next_after"));
 const limit = wholeNumber(1, 100, 50);
 const after = z._default(z.nullable(requestId), null);
 export const generationsQuery = z.object({
   from: z.optional(day),
   to: z.optional(day),
-  model: z._default(z.nullable(text), null),
-  key_id: z._default(z.nullable(text), null),
+  model: z.optional(several),
+  provider: z.optional(several),
+  key_id: z.optional(several),
   external_id: z._default(z.nullable(text), null),
-  status: z._default(z.nullable(z.enum(["held", "settled", "voided", "expired", "refused"])), null),
+  status: z.optional(statuses),
+  code: z.optional(several),
   limit,
   after,
 });
 export const holdsQuery = z.object({ limit, after });
 
 /**
- * GET /v1/generations?from&to&model&key_id&external_id&status&limit&after: paid requests, newest first. A
+ * GET /v1/generations?from&to&model&provider&key_id&external_id&status&code&limit&after: requests, newest first. A
  * `member` sees those of its own keys. `next_after` asks for older ones, also behind a page that is short.
  */
 export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
     const asked = parseQuery(generationsQuery, c.req.url);
     if (!asked.ok) return asked;
-    const { from, to, model, key_id, external_id, status, ...page } = asked.value;
+    const { from, to, model, provider, key_id, external_id, status, code, ...page } = asked.value;
     const fromMs = startOf(from ?? "") ?? 0;
     const beforeMs = to === undefined ? Number.MAX_SAFE_INTEGER / 2 : (startOf(to) ?? 0) + DAY_MS;
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
-    const keys = await keysOf(c, memberKeys, key_id);
+    const keys = await keysOf(c, memberKeys, key_id ?? null);
     if (!keys.ok) return keys;
-    const filter = { state: status, model, externalId: external_id, keyIds: keys.value };
+    const those = { states: status, models: model, providers: provider, codes: code };
+    const one = { state: only(status), model: only(model), externalId: external_id };
+    const filter = { ...those, ...one, keyIds: keys.value };
     const answer = await askOwnWallet(c, (wallet) =>
       wallet.requests({ ...page, ...filter, fromMs, beforeMs }),
     );
@@ -86,19 +109,24 @@ export function holdsRoute(memberKeys: MemberKeys): Handler {
   };
 }
 
+/** The one that there is, for an object that does not know several. */
+function only<T>(values: readonly T[] | undefined): T | null {
+  return values?.length === 1 ? (values[0] ?? null) : null;
+}
+
 /** Whose requests are shown: of these keys, or null for all. */
-async function keysOf(
+export async function keysOf(
   c: AppContext,
   memberKeys: MemberKeys,
-  asked: string | null,
+  asked: readonly string[] | null,
 ): Promise<Result<readonly string[] | null>> {
   const { member } = c.var;
-  if (member.role !== "member") return success(asked === null ? null : [asked]);
+  if (member.role !== "member") return success(asked);
   const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
   const fields = { org_id: owner.orgId };
   const own = await askBook(() => memberKeys(c.env.DB, owner), "keys_unreadable", fields);
   if (!own.ok || asked === null) return own;
-  return success(own.value.filter((id) => id === asked));
+  return success(own.value.filter((id) => asked.includes(id)));
 }
 
 /**
@@ -133,7 +161,7 @@ async function beforeRequests(
   const settled = await wallet.generation(id);
   if (!settled.ok) return settled;
   const generation = settled.value;
-  return success({ ...generation, state: "settled", generation });
+  return success({ ...generation, state: "settled", generation, failed: null });
 }
 
 async function mayBeSeen(
@@ -159,6 +187,7 @@ function missing(): Refusal {
 /** The JSON of a request, the same fields whatever became of it: what only a settled one has is null in others. */
 function requestView(request: RequestRecord): View {
   const { id, state, createdAt, keyId, externalId, heldMicro, generation } = request;
+  const failed = request.failed ?? null;
   return {
     id,
     request_id: id,
@@ -167,8 +196,53 @@ function requestView(request: RequestRecord): View {
     key_id: keyId,
     external_id: externalId,
     held_micro: heldMicro,
-    ...(generation === null ? UNSETTLED : settledView(generation)),
+    ...(generation === null ? { ...UNSETTLED, ...unservedView(failed) } : settledView(generation)),
+    asked_model: failed?.askedModel ?? null,
+    door: failed?.door ?? null,
+    client_left_ms: failed?.clientLeftMs ?? null,
+    error: failed?.error ?? refusalOf(request),
+    attempts: attemptsOf(generation, failed),
   };
+}
+
+/** What is known of one that came to no charge. */
+function unservedView(failed: FailedRequest | null): object {
+  if (failed === null) return {};
+  return { model: failed.model, streamed: failed.streamed, duration_ms: failed.durationMs };
+}
+
+/** What a peer's request was refused by, where it is not known how its client was told. */
+function refusalOf({ failure }: RequestRecord): ToldError | null {
+  if (failure === null || failure === undefined) return null;
+  const { status, message, param = null } = wireOf(failure);
+  return { code: anchorOf(failure), message, status, param };
+}
+
+/** Who was asked, in their order; the last of a settled one is who served it. Times in ms since it came. */
+function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest | null): object[] {
+  const before = failed?.attempts ?? generation?.failed ?? [];
+  const views = before.map(({ route, why, status = null, startedMs = null, endedMs = null }) => {
+    return { route, outcome: "failed", why, status, started_ms: startedMs, ended_ms: endedMs };
+  });
+  const hasBroken = failed?.error.status === IN_STREAM && before.length > 0;
+  if (generation === null || hasBroken) return views;
+  return [...views, lastAttempt(generation, { failed, last: before.at(-1) })];
+}
+
+/** Of an error that was told in a stream. */
+const IN_STREAM = 200;
+
+function lastAttempt(
+  { provider, durationMs }: GenerationRecord,
+  {
+    failed,
+    last,
+  }: { readonly failed: FailedRequest | null; readonly last?: FailedAttempt | undefined },
+): object {
+  const outcome = (failed?.clientLeftMs ?? null) === null ? "served" : "left";
+  const startedMs = last === undefined ? 0 : (last.endedMs ?? null);
+  const times = { started_ms: startedMs, ended_ms: durationMs };
+  return { route: provider, outcome, why: null, status: null, ...times };
 }
 
 /** `cost_micro` is what was charged, prices are micros per million tokens. */
@@ -202,7 +276,7 @@ function settledView(generation: GenerationRecord) {
     duration_ms: generation.durationMs,
     estimated: generation.estimated,
     finish_reason: generation.finishReason,
-    failed_attempts: generation.failed ?? [],
+    failed_attempts: (generation.failed ?? []).map(({ route, why }) => ({ route, why })),
   };
 }
 

@@ -5,11 +5,9 @@ import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import { DEFAULT_SETTINGS } from "../settings.ts";
 import type { Settings } from "../settings.ts";
+import { FAILED_REQUESTS } from "./failed-rows.do.ts";
 
-/**
- * The wallet's own tables. Money is whole micros, times Unix ms; `changed` is the number of the
- * publish that will carry a row's change to the book.
- */
+/** The wallet's own tables. Money is whole micros, times Unix ms; `changed`: the publish that carries a row's change. */
 const FIRST = `CREATE TABLE wallet (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     org_id TEXT NOT NULL,
@@ -238,6 +236,7 @@ export const WALLET_TABLES: Tables = {
     { sql: FIRST, readableBy: 1 },
     { sql: CREDITS_IN_BOOK, readableBy: 1 },
     { sql: KEPT_RESPONSES, readableBy: 1 },
+    { sql: FAILED_REQUESTS, readableBy: 1 },
   ],
 };
 

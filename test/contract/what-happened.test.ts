@@ -1,0 +1,218 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { addKey, addMember, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { apart } from "./metrics-client.ts";
+import {
+  brokenStream,
+  mockUpstream,
+  UPSTREAM_SECRET,
+  UPSTREAM_VARS,
+  upstreamError,
+} from "./upstream.ts";
+import { chunkOf } from "../fixtures/openai-wire.ts";
+import { sayAsPeer } from "./peer-client.ts";
+import { mintId } from "../../src/lib/id.ts";
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+type Found = {
+  readonly id: string;
+  readonly status: string;
+  readonly error: { readonly code: string; readonly status: number } | null;
+};
+const idOf = (response: Response): string => response.headers.get("x-request-id") ?? "";
+
+async function found(id: string, key: string): Promise<Found> {
+  const response = await send(`/v1/generations/${id}`, { key });
+  expect(response.status).toBe(200);
+  const one = await response.json<Found>();
+  const list = await send("/v1/generations", { key });
+  const { generations } = await list.json<{ generations: Found[] }>();
+  expect(generations.find((other) => other.id === id)).toEqual(one);
+  return one;
+}
+
+/** What one request comes to whose provider answers so, and what is found of it. */
+async function asked(answer: () => Response | Promise<Response>, fields: object = {}) {
+  const { key } = await openAccount();
+  mockUpstream(answer);
+  const { ask } = apart(undefined, UPSTREAM_VARS);
+  const messages = [{ role: "user", content: "the-prompt-canary" }];
+  const response = await ask("/v1/chat/completions", key, {
+    model: "mock/chat",
+    messages,
+    ...fields,
+  });
+  const read = await ask(`/v1/generations/${idOf(response)}`, key);
+  expect(read.status).toBe(200);
+  return read.json();
+}
+
+describe("what was refused is found by the id of its error, and says what its client was told", () => {
+  let account: Account;
+  beforeEach(async () => {
+    account = await openAccount();
+  });
+
+  it.each([
+    [{ messages: "x" }, 400, "invalid_request", null],
+    [{ model: "nope/none" }, 404, "model_not_found", "nope/none"],
+    [{ model: "tell me of canaries" }, 404, "model_not_found", null],
+  ])("a body with %j", async (body, status, code, model) => {
+    const response = await chat(account.key, body);
+    expect(response.status).toBe(status);
+    const id = idOf(response);
+    const one = await found(id, account.key);
+    expect(one).toMatchObject({
+      id,
+      status: "refused",
+      key_id: account.keyId,
+      cost_micro: 0,
+      asked_model: model,
+      door: "/v1/chat/completions",
+      error: { code, status },
+      attempts: [],
+    });
+    expect(JSON.stringify(one)).not.toContain("canaries");
+  });
+
+  it("a balance that is too low, and a model that the key may not use", async () => {
+    const poor = await openAccount({ credits: 0 });
+    const refused = await chat(poor.key);
+    const { message } = await errorOf(refused, 402);
+    expect(await found(idOf(refused), poor.key)).toMatchObject({
+      status: "refused",
+      model: "sandbox/echo",
+      error: { code: "insufficient_balance", status: 402, message },
+    });
+  });
+
+  it("a member sees its own keys' alone, by id, in the list and in the counts", async () => {
+    const member = await addMember(account.orgId, "member");
+    const own = idOf(await chat(member.key, { model: "nope/own" }));
+    const other = idOf(await chat(account.key, { model: "nope/other" }));
+    expect(await found(own, member.key)).toMatchObject({ asked_model: "nope/own" });
+    expect((await send(`/v1/generations/${other}`, { key: member.key })).status).toBe(404);
+    for (const [key, total] of [
+      [member.key, 1],
+      [account.key, 2],
+    ]) {
+      const errors = await send("/v1/errors", { key: String(key) });
+      expect(await errors.json()).toMatchObject({ total });
+    }
+  });
+
+  it("one of a key that has died since is counted for it, and a forged key leaves nothing", async () => {
+    const second = await addKey(account.orgId, account.memberId);
+    await chat(second.key);
+    const ended = await send(`/v1/keys/${second.keyId}`, { method: "DELETE", key: account.key });
+    expect(ended.status).toBe(200);
+    const forged = `${account.key.slice(0, -1)}${account.key.endsWith("a") ? "b" : "a"}`;
+    for (const key of [second.key, second.key, forged]) {
+      expect((await chat(key)).status).toBe(401);
+    }
+    const errors = await send("/v1/errors?group_by=key", { key: account.key });
+    expect(await errors.json()).toMatchObject({
+      total: 2,
+      data: [{ group: second.keyId, count: 2 }],
+    });
+  });
+});
+
+describe("what was asked of a provider says how it went there", () => {
+  it.each([
+    [429, "upstream_overloaded", "overloaded", 429],
+    [500, "upstream_error", "500", 500],
+    [401, "upstream_error", "unavailable", null],
+  ] as const)("an answer of %i", async (status, code, why, shown) => {
+    const one = await asked(() => upstreamError(status, { message: `no: ${UPSTREAM_SECRET}` }));
+    expect(one).toMatchObject({ status: "voided", cost_micro: 0, model: "mock/chat" });
+    expect(one).toMatchObject({ error: { code } });
+    const { attempts } = one as { attempts: readonly Record<string, unknown>[] };
+    expect(attempts.at(-1)).toMatchObject({ outcome: "failed", status: shown });
+    expect(attempts.at(-1)?.["route"]).toBe("mock:up-chat");
+    expect(String(attempts.at(-1)?.["why"])).toContain(why);
+    expect(JSON.stringify(one)).not.toMatch(/canary|no: /);
+  });
+
+  it("a refusal of its own: in our words", async () => {
+    const one = await asked(() => upstreamError(400, { message: "you said the-prompt-canary" }));
+    expect(one).toMatchObject({
+      status: "voided",
+      error: { status: 400, message: "The model provider refused this request." },
+    });
+    expect(JSON.stringify(one)).not.toContain("canary");
+  });
+
+  it("a stream that had begun: told in it, so its status is 200", async () => {
+    const error = { error: { message: "gone", code: 502 } };
+    const events = [chunkOf({ content: "Hi" }, null), error];
+    const one = await asked(() => brokenStream(events), { stream: true });
+    expect(one).toMatchObject({ streamed: true, error: { code: "upstream_error", status: 200 } });
+    expect(one).toMatchObject({ attempts: [{ route: "mock:up-chat", status: 502 }] });
+  });
+});
+
+describe("counts and filters", () => {
+  it("every failure is counted, and filtered by code and status", async () => {
+    const { key, keyId } = await openAccount();
+    await chat(key);
+    for (let n = 0; n < 3; n++) await chat(key, { model: "nope/none" });
+    await chat(key, { messages: 1 });
+    const errors = await (await send("/v1/errors", { key })).json();
+    expect(errors).toMatchObject({
+      total: 4,
+      data: [
+        { group: "model_not_found", status: 404, count: 3 },
+        { group: "invalid_request", status: 400, count: 1 },
+      ],
+    });
+    const hours = await (await send("/v1/errors?group_by=hour,code", { key })).json();
+    expect(hours).toMatchObject({ total: 4 });
+    const ids = async (query: string): Promise<number> => {
+      const list = await send(`/v1/generations?${query}`, { key });
+      return (await list.json<{ generations: object[] }>()).generations.length;
+    };
+    expect(await ids("status=error")).toBe(4);
+    expect(await ids("status=settled")).toBe(1);
+    expect(await ids("code=model_not_found")).toBe(3);
+    expect(await ids("code=model_not_found,invalid_request")).toBe(4);
+    expect(await ids("model=nope/none,sandbox/echo")).toBe(4);
+    expect(await ids("provider=sandbox")).toBe(1);
+    expect(await ids(`key_id=${keyId}&status=refused&limit=2`)).toBe(2);
+    expect((await send("/v1/generations?status=gone", { key })).status).toBe(400);
+  });
+
+  it("the newest 100 of a key are kept by themselves, however many came", async () => {
+    const { orgId, key, keyId } = await openAccount();
+    const error = { code: "model_not_found", message: "no", status: 404, param: "model" };
+    const made = Array.from({ length: 150 }, (_, n) => ({
+      id: mintId("req_", Date.now() - 200_000 + n * 1000),
+      at: Date.now(),
+      keyId,
+      error,
+      externalId: null,
+      askedModel: null,
+      model: null,
+      door: "/v1/x",
+      streamed: null,
+      durationMs: 1,
+      clientLeftMs: null,
+      attempts: [],
+    }));
+    const tell = (requests: readonly object[]) =>
+      sayAsPeer("failures", { org_id: orgId, batch: { requests, counts: [] } });
+    for (const from of [0, 50]) {
+      expect((await tell(made.slice(from, from + 100))).body).toEqual({ ok: true });
+    }
+    expect((await tell(made)).status).toBe(400);
+    expect((await send(`/v1/generations/${made[49]?.id ?? ""}`, { key })).status).toBe(404);
+    expect((await send(`/v1/generations/${made[50]?.id ?? ""}`, { key })).status).toBe(200);
+  });
+});
