@@ -278,7 +278,11 @@ export const MESSAGES: readonly object[] = [
       {
         role: "assistant",
         content: [
-          { type: "thinking", thinking: "Hm.", signature: "tpk1.W3sidHlwZSI6ImEifV0=" },
+          {
+            type: "thinking",
+            thinking: "Hm.",
+            signature: "tk1.eyJkZXRhaWxzIjpbeyJ0eXBlIjoiYSJ9XSwiZXh0cmFzIjp7fX0.lczv9f828gce",
+          },
           { type: "redacted_thinking", data: "zz" },
           { type: "text", text: "I look." },
           { type: "tool_use", id: "toolu_1", name: "look", input: { at: 1 } },

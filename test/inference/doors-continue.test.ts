@@ -118,7 +118,7 @@ it.each(THOUGHT)(
       const { said, sent } = await ask(second, turns, second.chat.text.json);
       expect(said.text).toBe("Hello, 世界!");
       for (const secret of secrets) expect(sent, second.name).not.toContain(secret);
-      expect(sent, second.name).not.toContain("tpk1.");
+      expect(sent, second.name).not.toContain("tk1.");
     }
   },
 );

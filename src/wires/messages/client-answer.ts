@@ -1,7 +1,8 @@
 import type { Usage } from "../../lib/usage.ts";
 import { isObject, listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
+import { isEmpty, sealed } from "../../core/kept-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { callExtra, claudeBlock, signatureOf } from "./client-thoughts.ts";
+import { claudeBlock } from "./client-thoughts.ts";
 
 /** Why a message ended, in this dialect (@anthropic-ai/sdk, StopReason). */
 export type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
@@ -42,16 +43,18 @@ export function saidOf(answer: JsonObject, names: Names): Said {
 function thoughtsOf(message: JsonObject, calls: readonly JsonObject[]): readonly JsonObject[] {
   const details = listOf(message["reasoning_details"]).filter(isObject);
   const claude = details.map(claudeBlock).filter((block) => block !== null);
-  const foreign = [
-    ...details.filter((detail) => claudeBlock(detail) === null),
-    ...calls.flatMap(({ id, extra_content: extra }) =>
-      isObject(extra) ? [callExtra(textOf(id), extra)] : [],
+  const foreign = {
+    details: details.filter((detail) => claudeBlock(detail) === null),
+    extras: Object.fromEntries(
+      calls.flatMap(({ id, extra_content: extra }) =>
+        isObject(extra) ? [[textOf(id), extra]] : [],
+      ),
     ),
-  ];
+  };
   // Claude's blocks say what was readable; their text stands nowhere else.
   const thinking = claude.length > 0 ? "" : textOf(message["reasoning_content"]);
-  if (thinking === "" && foreign.length === 0) return claude;
-  return [...claude, { type: "thinking", thinking, signature: signatureOf(foreign) }];
+  if (thinking === "" && isEmpty(foreign)) return claude;
+  return [...claude, { type: "thinking", thinking, signature: sealed(foreign) }];
 }
 
 /** Arguments that are no JSON object stand whole in one field: the tool refuses them, and the model tries again. */

@@ -6,6 +6,8 @@ import {
   parseObject,
   textOf,
 } from "../../core/json-value.ts";
+import { sealed } from "../../core/kept-thoughts.ts";
+import type { KeptThoughts } from "../../core/kept-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Usage } from "../../lib/usage.ts";
 import type { Head, Receipt, StreamWriter } from "../../core/door.ts";
@@ -20,7 +22,7 @@ import {
 } from "./client-answer.ts";
 import type { Names, Said } from "./client-answer.ts";
 import { errorOf } from "./client-dialect.ts";
-import { callExtra, claudeBlock, signatureOf } from "./client-thoughts.ts";
+import { claudeBlock } from "./client-thoughts.ts";
 
 /**
  * A block that is being said or waits for its turn. Only the first of the queue is on the wire; the
@@ -28,7 +30,13 @@ import { callExtra, claudeBlock, signatureOf } from "./client-thoughts.ts";
  */
 type Open =
   | { readonly kind: "text"; waiting: string }
-  | { readonly kind: "thinking"; waiting: string; details: JsonObject[]; isSigned: boolean }
+  | {
+      readonly kind: "thinking";
+      waiting: string;
+      readonly details: JsonObject[];
+      readonly extras: Record<string, JsonObject>;
+      isSigned: boolean;
+    }
   | { readonly kind: "redacted"; readonly block: JsonObject }
   | {
       readonly kind: "call";
@@ -110,7 +118,13 @@ export class BlockWriter {
   #thought(): Open & { kind: "thinking" } {
     const last = this.#queue.at(-1);
     if (last?.kind === "thinking" && !last.isSigned) return last;
-    const thought: Open = { kind: "thinking", waiting: "", details: [], isSigned: false };
+    const thought: Open = {
+      kind: "thinking",
+      waiting: "",
+      details: [],
+      extras: {},
+      isSigned: false,
+    };
     this.#queue.push(thought);
     return thought;
   }
@@ -138,7 +152,11 @@ export class BlockWriter {
     let out = "";
     if (call === undefined) {
       const id = textOf(raw["id"]);
-      if (isObject(raw["extra_content"])) out += this.#detail(callExtra(id, raw["extra_content"]));
+      const { extra_content: extra } = raw;
+      if (isObject(extra)) {
+        this.#thought().extras[id] = extra;
+        out += this.#advance();
+      }
       const sent = textOf(called["name"]);
       call = { kind: "call", id, name: this.#names.get(sent) ?? sent, json: "", sent: 0 };
       this.#calls.set(number, call);
@@ -188,7 +206,7 @@ export class BlockWriter {
     if (first === undefined) return "";
     let out = this.#sayFirst(first);
     if (first.kind === "thinking") {
-      const signature = signatureIn(first.details);
+      const signature = signatureIn(first);
       out += this.#event("content_block_delta", { delta: { type: "signature_delta", signature } });
     }
     out += this.#event("content_block_stop", {});
@@ -204,9 +222,9 @@ export class BlockWriter {
 }
 
 /** Claude's own signature as it was made; else what the other maker needs back. */
-function signatureIn(details: readonly JsonObject[]): string {
-  const claude = details.map(claudeBlock).find((block) => block !== null);
-  return claude === undefined ? signatureOf(details) : textOf(claude?.["signature"]);
+function signatureIn(thought: KeptThoughts): string {
+  const claude = thought.details.map(claudeBlock).find((block) => block !== null);
+  return claude === undefined ? sealed(thought) : textOf(claude?.["signature"]);
 }
 
 /** Whether nothing more can come for a block that is followed by another. */

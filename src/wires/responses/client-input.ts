@@ -7,7 +7,7 @@ import { flatName } from "../../core/namespaces.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ChatMessage } from "../../core/core-request.ts";
 import type { InputItem, InputPart } from "./client-request.ts";
-import { unsealed } from "./client-reasoning.ts";
+import { unsealed } from "../../core/kept-thoughts.ts";
 import { customArguments } from "./client-tools.ts";
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;

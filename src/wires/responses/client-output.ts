@@ -1,10 +1,11 @@
+import { isEmpty } from "../../core/kept-thoughts.ts";
+import type { KeptThoughts } from "../../core/kept-thoughts.ts";
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import { flatName } from "../../core/namespaces.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { CallDraft, MessageDraft } from "./client-drafts.ts";
 import type { Beside, Draft, OpenText, Place, Write } from "./client-drafts.ts";
 import { ReasoningDraft } from "./client-reasoning.ts";
-import type { Kept } from "./client-reasoning.ts";
 import type { Shown } from "./client-request.ts";
 import { annotationsOf, logprobsOf } from "./client-response-object.ts";
 import type { OutputItem } from "./client-response-object.ts";
@@ -38,7 +39,7 @@ export class Output {
   readonly #own: string;
   /** The draft that is open, or will be next. */
   #current = 0;
-  #kept: Kept = { details: [], extras: {} };
+  #kept: KeptThoughts = { details: [], extras: {} };
 
   constructor(own: string, wanted: Wanted, write: Write) {
     this.#own = own;
@@ -199,7 +200,7 @@ export class Output {
     return call === this.#drafts[this.#current] ? said + this.#advance() : said;
   }
 
-  #keep({ details, extras }: Kept): void {
+  #keep({ details, extras }: KeptThoughts): void {
     const last = this.#drafts.at(-1);
     if (last instanceof ReasoningDraft) {
       last.keep({ details, extras });
@@ -214,7 +215,7 @@ export class Output {
   /** An item for what is kept and stands nowhere yet. */
   #beginKept(): string {
     const kept = this.#takeKept();
-    if (kept.details.length === 0 && Object.keys(kept.extras).length === 0) return "";
+    if (isEmpty(kept)) return "";
     const { said, draft } = this.#add(
       "rs",
       (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted),
@@ -223,7 +224,7 @@ export class Output {
     return said;
   }
 
-  #takeKept(): Kept {
+  #takeKept(): KeptThoughts {
     const kept = this.#kept;
     this.#kept = { details: [], extras: {} };
     return kept;

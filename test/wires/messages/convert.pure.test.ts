@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { chatBodyOf } from "../../../src/wires/messages/client-convert.ts";
 import { parseMessages } from "../../../src/wires/messages/client-request.ts";
 import { ToolNames } from "../../../src/core/tool-name.ts";
-import { callExtra, signatureOf } from "../../../src/wires/messages/client-thoughts.ts";
+import { sealed } from "../../../src/core/kept-thoughts.ts";
 
 type Json = Record<string, unknown>;
 
@@ -112,7 +112,7 @@ describe("a Messages request in the core's words", () => {
             {
               type: "thinking",
               thinking: "Hm.",
-              signature: signatureOf([openai, callExtra("a", extra)]),
+              signature: sealed({ details: [openai], extras: { a: extra } }),
             },
             { type: "thinking", thinking: "Claude's", signature: "c2ln" },
             { type: "redacted_thinking", data: "zz" },
@@ -143,7 +143,7 @@ describe("a Messages request in the core's words", () => {
     });
   });
 
-  test.each(["tpk1.@@@", "tpk1.e30=", `tpk1.${btoa("[1,{},[]]")}`])(
+  test.each(["tk1.@@@", "tk1.e30", `tk1.${btoa("[1,{},[]]")}.x`])(
     "a signature of ours that was altered (%s) loses its thoughts and refuses nothing",
     (signature) => {
       const { body } = converted({

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { betasIn, nativeOf } from "../../../src/wires/messages/client-native.ts";
 import { parseMessages } from "../../../src/wires/messages/client-request.ts";
-import { signatureOf } from "../../../src/wires/messages/client-thoughts.ts";
+import { sealed } from "../../../src/core/kept-thoughts.ts";
 
 type Json = Record<string, unknown>;
 
@@ -82,7 +82,7 @@ describe("a Messages request on a route of its own dialect", () => {
             {
               type: "thinking",
               thinking: "x",
-              signature: signatureOf([{ type: "reasoning.encrypted" }]),
+              signature: sealed({ details: [{ type: "reasoning.encrypted" }], extras: {} }),
             },
             { type: "thinking", thinking: "x", signature: "" },
             { type: "redacted_thinking", data: "zz" },

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chatBody } from "../../../src/core/core-request.ts";
-import { sealed, unsealed } from "../../../src/wires/responses/client-reasoning.ts";
+import { sealed, unsealed } from "../../../src/core/kept-thoughts.ts";
 import { flatName } from "../../../src/core/namespaces.ts";
 import { core, messages, call, output, coreCall, tool, parse, fn } from "./request-kit.ts";
 
@@ -123,7 +123,7 @@ describe("encrypted_content", () => {
   it("brings back what was put in, unchanged", () => {
     fc.assert(
       fc.property(kept, (given) => {
-        expect(unsealed(sealed(given as never) ?? "")).toEqual(given);
+        expect(unsealed(sealed(given as never))).toEqual(given);
       }),
     );
   });
@@ -131,7 +131,7 @@ describe("encrypted_content", () => {
   it("is nothing any more when a character of it is another", () => {
     fc.assert(
       fc.property(kept, fc.nat(), fc.constantFrom("A", "b", "0", "."), (given, at, other) => {
-        const text = sealed(given) ?? "";
+        const text = sealed(given);
         const index = at % text.length;
         const changed = text.slice(0, index) + other + text.slice(index + 1);
         fc.pre(changed !== text);
