@@ -8,6 +8,8 @@ import {
 } from "../../core/json-value.ts";
 import { sealed } from "../../core/kept-thoughts.ts";
 import type { KeptThoughts } from "../../core/kept-thoughts.ts";
+import { OneOpen } from "../../core/one-open.ts";
+import type { Part } from "../../core/one-open.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Usage } from "../../lib/usage.ts";
 import type { Head, Receipt, StreamWriter } from "../../core/door.ts";
@@ -24,28 +26,122 @@ import type { Names, Said } from "./client-answer.ts";
 import { errorOf } from "./client-dialect.ts";
 import { claudeBlock } from "./client-thoughts.ts";
 
-/**
- * A block that is being said or waits for its turn. Only the first of the queue is on the wire; the
- * others gather what they say, because the dialect has one block open at a time.
- */
-type Open =
-  | { readonly kind: "text"; waiting: string }
-  | {
-      readonly kind: "thinking";
-      waiting: string;
-      readonly details: JsonObject[];
-      readonly extras: Record<string, JsonObject>;
-      isSigned: boolean;
-    }
-  | { readonly kind: "redacted"; readonly block: JsonObject }
-  | {
-      readonly kind: "call";
-      readonly id: string;
-      readonly name: string;
-      /** All arguments so far: a call that is not whole keeps its place. */
-      json: string;
-      sent: number;
-    };
+/** One block: what it says in pieces, between content_block_start and content_block_stop. */
+abstract class Block implements Part {
+  isOpen = false;
+  readonly index: number;
+  #waiting = "";
+
+  constructor(index: number) {
+    this.index = index;
+  }
+
+  get isWhole(): boolean {
+    return true;
+  }
+
+  /** Another piece of it; what is to be said of that now. */
+  append(piece: string): string {
+    this.#waiting += piece;
+    if (!this.isOpen || this.#waiting === "") return "";
+    const delta = this.delta(this.#waiting);
+    this.#waiting = "";
+    return this.event("content_block_delta", { delta });
+  }
+
+  open(): string {
+    this.isOpen = true;
+    return this.event("content_block_start", { content_block: this.start() }) + this.append("");
+  }
+
+  close(): string {
+    return this.event("content_block_stop", {});
+  }
+
+  protected abstract start(): JsonObject;
+  protected abstract delta(piece: string): JsonObject;
+
+  protected event(type: string, data: JsonObject): string {
+    return eventOf(type, { index: this.index, ...data });
+  }
+}
+
+class TextBlock extends Block {
+  protected start(): JsonObject {
+    return { type: "text", text: "" };
+  }
+
+  protected delta(text: string): JsonObject {
+    return { type: "text_delta", text };
+  }
+}
+
+class ThinkingBlock extends Block {
+  readonly details: JsonObject[] = [];
+  readonly extras: Record<string, JsonObject> = {};
+  /** Claude signs a thought as a whole: the next one is another block. */
+  isSigned = false;
+
+  override close(): string {
+    const signature = signatureIn(this);
+    const delta = { type: "signature_delta", signature };
+    return this.event("content_block_delta", { delta }) + super.close();
+  }
+
+  protected start(): JsonObject {
+    return { type: "thinking", thinking: "", signature: "" };
+  }
+
+  protected delta(thinking: string): JsonObject {
+    return { type: "thinking_delta", thinking };
+  }
+}
+
+/** A thought that nobody may read, whole from its start. */
+class RedactedBlock extends Block {
+  readonly #block: JsonObject;
+
+  constructor(index: number, block: JsonObject) {
+    super(index);
+    this.#block = block;
+  }
+
+  protected start(): JsonObject {
+    return this.#block;
+  }
+
+  protected delta(): JsonObject {
+    return {};
+  }
+}
+
+class CallBlock extends Block {
+  readonly #called: JsonObject;
+  /** All arguments so far: a call that is not whole keeps its place. */
+  #json = "";
+
+  constructor(index: number, called: { readonly id: string; readonly name: string }) {
+    super(index);
+    this.#called = called;
+  }
+
+  override get isWhole(): boolean {
+    return parseObject(this.#json) !== null;
+  }
+
+  override append(piece: string): string {
+    this.#json += piece;
+    return super.append(piece);
+  }
+
+  protected start(): JsonObject {
+    return { type: "tool_use", ...this.#called, input: {}, caller: DIRECT };
+  }
+
+  protected delta(partial_json: string): JsonObject {
+    return { type: "input_json_delta", partial_json };
+  }
+}
 
 /**
  * The core's chunks (OpenAI's) as events of the Messages dialect, between message_start and
@@ -53,11 +149,8 @@ type Open =
  * (platform.claude.com, streaming messages). One choice.
  */
 export class BlockWriter {
-  readonly #queue: Open[] = [];
-  readonly #calls = new Map<number, Open & { kind: "call" }>();
-  #index = 0;
-  /** Whether the first of the queue is on the wire. */
-  #isOpen = false;
+  readonly #blocks = new OneOpen<Block>();
+  readonly #calls = new Map<number, CallBlock>();
   #finish = "stop";
   #refusal = "";
   readonly #names: Names;
@@ -68,10 +161,8 @@ export class BlockWriter {
 
   /** Another piece of text; `json` is its JSON literal, as the upstream wrote it. */
   text(json: string): string {
-    const last = this.#queue.at(-1);
-    if (last?.kind === "text" && this.#queue.length === 1 && this.#isOpen) {
-      return textEvent(this.#index, json);
-    }
+    const { last } = this.#blocks;
+    if (last instanceof TextBlock && last.isOpen) return textEvent(last.index, json);
     const parsed: unknown = JSON.parse(json);
     return this.#say(textOf(parsed));
   }
@@ -94,130 +185,72 @@ export class BlockWriter {
 
   /** Closes what is open and says how the message ended. */
   end(): { readonly text: string; readonly stop: Omit<Said, "content"> } {
-    let text = "";
-    while (this.#queue.length > 0) text += this.#closeFirst();
     const refusal = this.#refusal === "" ? null : this.#refusal;
-    return { text, stop: stopOf(this.#finish, { calls: this.#calls.size > 0, refusal }) };
+    const stop = stopOf(this.#finish, { calls: this.#calls.size > 0, refusal });
+    return { text: this.#blocks.end(), stop };
+  }
+
+  /** The number of a block that begins now. */
+  get #next(): number {
+    return this.#blocks.parts.length;
   }
 
   #say(text: string): string {
     if (text === "") return "";
-    const last = this.#queue.at(-1);
-    if (last?.kind === "text") last.waiting += text;
-    else this.#queue.push({ kind: "text", waiting: text });
-    return this.#advance();
+    const { last } = this.#blocks;
+    if (last instanceof TextBlock) return last.append(text);
+    const block = new TextBlock(this.#next);
+    return block.append(text) + this.#blocks.add(block);
   }
 
   #think(text: string): string {
     if (text === "") return "";
-    this.#thought().waiting += text;
-    return this.#advance();
+    const [said, thought] = this.#thought();
+    return said + thought.append(text);
   }
 
-  /** The thought that is being said, or a new one. */
-  #thought(): Open & { kind: "thinking" } {
-    const last = this.#queue.at(-1);
-    if (last?.kind === "thinking" && !last.isSigned) return last;
-    const thought: Open = {
-      kind: "thinking",
-      waiting: "",
-      details: [],
-      extras: {},
-      isSigned: false,
-    };
-    this.#queue.push(thought);
-    return thought;
+  /** The thought that is being said, or a new one, and what is to be said of that. */
+  #thought(): readonly [said: string, ThinkingBlock] {
+    const { last } = this.#blocks;
+    if (last instanceof ThinkingBlock && !last.isSigned) return ["", last];
+    const thought = new ThinkingBlock(this.#next);
+    return [this.#blocks.add(thought), thought];
   }
 
   #detail(detail: JsonObject): string {
     const block = claudeBlock(detail);
-    if (block?.["type"] === "redacted_thinking") this.#queue.push({ kind: "redacted", block });
-    else {
-      const length = this.#queue.length;
-      const thought = this.#thought();
-      const isNew = this.#queue.length > length;
-      // A whole thought that was not said in pieces: its text comes with its signature.
-      if (block !== null && isNew) thought.waiting += textOf(block["thinking"]);
-      thought.details.push(detail);
-      // Claude signs a thought as a whole: the next one is another block.
-      thought.isSigned = block !== null;
+    if (block?.["type"] === "redacted_thinking") {
+      return this.#blocks.add(new RedactedBlock(this.#next, block));
     }
-    return this.#advance();
+    const { last } = this.#blocks;
+    const [said, thought] = this.#thought();
+    thought.details.push(detail);
+    thought.isSigned = block !== null;
+    // A whole thought that was not said in pieces: its text comes with its signature.
+    const isWhole = block !== null && thought !== last;
+    return isWhole ? said + thought.append(textOf(block["thinking"])) : said;
   }
 
   #call(raw: JsonObject): string {
     const number = numberOf(raw["index"]) ?? 0;
     const called = objectOf(raw["function"]);
-    let call = this.#calls.get(number);
-    let out = "";
-    if (call === undefined) {
-      const id = textOf(raw["id"]);
-      const { extra_content: extra } = raw;
-      if (isObject(extra)) {
-        this.#thought().extras[id] = extra;
-        out += this.#advance();
-      }
-      const sent = textOf(called["name"]);
-      call = { kind: "call", id, name: this.#names.get(sent) ?? sent, json: "", sent: 0 };
-      this.#calls.set(number, call);
-      this.#queue.push(call);
-    }
-    call.json += textOf(called["arguments"]);
-    return out + this.#advance();
+    const known = this.#calls.get(number);
+    const begun = known === undefined ? this.#beginCall(number, raw, textOf(called["name"])) : "";
+    const said = this.#calls.get(number)?.append(textOf(called["arguments"])) ?? "";
+    return begun + said + this.#blocks.advance();
   }
 
-  /** Says what the first of the queue may say, and goes on to the next while it is whole. */
-  #advance(): string {
-    let out = "";
-    for (;;) {
-      const first = this.#queue[0];
-      if (first === undefined) return out;
-      out += this.#sayFirst(first);
-      if (this.#queue.length === 1 || !isWhole(first)) return out;
-      out += this.#closeFirst();
+  #beginCall(number: number, { id: raw, extra_content: extra }: JsonObject, sent: string): string {
+    const id = textOf(raw);
+    let said = "";
+    if (isObject(extra)) {
+      const [begun, thought] = this.#thought();
+      thought.extras[id] = extra;
+      said = begun;
     }
-  }
-
-  #sayFirst(open: Open): string {
-    let out = "";
-    if (!this.#isOpen) {
-      this.#isOpen = true;
-      out = this.#event("content_block_start", { content_block: startOf(open) });
-    }
-    if (open.kind === "redacted") return out;
-    if (open.kind === "call") {
-      const rest = open.json.slice(open.sent);
-      open.sent = open.json.length;
-      return out + this.#delta(rest, { type: "input_json_delta", partial_json: rest });
-    }
-    const said = open.waiting;
-    open.waiting = "";
-    return open.kind === "text"
-      ? out + this.#delta(said, { type: "text_delta", text: said })
-      : out + this.#delta(said, { type: "thinking_delta", thinking: said });
-  }
-
-  #delta(said: string, delta: JsonObject): string {
-    return said === "" ? "" : this.#event("content_block_delta", { delta });
-  }
-
-  #closeFirst(): string {
-    const first = this.#queue[0];
-    if (first === undefined) return "";
-    let out = this.#sayFirst(first);
-    if (first.kind === "thinking") {
-      const signature = signatureIn(first);
-      out += this.#event("content_block_delta", { delta: { type: "signature_delta", signature } });
-    }
-    out += this.#event("content_block_stop", {});
-    this.#queue.shift();
-    this.#isOpen = false;
-    this.#index += 1;
-    return out;
-  }
-
-  #event(type: string, data: JsonObject): string {
-    return eventOf(type, { index: this.#index, ...data });
+    const call = new CallBlock(this.#next, { id, name: this.#names.get(sent) ?? sent });
+    this.#calls.set(number, call);
+    return said + this.#blocks.add(call);
   }
 }
 
@@ -225,24 +258,6 @@ export class BlockWriter {
 function signatureIn(thought: KeptThoughts): string {
   const claude = thought.details.map(claudeBlock).find((block) => block !== null);
   return claude === undefined ? sealed(thought) : textOf(claude?.["signature"]);
-}
-
-/** Whether nothing more can come for a block that is followed by another. */
-function isWhole(open: Open): boolean {
-  return open.kind !== "call" || parseObject(open.json) !== null;
-}
-
-function startOf(open: Open): JsonObject {
-  switch (open.kind) {
-    case "text":
-      return { type: "text", text: "" };
-    case "thinking":
-      return { type: "thinking", thinking: "", signature: "" };
-    case "redacted":
-      return open.block;
-    case "call":
-      return { type: "tool_use", id: open.id, name: open.name, input: {}, caller: DIRECT };
-  }
 }
 
 /** A stream of the core's chunks. */

@@ -1,4 +1,5 @@
 import { isObject } from "../../core/json-value.ts";
+import type { Part } from "../../core/one-open.ts";
 import { CustomInput } from "./client-custom-input.ts";
 import type {
   Logprob,
@@ -16,17 +17,8 @@ export type Write = (type: string, fields: object) => string;
 export type Place = { readonly id: string; readonly index: number; readonly write: Write };
 type Status = OutputItem["status"];
 
-/**
- * An item of an answer while it grows. What comes before `open` is kept and said then; after `close`
- * nothing comes. Each call gives the events to send.
- */
-export type Draft = {
-  /** Nothing that belongs to it can still come once something else has begun. */
-  readonly isWhole: boolean;
-  readonly isOpen: boolean;
-  open(): string;
-  /** Ends it; `cut` says that the answer ended in its midst. A call in its midst has no end. */
-  close(cut: boolean): string;
+/** An item of an answer while it grows; a call in its midst has no end. */
+export type Draft = Part & {
   item(): OutputItem;
   /** With what the client did not ask to see. */
   kept(): OutputItem;

@@ -2,6 +2,7 @@ import { isEmpty } from "../../core/kept-thoughts.ts";
 import type { KeptThoughts } from "../../core/kept-thoughts.ts";
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import { flatName } from "../../core/namespaces.ts";
+import { OneOpen } from "../../core/one-open.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { CallDraft, MessageDraft } from "./client-drafts.ts";
 import type { Beside, Draft, OpenText, Place, Write } from "./client-drafts.ts";
@@ -29,7 +30,7 @@ const NOTHING: Beside = { logprobs: [], annotations: [] };
  * begins while a call is in its midst is kept until that call is whole.
  */
 export class Output {
-  readonly #drafts: Draft[] = [];
+  readonly #drafts = new OneOpen<Draft>();
   readonly #calls = new Map<number, CallDraft>();
   /** What came of calls whose name did not come yet. */
   readonly #unnamed = new Map<number, { id: string; args: string }>();
@@ -37,8 +38,6 @@ export class Output {
   readonly #write: Write;
   /** 24 characters that every id has after its prefix. */
   readonly #own: string;
-  /** The draft that is open, or will be next. */
-  #current = 0;
   #kept: KeptThoughts = { details: [], extras: {} };
 
   constructor(own: string, wanted: Wanted, write: Write) {
@@ -68,7 +67,7 @@ export class Output {
 
   /** A piece of text as a JSON string literal. */
   text(json: string, beside = NOTHING): string {
-    const last = this.#drafts.at(-1);
+    const last = this.#drafts.last;
     if (last instanceof MessageDraft) return last.text(json, beside);
     const { said, draft } = this.#begin("msg", (place) => new MessageDraft(place));
     return said + draft.text(json, beside);
@@ -76,7 +75,7 @@ export class Output {
 
   /** Where the next piece of text goes, when nothing else is to be said for it. */
   get openText(): OpenText | null {
-    const last = this.#drafts.at(-1);
+    const last = this.#drafts.last;
     return last instanceof MessageDraft ? last.openText : null;
   }
 
@@ -107,39 +106,34 @@ export class Output {
   /** Nothing more comes for a call of a native answer. */
   endCall(call: CallDraft): string {
     call.isEnded = true;
-    return call === this.#drafts[this.#current] ? this.#advance() : "";
+    return this.#drafts.advance();
   }
 
   /** Whether a text goes on in this message, and nothing else is to be said for it. */
   goesOnIn(draft: Draft | undefined): boolean {
-    return draft === this.#drafts.at(-1) && this.openText !== null;
+    return draft === this.#drafts.last && this.openText !== null;
   }
 
   /** Ends all items. `cut`: in the midst of the last one; what never began then never does. */
   end(cut: boolean): string {
     let said = "";
-    const isSaid = this.#drafts.some((draft) => !(draft instanceof ReasoningDraft));
+    const isSaid = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));
     if (!cut && !isSaid) said += this.text('""');
     said += this.#beginKept();
-    for (let at = this.#current; at < this.#drafts.length; at++) {
-      const draft = this.#drafts[at];
-      if (draft === undefined) continue;
-      if (!draft.isOpen) said += draft.open();
-      const isInItsMidst = draft instanceof CallDraft || at === this.#drafts.length - 1;
-      said += draft.close(cut && isInItsMidst);
-    }
-    this.#current = this.#drafts.length;
-    return said;
+    const { last } = this.#drafts;
+    return (
+      said + this.#drafts.end((draft) => cut && (draft instanceof CallDraft || draft === last))
+    );
   }
 
   /** What has begun, as it stands. */
   items(): OutputItem[] {
-    return this.#drafts.filter((draft) => draft.isOpen).map((draft) => draft.item());
+    return this.#drafts.parts.filter((draft) => draft.isOpen).map((draft) => draft.item());
   }
 
   /** The same with what the client did not ask to see. */
   keptItems(): OutputItem[] {
-    return this.#drafts.filter((draft) => draft.isOpen).map((draft) => draft.kept());
+    return this.#drafts.parts.filter((draft) => draft.isOpen).map((draft) => draft.kept());
   }
 
   get #gathers(): boolean {
@@ -147,7 +141,7 @@ export class Output {
   }
 
   #summary(text: string): string {
-    const last = this.#drafts.at(-1);
+    const last = this.#drafts.last;
     if (last instanceof ReasoningDraft) return last.summary(text);
     const kept = this.#takeKept();
     const { said, draft } = this.#add(
@@ -159,7 +153,7 @@ export class Output {
   }
 
   #refusal(text: string): string {
-    const last = this.#drafts.at(-1);
+    const last = this.#drafts.last;
     if (last instanceof MessageDraft) return last.refusal(text);
     const { said, draft } = this.#begin("msg", (place) => new MessageDraft(place));
     return said + draft.refusal(text);
@@ -197,11 +191,11 @@ export class Output {
 
   #append(call: CallDraft, args: string): string {
     const said = call.append(args);
-    return call === this.#drafts[this.#current] ? said + this.#advance() : said;
+    return said + this.#drafts.advance();
   }
 
   #keep({ details, extras }: KeptThoughts): void {
-    const last = this.#drafts.at(-1);
+    const last = this.#drafts.last;
     if (last instanceof ReasoningDraft) {
       last.keep({ details, extras });
       return;
@@ -238,23 +232,9 @@ export class Output {
   }
 
   #add<D extends Draft>(prefix: string, made: (place: Place) => D): Begun<D> {
-    const index = this.#drafts.length;
+    const index = this.#drafts.parts.length;
     const draft = made({ id: `${prefix}_${this.#own}${index}`, index, write: this.#write });
-    this.#drafts.push(draft);
-    return { said: this.#advance(), draft };
-  }
-
-  /** Closes what is whole and has something after it, and opens what comes next. */
-  #advance(): string {
-    let said = "";
-    for (;;) {
-      const draft = this.#drafts[this.#current];
-      if (draft === undefined) return said;
-      if (!draft.isOpen) said += draft.open();
-      if (this.#current === this.#drafts.length - 1 || !draft.isWhole) return said;
-      said += draft.close(false);
-      this.#current++;
-    }
+    return { said: this.#drafts.add(draft), draft };
   }
 
   #beside(delta: JsonObject, logprobs: unknown): Beside {
