@@ -1,101 +1,137 @@
 // npm run bench: what a completion costs, beside a bare pass-through Worker, in one run.
-import { parseArgs } from "node:util";
+import { InvalidArgumentError, Option } from "commander";
 import { measureAgainst } from "./bench/against.ts";
+import { OTHERS } from "./bench/beside.ts";
+import type { Other } from "./bench/beside.ts";
 import { measureCosts } from "./bench/costs.ts";
 import { measureDoors } from "./bench/doors.ts";
-import { OTHERS, othersOf } from "./bench/beside.ts";
 import { mark, progress, table } from "./bench/figure.ts";
 import type { Report } from "./bench/figure.ts";
 import { openStage } from "./bench/gateway.ts";
 import type { Stage } from "./bench/gateway.ts";
-import { HELP } from "./bench/help.ts";
 import { measureHot } from "./bench/hot.ts";
 import { measureKnees } from "./bench/knee.ts";
-import { measureOpen, OPEN_PLACES, placesOf, RATES, ratesOf } from "./bench/open.ts";
+import { measureOpen, OPEN_PLACES, ratesOf } from "./bench/open.ts";
+import type { OpenPlace, Rate } from "./bench/open.ts";
+import { programOf, runProgram } from "./program.ts";
 import { removeDirectory, temporaryDirectory } from "./tmpfs.ts";
 
-const { values: options } = parseArgs({
-  options: {
-    rounds: { type: "string" },
-    against: { type: "string" },
-    doors: { type: "boolean", default: false },
-    open: { type: "boolean", default: false },
-    rates: { type: "string" },
-    places: { type: "string" },
-    beside: { type: "string" },
-    requests: { type: "string", default: "10000" },
-    knee: { type: "boolean", default: false },
-    hot: { type: "boolean", default: false },
-    seconds: { type: "string", default: "12" },
-    json: { type: "boolean", default: false },
-    help: { type: "boolean", default: false },
-  },
-});
-const rounds = Number(options.rounds ?? (options.open || options.hot ? "5" : "20"));
-const seconds = Number(options.seconds);
-const requests = Number(options.requests);
-const rates = options.rates === undefined ? RATES : ratesOf(options.rates);
-const places = options.places === undefined ? OPEN_PLACES : placesOf(options.places);
-const beside = options.beside === undefined ? [] : othersOf(options.beside);
+const WHAT = `Measures a completion through the gateway, at home and in the other region with a global key, against a
+bare pass-through Worker (the floor) and the upstream mock alone: CPU per request of the workerd processes,
+times, rows, calls, list price. Everything is on: register, wallet, outbox, metrics. Direct workerd sockets,
+storage in memory where there is a tmpfs. About two minutes.`;
+const HOW = `
+How CPU is taken: every round visits floor, pump, home and peer in short slices (100 JSON requests, 300 of
+the floor, or 8 streams, 8 at a time), in the opposite order each time, so that a machine that is slow for
+a second is slow for all of them. Some requests before a slice wake its processes and do not count; it ends
+when they are quiet, so what an answer leaves to be done is in it. A ratio is the median of the rounds' own;
+"least" is the least CPU of any slice, in a ratio's row the ratio of the two. Streams at 20 ms a word run
+through floor, pump and gateway at the same time. Times: slices of 25 in the same rounds, JSON one at a time,
+streams of 10 words two at a time; "over direct" and "over floor" are differences of quantiles.
+--against: commit C is built with the packages that are installed here; every round takes each slice from both
+gateways, the other way round next time. Calls and rows are counted by either commit's own counters.
+--knee, --open and --hot are open loops, times from when a request was due, load and upstream on the same
+machine. The knee: 15 % more until p99 is over 5 times that of a low load, or less than 97 % is answered with
+200, twice in a row; then the gap is halved twice. --open: direct, floor, home and peer in turn, every figure
+the median of the rounds' own; JSON to its last byte, streams of 60 words, one every 5 ms, to their first. --hot:
+pairs of runs, ends with 1 when the others' p99 rises by more than 20 %, one of them is not served, or nothing of
+the hot one's is shed.`;
 
-if (options.help) {
-  console.log(HELP);
-} else if (!Number.isSafeInteger(rounds) || rounds < 1) {
-  misused("--rounds must be a whole number from 1");
-} else if (!Number.isSafeInteger(requests) || requests < rounds) {
-  misused("--requests must be a whole number, at least that of the rounds");
-} else if (!Number.isSafeInteger(seconds) || seconds < 1) {
-  misused("--seconds must be a whole number from 1");
-} else if (rates === null) {
-  misused("--rates takes requests a second with commas, those of streams after an s: 10,50,s20");
-} else if (places === null) {
-  misused(`--places takes some of these with commas: ${OPEN_PLACES.join(", ")}`);
-} else if (beside === null || (beside.length > 0 && !options.open)) {
-  misused(`--beside, with --open, takes some of these with commas: ${OTHERS.join(", ")}`);
-} else {
-  await main();
-}
+const RATES = "10,50,200,s20";
 
-async function main(): Promise<void> {
+type Options = {
+  readonly rounds?: number;
+  readonly against?: string;
+  readonly doors?: true;
+  readonly open?: true;
+  readonly requests: number;
+  readonly places: readonly OpenPlace[];
+  readonly rates: readonly Rate[];
+  readonly beside: readonly Other[];
+  readonly knee?: true;
+  readonly hot?: true;
+  readonly seconds: number;
+  readonly json?: true;
+};
+
+await runProgram(async (given) => {
+  const program = programOf("bench", WHAT)
+    .addHelpText("after", HOW)
+    .option("--rounds <n>", "rounds of slices, 20; of --open and --hot 5", whole)
+    .option("--against <commit>", "this gateway and that of a commit in the same rounds")
+    .option("--doors", "what each text door costs beside chat, converted and natively")
+    .option("--open", "what is added at steady rates, most of all in the tail")
+    .option(
+      "--requests <n>",
+      "with --open: of each rate at each place; p99.9 needs the default",
+      whole,
+      10_000,
+    )
+    .addOption(listOf("--places <p,...>", "with --open", OPEN_PLACES).default(OPEN_PLACES))
+    .addOption(
+      new Option("--rates <r,...>", "with --open: a second, of streams after an s")
+        .argParser(ratesOf)
+        .default(ratesOf(RATES), RATES),
+    )
+    .addOption(
+      listOf("--beside <g,...>", "with --open: installed in the user's cache", OTHERS).default([]),
+    )
+    .option("--knee", "how many requests a second the machine bears; at most 90 s")
+    .option("--hot", "what 24 organisations wait for, without and beside one at overload")
+    .option("--seconds <n>", "with --hot: measured time of each run", whole, 12)
+    .option("--json", "the figures as JSON: { figures, rounds } or { figures, steps }")
+    .parse(given, { from: "user" });
+  const options = program.opts<Options>();
   const directory = temporaryDirectory("turnpike-bench-");
   process.on("exit", () => removeDirectory(directory)); // also after Ctrl-C
   const stage = await openStage(directory);
   try {
-    show(await measure(stage));
+    return show(await measure(stage, options), options.json === true);
   } catch (error) {
     progress("");
     console.error(error);
-    process.exitCode = 1;
+    return 1;
+  } finally {
+    await stage.stop();
   }
-  await stage.stop();
-}
+});
 
-function measure(stage: Stage): Promise<Report> {
+function measure(stage: Stage, options: Options): Promise<Report> {
+  const { rounds = options.open || options.hot ? 5 : 20, seconds, against } = options;
   if (options.knee) return measureKnees(stage);
   if (options.hot) return measureHot(stage, { rounds, seconds });
   if (options.doors) return measureDoors(stage, rounds);
-  if (options.open) {
-    const where = { places: places ?? OPEN_PLACES, beside: beside ?? [] };
-    return measureOpen(stage, { rates: rates ?? RATES, ...where, requests, rounds });
-  }
-  if (options.against !== undefined) return measureAgainst(stage, options.against, rounds);
-  return measureCosts(stage, rounds);
+  if (options.open) return measureOpen(stage, { ...options, rounds });
+  return against === undefined
+    ? measureCosts(stage, rounds)
+    : measureAgainst(stage, against, rounds);
 }
 
-/** Ends with 1 when what was measured is itself a failure. */
-function show({ figures, more, tables = [table(figures)], how, isMissed }: Report): void {
+/** What to end with: 1 when what was measured is itself a failure. */
+function show(report: Report, asJson: boolean): number {
+  const { figures, more, tables = [table(figures)], how, isMissed } = report;
   progress("");
-  if (isMissed === true) process.exitCode = 1;
-  if (options.json) {
-    const marked = figures.map((figure) => ({ ...figure, mark: mark(figure) }));
+  if (asJson) {
+    const marked = figures.map((figure) => Object.assign({ mark: mark(figure) }, figure));
     console.log(JSON.stringify({ ...more, figures: marked }, null, 2));
-    return;
+  } else {
+    console.log(tables.join("\n\n"));
+    if (how !== undefined) console.log(`\n${how} How: npm run bench -- --help`);
   }
-  console.log(tables.join("\n\n"));
-  if (how !== undefined) console.log(`\n${how} How: npm run bench -- --help`);
+  return isMissed === true ? 1 : 0;
 }
 
-function misused(what: string): void {
-  console.error(`${what}\n\n${HELP}`);
-  process.exitCode = 2;
+function whole(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value >= 1) return value;
+  throw new InvalidArgumentError("It must be a whole number from 1.");
+}
+
+/** An option that takes some of these, with commas. */
+function listOf(flags: string, what: string, all: readonly string[]): Option {
+  return new Option(flags, `${what}: some of ${all.join(", ")}`).argParser((text) => {
+    const some = text.split(",").map((word) => all.find((one) => one === word));
+    if (!some.includes(undefined)) return [...new Set(some)];
+    throw new InvalidArgumentError(`It takes some of these with commas: ${all.join(", ")}.`);
+  });
 }

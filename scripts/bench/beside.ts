@@ -21,12 +21,6 @@ import type { Kind, Target } from "./load.ts";
 export const OTHERS = ["portkey", "litellm"] as const;
 export type Other = (typeof OTHERS)[number];
 
-/** `portkey,litellm`: these gateways, each once; null when one is none of them. */
-export function othersOf(text: string): readonly Other[] | null {
-  const others = text.split(",").map((word) => OTHERS.find((other) => other === word));
-  return others.every((other) => other !== undefined) ? [...new Set(others)] : null;
-}
-
 /** A program and its arguments. */
 type Command = readonly [program: string, ...words: string[]];
 /** Where one runs: its own folder, a free loopback port, and the upstream's base URL without a slash at its end. */

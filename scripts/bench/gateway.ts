@@ -1,5 +1,3 @@
-import { fork } from "node:child_process";
-import { once } from "node:events";
 import path from "node:path";
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { unstable_getMiniflareWorkerOptions } from "wrangler";
@@ -10,6 +8,7 @@ import { freePort } from "../ports.ts";
 import { HOST, linkBindings, startRegion } from "../region.ts";
 import type { LogLine, RegionOptions } from "../region.ts";
 import type { PairName } from "../region-names.ts";
+import { modelOf, startUpstream } from "../start-upstream.ts";
 import { workerdPid } from "../workerd.ts";
 import { closeConnections } from "./load.ts";
 import type { Target } from "./load.ts";
@@ -19,6 +18,7 @@ const LINK_SECRET = "l".repeat(40);
 const ROOT = path.join(import.meta.dirname, "../..");
 const CREDITS_MICRO = 1_000_000_000_000;
 const RPM_LIMIT = 1000;
+const PRICE = { input: 150_000, output: 600_000 };
 
 /** Something that runs beside this process until it is stopped. */
 export type Stoppable = { readonly stop: () => unknown };
@@ -44,7 +44,7 @@ export type RunningRegion = Stoppable & {
 };
 /** Starts the upstream mock. */
 export async function openStage(directory: string): Promise<Stage> {
-  const { url, stop } = await startProgram("upstream.ts");
+  const { url, stop } = await startUpstream();
   const started: Stoppable[] = [{ stop: closeConnections }, { stop }];
   return {
     direct: { name: "direct", url: completionsOf(`${url}/`), keys: [], pids: [] },
@@ -56,21 +56,6 @@ export async function openStage(directory: string): Promise<Stage> {
     },
     stop: () => Promise.allSettled(started.map((one) => one.stop())),
   };
-}
-
-/** A program of this folder in a process of its own that listens on a loopback port; `stop` ends it. */
-export async function startProgram(
-  file: string,
-  words: readonly string[] = [],
-): Promise<Stoppable & { url: string }> {
-  const child = fork(path.join(import.meta.dirname, file), words);
-  const [port] = (await Promise.race([once(child, "message"), ended()])) as [number];
-  return { url: `http://${HOST}:${port}`, stop: () => child.connected && child.disconnect() };
-
-  async function ended(): Promise<never> {
-    const [code] = await once(child, "exit");
-    throw new Error(`${file} ended with ${code} before it listened`);
-  }
 }
 
 /** A bare Worker before the upstream, on a workerd of its own: the floor, or the pump. */
@@ -108,16 +93,14 @@ export async function startBareWorker(
 }
 
 /** Home in the EU, alone: no other region is known to it. Runs until it is stopped. */
-export async function startHome(
+export function startHome(
   stage: Stage,
   options: GatewayOptions & { readonly entry?: string },
 ): Promise<RunningRegion> {
   return startOne(stage, { ...options, region: "eu", direct: true, peers: [] });
 }
 
-/**
- * Home in the EU and a peer in the US, linked, each asked by its own target.
- */
+/** Home in the EU and a peer in the US, linked, each asked by its own target. */
 export async function startGateway(
   stage: Stage,
   options: GatewayOptions & { readonly keys: number },
@@ -231,20 +214,13 @@ function upstreamBindings(upstream: string): Record<string, string> {
       { id: "own", base_url, regions, profile: "openai" },
     ]),
     MODELS: JSON.stringify([
-      ...["model", "typical", "steady", "slow"].map((name) => modelNamed(name)),
-      modelNamed("responses", "own"),
-      modelNamed("messages", "anthropic"),
+      ...["model", "typical", "steady", "slow"].map((name) => sold(name, "bench")),
+      sold("responses", "own"),
+      sold("messages", "anthropic"),
     ]),
   };
 }
 
-function modelNamed(name: string, provider = "bench"): object {
-  return {
-    id: `bench/${name}`,
-    kind: "chat",
-    context: 128_000,
-    max_output: 4096,
-    price: { input: 150_000, output: 600_000 },
-    routes: [{ provider, upstream_id: `bench-${name}` }],
-  };
+function sold(name: string, provider: string): object {
+  return modelOf(`bench/${name}`, PRICE, [[provider, `bench-${name}`]]);
 }

@@ -1,8 +1,8 @@
+import { InvalidArgumentError } from "commander";
 import { quantile } from "../quantile.ts";
 import { textTable } from "../table.ts";
 import type { Column } from "../table.ts";
 import { cpuMicroseconds } from "../workerd.ts";
-
 import { OTHERS, startOther } from "./beside.ts";
 import type { Other } from "./beside.ts";
 import { cpuOf, estimate, progress, ratioOf, table, watchOthers, written } from "./figure.ts";
@@ -36,12 +36,6 @@ export type OpenOptions = {
   readonly beside: readonly Other[];
 };
 
-export const RATES: readonly Rate[] = [
-  { kind: "json", perSecond: 10 },
-  { kind: "json", perSecond: 50 },
-  { kind: "json", perSecond: 200 },
-  { kind: "stream", perSecond: 20 },
-];
 const ASKS: Readonly<Record<Rate["kind"], Ask>> = {
   json: { kind: "json", words: 256 },
   stream: { kind: "stream", words: 60, pace: "steady" },
@@ -156,19 +150,17 @@ export function nameOf({ kind, perSecond }: Rate): string {
   return kind === "json" ? `JSON at ${perSecond}/s` : `streams at ${perSecond}/s`;
 }
 
-/** `10,50,s20`: JSON at 10 and at 50 a second, streams at 20; null when it is none of these. */
-export function ratesOf(text: string): readonly Rate[] | null {
-  const rates = text.split(",").map((word): Rate => {
-    const kind = word.startsWith("s") ? "stream" : "json";
-    return { kind, perSecond: Number(word.replace(/^s/, "")) };
+/** `10,50,s20`: JSON at 10 and at 50 a second, streams at 20. Throws for anything else. */
+export function ratesOf(text: string): readonly Rate[] {
+  return text.split(",").map((word): Rate => {
+    const perSecond = Number(word.replace(/^s/, ""));
+    if (!(perSecond > 0 && perSecond <= 500)) {
+      throw new InvalidArgumentError(
+        "It takes requests a second, those of streams after an s: 10,s20.",
+      );
+    }
+    return { kind: word.startsWith("s") ? "stream" : "json", perSecond };
   });
-  return rates.every(({ perSecond }) => perSecond > 0 && perSecond <= 500) ? rates : null;
-}
-
-/** `home,away100`: these places; null when one is none of them. */
-export function placesOf(text: string): readonly OpenPlace[] | null {
-  const places = text.split(",").map((word) => OPEN_PLACES.find((place) => place === word));
-  return places.every((place) => place !== undefined) ? places : null;
 }
 
 const SHARES = { p50: 0.5, p99: 0.99, "p99.9": 0.999 } as const;

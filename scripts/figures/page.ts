@@ -2,7 +2,7 @@ import { ROWS } from "./rows.ts";
 
 const BEGIN = "<!-- figures: begin -->";
 const END = "<!-- figures: end -->";
-const TITLES = ["", "figure", "measured", "target", "date", "commit", "command"];
+const TITLES = ["", "figure", "measured", "target", "date", "commit"];
 
 /** When and of what a row was measured: YYYY-MM-DD, UTC, and the short commit, with a + for changes. */
 export type Stamp = { readonly date: string; readonly commit: string };
@@ -26,10 +26,8 @@ export function withMeasured(
     const line = table.split("\n").find((one) => one.startsWith(`| ${number} `)) ?? "";
     const [, , , said = "not measured yet", , day = "", of = ""] = line.split(/ *\| */);
     const found = measured.get(number);
-    const isNew = found !== undefined;
-    const command = `\`npm run figures -- --only ${number}\``;
-    const [on, from] = isNew ? [date, commit] : [day, of];
-    return [String(number), figure, isNew ? cellOf(found) : said, target, on, from, command];
+    const [cell, on, from] = found === undefined ? [said, day, of] : [cellOf(found), date, commit];
+    return [String(number), figure, cell, target, on, from];
   });
   const widths = TITLES.map((title, i) =>
     Math.max(3, title.length, ...lines.map((line) => line[i]?.length ?? 0)),
@@ -37,8 +35,7 @@ export function withMeasured(
   const drawn = (cells: readonly string[]): string =>
     `| ${cells.map((text, i) => text.padEnd(widths[i] ?? 0)).join(" | ")} |`;
   const rule = widths.map((width) => "-".repeat(width));
-  const drawnTable = [TITLES, rule, ...lines].map(drawn).join("\n");
-  return `${before}${BEGIN}\n\n${drawnTable}\n\n${END}${after}`;
+  return `${before}${BEGIN}\n\n${[TITLES, rule, ...lines].map(drawn).join("\n")}\n\n${END}${after}`;
 }
 
 /** Text that stays within its cell: no bars, no line ends, printable ASCII alone. */

@@ -2,7 +2,8 @@ import { request as httpRequest } from "node:http";
 import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Leave } from "./plan.ts";
-import type { Fate, Seen, Usage } from "./trace.ts";
+import { clockMs } from "./trace.ts";
+import type { Fate, Seen } from "./trace.ts";
 
 /** A client waits so long for the next byte, and for the whole of an answer. */
 const PATIENCE_MS = 90_000;
@@ -18,7 +19,7 @@ export type Call = {
   readonly leave: Leave | null;
   readonly isSlow: boolean;
 };
-/** What has come of an answer so far. Unix ms. */
+/** What has come of an answer so far. */
 type Came = {
   response: IncomingMessage | null;
   answeredMs: number | null;
@@ -26,24 +27,19 @@ type Came = {
   text: string;
 };
 
-/** Unix ms with fractions: never steps back. */
-export function clockMs(): number {
-  return performance.timeOrigin + performance.now();
-}
-
 /** Sends one request and sees it to its end, whichever that is. Never throws. */
 export async function send(call: Call): Promise<Seen> {
-  const { url, key, leave } = call;
-  const body = call.body === null ? null : JSON.stringify(call.body);
+  const { url, key, leave, isSlow } = call;
+  const body = call.body === null ? undefined : JSON.stringify(call.body);
   const sentMs = clockMs();
   const came: Came = { response: null, answeredMs: null, firstByteMs: null, text: "" };
   const { promise: ended, resolve: end } = Promise.withResolvers<Fate>();
   const outgoing = httpRequest(url, {
-    method: body === null ? "GET" : "POST",
+    method: body === undefined ? "GET" : "POST",
     agent: false, // a kept connection may be closed under a request: an error that says nothing
     headers: {
       authorization: `Bearer ${key}`,
-      ...(body !== null && {
+      ...(body !== undefined && {
         "content-type": "application/json",
         "content-length": Buffer.byteLength(body),
       }),
@@ -56,42 +52,30 @@ export async function send(call: Call): Promise<Seen> {
     if (socket === null || socket.connecting) outgoing.destroy();
     else socket.resetAndDestroy();
   };
+  const leaveAt = leave !== null && "afterBytes" in leave ? leave.afterBytes : Infinity;
+  const read = async (response: IncomingMessage): Promise<Fate> => {
+    Object.assign(came, { response, answeredMs: clockMs() });
+    let pauses = 0;
+    response.setEncoding("utf8");
+    for await (const part of response) {
+      came.firstByteMs ??= clockMs();
+      came.text += String(part);
+      if (came.text.length >= leaveAt) reset("left");
+      if (isSlow && pauses++ < SLOW_PAUSES_MAX) await sleep(SLOW_PAUSE_MS);
+    }
+    return response.complete ? fateOfWhole(came) : "broken";
+  };
   outgoing.on("error", () => end("broken"));
-  const leaving = reset.bind(null, "left");
-  outgoing.on("response", (response) => {
-    read(response, { call, came, leaving }).then(end, () => end("broken"));
-  });
-  const timers = [setTimeout(() => reset("stuck"), PATIENCE_MS)];
-  if (leave !== null && "afterMs" in leave) {
-    timers.push(setTimeout(() => reset("left"), leave.afterMs));
-  }
-  outgoing.end(body ?? undefined);
+  outgoing.on("response", (response) => void read(response).then(end, () => end("broken")));
+  const leaveMs = leave !== null && "afterMs" in leave ? leave.afterMs : PATIENCE_MS;
+  const timers = [
+    setTimeout(() => reset("stuck"), PATIENCE_MS),
+    setTimeout(() => reset("left"), leaveMs),
+  ];
+  outgoing.end(body);
   const fate = await ended;
   for (const timer of timers) clearTimeout(timer);
   return { ...seenOf(came, fate), sentMs, endedMs: clockMs() };
-}
-
-/** Takes the answer as it comes, until its end or until the client leaves. */
-async function read(
-  response: IncomingMessage,
-  {
-    call,
-    came,
-    leaving,
-  }: { readonly call: Call; readonly came: Came; readonly leaving: () => void },
-): Promise<Fate> {
-  Object.assign(came, { response, answeredMs: clockMs() });
-  const leaveAt =
-    call.leave !== null && "afterBytes" in call.leave ? call.leave.afterBytes : Infinity;
-  let pauses = 0;
-  response.setEncoding("utf8");
-  for await (const part of response) {
-    came.firstByteMs ??= clockMs();
-    came.text += String(part);
-    if (came.text.length >= leaveAt) leaving();
-    if (call.isSlow && pauses++ < SLOW_PAUSES_MAX) await sleep(SLOW_PAUSE_MS);
-  }
-  return response.complete ? fateOfWhole(came) : "broken";
 }
 
 function fateOfWhole({ response, text }: Came): Fate {
@@ -103,58 +87,53 @@ function fateOfWhole({ response, text }: Came): Fate {
 
 function seenOf(came: Came, fate: Fate): Omit<Seen, "sentMs" | "endedMs"> {
   const { response, answeredMs, firstByteMs, text } = came;
+  const header = (name: string): string | null => {
+    const value = response?.headers[name];
+    return typeof value === "string" ? value : null;
+  };
   const status = response?.statusCode ?? null;
   const { type, code, message } = errorIn(status === 200 ? "" : text);
   const isLimit = status === 429 && type === "rate_limit_exceeded";
-  const isOrganizationLimit = isLimit && message.includes("for your organization");
-  const isCounted = headerOf(came, "x-ratelimit-remaining-requests") !== null;
+  const isOrganizationLimit = isLimit && (message ?? "").includes("for your organization");
+  const isCounted = header("x-ratelimit-remaining-requests") !== null;
   return {
     answeredMs,
     firstByteMs,
     fate,
     received: text.length,
     status,
-    id: headerOf(came, "x-request-id"),
-    type: type || null,
-    code: code || null,
-    ...(fate === "whole" && status === 200 ? receiptOf(came) : { cost: null, usage: null }),
-    retryAfter: headerOf(came, "retry-after"),
+    id: header("x-request-id"),
+    type,
+    code,
+    ...(fate === "whole" && status === 200
+      ? receiptIn(text, header("x-cost-micro"))
+      : { cost: null, usage: null }),
+    retryAfter: header("retry-after"),
     isAdmitted: isCounted && (!isLimit || isOrganizationLimit),
     isOrganizationLimit,
   };
 }
 
-function headerOf({ response }: Came, name: string): string | null {
-  const value = response?.headers[name];
-  return typeof value === "string" ? value : null;
-}
-
-function receiptOf(came: Came): Pick<Seen, "cost" | "usage"> {
-  const told = headerOf(came, "x-cost-micro") ?? /"cost_micro":(\d+)/.exec(came.text)?.[1] ?? null;
-  return { cost: told === null ? null : Number(told), usage: usageIn(came.text) };
-}
-
-/** Of an answer or of the chunk of a stream that tells it; embeddings have no output. */
-function usageIn(text: string): Usage | null {
+/** What an answer or the chunk of a stream that tells it says; embeddings have no output. */
+function receiptIn(text: string, inHeader: string | null): Pick<Seen, "cost" | "usage"> {
+  const cost = inHeader ?? /"cost_micro":(\d+)/.exec(text)?.[1] ?? null;
   const input = /"usage":\{[^}]*"prompt_tokens":(\d+)/.exec(text)?.[1];
   const output = /"usage":\{[^}]*"completion_tokens":(\d+)/.exec(text)?.[1] ?? "0";
-  return input === undefined ? null : { input: Number(input), output: Number(output) };
+  const usage = input === undefined ? null : { input: Number(input), output: Number(output) };
+  return { cost: cost === null ? null : Number(cost), usage };
 }
 
-/** What a refusal says, "" for what it does not: the client may have left in the midst of it. */
-function errorIn(text: string): Record<"type" | "code" | "message", string> {
+/** What a refusal says, null for what it does not: the client may have left in the midst of it. */
+function errorIn(text: string): Record<"type" | "code" | "message", string | null> {
+  let error: Record<string, unknown> = {};
   try {
-    const { error } = JSON.parse(text) as { error: Record<string, unknown> };
-    return {
-      type: textOf(error["type"]),
-      code: textOf(error["code"]),
-      message: textOf(error["message"]),
-    };
+    ({ error } = JSON.parse(text) as { error: Record<string, unknown> });
   } catch {
-    return { type: "", code: "", message: "" };
+    // not whole
   }
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
+  const said = (name: string): string | null => {
+    const value = error?.[name];
+    return typeof value === "string" && value !== "" ? value : null;
+  };
+  return { type: said("type"), code: said("code"), message: said("message") };
 }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { getHealth, getLedger, getOrganization, getUsage, postReconcile } from "../admin-client.ts";
 import { atOnce } from "../at-once.ts";
-import { clockMs } from "./client.ts";
 import type { GrantLog, RegisterLog, Residue } from "./judge-limits.ts";
 import type { EndUser, Estate, LedgerRow, OutboxDepth } from "./judge-money.ts";
 import type { Tenant } from "./tenants.ts";
+import { clockMs, sumOf } from "./trace.ts";
 import { REGIONS } from "./world.ts";
 import type { SoakedRegion, World } from "./world.ts";
 
@@ -12,7 +12,7 @@ import type { SoakedRegion, World } from "./world.ts";
 type WalletLook = {
   readonly open: number;
   readonly oldestMs: number | null;
-  /** When requests were granted, Unix ms; only when asked for in detail, as `expired`. */
+  /** When requests were granted, Unix ms; only when asked for in detail, as what follows. */
   readonly granted: readonly number[];
   /** When those were that nobody resolved before their time was up, and how long that was, in ms. */
   readonly expired: readonly { readonly at: number; readonly lifeMs: number }[];
@@ -35,6 +35,11 @@ export function walletsAt(
   return region.control("look", { kind: "WALLET", names, detailed });
 }
 
+/** What a region's D1 says, read past the gateway. */
+function rowsOf<T>({ control }: SoakedRegion, sql: string, ...values: string[]): Promise<T[]> {
+  return control("rows", { sql, values });
+}
+
 const POLL_MS = 1000;
 /** Every so many polls what is waited for is said. */
 const TOLD_EVERY = 5;
@@ -43,11 +48,8 @@ const SLACK_MS = 90_000;
 /** How long nothing must happen for alarms to be at rest. */
 const QUIET_MS = 4000;
 
-export type Healed = {
-  readonly isQuiet: boolean;
-  readonly tookMs: number;
-  readonly waitingFor: string;
-};
+/** How long that took, and what was still waited for then: "" when all was at rest. */
+export type Healed = { readonly tookMs: number; readonly waitingFor: string };
 
 /**
  * Waits, without touching anything, until the regions have mended themselves: outboxes empty, no hold open,
@@ -62,46 +64,39 @@ export async function quiet(
   const untilMs = fromMs + world.times.peerHoldS * 1000 + SLACK_MS;
   for (let poll = 0; ; poll++) {
     const waitingFor = await unrest(world, tenants).catch((error: unknown) => String(error));
-    const tookMs = clockMs() - fromMs;
-    if (waitingFor === "") return { isQuiet: true, tookMs, waitingFor };
-    if (clockMs() > untilMs) return { isQuiet: false, tookMs, waitingFor };
+    if (waitingFor === "" || clockMs() > untilMs) return { tookMs: clockMs() - fromMs, waitingFor };
     if (poll % TOLD_EVERY === 0) progress(`waiting for ${waitingFor}`);
     await sleep(POLL_MS);
   }
 }
 
 async function unrest({ regions }: World, tenants: readonly Tenant[]): Promise<string> {
-  const parts = await Promise.all(
-    REGIONS.map(async (name) => {
-      const region = regions[name];
-      const { waiting } = await outboxDepth(region);
-      const wallets = await walletsAt(region, tenants);
-      const open = wallets.reduce((sum, wallet) => sum + (wallet?.open ?? 0), 0);
-      if (waiting + open > 0) return `${waiting} messages and ${open} holds in ${name}`;
-      const books = await booksOf(region);
-      const standings = await Promise.all(
-        tenantsAt(region, tenants).map(({ orgId }) => getOrganization(region.admin, orgId)),
-      );
-      const behind = standings.filter(({ id, credits_micro }) => books.get(id) !== credits_micro);
-      return behind.length > 0 ? `${behind.length} books in ${name}` : "";
-    }),
-  );
-  return parts.filter((part) => part !== "").join(", ");
+  const parts = REGIONS.map(async (name) => {
+    const region = regions[name];
+    const { waiting } = await outboxDepth(region);
+    const open = sumOf(await walletsAt(region, tenants), (wallet) => wallet?.open ?? 0);
+    if (waiting + open > 0) return `${waiting} messages and ${open} holds in ${name}`;
+    const books = await booksOf(region);
+    const wallets = await Promise.all(
+      tenantsAt(region, tenants).map(({ orgId }) => getOrganization(region.admin, orgId)),
+    );
+    const behind = wallets.filter(({ id, credits_micro }) => books.get(id) !== credits_micro);
+    return behind.length > 0 ? `${behind.length} books in ${name}` : "";
+  });
+  return (await Promise.all(parts)).filter((part) => part !== "").join(", ");
 }
 
 /** What a region's outboxes hold; one that does not answer counts as a message. */
 export async function outboxDepth({ admin, name }: SoakedRegion): Promise<OutboxDepth> {
   const { outboxes } = await getHealth(admin);
-  const sum = (of: "waiting" | "dead" | "parked"): number =>
-    outboxes.reduce((all, one) => all + (one[of] ?? 1), 0);
+  const sum = (of: "waiting" | "dead" | "parked") => sumOf(outboxes, (one) => one[of] ?? 1);
   return { region: name, waiting: sum("waiting"), dead: sum("dead"), parked: sum("parked") };
 }
 
-/** Balances in the region's D1, read past the gateway: micros by organisation. */
-async function booksOf({ control }: SoakedRegion): Promise<Map<string, number>> {
+/** Balances in a region's D1: micros by organisation. */
+async function booksOf(region: SoakedRegion): Promise<Map<string, number>> {
   type Row = { readonly org_id: string; readonly credits_micro: number };
-  const sql = "SELECT org_id, credits_micro FROM balances";
-  const rows = await control<Row[]>("rows", { sql, values: [] });
+  const rows = await rowsOf<Row>(region, "SELECT org_id, credits_micro FROM balances");
   return new Map(rows.map((row) => [row.org_id, row.credits_micro]));
 }
 
@@ -114,13 +109,9 @@ export async function residueOf(region: SoakedRegion, keys: number): Promise<Res
   const after = await control<Counts>("counts");
   const count = async (kind: string): Promise<number> =>
     (await miniflare.listDurableObjectIds(kind, `turnpike-${name}`)).length;
-  const [registers, wallets, outboxes] = [
-    await count("KeyRegister"),
-    await count("Wallet"),
-    await count("RegionOutbox"),
-  ];
-  const alarms = after.alarms - before.alarms;
-  return { region: name, alarms, objects: wallets + outboxes, registers, keys };
+  const registers = await count("KeyRegister");
+  const objects = (await count("Wallet")) + (await count("RegionOutbox"));
+  return { region: name, alarms: after.alarms - before.alarms, objects, registers, keys };
 }
 
 const READERS = 4;
@@ -133,29 +124,26 @@ export async function estatesOf(
   tenants: readonly Tenant[],
 ): Promise<readonly Estate[]> {
   const books = { eu: await booksOf(regions.eu), us: await booksOf(regions.us) };
-  return atOnce(
-    READERS,
-    tenants.map((tenant) => async (): Promise<Estate> => {
-      const { orgId, home, credited } = tenant;
-      const { admin } = regions[home];
-      const ledger = await ledgerOf(regions[home], orgId);
-      const { differences } = await postReconcile(admin, orgId);
-      const { credits_micro, held_micro, open_holds } = await getOrganization(admin, orgId);
-      return {
-        orgId,
-        balance: credits_micro ?? NaN,
-        openHolds: open_holds ?? NaN,
-        held: held_micro ?? NaN,
-        ledger,
-        credited: [...credited.values()].reduce((sum, amount) => sum + amount, 0),
-        book: books[home].get(orgId) ?? null,
-        differences: differences.map(
-          ({ what, expected, found }) => `${what}: expected ${expected}, found ${found}`,
-        ),
-        endUsers: tenant.role === "users" ? await endUsersOf(regions[home], orgId) : [],
-      };
-    }),
-  );
+  const jobs = tenants.map(({ orgId, home, credited, role }) => async (): Promise<Estate> => {
+    const region = regions[home];
+    const ledger = await ledgerOf(region, orgId);
+    const { differences } = await postReconcile(region.admin, orgId);
+    const now = await getOrganization(region.admin, orgId);
+    return {
+      orgId,
+      balance: now.credits_micro ?? NaN,
+      openHolds: now.open_holds ?? NaN,
+      held: now.held_micro ?? NaN,
+      ledger,
+      credited: sumOf([...credited.values()], (amount) => amount),
+      book: books[home].get(orgId) ?? null,
+      differences: differences.map(
+        ({ what, expected, found }) => `${what}: expected ${expected}, found ${found}`,
+      ),
+      endUsers: role === "users" ? await endUsersOf(region, orgId) : [],
+    };
+  });
+  return atOnce(READERS, jobs);
 }
 
 async function ledgerOf({ admin }: SoakedRegion, orgId: string): Promise<LedgerRow[]> {
@@ -169,30 +157,18 @@ async function ledgerOf({ admin }: SoakedRegion, orgId: string): Promise<LedgerR
 }
 
 /** As the region's D1 has them, with what the wallet's usage report charges each with. */
-async function endUsersOf({ admin, control }: SoakedRegion, orgId: string) {
-  const sql = `SELECT external_id, daily_quota_micro, monthly_quota_micro, daily_spend_micro,
-    monthly_spend_micro, day FROM end_users WHERE org_id = ?`;
-  type Row = Record<string, string | number | null>;
-  const results = await control<Row[]>("rows", { sql, values: [orgId] });
+async function endUsersOf(region: SoakedRegion, orgId: string): Promise<readonly EndUser[]> {
+  const sql = `SELECT external_id AS externalId, day, daily_quota_micro AS dailyQuota,
+    monthly_quota_micro AS monthlyQuota, daily_spend_micro AS dailySpend,
+    monthly_spend_micro AS monthlySpend FROM end_users WHERE org_id = ?`;
+  const rows = await rowsOf<EndUser & { readonly day: string }>(region, sql, orgId);
   const days = { from: undefined, to: undefined, group_by: "user" };
-  const usage = await getUsage(admin, orgId, days);
-  const hasOneDay = new Set(results.map((row) => row["day"])).size === 1;
-  return results.map((row): EndUser => {
-    const externalId = String(row["external_id"]);
-    const cost = usage.data.find(({ group }) => group === externalId)?.cost_micro ?? 0;
-    return {
-      externalId,
-      dailyQuota: numberOrNull(row["daily_quota_micro"]),
-      monthlyQuota: numberOrNull(row["monthly_quota_micro"]),
-      dailySpend: Number(row["daily_spend_micro"]),
-      monthlySpend: Number(row["monthly_spend_micro"]),
-      usageCost: hasOneDay ? cost : null,
-    };
+  const usage = await getUsage(region.admin, orgId, days);
+  const hasOneDay = new Set(rows.map(({ day }) => day)).size === 1;
+  return rows.map((row) => {
+    const cost = usage.data.find(({ group }) => group === row.externalId)?.cost_micro ?? 0;
+    return Object.assign(row, { usageCost: hasOneDay ? cost : null });
   });
-}
-
-function numberOrNull(value: string | number | null | undefined): number | null {
-  return value === null || value === undefined ? null : Number(value);
 }
 
 /** What registers and wallets have stored of each key and each organisation. */
@@ -200,7 +176,7 @@ export async function logsOf(
   { regions, times }: World,
   tenants: readonly Tenant[],
 ): Promise<{ readonly registers: readonly RegisterLog[]; readonly grants: readonly GrantLog[] }> {
-  const logs = REGIONS.map(async (home) => {
+  const both = REGIONS.map(async (home) => {
     const away = home === "eu" ? "us" : "eu";
     const keys = await keysOf(regions[home]);
     const wallets = await walletsAt(regions[home], tenants, true);
@@ -218,14 +194,12 @@ export async function logsOf(
       });
       return { orgId, limit, granted, expired: ended };
     });
-    return { registers, grants };
+    return { registers: registers.filter(({ admissions }) => admissions.length > 0), grants };
   });
-  const both = await Promise.all(logs);
+  const logs = await Promise.all(both);
   return {
-    registers: both
-      .flatMap(({ registers }) => registers)
-      .filter(({ admissions }) => admissions.length > 0),
-    grants: both.flatMap(({ grants }) => grants),
+    registers: logs.flatMap(({ registers }) => registers),
+    grants: logs.flatMap(({ grants }) => grants),
   };
 }
 
@@ -243,6 +217,6 @@ async function registersAt(region: SoakedRegion, keys: readonly KeyRow[]): Promi
 }
 
 /** The keys of a region's book: past the gateway, because nobody is ever told a hash. */
-export function keysOf({ control }: SoakedRegion): Promise<KeyRow[]> {
-  return control("rows", { sql: "SELECT id, hash, rpm_limit FROM keys", values: [] });
+export function keysOf(region: SoakedRegion): Promise<KeyRow[]> {
+  return rowsOf(region, "SELECT id, hash, rpm_limit FROM keys");
 }

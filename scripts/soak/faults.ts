@@ -1,44 +1,46 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { deleteKey, postMemberKey } from "../admin-client.ts";
 import { killRegion } from "../kill-region.ts";
-import type { PairName } from "../region-names.ts";
 import { workerdPid } from "../workerd.ts";
-import { clockMs } from "./client.ts";
+import type { PairName } from "../region-names.ts";
 import type { Revocation } from "./judge-limits.ts";
 import { PLAIN, unplanned } from "./plan.ts";
 import type { PlannedFault } from "./plan.ts";
 import { persist } from "./tenants.ts";
 import type { Tenant } from "./tenants.ts";
+import { clockMs } from "./trace.ts";
 import type { FaultWindow } from "./trace.ts";
 import type { Traffic } from "./traffic.ts";
 import { REGIONS } from "./world.ts";
 import type { World } from "./world.ts";
 
-/** How often each fault was really done. */
-export type Done = {
-  /** Objects that lost their memory and their calls. */
-  aborted: number;
-  bookOutages: number;
-  linkCuts: number;
-  kills: number;
-  crons: number;
-  /** What could not be done, for instance because the region was just being restarted. */
-  missed: number;
-};
+/** How often each fault was really done; `aborted`: objects that lost their memory and their calls; `missed`: what could not be done, because the region was just being restarted. */
+export type Done = Record<
+  "aborted" | "bookOutages" | "linkCuts" | "kills" | "crons" | "missed",
+  number
+>;
+
+const RPM = 200;
+/** When a dead key is tried again, in ms after its DELETE was answered. */
+const AGAIN_MS = [0, 20, 300, 1500, 6000, 15_000];
 
 /** Does what is planned at its time: one fault does not wait for another. */
 export class Faults {
   /** Every fault, whose end is Infinity while it is on. */
   readonly windows: FaultWindow[] = [];
+  readonly revocations = new Map<string, Revocation>();
   readonly done: Done = { aborted: 0, bookOutages: 0, linkCuts: 0, kills: 0, crons: 0, missed: 0 };
   readonly #world: World;
-  readonly #revoking: Revoking;
+  readonly #tenants: readonly Tenant[];
+  readonly #traffic: Traffic;
   readonly #underWay = new Set<Promise<void>>();
   readonly #quick = new AbortController();
+  #keys = 0;
 
-  constructor(world: World, revoking: Revoking) {
+  constructor(world: World, tenants: readonly Tenant[], traffic: Traffic) {
     this.#world = world;
-    this.#revoking = revoking;
+    this.#tenants = tenants.filter(({ role }) => role === "any");
+    this.#traffic = traffic;
   }
 
   async run(plan: readonly PlannedFault[], startedMs: number, stop: AbortSignal): Promise<void> {
@@ -66,79 +68,64 @@ export class Faults {
   }
 
   async #strike(fault: PlannedFault, stop: AbortSignal): Promise<void> {
-    const { control, line, ...region } = this.#world.regions[fault.region];
-    if (fault.what === "revoke") return this.#revoking.one(fault, stop);
-    if (fault.what === "cron") {
-      await control("cron"); // miniflare's own handle blocks this process for ever when the region dies
+    const { what, some } = fault;
+    const region = this.#world.regions[fault.region];
+    if (what === "revoke") return this.#revoke(some, stop);
+    if (what === "cron") {
+      await region.control("cron"); // miniflare's own handle blocks this process for ever when the region dies
       this.done.crons++;
       return;
     }
-    const window = { what: fault.what, region: fault.region, fromMs: clockMs(), untilMs: Infinity };
+    const window = { what, region: fault.region, fromMs: clockMs(), untilMs: Infinity };
     this.windows.push(window);
     try {
-      switch (fault.what) {
-        case "abort":
-          this.done.aborted += (await control<{ aborted: number }>("abort", fault.share)).aborted;
-          break;
-        case "book":
-          await control("book", { mode: fault.mode });
-          this.done.bookOutages++;
-          await this.#pause(fault.forMs);
-          await control("book", { mode: "none" });
-          break;
-        case "link":
-          this.done.linkCuts++;
-          await line.set(fault.fault);
-          await this.#pause(fault.forMs);
-          await line.set("pass");
-          break;
-        case "kill":
-          this.done.kills++;
-          await killRegion(region, workerdPid(region.port));
-          break;
-      }
+      await this.#broken({ ...fault, what });
     } finally {
       window.untilMs = clockMs();
     }
   }
 
-  /** Ends at once when the faults are to end. */
-  async #pause(ms: number): Promise<void> {
-    await sleep(Math.max(0, ms), undefined, { signal: this.#quick.signal }).catch(() => undefined);
-  }
-}
-
-const RPM = 200;
-/** When a dead key is tried again, in ms after its DELETE was answered. */
-const AGAIN_MS = [0, 20, 300, 1500, 6000, 15_000];
-
-/** Makes keys, uses them, and revokes them while they are in use: then they are used at once in both regions. */
-export class Revoking {
-  readonly revocations = new Map<string, Revocation>();
-  #made = 0;
-  readonly #world: World;
-  readonly #tenants: readonly Tenant[];
-  readonly #traffic: Traffic;
-
-  constructor(world: World, tenants: readonly Tenant[], traffic: Traffic) {
-    this.#world = world;
-    this.#tenants = tenants.filter(({ role }) => role === "any");
-    this.#traffic = traffic;
+  /** Breaks what the fault says, until it is whole again. */
+  async #broken({ what, region: name, mode, forMs, some }: PlannedFault): Promise<void> {
+    const { control, line, ...region } = this.#world.regions[name];
+    if (what === "abort") {
+      const share = { from: Math.floor(some * 3), each: 3 };
+      this.done.aborted += (await control<{ aborted: number }>("abort", share)).aborted;
+    } else if (what === "kill") {
+      this.done.kills++;
+      await killRegion(region, workerdPid(region.port));
+    } else if (what === "book") {
+      await control("book", { mode });
+      this.done.bookOutages++;
+      await this.#pause(forMs);
+      await control("book", { mode: "none" });
+    } else {
+      this.done.linkCuts++;
+      await line.set(mode as Parameters<typeof line.set>[0]);
+      await this.#pause(forMs);
+      await line.set("pass");
+    }
   }
 
-  /** One key from its making to long after its end. A region that is away for too long ends it early. */
-  async one(fault: Extract<PlannedFault, { what: "revoke" }>, stop: AbortSignal): Promise<void> {
-    const tenant = this.#tenants[Math.floor(fault.which * this.#tenants.length)];
-    if (tenant === undefined) throw new Error("no organisation to revoke a key of");
-    const { orgId } = tenant;
-    const { admin } = this.#world.regions[tenant.home];
-    const wish = { name: `doomed ${++this.#made}`, scope: fault.scope, rpm_limit: RPM };
+  /**
+   * One key from its making to long after its end: revoked while it is in use, then used at once in both regions. A
+   * region that is away for too long ends it early.
+   */
+  async #revoke(some: number, stop: AbortSignal): Promise<void> {
+    const tenant = anyOf(this.#tenants);
+    const scope = some < 0.7 ? "global" : "regional";
+    const { orgId, home } = tenant;
+    const { admin } = this.#world.regions[home];
+    const wish = { name: `doomed ${++this.#keys}`, scope, rpm_limit: RPM } as const;
     const key = await persist(() => postMemberKey(admin, tenant, wish), stop);
     if (key === null) return;
-    const places = fault.scope === "global" ? (["eu", "us"] as const) : [tenant.home];
-    const useIn = (region: PairName) =>
-      this.#traffic.request(unplanned(anyOf(PLAIN)), { region, tenant, key });
-    const use = () => Promise.all(places.map(useIn));
+    const places: readonly PairName[] = scope === "global" ? REGIONS : [home];
+    const use = () =>
+      Promise.all(
+        places.map((region) =>
+          this.#traffic.request(unplanned(anyOf(PLAIN)), { region, tenant, key }),
+        ),
+      );
     await use();
     const uses = [use(), use()]; // still under way while the key dies
     const deletingMs = clockMs();
@@ -154,8 +141,15 @@ export class Revoking {
     }
     await Promise.all(uses);
   }
+
+  /** Ends at once when the faults are to end. */
+  async #pause(ms: number): Promise<void> {
+    await sleep(Math.max(0, ms), undefined, { signal: this.#quick.signal }).catch(() => undefined);
+  }
 }
 
-function anyOf<T>(all: readonly [T, ...T[]]): T {
-  return all[Math.floor(Math.random() * all.length)] ?? all[0];
+function anyOf<T>(all: readonly T[]): T {
+  const one = all[Math.floor(Math.random() * all.length)];
+  if (one === undefined) throw new Error("nothing to choose from");
+  return one;
 }

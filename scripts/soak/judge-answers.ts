@@ -1,6 +1,6 @@
 import type { PairName } from "../region-names.ts";
 import type { Revocations } from "./judge-limits.ts";
-import { nameOf } from "./trace.ts";
+import { isPaid, nameOf } from "./trace.ts";
 import type { FaultWindow, Restart, Trace, Verdict } from "./trace.ts";
 
 /** Around a restart: a connection may have been accepted by the old process, or find none yet. */
@@ -20,7 +20,6 @@ export type Parties = {
 };
 
 const OWN_FAULTS = new Set(["home_region_unreachable", "overloaded", "storage_unavailable"]);
-const PAID = new Set(["json", "stream", "embeddings"]);
 /** Shapes that are wrong on purpose: the one status that each must get. */
 const WRONG: Readonly<Record<string, number>> = {
   "unknown model": 404,
@@ -40,11 +39,12 @@ export function judgeAnswers(
   const broken: string[] = [];
   let [ownFaults, lost, overdue] = [0, 0, 0];
   for (const trace of traces) {
+    const { status, fate, forced } = trace;
     const fault = faultOf(trace, restarts, parties);
     if (fault !== null) broken.push(`${nameOf(trace)}: ${fault}`);
-    if (trace.status === 503 && trace.forced !== "overload") ownFaults++;
-    if (trace.fate === "broken") lost++;
-    if (isFailed(trace) && trace.forced === "nothing" && fault === null) overdue++;
+    if (status === 503 && forced !== "overload") ownFaults++;
+    if (fate === "broken") lost++;
+    if ((status === 502 || fate === "cut") && forced === "nothing" && fault === null) overdue++;
   }
   return {
     promise: "no answer but the error table's, no 5xx but a 503 with retry-after",
@@ -54,22 +54,27 @@ export function judgeAnswers(
 }
 
 function faultOf(trace: Trace, restarts: readonly Restart[], parties: Parties): string | null {
-  const { fate, status } = trace;
+  const { fate, status, kind, forced } = trace;
   const unended = endFault(trace, restarts);
-  if (unended !== null) return unended;
-  if (status === null) return null;
+  if (unended !== null || status === null) return unended;
   if (status !== 200) return refusalFault(trace, parties);
-  if (trace.kind === "forged" || trace.kind === "wrong") return "answered 200";
-  const isForced = trace.forced === "break" || isOverdue(trace, parties);
+  if (kind === "forged" || kind === "wrong") return "answered 200";
+  const isForced = forced === "break" || isOverdue(trace, parties);
   return fate === "cut" && !isForced ? "the stream ended with an error" : null;
 }
 
 /** What is wrong with how it came to its end: a stream says how it ends, whatever happens around it. */
 function endFault(trace: Trace, restarts: readonly Restart[]): string | null {
-  const { fate, status, received, region } = trace;
+  const { fate, status, received, region, sentMs, endedMs } = trace;
   if (fate === "stuck") return `not answered ${lasted(trace)}`;
   if (fate === "mute") return `a stream without a last event, ended after ${received} characters`;
-  if (fate !== "broken" || isDuring(trace, restarts)) return null;
+  const isRestarting = restarts.some(
+    ({ region: where, fromMs, untilMs }) =>
+      where === region &&
+      sentMs <= untilMs + RESTART_SLACK_MS &&
+      endedMs >= fromMs - RESTART_SLACK_MS,
+  );
+  if (fate !== "broken" || isRestarting) return null;
   const came = `${status ?? "no"} headers, ${received} characters of the body`;
   return `connection cut ${lasted(trace)} (${came}), and ${region} was not restarting`;
 }
@@ -83,64 +88,42 @@ function isOverdue({ sentMs, endedMs }: Trace, { runMaxMs }: Parties): boolean {
   return endedMs - sentMs >= runMaxMs;
 }
 
-/** An overloaded upstream may fail in other ways too: which one comes last decides. */
-function isMadeToFail({ forced }: Trace): boolean {
-  return forced === "failure" || forced === "overload";
-}
-
-function isFailed({ status, fate }: Trace): boolean {
-  return status === 502 || fate === "cut";
-}
-
-function isDuring({ region, sentMs, endedMs }: Trace, restarts: readonly Restart[]): boolean {
-  return restarts.some(
-    (one) =>
-      one.region === region &&
-      sentMs <= one.untilMs + RESTART_SLACK_MS &&
-      endedMs >= one.fromMs - RESTART_SLACK_MS,
-  );
-}
-
 function refusalFault(trace: Trace, parties: Parties): string | null {
-  const { status, type, code } = trace;
+  const { status, type, code, retryAfter, kind, shape } = trace;
+  const isWrong = kind === "wrong" && status === WRONG[shape];
+  const isEarned = isWrong || (EARNED[status ?? 0]?.(trace, parties) ?? false);
+  if (isEarned && hasSoundRetry(trace)) return null;
   const said = `${status} ${type ?? "without a type"} ${code ?? ""}`.trim();
-  const fault = mayBe(trace, parties) ? retryFault(trace) : "which it could not earn";
-  return fault === null ? null : `${said} ${lasted(trace)}, ${fault}`;
+  const fault = isEarned ? `retry-after ${retryAfter}` : "which it could not earn";
+  return `${said} ${lasted(trace)}, ${fault}`;
 }
 
-type May = (trace: Trace, parties: Parties) => boolean;
+/** A 503 and a key's 429 say when to come again, in seconds. */
+function hasSoundRetry({ status, type, retryAfter }: Trace): boolean {
+  const isTimed = status === 503 || (status === 429 && type === "rate_limit_exceeded");
+  const after = Number(retryAfter ?? NaN);
+  return !isTimed || (Number.isSafeInteger(after) && after >= 1 && after <= 60);
+}
+
 /** Which requests may be refused with a status. */
-const EARNED: Readonly<Record<number, May>> = {
+const EARNED: Readonly<Record<number, (trace: Trace, parties: Parties) => boolean>> = {
   401: ({ type, keyId }, { revocations }) =>
     type === "invalid_api_key" && (keyId === null || revocations.has(keyId)),
-  402: ({ type, kind, orgId }, { dry }) =>
-    type === "insufficient_balance" && PAID.has(kind) && dry.has(orgId ?? ""),
+  402: (trace, { dry }) =>
+    trace.type === "insufficient_balance" && isPaid(trace) && dry.has(trace.orgId ?? ""),
   429: ({ type, code, keyId, orgId, user, isOrganizationLimit }, { capped, limited }) =>
     type === "rate_limit_exceeded"
       ? keyId !== null && (!isOrganizationLimit || limited.has(orgId ?? ""))
       : code === "end_user_quota_exceeded" && capped.has(`${orgId} ${user}`),
+  // an overloaded upstream may fail in other ways too: which one comes last decides
   502: (trace, parties) =>
-    trace.type === "upstream_error" && (isMadeToFail(trace) || isOverdue(trace, parties)),
+    trace.type === "upstream_error" &&
+    (["failure", "overload"].includes(trace.forced) || isOverdue(trace, parties)),
   503: ({ type, code, forced, keyId }) =>
     code === "upstream_overloaded"
       ? forced === "overload"
       : type === "api_error" && OWN_FAULTS.has(code ?? "") && keyId !== null,
 };
-
-function mayBe(trace: Trace, parties: Parties): boolean {
-  const status = trace.status ?? 0;
-  if (trace.kind === "wrong" && status === WRONG[trace.shape]) return true;
-  return EARNED[status]?.(trace, parties) ?? false;
-}
-
-/** A 503 and a key's 429 say when to come again. */
-function retryFault({ status, type, retryAfter }: Trace): string | null {
-  const isTimed = status === 503 || (status === 429 && type === "rate_limit_exceeded");
-  if (!isTimed) return null;
-  const seconds = Number(retryAfter ?? NaN);
-  const isSound = Number.isSafeInteger(seconds) && seconds >= 1 && seconds <= 60;
-  return isSound ? null : `retry-after ${retryAfter}`;
-}
 
 /** How long after a fault its objects, connections and circuits may still be recovering. */
 const RECOVERY_MS: Readonly<Record<FaultWindow["what"], number>> = {
@@ -173,48 +156,41 @@ export function judgeUnavailable(
   const refused = traces.filter(({ status, code }) => {
     return status === 503 && code !== "upstream_overloaded"; // which `judgeAnswers` judges
   });
-  const isShed = shedding(traces, room);
-  const isExcused = drowning(traces);
-  const isNew = firstUses(traces);
+  const [isShed, isExcused, isNew] = [shedding(traces, room), drowning(traces), firstUses(traces)];
   const unexplained = refused.filter(
     (trace) => !windows.some((one) => explains(one, trace, isNew)) && !isShed(trace),
   );
-  const broken = unexplained
-    .filter((trace) => !isExcused(trace))
-    .map(
-      (trace) =>
-        `${nameOf(trace)}: 503 ${trace.code} after ${Math.round(trace.endedMs - trace.sentMs)} ms, and nothing was broken`,
-    );
-  const unexcused = broken.length;
+  const unexcused = unexplained.filter((trace) => !isExcused(trace));
+  const broken = unexcused.map((trace) => {
+    const afterMs = Math.round(trace.endedMs - trace.sentMs);
+    return `${nameOf(trace)}: 503 ${trace.code} after ${afterMs} ms, and nothing was broken`;
+  });
   const paid = traces.filter(
-    ({ kind, fate, forced }) =>
-      PAID.has(kind) && forced === "nothing" && fate !== "left" && fate !== "broken",
+    (trace) => isPaid(trace) && trace.forced === "nothing" && !/left|broken/.test(trace.fate),
   );
-  const answered = paid.filter(isAnswered).length;
-  const share = paid.length === 0 ? 0 : answered / paid.length;
+  const answered = paid.filter(({ status, fate }) => fate === "whole" && (status ?? 500) < 500);
+  const share = paid.length === 0 ? 0 : answered.length / paid.length;
   const percent = `${(share * 100).toFixed(1)} % of ${paid.length} paid requests`;
   if (share < ANSWERED_SHARE_MIN) {
     broken.push(`only ${percent} got a 200 or a refusal that they had earned`);
   }
+  const drowned = unexplained.length - unexcused.length;
   return {
     promise: "a 503 only near a fault or beyond the room, nearly all answered",
-    figure: `${refused.length} times 503 of ours (${unexplained.length - unexcused} by a drowned machine), ${percent} answered`,
+    figure: `${refused.length} times 503 of ours (${drowned} by a drowned machine), ${percent} answered`,
     broken,
   };
 }
 
-function isAnswered({ status, fate }: Trace): boolean {
-  return fate === "whole" && status !== null && status < 500;
-}
+type Is = (trace: Trace) => boolean;
 
 /** Whether the fault was on, or just over, while the request lived, where it could touch it. */
 function explains(
   { what, region, fromMs, untilMs }: FaultWindow,
   trace: Trace,
-  isNew: (trace: Trace) => boolean,
+  isNew: Is,
 ): boolean {
-  const isNear = trace.endedMs >= fromMs && trace.sentMs <= untilMs + RECOVERY_MS[what];
-  if (!isNear) return false;
+  if (trace.endedMs < fromMs || trace.sentMs > untilMs + RECOVERY_MS[what]) return false;
   // Only the line to the other region, and its life, can put home out of reach; and whose a key is that this region
   // has not met, home says by its register and its book.
   if (trace.code === "home_region_unreachable") {
@@ -224,7 +200,7 @@ function explains(
 }
 
 /** Tells whether nothing that its key was answered in its region before shows that the region knew whose it is. */
-function firstUses(traces: readonly Trace[]): (trace: Trace) => boolean {
+function firstUses(traces: readonly Trace[]): Is {
   const known = traces.filter(({ status }) => status !== null && status !== 503);
   const byKey = Map.groupBy(known, ({ keyId, region }) => `${keyId} ${region}`);
   return ({ keyId, region, sentMs }) =>
@@ -232,10 +208,8 @@ function firstUses(traces: readonly Trace[]): (trace: Trace) => boolean {
 }
 
 /** Tells whether so many requests of its organisation were in flight in its region that it may be shed. */
-function shedding(traces: readonly Trace[], room: Room): (trace: Trace) => boolean {
-  const { inFlightMax, lingerMs } = room;
-  const paid = traces.filter(({ kind }) => PAID.has(kind));
-  const byPlace = Map.groupBy(paid, ({ orgId, region }) => `${orgId} ${region}`);
+function shedding(traces: readonly Trace[], { inFlightMax, lingerMs }: Room): Is {
+  const byPlace = Map.groupBy(traces.filter(isPaid), ({ orgId, region }) => `${orgId} ${region}`);
   return (trace) => {
     if (trace.code !== "overloaded") return false;
     const others = (byPlace.get(`${trace.orgId} ${trace.region}`) ?? []).filter((other) => {
@@ -247,18 +221,16 @@ function shedding(traces: readonly Trace[], room: Room): (trace: Trace) => boole
 }
 
 /** Tells whether a call to the other region ran out of time while either region was slow to do nothing at all. */
-function drowning(traces: readonly Trace[]): (trace: Trace) => boolean {
-  const slow = traces.filter(
-    (trace) => trace.kind === "forged" && trace.fate === "whole" && isDrowned(trace),
-  );
+function drowning(traces: readonly Trace[]): Is {
+  const slow = traces.filter(isDrowned);
   return ({ code, sentMs, endedMs }) =>
     code === "home_region_unreachable" &&
     endedMs - sentMs >= HOP_MS &&
     slow.some((one) => one.sentMs <= endedMs && one.endedMs >= sentMs);
 }
 
-function isDrowned({ sentMs, endedMs }: Trace): boolean {
-  return endedMs - sentMs >= DROWNED_MS;
+function isDrowned({ kind, fate, sentMs, endedMs }: Trace): boolean {
+  return kind === "forged" && fate === "whole" && endedMs - sentMs >= DROWNED_MS;
 }
 
 /** A line of a Worker's log that must not be there, with its event. Unix ms. */
@@ -269,54 +241,39 @@ export type Mishap = {
   readonly message: string;
 };
 
-/** Bugs, whatever happens around them. */
-const NEVER = ["exception", "settle_without_hold", "uncaught"] as const;
 /** What is left of a request whose objects were killed while it settled: it tries for 28 s. */
-const AFTER_A_KILL = ["settlement_unsaved", "settle_unknown"] as const;
+const AFTER_A_KILL = new Set(["settlement_unsaved", "settle_unknown"]);
 const KILL_NEAR_MS = 30_000;
-const EVENTS: ReadonlySet<string> = new Set([...NEVER, ...AFTER_A_KILL]);
-/** How workerd begins a line about what nobody caught. Its own notes bear NOSENTRY. */
-const UNCAUGHT = /uncaught/i;
+/** Beside those, bugs, whatever happens around them. */
+const EVENTS = new Set([...AFTER_A_KILL, "exception", "settle_without_hold", "uncaught"]);
 
 /** The event of a line that must not be there; null for any other line. */
 export function mishapIn(event: string, message: string): string | null {
   if (EVENTS.has(event)) return event;
+  // how workerd begins a line about what nobody caught; its own notes bear NOSENTRY
   const isRuntime = !message.startsWith("{") && !message.includes("NOSENTRY");
-  return isRuntime && UNCAUGHT.test(message) ? "uncaught" : null;
+  return isRuntime && /uncaught/i.test(message) ? "uncaught" : null;
 }
 
 /** No bug, and no settlement that found no hold or no home, unless a region was killed just before. */
 export function judgeMishaps(mishaps: readonly Mishap[], kills: readonly Restart[]): Verdict {
-  const excused = mishaps.filter((mishap) => isOfKills(mishap, kills));
+  const isNear = (atMs: number): boolean =>
+    kills.some(({ fromMs, untilMs }) => atMs >= fromMs && atMs <= untilMs + KILL_NEAR_MS);
   const broken = mishaps
-    .filter((mishap) => !excused.includes(mishap))
+    .filter(({ event, atMs }) => !(AFTER_A_KILL.has(event) && isNear(atMs)))
     .map(({ event, region, message }) => `${region}: ${event}: ${message.slice(0, 300)}`);
+  const excused = mishaps.length - broken.length;
   return {
     promise: "no exception, every settlement finds its hold and is saved",
-    figure: `${broken.length} such lines, ${excused.length} more within ${KILL_NEAR_MS / 1000} s of a kill`,
+    figure: `${broken.length} such lines, ${excused} more within ${KILL_NEAR_MS / 1000} s of a kill`,
     broken,
   };
 }
 
-function isOfKills({ event, atMs }: Mishap, kills: readonly Restart[]): boolean {
-  const isPossible = AFTER_A_KILL.some((one) => one === event);
-  return (
-    isPossible &&
-    kills.some(({ fromMs, untilMs }) => atMs >= fromMs && atMs <= untilMs + KILL_NEAR_MS)
-  );
-}
-
-/** What the load must have met to prove anything, and how often it did. */
-export type Met = Readonly<Record<string, number>>;
-
 /** How long a run must be to meet everything, whatever the machine: a storm of each kind, several times. */
 const WHOLE_RUN_MS = 60_000;
 /** What a run of any length meets. */
-const ALWAYS: ReadonlySet<string> = new Set([
-  "answers of 200",
-  "forged keys refused",
-  "keys revoked",
-]);
+const ALWAYS = ["answers of 200", "forged keys refused", "keys revoked"];
 /** Of what was to be sent: a machine that drowns in its own load shows nothing of the gateway. */
 const LEFT_OUT_SHARE_MAX = 0.2;
 /** Of forged keys, that are refused as if drowned; a machine at ease has one in a hundred, around kills. */
@@ -340,40 +297,34 @@ export function loadOf(
   traces: readonly Trace[],
   load: Pick<Load, "fromMs" | "untilMs" | "leftOut">,
 ): Load {
-  const refused = traces.filter(({ kind, fate }) => kind === "forged" && fate === "whole");
-  const drowned = refused.filter(isDrowned).length;
-  return { ...load, sent: traces.length, refused: refused.length, drowned };
+  const refused = traces.filter(({ kind, fate }) => kind === "forged" && fate === "whole").length;
+  return { ...load, sent: traces.length, refused, drowned: traces.filter(isDrowned).length };
 }
 
 /**
- * A run in which nothing was tried proves nothing. One shorter than a minute must have met some things,
- * and says of the others only how often it met them.
+ * A run in which nothing was tried proves nothing: how often the load met each thing. One shorter than a minute must
+ * have met some, and says of the others only how often.
  */
-export function judgeReach(met: Met, load: Load): Verdict {
-  const lengthMs = load.untilMs - load.fromMs;
-  const entries = Object.entries(met);
-  const broken = [...new Set([...ALWAYS, ...Object.keys(met)])]
-    .filter((what) => (met[what] ?? 0) < 1)
-    .filter((what) => lengthMs >= WHOLE_RUN_MS || ALWAYS.has(what))
-    .map((what) => `no ${what}`);
-  const figure = entries.map(([what, count]) => `${count} ${what}`).join(", ");
-  return unlessTooSlow({ promise: "everything was tried", figure, broken }, load);
+export function judgeReach(met: Readonly<Record<string, number>>, load: Load): Verdict {
+  const isWhole = load.untilMs - load.fromMs >= WHOLE_RUN_MS;
+  const wanted = isWhole ? [...new Set([...ALWAYS, ...Object.keys(met)])] : ALWAYS;
+  const broken = wanted.filter((what) => (met[what] ?? 0) < 1).map((what) => `no ${what}`);
+  const figure = Object.entries(met).map(([what, count]) => `${count} ${what}`);
+  return unlessTooSlow(
+    { promise: "everything was tried", figure: figure.join(", "), broken },
+    load,
+  );
 }
 
 /** A verdict that hangs on time: on a machine that could not bear its load it says nothing of the gateway. */
 export function unlessTooSlow(verdict: Verdict, load: Omit<Load, "fromMs" | "untilMs">): Verdict {
   const { sent, leftOut, refused, drowned } = load;
   const due = sent + leftOut;
-  if (leftOut > due * LEFT_OUT_SHARE_MAX) {
-    return notJudged(verdict, `${leftOut} of ${due} requests were left out`);
-  }
-  if (drowned > refused * DROWNED_SHARE_MAX) {
-    const late = `${drowned} of ${refused} forged keys`;
-    return notJudged(verdict, `${late} were refused after ${DROWNED_MS} ms or more`);
-  }
-  return verdict;
-}
-
-function notJudged(verdict: Verdict, why: string): Verdict {
+  const isLate = drowned > refused * DROWNED_SHARE_MAX;
+  if (leftOut <= due * LEFT_OUT_SHARE_MAX && !isLate) return verdict;
+  const why =
+    leftOut > due * LEFT_OUT_SHARE_MAX
+      ? `${leftOut} of ${due} requests were left out`
+      : `${drowned} of ${refused} forged keys were refused after ${DROWNED_MS} ms or more`;
   return { ...verdict, broken: [], notJudged: `the machine is too slow: ${why}` };
 }

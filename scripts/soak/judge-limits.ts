@@ -2,14 +2,15 @@ import type { PairName } from "../region-names.ts";
 import { quantile } from "../quantile.ts";
 import { unlessTooSlow } from "./judge-answers.ts";
 import type { Load } from "./judge-answers.ts";
-import { nameOf, seconds } from "./trace.ts";
+import { nameOf, seconds, sumOf } from "./trace.ts";
 import type { Trace, Verdict } from "./trace.ts";
 
 const WINDOW_MS = 60_000;
 /** Of one machine's clock, read in two processes. */
 const CLOCK_SLACK_MS = 20;
+/** What a register keeps of a key: beyond it, what is stored is not all. */
+const ADMISSIONS_KEPT = 1000;
 const MIB = 1024 * 1024;
-const UNPROVEN = "no life long enough to judge";
 /** Least samples of a quarter of a life. */
 const SAMPLES_LEAST = 2;
 /**
@@ -95,52 +96,59 @@ export function judgeLimits(
   logs: readonly RegisterLog[],
   grants: readonly GrantLog[],
 ): Verdict {
-  const broken: string[] = [];
-  let fullest = 0;
   const seen = Map.groupBy(
     traces.filter(({ isAdmitted }) => isAdmitted),
     ({ keyId, region }) => `${keyId} ${region}`,
   );
-  for (const { keyId, region, limit, admissions } of logs) {
-    const name = `key ${keyId} in ${region}`;
-    const stored = mostWithin(admissions.map((at) => ({ fromMs: at, untilMs: at })));
-    const proven = mostWithin(
-      (seen.get(`${keyId} ${region}`) ?? []).map(({ sentMs, answeredMs, endedMs }) => ({
-        fromMs: sentMs,
-        untilMs: (answeredMs ?? endedMs) + CLOCK_SLACK_MS,
-      })),
-    );
-    fullest = Math.max(fullest, stored / limit, proven / limit);
-    if (stored > limit) broken.push(`${name}: ${stored} stored in 60 s, limit ${limit}`);
-    if (proven > limit) broken.push(`${name}: ${proven} seen admitted in 60 s, limit ${limit}`);
-  }
-  const limited = grants.flatMap(({ limit, ...grant }) =>
-    limit === null ? [] : [{ ...grant, limit }],
-  );
-  for (const { orgId, limit, granted } of limited) {
-    const most = mostWithin(granted.map((at) => ({ fromMs: at, untilMs: at })));
-    fullest = Math.max(fullest, most / limit);
-    if (most > limit) broken.push(`${orgId}: ${most} granted in 60 s, its limit is ${limit}`);
-  }
-  broken.push(...refusedTooEarly(traces, logs));
+  const spansOf = ({ keyId, region }: RegisterLog): Span[] =>
+    (seen.get(`${keyId} ${region}`) ?? []).map(({ sentMs, answeredMs, endedMs }) => {
+      return { fromMs: sentMs, untilMs: (answeredMs ?? endedMs) + CLOCK_SLACK_MS };
+    });
+  const limited = grants.filter(({ limit }) => limit !== null);
+  const counts = [
+    ...logs.flatMap((log) => {
+      const one = { whose: `key ${log.keyId} in ${log.region}`, limit: log.limit };
+      return [
+        { ...one, what: "stored", most: mostWithin(log.admissions.map(moment)) },
+        { ...one, what: "seen admitted", most: mostWithin(spansOf(log)) },
+      ];
+    }),
+    ...limited.map(({ orgId, limit, granted }) => {
+      const most = mostWithin(granted.map(moment));
+      return { whose: orgId, limit: limit ?? 0, what: "granted", most };
+    }),
+  ];
+  const broken = counts
+    .filter(({ most, limit }) => most > limit)
+    .map(({ whose, most, what, limit }) => `${whose}: ${most} ${what} in 60 s, limit ${limit}`);
+  const fullest = Math.max(0, ...counts.map(({ most, limit }) => most / limit));
   return {
     promise: "no limit passed in any 60 s",
     figure: `fullest ${fullest.toFixed(3)} of its limit, ${logs.length} registers, ${limited.length} organisations`,
-    broken,
+    broken: [...broken, ...refusedTooEarly(traces, logs)],
   };
 }
 
 type Span = { readonly fromMs: number; readonly untilMs: number };
 
+function moment(at: number): Span {
+  return { fromMs: at, untilMs: at };
+}
+
 /** The most spans that lie whole within some window shorter than 60 s. */
 export function mostWithin(spans: readonly Span[]): number {
-  const byStart = spans.toSorted((a, b) => b.fromMs - a.fromMs);
-  // Windows begin at a span's start, the latest first: the spans that began since then are counted.
-  let most = 0;
-  const within: number[] = [];
-  for (const { fromMs, untilMs } of byStart) {
-    insert(within, untilMs);
-    most = Math.max(most, countBelow(within, fromMs + WINDOW_MS));
+  const ends = spans.map(({ untilMs }) => untilMs).toSorted((a, b) => a - b);
+  // Windows begin at a span's start: of those that end within one, the ones that began before it are not in it.
+  let [most, ended] = [0, 0];
+  let lasting: number[] = []; // ends of those that began before and last beyond the window
+  for (const [begun, { fromMs, untilMs }] of spans
+    .toSorted((a, b) => a.fromMs - b.fromMs)
+    .entries()) {
+    const endMs = fromMs + WINDOW_MS;
+    while ((ends[ended] ?? Infinity) < endMs) ended++;
+    lasting = lasting.filter((until) => until >= endMs);
+    most = Math.max(most, ended - (begun - lasting.length));
+    lasting.push(untilMs);
   }
   return most;
 }
@@ -149,30 +157,15 @@ export function mostWithin(spans: readonly Span[]): number {
 function refusedTooEarly(traces: readonly Trace[], logs: readonly RegisterLog[]): string[] {
   const byRegister = new Map(logs.map((log) => [`${log.keyId} ${log.region}`, log]));
   return traces.flatMap((trace) => {
-    if (trace.status !== 429 || trace.type !== "rate_limit_exceeded") return [];
+    const isKeys = trace.type === "rate_limit_exceeded" && !trace.isOrganizationLimit;
     const log = byRegister.get(`${trace.keyId} ${trace.region}`);
-    const isWhole = log !== undefined && log.admissions.length < 1000;
-    if (!isWhole || trace.isOrganizationLimit) return [];
+    if (trace.status !== 429 || !isKeys || log === undefined) return [];
     const sinceMs = trace.sentMs - WINDOW_MS - CLOCK_SLACK_MS;
     const untilMs = trace.endedMs + CLOCK_SLACK_MS;
     const count = log.admissions.filter((at) => at >= sinceMs && at <= untilMs).length;
-    if (count >= log.limit) return [];
+    if (log.admissions.length >= ADMISSIONS_KEPT || count >= log.limit) return [];
     return [`${nameOf(trace)}: 429 with ${count} of ${log.limit} used`];
   });
-}
-
-function insert(sorted: number[], value: number): void {
-  sorted.splice(countBelow(sorted, value), 0, value);
-}
-
-function countBelow(sorted: readonly number[], bound: number): number {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((sorted[middle] ?? Infinity) < bound) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** As many requests of one organisation in one region as it may have in flight there, sent at once at rest. */
@@ -195,7 +188,7 @@ export function judgePlaces(crowds: readonly Crowd[], inFlightMax: number): Verd
       broken.push(`nothing proven: ${place} had ${together} of ${inFlightMax} in flight at once`);
     }
   }
-  const sent = crowds.reduce((sum, crowd) => sum + crowd.length, 0);
+  const sent = sumOf(crowds, ({ length }) => length);
   return {
     promise: "no place in flight is lost",
     figure: `${sent} requests in ${crowds.length} crowds of ${inFlightMax} at once, at rest`,
@@ -215,11 +208,10 @@ export function judgeResidue(residues: readonly Residue[]): Verdict {
     ...(alarms > objects ? [`${region}: ${alarms} alarms of ${objects} objects at rest`] : []),
     ...(registers > keys ? [`${region}: ${registers} registers of ${keys} keys`] : []),
   ]);
-  const sum = (of: (one: Residue) => number): number =>
-    residues.reduce((all, one) => all + of(one), 0);
+  const sum = (of: "alarms" | "registers" | "keys"): number => sumOf(residues, (one) => one[of]);
   return {
     promise: "no growth: alarms rest, forged keys leave nothing",
-    figure: `${sum((one) => one.alarms)} alarms at rest, ${sum((one) => one.registers)} registers, ${sum((one) => one.keys)} keys known`,
+    figure: `${sum("alarms")} alarms at rest, ${sum("registers")} registers, ${sum("keys")} keys known`,
     broken,
   };
 }
@@ -233,34 +225,25 @@ export function judgeMemory(samples: readonly MemorySample[], load: Load): Verdi
   const figures: string[] = [];
   const broken: string[] = [];
   let isGrown = false;
-  for (const region of ["eu", "us"] as const) {
-    for (const what of ["heap", "process"] as const) {
-      const some = samples.filter((sample) => sample.region === region && sample.what === what);
-      const { figure, fault } = growthOf(what, longestLife(some));
-      isGrown ||= fault !== null && fault !== UNPROVEN;
-      if (figure !== null) figures.push(`${region} ${what} ${figure}`);
-      if (fault !== null) broken.push(`${region} ${what}: ${fault}`);
+  const places = ["eu", "us"].flatMap((region) => [`${region} heap`, `${region} process`]);
+  for (const place of places) {
+    const life = longestLife(samples.filter((one) => `${one.region} ${one.what}` === place));
+    const isHeap = place.endsWith("heap");
+    const [early, late] = [quarterOf(life, 0.25), quarterOf(life, 0.75)];
+    if (Number.isNaN(early + late)) {
+      // V8 writes the heap in blocks, which a short life may not fill
+      if (isHeap) figures.push(`${place} not known`);
+      else broken.push(`${place}: no life long enough to judge`);
+      continue;
     }
+    const { bytes, share } = GROWTH_MAX[isHeap ? "heap" : "process"];
+    figures.push(`${place} ${mib(early)} -> ${mib(late)} in ${seconds(lengthOf(life))}`);
+    if (late - early <= Math.max(bytes, early * share)) continue;
+    isGrown = true;
+    broken.push(`${place}: grew from ${mib(early)} to ${mib(late)}`);
   }
   const verdict = { promise: "memory flat", figure: figures.join(", "), broken };
   return isGrown ? verdict : unlessTooSlow(verdict, load);
-}
-
-type Growth = { readonly figure: string | null; readonly fault: string | null };
-
-function growthOf(what: MemorySample["what"], life: readonly MemorySample[]): Growth {
-  const quarters = quartersOf(life);
-  if (quarters === null && what === "heap") {
-    return { figure: "not known", fault: null }; // V8 writes it in blocks, which a short life may not fill
-  }
-  if (quarters === null) return { figure: null, fault: UNPROVEN };
-  const [early, late] = quarters;
-  const { bytes, share } = GROWTH_MAX[what];
-  const isGrown = late - early > Math.max(bytes, early * share);
-  return {
-    figure: `${mib(early)} -> ${mib(late)} in ${seconds(lengthOf(life))}`,
-    fault: isGrown ? `grew from ${mib(early)} to ${mib(late)}` : null,
-  };
 }
 
 function longestLife(samples: readonly MemorySample[]): readonly MemorySample[] {
@@ -268,16 +251,17 @@ function longestLife(samples: readonly MemorySample[]): readonly MemorySample[] 
   return lives.toSorted((one, other) => lengthOf(other) - lengthOf(one))[0] ?? [];
 }
 
-function quartersOf(life: readonly MemorySample[]): [number, number] | null {
-  const begin = life[0]?.atMs ?? 0;
-  const length = lengthOf(life);
-  const within = (from: number, to: number): number[] =>
-    life
-      .filter(({ atMs }) => atMs >= begin + from * length && atMs <= begin + to * length)
-      .map(({ bytes }) => bytes);
-  const [second, last] = [within(0.25, 0.5), within(0.75, 1)];
-  if (Math.min(second.length, last.length) < SAMPLES_LEAST) return null;
-  return [quantile(second, 0.5), quantile(last, 0.5)];
+/** The median of a quarter of a life, in bytes; NaN where too little of it was measured. */
+function quarterOf(life: readonly MemorySample[], from: number): number {
+  const [begin, length] = [life[0]?.atMs ?? 0, lengthOf(life)];
+  const some = life.filter(
+    ({ atMs }) => atMs >= begin + from * length && atMs <= begin + (from + 0.25) * length,
+  );
+  if (some.length < SAMPLES_LEAST) return NaN;
+  return quantile(
+    some.map(({ bytes }) => bytes),
+    0.5,
+  );
 }
 
 function lengthOf(life: readonly MemorySample[]): number {

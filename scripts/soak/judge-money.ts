@@ -3,9 +3,9 @@ import type { PairName } from "../region-names.ts";
 import { unlessTooSlow } from "./judge-answers.ts";
 import type { Load } from "./judge-answers.ts";
 import type { GrantLog } from "./judge-limits.ts";
-import { nameOf, seconds } from "./trace.ts";
+import { isPaid, mostOf, nameOf, seconds, sumOf } from "./trace.ts";
 import type { Restart, Trace, Verdict } from "./trace.ts";
-import { MOCK_PRICES } from "./upstream.ts";
+import { MOCK_PRICES } from "./world.ts";
 
 export type LedgerRow = {
   readonly seq: number;
@@ -127,24 +127,23 @@ export function judgeBounds(readings: readonly Reading[], estates: readonly Esta
     .filter(({ balance, held }) => balance < 0 || held < 0 || held > balance)
     .map(({ orgId, balance, held }) => `${orgId}: ${held} held of ${balance} micros`);
   const users = estates.flatMap(({ orgId, endUsers }) =>
-    endUsers.map((user) => Object.assign({ orgId }, user)),
+    endUsers.map((user) => ({ orgId, ...user })),
   );
   for (const { orgId, externalId, usageCost, ...user } of users) {
-    const name = `${orgId}, end user ${externalId}`;
-    const { dailySpend, dailyQuota, monthlySpend, monthlyQuota } = user;
-    if (dailySpend > (dailyQuota ?? Infinity)) {
-      broken.push(`${name}: spent ${dailySpend} of ${dailyQuota} micros a day`);
-    }
-    if (monthlySpend > (monthlyQuota ?? Infinity)) {
-      broken.push(`${name}: spent ${monthlySpend} of ${monthlyQuota} micros a month`);
-    }
-    if (usageCost !== null && usageCost !== dailySpend) {
-      broken.push(`${name}: spent ${dailySpend}, charged ${usageCost} micros`);
-    }
+    const over = (spent: number, quota: number | null, of: string): void => {
+      if (spent <= (quota ?? Infinity)) return;
+      broken.push(`${orgId}, end user ${externalId}: spent ${spent} ${of} ${quota} micros`);
+    };
+    over(user.dailySpend, user.dailyQuota, "a day of");
+    over(user.monthlySpend, user.monthlyQuota, "a month of");
+    if (usageCost === null || usageCost === user.dailySpend) continue;
+    broken.push(
+      `${orgId}, end user ${externalId}: spent ${user.dailySpend}, charged ${usageCost} micros`,
+    );
   }
   const least = Math.min(...readings.map(({ balance }) => balance));
   const full = users.filter((user) => user.dailyQuota !== null && user.dailyQuota > 0);
-  const most = Math.max(0, ...full.map((user) => user.dailySpend / (user.dailyQuota ?? 1)));
+  const most = mostOf(full, (user) => user.dailySpend / (user.dailyQuota ?? 1));
   return {
     promise: "balances never below 0, end users within their quotas",
     figure: `least balance ${least} micros in ${readings.length} readings; fullest quota ${(most * 100).toFixed(1)} % of ${full.length}`,
@@ -153,7 +152,7 @@ export function judgeBounds(readings: readonly Reading[], estates: readonly Esta
 }
 
 function total(rows: readonly LedgerRow[]): number {
-  return rows.reduce((sum, row) => sum + row.amount_micro, 0);
+  return sumOf(rows, ({ amount_micro }) => amount_micro);
 }
 
 /** What is sold costs, in micros for a million tokens; the sandbox's prices are those of its manual. */
@@ -260,9 +259,8 @@ function leftFault({ orgId }: Trace, charge: Charge | undefined): string | null 
   return charge.micros > 0 ? null : `left after its first byte, charged ${charge.micros} micros`;
 }
 
-function mayCost({ kind, status }: Trace): boolean {
-  const isPaid = kind === "json" || kind === "stream" || kind === "embeddings";
-  return isPaid && (status === null || status === 200);
+function mayCost(trace: Trace): boolean {
+  return isPaid(trace) && (trace.status === null || trace.status === 200);
 }
 
 /**
@@ -372,11 +370,11 @@ export function judgeRest(
     if (waiting + dead + parked === 0) continue;
     broken.push(`${region}: ${waiting} messages wait, ${dead} dead, ${parked} parked`);
   }
-  const oldest = Math.max(0, ...depths.map(({ oldestHoldMs }) => oldestHoldMs));
+  const oldest = mostOf(depths, ({ oldestHoldMs }) => oldestHoldMs);
   if (oldest > holdMaxMs) broken.push(`a hold was open for ${oldest} ms, at most ${holdMaxMs}`);
-  const most = Math.max(0, ...depths.map(({ openHolds }) => openHolds));
-  const queued = Math.max(0, ...depths.map(({ waiting }) => waiting));
-  const message = Math.max(0, ...depths.map(({ oldestMessageMs }) => oldestMessageMs));
+  const most = mostOf(depths, ({ openHolds }) => openHolds);
+  const queued = mostOf(depths, ({ waiting }) => waiting);
+  const message = mostOf(depths, ({ oldestMessageMs }) => oldestMessageMs);
   return {
     promise: "no open hold, nothing in an outbox",
     figure: `under load at most ${most} holds (oldest ${seconds(oldest)}), ${queued} messages (oldest ${seconds(message)})`,

@@ -1,9 +1,9 @@
 import type { LogLine } from "../region.ts";
 import type { PairName } from "../region-names.ts";
-import { clockMs } from "./client.ts";
 import { mishapIn } from "./judge-answers.ts";
 import type { Mishap } from "./judge-answers.ts";
 import type { MemorySample } from "./judge-limits.ts";
+import { clockMs } from "./trace.ts";
 
 const MIB = 1024 * 1024;
 /** V8's line about a collection: process, the isolate's age in ms, heap after it, why. Only the gateway's isolate is asked to collect. */
@@ -33,14 +33,14 @@ export class Log {
     this.events.set(event, (this.events.get(event) ?? 0) + 1);
     const mishap = mishapIn(event, message);
     if (mishap !== null) this.mishaps.push({ event: mishap, region, atMs: clockMs(), message });
-    const isRemarkable =
-      level === "error" && !message.includes("NOSENTRY") && this.remarkable.length < REMARKABLE_MAX;
-    if (isRemarkable) this.remarkable.push(`${region}: ${message.slice(0, 400)}`);
+    if (level !== "error" || message.includes("NOSENTRY")) return;
+    if (this.remarkable.length >= REMARKABLE_MAX) return;
+    this.remarkable.push(`${region}: ${message.slice(0, 400)}`);
   }
 }
 
 function eventIn(message: string): string {
-  const named = /^\{"event":"(\w+)"(?:,"alert":"(\w+)")?/.exec(message);
-  if (named === null) return `(runtime) ${message.slice(0, 60).replaceAll(/[\d.]+/g, "#")}`;
-  return named[2] === undefined ? (named[1] ?? "") : `alert ${named[2]}`;
+  const [, event, alert] = /^\{"event":"(\w+)"(?:,"alert":"(\w+)")?/.exec(message) ?? [];
+  if (event === undefined) return `(runtime) ${message.slice(0, 60).replaceAll(/[\d.]+/g, "#")}`;
+  return alert === undefined ? event : `alert ${alert}`;
 }

@@ -15,33 +15,23 @@ export type Shape = {
 
 const CAP = 120;
 
-function chat(name: string, weight: number, of: Partial<Shape> & { more?: object } = {}): Shape {
+function chat(model: string, weight: number, of: Partial<Shape> & { more?: object } = {}): Shape {
   const { more = {}, ...rest } = of;
   const isStream = "stream" in more;
   const body: Shape["body"] = (words, user) => {
     const messages = [{ role: "user", content: words }];
-    return { model: name, messages, max_tokens: CAP, ...(user === null ? {} : { user }), ...more };
+    return { model, messages, max_tokens: CAP, ...(user === null ? {} : { user }), ...more };
   };
-  return {
-    name: `${name}${isStream ? " stream" : ""}`,
-    kind: isStream ? "stream" : "json",
-    path: "/chat/completions",
-    forced: "nothing",
-    weight,
-    body,
-    ...rest,
-  };
+  const kind = isStream ? "stream" : "json";
+  const name = isStream ? `${model} stream` : model;
+  return { name, kind, path: "/chat/completions", forced: "nothing", weight, body, ...rest };
 }
 
 function embeddings(model: string, weight: number): Shape {
-  return {
-    name: model,
-    kind: "embeddings",
-    path: "/embeddings",
-    forced: "nothing",
-    weight,
-    body: (words, user) => ({ model, input: [words, "b"], ...(user === null ? {} : { user }) }),
+  const body: Shape["body"] = (words, user) => {
+    return { model, input: [words, "b"], ...(user === null ? {} : { user }) };
   };
+  return { name: model, kind: "embeddings", path: "/embeddings", forced: "nothing", weight, body };
 }
 
 function read(path: string, weight: number): Shape {
@@ -66,8 +56,8 @@ const PAID: readonly Shape[] = [
   LINGERING,
   chat("sandbox/cut", 1, { more: TOLD, forced: "break" }),
   embeddings("sandbox/embed", 9),
-  chat("mock/chat", 12),
-  chat("mock/chat", 14, { more: TOLD }),
+  chat("mock/varied", 12),
+  chat("mock/varied", 14, { more: TOLD }),
   embeddings("mock/embed", 4),
   chat("mock/flaky", 3),
   chat("mock/flaky", 2, { more: TOLD }),
@@ -135,8 +125,9 @@ const STORM_EVERY_MS = 9000;
 /** The share of that time that a storm lasts. */
 const STORM_SHARE = 1 / 6;
 
+type Load = readonly [sender: Sender, share: number, shapes: readonly Shape[]];
 /** Senders and their share of the load, and what they send. */
-const LOADS: readonly (readonly [sender: Sender, share: number, shapes: readonly Shape[]])[] = [
+const LOADS: readonly Load[] = [
   ["hot", 22, PAID],
   ["any", 36, PAID],
   ["users", 10, PLAIN],
@@ -155,143 +146,105 @@ export function unplanned(shape: Shape, isSlow = false): Arrival {
   return { atMs: 0, sender: "any", shape, ...choices, leave: null, isSlow };
 }
 
+/** How long a run is, how much it sends, and the seed of both plans. */
+export type Planned = { readonly seed: number; readonly rate: number; readonly durationMs: number };
+
 /** Every request of the load in the order of its time: the same for the same seed. */
-export function* arrivals(options: {
-  readonly seed: number;
-  readonly rate: number;
-  readonly durationMs: number;
-}): Generator<Arrival> {
-  const { seed, rate, durationMs } = options;
+export function* arrivals({ seed, rate, durationMs }: Planned): Generator<Arrival> {
   const random = seeded(seed);
   const gapMs = 1000 / rate;
   const everyMs = Math.min(STORM_EVERY_MS, durationMs / 5);
   let storm = 0;
   for (let at = 0; at < durationMs; at += gapMs) {
     const phase = at % everyMs;
-    const isStorm = phase >= everyMs * (1 - STORM_SHARE);
-    const load = pick(LOADS, random());
+    const load = pick(LOADS, ([, share]) => share, random());
     yield arrival(at + random() * gapMs, load, random);
     if (phase < gapMs) storm++;
-    const sender = STORMS[storm % STORMS.length];
-    const stormy = LOADS.find(([one]) => one === sender);
-    if (isStorm && stormy !== undefined) {
-      yield Object.assign(arrival(at + gapMs, stormy, random), aimOf(storm));
-    }
+    const stormy = LOADS.find(([sender]) => sender === STORMS[storm % STORMS.length]);
+    if (phase < everyMs * (1 - STORM_SHARE) || stormy === undefined) continue;
+    // as many requests again, all of one organisation, and of one end user with a small quota
+    const round = Math.floor(storm / STORMS.length);
+    const aim = { which: (round % 5) / 5, user: (3 + (round % 2) + 0.5) / 6 };
+    yield { ...arrival(at + gapMs, stormy, random), ...aim };
   }
 }
 
-/** A storm is as many requests again, all of one organisation, and of one end user with a small quota. */
-function aimOf(storm: number): Pick<Arrival, "which" | "user"> {
-  const round = Math.floor(storm / STORMS.length);
-  return { which: (round % 5) / 5, user: (3 + (round % 2) + 0.5) / 6 };
-}
-
-function arrival(
-  atMs: number,
-  [sender, , shapes]: (typeof LOADS)[number],
-  random: () => number,
-): Arrival {
-  const shape = pick(
-    shapes.map((one) => [one, one.weight] as const),
-    random(),
-  )[0];
-  const mayLeave = shape.kind !== "read" && shape.kind !== "forged" && shape.kind !== "wrong";
-  return {
-    atMs,
-    sender,
-    shape,
-    which: random(),
-    key: random(),
-    words: random(),
-    user: random(),
-    leave: random() < LEAVE_SHARE && mayLeave ? leaveOf(random) : null,
-    isSlow: random() < SLOW_SHARE && shape.kind === "stream",
-  };
+function arrival(atMs: number, [sender, , shapes]: Load, random: () => number): Arrival {
+  const shape = pick(shapes, ({ weight }) => weight, random());
+  const mayLeave = !["read", "forged", "wrong"].includes(shape.kind);
+  const choices = { which: random(), key: random(), words: random(), user: random() };
+  const leave = random() < LEAVE_SHARE && mayLeave ? leaveOf(random) : null;
+  const isSlow = random() < SLOW_SHARE && shape.kind === "stream";
+  return { atMs, sender, shape, ...choices, leave, isSlow };
 }
 
 /** At once, before the first byte, at it, in mid-stream, or at any moment. */
 function leaveOf(random: () => number): Leave {
-  const kind = random();
-  const how = random();
+  const [kind, how] = [random(), random()];
   if (kind < 0.15) return { afterMs: 0 };
   if (kind < 0.45) return { afterMs: how * 40 };
   if (kind < 0.6) return { afterBytes: 1 };
-  if (kind < 0.85) return { afterBytes: Math.ceil(how * 6000) };
-  return { afterMs: how * 1500 };
+  return kind < 0.85 ? { afterBytes: Math.ceil(how * 6000) } : { afterMs: how * 1500 };
 }
 
-/** One of them, each as likely as its weight, which is its second part. */
-function pick<T extends readonly [unknown, number, ...unknown[]]>(
-  all: readonly T[],
-  at: number,
-): T {
-  const total = all.reduce((sum, [, weight]) => sum + weight, 0);
-  let left = at * total;
-  const found = all.find(([, weight]) => (left -= weight) < 0) ?? all.at(-1);
+/** One of them, each as likely as its weight. */
+function pick<T>(all: readonly T[], weightOf: (one: T) => number, at: number): T {
+  let left = at * all.reduce((sum, one) => sum + weightOf(one), 0);
+  const found = all.find((one) => (left -= weightOf(one)) < 0) ?? all.at(-1);
   if (found === undefined) throw new Error("nothing to pick from");
   return found;
 }
 
-export type PlannedFault = { readonly atMs: number; readonly region: PairName } & (
-  | { readonly what: "abort"; readonly share: { readonly from: number; readonly each: number } }
-  | { readonly what: "book"; readonly mode: "refuse" | "lose" | "hang"; readonly forMs: number }
-  | { readonly what: "link"; readonly fault: LinkFault; readonly forMs: number }
-  | { readonly what: "kill" }
-  | { readonly what: "cron" }
-  | { readonly what: "revoke"; readonly scope: "regional" | "global"; readonly which: number }
-);
 const LINK_FAULTS = ["refuse", "drop", "lose-reply", "reset-after", "duplicate"] as const;
-export type LinkFault = (typeof LINK_FAULTS)[number];
+const OUTAGES = ["refuse", "lose", "hang"] as const;
+/** A fault to come; `mode` is how, where there are several ways, and `some` from 0 to 1 chooses among what there is. */
+export type PlannedFault = {
+  readonly what: keyof typeof FAULTS;
+  readonly atMs: number;
+  readonly region: PairName;
+  readonly some: number;
+  readonly mode: (typeof LINK_FAULTS)[number] | (typeof OUTAGES)[number] | null;
+  readonly forMs: number;
+};
 
-/** How often each fault comes, in a run that is long enough for it; shorter runs have at least two of each. */
-const EVERY_MS = {
-  abort: 4000,
-  book: 17_000,
-  link: 13_000,
-  kill: 13_000,
-  cron: 31_000,
-  revoke: 1700,
-} as const;
-type What = keyof typeof EVERY_MS;
-/** The share of the run in which it comes: memory is judged on the life after the last restart. */
-const UNTIL: Partial<Record<What, number>> = { kill: 0.5, link: 0.93, book: 0.93 };
+/**
+ * How often each fault comes, in a run that is long enough for it (shorter ones have at least two of each); until
+ * which share of it (memory is judged on the life after the last restart); its ways, in turn, and how long it takes.
+ */
+const FAULTS = {
+  abort: { everyMs: 4000 },
+  book: { everyMs: 17_000, until: 0.93, modes: OUTAGES, forMs: 2000 },
+  link: { everyMs: 13_000, until: 0.93, modes: LINK_FAULTS, forMs: 1500 },
+  kill: { everyMs: 13_000, until: 0.5 },
+  cron: { everyMs: 31_000 },
+  revoke: { everyMs: 1700 },
+} satisfies Record<string, Fault>;
+type Fault = {
+  readonly everyMs: number;
+  readonly until?: number;
+  readonly modes?: readonly NonNullable<PlannedFault["mode"]>[];
+  readonly forMs?: number;
+};
 
 /** Every fault of the run, in the order of its time; regions in turn. */
 export function faultPlan(seed: number, durationMs: number): readonly PlannedFault[] {
   const random = seeded(seed + 1);
-  const plan = (Object.keys(EVERY_MS) as What[]).flatMap((what) => {
-    const untilMs = durationMs * (UNTIL[what] ?? 0.97);
-    const everyMs = Math.min(EVERY_MS[what], untilMs / 2.5);
-    const count = Math.floor(untilMs / everyMs);
-    return Array.from({ length: count }, (_, i) => {
+  const plan = Object.entries<Fault>(FAULTS).flatMap(([name, fault]) => {
+    const { until = 0.97, modes = [], forMs = 0 } = fault;
+    const untilMs = durationMs * until;
+    const everyMs = Math.min(fault.everyMs, untilMs / 2.5);
+    return Array.from({ length: Math.floor(untilMs / everyMs) }, (_, i): PlannedFault => {
       const atMs = Math.round((i + 0.6 + random() * 0.4) * everyMs);
-      return faultOf(what, { atMs, region: i % 2 === 0 ? "eu" : "us", turn: i }, random);
+      const some = random();
+      return {
+        what: name as PlannedFault["what"],
+        atMs,
+        region: i % 2 === 0 ? "eu" : "us",
+        some,
+        mode: modes[i % modes.length] ?? null,
+        forMs: forMs + some * 4000,
+      };
     });
   });
   return plan.toSorted((a, b) => a.atMs - b.atMs);
-}
-
-function faultOf(
-  what: What,
-  { turn, ...place }: { atMs: number; region: PairName; turn: number },
-  random: () => number,
-): PlannedFault {
-  const some = random();
-  switch (what) {
-    case "abort":
-      return { ...place, what, share: { from: Math.floor(some * 3), each: 3 } };
-    case "book": {
-      const mode = (["refuse", "lose", "hang"] as const)[turn % 3] ?? "refuse";
-      return { ...place, what, mode, forMs: 2000 + some * 4000 };
-    }
-    case "link": {
-      const fault = LINK_FAULTS[turn % LINK_FAULTS.length] ?? "refuse";
-      return { ...place, what, fault, forMs: 1500 + some * 4000 };
-    }
-    case "revoke":
-      return { ...place, what, scope: some < 0.7 ? "global" : "regional", which: random() };
-    case "kill":
-    case "cron":
-      return { ...place, what };
-  }
 }

@@ -41,7 +41,7 @@ export function textOf(report: Report): string {
     `answers: ${listOf(countBy(traces, statusOf))}`,
     `ends: ${listOf(countBy(traces, ({ fate }) => fate))}`,
     `faults: ${listOf(done)}`,
-    healed.isQuiet ? `healed in ${time}` : `NOT healed in ${time}: ${healed.waitingFor}`,
+    healed.waitingFor === "" ? `healed in ${time}` : `NOT healed in ${time}: ${healed.waitingFor}`,
     `log: ${listOf(Object.fromEntries([...report.events].toSorted(([, a], [, b]) => b - a)))}`,
     ...report.remarkable.map((line) => `  ${line}`),
     "",
@@ -60,17 +60,16 @@ function statusOf({ status, type, code, fate }: Trace): string {
   return status === 200 ? "200" : `${status} ${code ?? type ?? "cut short"}`;
 }
 
-function wordFor(verdict: Verdict): string {
-  if (verdict.notJudged !== undefined) return "not judged";
-  return verdict.broken.length === 0 ? "intact" : `BROKEN ${verdict.broken.length}x`;
+function wordFor({ broken, notJudged: why }: Verdict): string {
+  if (why !== undefined) return "not judged";
+  return broken.length === 0 ? "intact" : `BROKEN ${broken.length}x`;
 }
 
 function conclusion(report: Report): string {
   if (!isIntact(report)) return "an invariant is BROKEN";
   const why = notJudged(report);
-  return why === undefined
-    ? "every invariant is intact"
-    : `not judged: ${why}; what was judged is intact`;
+  if (why === undefined) return "every invariant is intact";
+  return `not judged: ${why}; what was judged is intact`;
 }
 
 function casesOf({ promise, broken }: Verdict): string {

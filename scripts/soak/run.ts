@@ -1,6 +1,5 @@
-import { clockMs } from "./client.ts";
 import { estatesOf, keysOf, logsOf, outboxDepth, quiet, residueOf } from "./evidence.ts";
-import { Faults, Revoking } from "./faults.ts";
+import { Faults } from "./faults.ts";
 import * as answers from "./judge-answers.ts";
 import * as limits from "./judge-limits.ts";
 import * as money from "./judge-money.ts";
@@ -9,6 +8,7 @@ import { countBy, listOf } from "./report.ts";
 import type { Report } from "./report.ts";
 import { makeTenants, QUOTAS } from "./tenants.ts";
 import type { Tenant } from "./tenants.ts";
+import { clockMs } from "./trace.ts";
 import type { Trace, Verdict } from "./trace.ts";
 import { crowdsOf, Traffic } from "./traffic.ts";
 import { Watch } from "./watch.ts";
@@ -59,22 +59,22 @@ async function underLoad(
   const over = new AbortController();
   const end = AbortSignal.any([stop, over.signal]);
   const traffic = new Traffic(world, tenants);
-  const revoking = new Revoking(world, tenants, traffic);
-  const faults = new Faults(world, revoking);
-  const watch = new Watch(world, tenants, durationMs);
+  const faults = new Faults(world, tenants, traffic);
+  const watch = new Watch(world, tenants);
+  const { traces } = traffic;
   const startedMs = clockMs();
   const telling = setInterval(() => {
-    const statuses = countBy(traffic.traces, ({ status, fate }) => String(status ?? fate));
+    const statuses = countBy(traces, ({ status, fate }) => String(status ?? fate));
     const elapsed = Math.round((clockMs() - startedMs) / 1000);
-    const ended = `${traffic.traces.length} ended, ${traffic.inFlight} under way`;
-    progress(
-      `${elapsed} of ${durationMs / 1000} s: ${ended}; ${listOf(statuses)}; ${listOf(faults.done)}`,
-    );
+    const ended = `${traces.length} ended, ${traffic.inFlight} under way`;
+    const done = `${listOf(statuses)}; ${listOf(faults.done)}`;
+    progress(`${elapsed} of ${durationMs / 1000} s: ${ended}; ${done}`);
   }, PROGRESS_MS);
-  const beside = [watch.run(end), faults.run(faultPlan(seed, durationMs), startedMs, end)];
+  const plan = faultPlan(seed, durationMs);
+  const beside = [watch.run(durationMs, end), faults.run(plan, startedMs, end)];
   await traffic.run(arrivals({ seed, rate, durationMs }), startedMs, stop);
   clearInterval(telling);
-  const endedMs = clockMs();
+  const untilMs = clockMs();
   over.abort();
   if (stop.aborted) return null;
   progress("load over: healing");
@@ -84,29 +84,22 @@ async function underLoad(
   if (stop.aborted) return null;
   const healed = await quiet(world, tenants, progress);
   progress("filling the room of some organisations at rest");
-  const crowds = await crowdsOf(tenants, traffic, IN_FLIGHT_MAX);
+  const crowds = await crowdsOf(tenants, traffic);
   await quiet(world, tenants, progress);
   progress("reading ledgers, books and registers");
-  const { traces, leftOut } = traffic;
-  const load = answers.loadOf(traces, { fromMs: startedMs, untilMs: endedMs, leftOut });
-  const verdicts = await verdictsOf(world, tenants, {
-    traffic,
-    revoking,
-    faults,
-    watch,
-    crowds,
-    load,
-  });
-  const { events, remarkable } = world;
-  const loadMs = endedMs - startedMs;
+  const { leftOut } = traffic;
+  const load = answers.loadOf(traces, { fromMs: startedMs, untilMs, leftOut });
+  const seen = { traffic, faults, watch, crowds, load };
+  const verdicts = await verdictsOf(world, tenants, seen);
+  const { events, remarkable } = world.log;
   const { done } = faults;
+  const loadMs = untilMs - startedMs;
   return { seed, loadMs, leftOut, traces, done, healed, events, remarkable, verdicts };
 }
 
 /** Those who have seen what happened. */
 type Witnesses = {
   readonly traffic: Traffic;
-  readonly revoking: Revoking;
   readonly faults: Faults;
   readonly watch: Watch;
   readonly crowds: readonly limits.Crowd[];
@@ -119,12 +112,10 @@ async function verdictsOf(
   tenants: readonly Tenant[],
   witnesses: Witnesses,
 ): Promise<readonly Verdict[]> {
-  const { regions, times, mishaps, heaps } = world;
-  const { watch, faults, revoking, crowds, load, traffic } = witnesses;
-  const { readings, depths, memory } = watch;
+  const { regions, times, log } = world;
+  const { watch, faults, crowds, load, traffic } = witnesses;
   const { traces } = traffic;
-  const { windows } = faults;
-  const { revocations } = revoking;
+  const { windows, revocations } = faults;
   const each = <T>(of: (region: World["regions"]["eu"]) => Promise<T>): Promise<T[]> =>
     Promise.all(REGIONS.map((name) => of(regions[name])));
   const kills = windows.filter(({ what }) => what === "kill");
@@ -141,7 +132,7 @@ async function verdictsOf(
   return [
     money.judgeLedgers(estates),
     money.judgeBooks(estates),
-    money.judgeRest(estates, outboxes, { depths, holdMaxMs }),
+    money.judgeRest(estates, outboxes, { depths: watch.depths, holdMaxMs }),
     money.judgeExpiries(grants, { restarts: kills, traces }, load),
     money.judgeCharges(traces, estates, { kills, afterMs: DRAIN_MS + runMaxMs }),
     limits.judgeRevocations(traces, revocations),
@@ -149,9 +140,9 @@ async function verdictsOf(
     answers.judgeAnswers(traces, kills, parties),
     ifFast(answers.judgeUnavailable(traces, windows, room)),
     ifFast(limits.judgePlaces(crowds, IN_FLIGHT_MAX)),
-    answers.judgeMishaps(mishaps, kills),
-    money.judgeBounds(readings, estates),
-    limits.judgeMemory([...memory, ...heaps], load),
+    answers.judgeMishaps(log.mishaps, kills),
+    money.judgeBounds(watch.readings, estates),
+    limits.judgeMemory([...watch.memory, ...log.heaps], load),
     limits.judgeResidue(residues),
     answers.judgeReach(metBy(witnesses), load),
   ];
@@ -164,20 +155,19 @@ function partiesOf(
   const idsOf = (some: (tenant: Tenant) => boolean): string[] =>
     tenants.filter(some).map(({ orgId }) => orgId);
   const capped = Object.keys(QUOTAS).filter((user) => QUOTAS[user] !== null);
+  const having = idsOf(({ role }) => role === "users");
   return {
     dry: new Set(idsOf(({ role }) => role === "dry")),
-    capped: new Set(
-      idsOf(({ role }) => role === "users").flatMap((id) => capped.map((user) => `${id} ${user}`)),
-    ),
+    capped: new Set(having.flatMap((id) => capped.map((user) => `${id} ${user}`))),
     limited: new Set(idsOf(({ limit }) => limit !== null)),
   };
 }
 
 /** What the load met: a run without it proves nothing. */
-function metBy({ traffic, revoking, faults }: Witnesses): answers.Met {
+function metBy({ traffic, faults }: Witnesses): Readonly<Record<string, number>> {
   const count = (of: (trace: Trace) => boolean): number => traffic.traces.filter(of).length;
   const { aborted, bookOutages, linkCuts, kills } = faults.done;
-  const dead = [...revoking.revocations.values()].filter(({ deletedMs }) => deletedMs !== null);
+  const dead = [...faults.revocations.values()].filter(({ deletedMs }) => deletedMs !== null);
   return {
     "answers of 200": count(({ status }) => status === 200),
     "clients that left": count(({ fate }) => fate === "left"),

@@ -13,7 +13,7 @@ import type { World } from "./world.ts";
 
 /** A key under load. */
 export type SoakedKey = { readonly id: string; readonly key: string };
-export type Role = Exclude<Sender, "forger">;
+type Role = Exclude<Sender, "forger">;
 export type Tenant = {
   readonly orgId: string;
   readonly memberId: string;
@@ -27,18 +27,17 @@ export type Tenant = {
   readonly credited: Map<string, number>;
 };
 
-const TENANTS = 40;
 const CALLERS = 6;
 const RICH_MICRO = 1_000_000_000;
-const DRY_MICRO = 900;
-/** What those that run dry are granted now and then: too little for the first of them. */
+/** Of those that run dry, the first is too poor for what they are granted now and then. */
+const DRY_MICRO = [1, 900, 900, 900, 900];
 export const TOP_UP_MICRO = 200;
-const FIRST_DRY = 6;
 const RPM_MAX = 1000;
-/** Of the keys that are pressed; and of the organisation with a limit of its own. */
-const SMALL_LIMITS = [30, 2, 6, 10, 15];
+/** Of the keys that are pressed, by organisation; the last one has a limit of its own instead. */
+const SMALL_LIMITS = [2, 6, 10, 15];
 const ORGANIZATION_LIMIT = 12;
-const LIMITED = 15;
+/** Beside the pressed, dry and hot ones and those with end users. */
+const OTHERS = 24;
 /** Daily quotas of end users in micros, by name; null: no cap. The last is made by its first request. */
 export const QUOTAS: Readonly<Record<string, number | null>> = {
   ann: null,
@@ -53,53 +52,52 @@ const UNMADE = "fay";
 const ATTEMPTS = 40;
 const PAUSE_MS = 400;
 
+type Wanted = {
+  readonly role: Role;
+  readonly micro?: number;
+  readonly rpm?: number;
+  readonly limit?: number;
+};
+const WANTED: readonly Wanted[] = [
+  { role: "hot" },
+  ...SMALL_LIMITS.map(() => ({ role: "users" }) as const),
+  { role: "users" },
+  ...DRY_MICRO.map((micro) => ({ role: "dry", micro }) as const),
+  ...SMALL_LIMITS.map((rpm) => ({ role: "small", rpm }) as const),
+  { role: "small", limit: ORGANIZATION_LIMIT },
+  ...Array.from({ length: OTHERS }, () => ({ role: "any" }) as const),
+];
+
 /** 40 organisations, half at home in each region: one hot, five with end users, five that run dry, five pressed. */
 export function makeTenants(world: World): Promise<readonly Tenant[]> {
   return atOnce(
     CALLERS,
-    Array.from({ length: TENANTS }, (_, i) => () => makeTenant(world, i)),
+    WANTED.map((wanted, i) => () => makeTenant(world, i, wanted)),
   );
 }
 
-function roleOf(index: number): Role {
-  if (index === 0) return "hot";
-  if (index <= 5) return "users";
-  if (index <= 10) return "dry";
-  return index <= 15 ? "small" : "any";
-}
-
-function creditOf(role: Role, index: number): number {
-  if (role !== "dry") return RICH_MICRO;
-  return index === FIRST_DRY ? 1 : DRY_MICRO;
-}
-
-async function makeTenant({ regions }: World, index: number): Promise<Tenant> {
+async function makeTenant({ regions }: World, index: number, wanted: Wanted): Promise<Tenant> {
+  const { role, micro = RICH_MICRO, rpm = RPM_MAX, limit = null } = wanted;
   const home = index % 2 === 0 ? "eu" : "us";
   const { admin, url } = regions[home];
-  const role = roleOf(index);
   const name = `soak-${index}`;
-  const { orgId, memberId } = await createOrganization(admin, {
-    name,
-    slug: name,
-    ownerEmail: `owner@${name}.example`,
-    keyScope: "regional",
-  });
-  const amount_micro = creditOf(role, index);
-  await postCredits(admin, orgId, { amount_micro, reference: "first" });
-  const limit = index === LIMITED ? ORGANIZATION_LIMIT : null;
+  const owner = { name, slug: name, ownerEmail: `owner@${name}.example`, keyScope: "regional" };
+  const { orgId, memberId } = await createOrganization(
+    admin,
+    owner as typeof owner & { keyScope: Scope },
+  );
+  await postCredits(admin, orgId, { amount_micro: micro, reference: "first" });
   if (limit !== null) await patchOrganization(admin, orgId, { rpm_limit: limit });
-  const isPressed = role === "small" && limit === null;
-  const rpm = isPressed ? (SMALL_LIMITS[index % SMALL_LIMITS.length] ?? RPM_MAX) : RPM_MAX;
-  const keys = async (scope: Scope): Promise<SoakedKey[]> => {
+  const keys = (scope: Scope): Promise<SoakedKey[]> => {
     const names = Array.from({ length: role === "hot" ? 3 : 1 }, (_, i) => `${scope} ${i}`);
-    const owner = { orgId, memberId };
-    return Promise.all(
-      names.map((one) => postMemberKey(admin, owner, { name: one, scope, rpm_limit: rpm })),
-    );
+    const made = names.map((one) => {
+      return postMemberKey(admin, { orgId, memberId }, { name: one, scope, rpm_limit: rpm });
+    });
+    return Promise.all(made);
   };
   const [regional, global] = [await keys("regional"), await keys("global")];
   if (role === "users") await makeEndUsers(`${url}v1/users`, regional[0]?.key ?? "");
-  const credited = new Map([["first", amount_micro]]);
+  const credited = new Map([["first", micro]]);
   return { orgId, memberId, home, role, limit, regional, global, credited };
 }
 
@@ -112,14 +110,15 @@ async function makeEndUsers(url: string, key: string): Promise<void> {
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
       body: JSON.stringify({ external_id, daily_quota_dollars, monthly_quota_dollars: null }),
     });
-    if (response.status !== 201) throw new Error(`POST /v1/users: ${await response.text()}`);
-    await response.text();
+    const said = await response.text();
+    if (response.status !== 201) throw new Error(`POST /v1/users: ${said}`);
   }
 }
 
 /** What an operator does who is told to come again; null after too many times. */
-export async function persist<T>(call: () => Promise<T>, stop: AbortSignal): Promise<T | null> {
-  for (let attempt = 1; attempt <= ATTEMPTS && !stop.aborted; attempt++) {
+export async function persist<T>(call: () => Promise<T>, stop?: AbortSignal): Promise<T | null> {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    if (stop?.aborted === true) return null;
     try {
       return await call();
     } catch {

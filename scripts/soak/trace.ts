@@ -32,9 +32,8 @@ export type Seen = {
   /** `error.type` and `error.code` of a refusal. */
   readonly type: string | null;
   readonly code: string | null;
-  /** What the client was told that it paid, in micros; null when it was not told. */
+  /** What the client of an answer read whole was told that it paid, in micros, and used; null: not told. */
   readonly cost: number | null;
-  /** Tokens that the client was told it used, in an answer read whole; null when it was not told. */
   readonly usage: Usage | null;
   /** The header, in seconds. */
   readonly retryAfter: string | null;
@@ -44,28 +43,26 @@ export type Seen = {
   readonly isOrganizationLimit: boolean;
 };
 
-/** A request: what it was, and what its client saw. */
+/** A request: what it was, and what its client saw. Whose it is is null for a forged key. */
 export type Trace = Seen & {
   readonly kind: Kind;
   readonly shape: string;
   readonly forced: Forced;
   readonly region: PairName;
-  /** Whose key it is; null for a forged one. */
   readonly orgId: string | null;
-  /** The key's id; null for a forged one. */
   readonly keyId: string | null;
   readonly user: string | null;
 };
 
-/** Time during which a region was being restarted; its connections may fail. Unix ms. */
-export type Restart = {
+/** Something that was broken on purpose in a region, until it was whole again. Unix ms. */
+export type FaultWindow = {
+  readonly what: "abort" | "book" | "link" | "kill";
   readonly region: PairName;
   readonly fromMs: number;
   readonly untilMs: number;
 };
-
-/** Something that was broken on purpose in a region, from its beginning until it was whole again. Unix ms. */
-export type FaultWindow = Restart & { readonly what: "abort" | "book" | "link" | "kill" };
+/** Time during which a region was being restarted; its connections may fail. */
+export type Restart = Omit<FaultWindow, "what">;
 
 /** A promise, what was measured for it, and each case in which it was broken, in words. */
 export type Verdict = {
@@ -76,6 +73,16 @@ export type Verdict = {
   readonly notJudged?: string;
 };
 
+/** Unix ms with fractions: never steps back. */
+export function clockMs(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+/** Whether it costs money when it is answered. */
+export function isPaid({ kind }: Trace): boolean {
+  return kind === "json" || kind === "stream" || kind === "embeddings";
+}
+
 /** A request for a report's reader. */
 export function nameOf(trace: Trace): string {
   const whose = trace.orgId === null ? "a forged key" : `organisation ${trace.orgId}`;
@@ -85,4 +92,12 @@ export function nameOf(trace: Trace): string {
 /** A time for a report's reader. */
 export function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`;
+}
+
+export function sumOf<T>(all: readonly T[], of: (one: T) => number): number {
+  return all.reduce((sum, one) => sum + of(one), 0);
+}
+
+export function mostOf<T>(all: readonly T[], of: (one: T) => number): number {
+  return all.reduce((most, one) => Math.max(most, of(one)), 0);
 }

@@ -8,9 +8,9 @@ import { HOST, linkBindings, startRegion } from "../region.ts";
 import type { Region } from "../region.ts";
 import { PAIR } from "../region-names.ts";
 import type { PairName } from "../region-names.ts";
+import { modelOf, startUpstream } from "../start-upstream.ts";
 import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
 import { Log } from "./log.ts";
-import { startUpstream } from "./upstream.ts";
 
 /** What the entry around the gateway can be asked for: faults, looks past the gateway, a garbage collection. */
 type What = "abort" | "book" | "cron" | "look" | "rows" | "counts" | "collect";
@@ -39,6 +39,11 @@ export type Times = {
 export const IN_FLIGHT_MAX = 16;
 /** How long a request goes on when its client has left. */
 export const DRAIN_MS = 4000;
+/** What the upstream's models cost: micros for a million tokens. */
+export const MOCK_PRICES = {
+  chat: { input: 1_500_000, output: 3_000_000 },
+  embeddings: { input: 700_000 },
+} as const;
 
 /** Both regions with faults around them, an upstream, and a line through a proxy in each direction. */
 export async function startWorld(times: Times) {
@@ -56,7 +61,7 @@ export async function startWorld(times: Times) {
     eu: await FaultProxy.start(`http://${HOST}:${eu}`),
     us: await FaultProxy.start(`http://${HOST}:${us}`),
   };
-  const secrets = secretsOf();
+  const [token, keys, link] = [secret(), secret(), secret()];
   const start = async (name: PairName, port: number): Promise<SoakedRegion> => {
     const peer = name === "eu" ? "us" : "eu";
     const region = await startRegion({
@@ -66,25 +71,21 @@ export async function startWorld(times: Times) {
       directory: path.join(directory, name),
       code,
       bindings: {
-        ...secrets.own,
-        ...linkBindings(name, secrets.link),
-        ...upstream.bindings,
-        ...bindingsOf(times),
+        ADMIN_TOKEN: token,
+        KEY_SECRETS: `a:${keys}`,
+        ...linkBindings(name, link),
+        ...bindingsOf(upstream.url, times),
       },
       onLog: (line) => log.take(name, line),
     });
-    const admin = { url: `${region.url}admin/v1`, token: secrets.own.ADMIN_TOKEN };
+    const admin = { url: `${region.url}admin/v1`, token };
     return { ...region, admin, line: lines[name], control: controlOf(region.url) };
   };
   const regions = { eu: await start("eu", eu), us: await start("us", us) };
-  const { events, remarkable, mishaps, heaps } = log;
   return {
     regions,
     times,
-    events,
-    remarkable,
-    mishaps,
-    heaps,
+    log,
     /** Where D1 and the objects are kept; gone after `stop`. */
     directory,
     stop: async (): Promise<void> => {
@@ -100,14 +101,9 @@ function secret(): string {
   return randomBytes(24).toString("hex");
 }
 
-function secretsOf() {
-  return {
-    own: { KEY_SECRETS: `a:${secret()}`, ADMIN_TOKEN: secret() },
-    link: secret(),
-  };
-}
-
-function bindingsOf({ deadlineS, holdS, peerHoldS }: Times): Record<string, string> {
+/** `mock/flaky` fails one time in three and has a second route; the others behave as their names say. */
+function bindingsOf(url: string, { deadlineS, holdS, peerHoldS }: Times): Record<string, string> {
+  const names = ["varied", "broken", "busy", "cutting"];
   return {
     SANDBOX: "on",
     REQUEST_DEADLINE_S: String(deadlineS),
@@ -115,6 +111,15 @@ function bindingsOf({ deadlineS, holdS, peerHoldS }: Times): Record<string, stri
     PEER_HOLD_TTL_S: String(peerHoldS),
     DRAIN_S: String(DRAIN_MS / 1000),
     ORGANIZATION_IN_FLIGHT_MAX: String(IN_FLIGHT_MAX),
+    PROVIDERS: JSON.stringify([{ id: "mock", base_url: `${url}/v1`, regions: REGIONS }]),
+    MODELS: JSON.stringify([
+      ...names.map((name) => modelOf(`mock/${name}`, MOCK_PRICES.chat, [["mock", name]])),
+      modelOf("mock/flaky", MOCK_PRICES.chat, [
+        ["mock", "flaky"],
+        ["mock", "varied"],
+      ]),
+      modelOf("mock/embed", MOCK_PRICES.embeddings, [["mock", "embed"]]),
+    ]),
   };
 }
 

@@ -1,0 +1,137 @@
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import * as z from "zod/mini";
+import { watchOthers } from "../bench/figure.ts";
+import type { Row, Source } from "./rows.ts";
+
+export const ROOT = path.join(import.meta.dirname, "../..");
+/** Below it, what the system itself does. */
+const BUSY_FROM = 0.2;
+
+/** What a source said: each figure, of tests one entry a test; and whether a test failed or a budget was missed. */
+export type Seen = {
+  readonly figures: readonly (readonly [name: string, value: number])[];
+  readonly tests: number;
+  readonly isMissed: boolean;
+};
+/** How a row came out. `isBad`: its target is missed, or it has no figure. */
+export type Finding = { readonly words: string; readonly isBad: boolean };
+
+/** Measures one row; rows of the same source share its run in `done`. Its reports go to `scratch`. */
+export async function measure(
+  row: Row,
+  done: Map<string, Promise<Seen>>,
+  scratch: string,
+): Promise<Finding> {
+  const others = watchOthers();
+  const seen: Seen[] = [];
+  try {
+    for (const source of row.sources) {
+      const key = JSON.stringify(source);
+      const run = done.get(key) ?? runSource(source, path.join(scratch, `${done.size}.json`));
+      done.set(key, run);
+      seen.push(await run);
+    }
+    return findingOf(row, seen, others().value);
+  } catch (error) {
+    const why = String(error).replaceAll(/\s+/g, " ").slice(0, 200);
+    return { words: `not measured: ${why}`, isBad: true };
+  }
+}
+
+/** A row's words with what its sources said; throws for a figure that none did. `cores`: what others kept busy meanwhile. */
+export function findingOf({ words, sources }: Row, seen: readonly Seen[], cores: number): Finding {
+  const tests = seen.reduce((all, one) => all + one.tests, 0);
+  const figures = [...seen.flatMap((one) => one.figures), ["tests", tests] as const];
+  const filled = words.replaceAll(/\{([^}]+)\}/g, (_, name: string) => {
+    const values = figures.filter(([one]) => one === name).map(([, value]) => value);
+    if (values.length === 0) throw new Error(`nothing said ${name}`);
+    return written(values.reduce((all, one) => all + one, 0));
+  });
+  const isBad = seen.some(({ isMissed }) => isMissed);
+  const isTimed = sources.some((one) => "bench" in one || one.inFull === true);
+  const busy =
+    isTimed && cores >= BUSY_FROM ? ` (other programs kept ${cores.toFixed(1)} cores busy)` : "";
+  return { words: `${isBad ? "MISSED: " : ""}${filled}${busy}`, isBad };
+}
+
+function written(value: number): string {
+  if (Number.isInteger(value)) return value.toLocaleString("en-US");
+  return value.toFixed(Math.abs(value) >= 100 ? 0 : 1);
+}
+
+/** Runs what measures, its report in `file`. Throws when it said nothing. */
+async function runSource(source: Source, file: string): Promise<Seen> {
+  if ("bench" in source) {
+    return benchSeen(
+      await child("npm", ["run", "-s", "bench", "--", ...source.bench, "--json"], {}),
+    );
+  }
+  const { tests, named, inFull } = source;
+  const words = ["run", tests, "--reporter=json", `--outputFile=${file}`];
+  if (named !== undefined) words.push("--testNamePattern", named);
+  const TURNPIKE_LONG = inFull === true ? "1" : "";
+  await child("vitest", words, { TURNPIKE_LONG, TMPDIR: path.dirname(file) });
+  return reportSeen(readFileSync(file, "utf8"));
+}
+
+const printed = z.object({
+  figures: z.array(z.object({ name: z.string(), value: z.nullable(z.number()), mark: z.string() })),
+});
+
+/** What the bench printed with `--json`. Throws when it is none. */
+export function benchSeen(text: string): Seen {
+  const { figures } = printed.parse(JSON.parse(text));
+  return {
+    figures: figures.map(({ name, value }) => [name, value ?? NaN] as const),
+    tests: 0,
+    isMissed: figures.some(({ mark }) => mark === "OVER"),
+  };
+}
+
+const report = z.object({
+  success: z.boolean(),
+  testResults: z.array(
+    z.object({
+      assertionResults: z.array(
+        z.object({
+          status: z.string(),
+          meta: z.optional(z.object({ measured: z.optional(z.record(z.string(), z.number())) })),
+        }),
+      ),
+    }),
+  ),
+});
+
+/** The tests that ran, of vitest's JSON report. Throws for none. */
+export function reportSeen(text: string): Seen {
+  const { success, testResults } = report.parse(JSON.parse(text));
+  const all = testResults.flatMap(({ assertionResults }) => assertionResults);
+  const ran = all.filter(({ status }) => status === "passed" || status === "failed");
+  if (ran.length === 0) throw new Error("no test ran");
+  const figures = ran.flatMap(({ meta }) => Object.entries(meta?.measured ?? {}));
+  return { figures, tests: ran.length, isMissed: !success };
+}
+
+/** What a program printed, with the tools of `node_modules` first in its PATH, to its end; it ends with this process. */
+function child(
+  command: string,
+  words: readonly string[],
+  variables: Readonly<Record<string, string>>,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const tools = path.join(ROOT, "node_modules/.bin") + path.delimiter; // this repository's Node first
+    const env = { ...process.env, PATH: tools + (process.env["PATH"] ?? ""), ...variables };
+    const program = spawn(command, words, { cwd: ROOT, env, stdio: ["ignore", "pipe", "inherit"] });
+    const end = (): void => void program.kill();
+    process.once("exit", end);
+    let said = "";
+    program.stdout.setEncoding("utf8").on("data", (part: string) => (said += part));
+    program.on("error", reject);
+    program.on("close", () => {
+      process.off("exit", end);
+      resolve(said);
+    });
+  });
+}

@@ -1,0 +1,249 @@
+// The upstream of bench and soak, in a process of its own: OpenAI's chat, Responses and embeddings and Anthropic's
+// Messages at their paths, each model behaving as BEHAVIOURS says. Started by `startProgram`, it sends its port to
+// its parent and ends with it.
+import { createServer } from "node:http";
+import type { ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** How a model answers, by how its name ends; the bench's come first. */
+type Behaviour = {
+  /** Before the first byte. */
+  readonly firstMs?: number;
+  /** Between words: without it a gateway reads many as one chunk and looks cheap. */
+  readonly paceMs: number;
+  /** One request in so many is refused with the status. */
+  readonly refuses?: readonly [status: number, oneIn: number];
+  /** Streams end in their midst with the connection. */
+  readonly breaksOff?: true;
+  /** Answers differ in length, and JSON in time. */
+  readonly isVaried?: true;
+};
+const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
+  typical: { paceMs: 20 },
+  steady: { paceMs: 5 },
+  slow: { firstMs: 50, paceMs: 40 },
+  varied: { paceMs: 6, isVaried: true },
+  flaky: { paceMs: 6, isVaried: true, refuses: [500, 3] },
+  broken: { paceMs: 6, refuses: [500, 1] },
+  busy: { paceMs: 6, refuses: [503, 1] },
+  cutting: { paceMs: 6, isVaried: true, breaksOff: true },
+};
+const USUAL: Behaviour = { paceMs: 2 };
+const WORDS_MAX = 200;
+const VARIED_MAX = 60;
+const TEXT = "A short answer of some twenty words. ".repeat(4);
+const PROMPT_TOKENS = 20;
+const REFUSAL = { error: { message: "no", type: "no" } };
+
+/** An answer in one wire: whole, and the pieces of a stream of so many words. */
+type WireAnswer = {
+  readonly whole: (words: number) => object;
+  readonly first: string;
+  readonly word: (text: string) => string;
+  readonly last: (words: readonly string[]) => string;
+};
+
+let turns = 0;
+const server = createServer((request, response) => {
+  let body = "";
+  request.on("error", () => undefined);
+  response.on("error", () => undefined);
+  request.setEncoding("utf8");
+  request.on("data", (text: string) => (body += text));
+  request.on("end", () => {
+    const asked = { path: request.url ?? "", body, turn: turns++ };
+    const { firstMs } = behaviourIn(body);
+    if (firstMs === undefined) answer(asked, response);
+    else setTimeout(() => answer(asked, response), firstMs);
+  });
+});
+server.keepAliveTimeout = 600_000; // a connection that is closed while it is taken up again is no failure to find
+server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port));
+process.on("disconnect", () => process.exit(0));
+// Ctrl-C in a terminal reaches this process too; the parent decides when to end.
+process.on("SIGINT", () => undefined);
+
+type Asked = { readonly path: string; readonly body: string; readonly turn: number };
+
+function answer({ path, body, turn }: Asked, response: ServerResponse): void {
+  const how = behaviourIn(body);
+  const [status, oneIn] = how.refuses ?? [0, 0];
+  if (oneIn > 0 && turn % oneIn === 0) return json(response, status, REFUSAL);
+  if (path === "/v1/embeddings") return json(response, 200, embeddings(body));
+  const wire = WIRES[path] ?? CHAT;
+  const cap = Math.min(capOf(body), how.isVaried === true ? VARIED_MAX : WORDS_MAX);
+  const count = how.isVaried === true ? Math.min(cap, 5 + ((turn * 13) % VARIED_MAX)) : cap;
+  if (/"stream":\s*true/.test(body)) return stream(response, wire, { count, ...how });
+  const whole = wire.whole(how.isVaried === true ? count : WORDS_MAX);
+  if (how.isVaried === true) setTimeout(() => json(response, 200, whole), (turn * 7) % 40);
+  else json(response, 200, whole);
+}
+
+function json(response: ServerResponse, status: number, body: object): void {
+  const bytes = Buffer.from(JSON.stringify(body));
+  response.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": bytes.length,
+  });
+  response.end(bytes);
+}
+
+function stream(
+  response: ServerResponse,
+  wire: WireAnswer,
+  { count, paceMs, breaksOff }: Behaviour & { readonly count: number },
+): void {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  response.write(wire.first);
+  const words = Array.from({ length: count }, (_, i) => `word${i} `);
+  const left = words.slice(0, breaksOff === true ? Math.ceil(count / 2) : count).values();
+  const timer = setInterval(() => {
+    const next = left.next();
+    if (next.done !== true && !response.destroyed) {
+      response.write(wire.word(next.value));
+      return;
+    }
+    clearInterval(timer);
+    if (breaksOff === true) response.socket?.resetAndDestroy();
+    else response.end(wire.last(words));
+  }, paceMs);
+}
+
+function behaviourIn(body: string): Behaviour {
+  const name = /"model":\s*"([^"]*)"/.exec(body)?.[1] ?? "";
+  return Object.entries(BEHAVIOURS).find(([end]) => name.endsWith(end))?.[1] ?? USUAL;
+}
+
+function capOf(body: string): number {
+  return Number(/"max_(?:completion_|output_)?tokens":\s*(\d+)/.exec(body)?.[1] ?? WORDS_MAX);
+}
+
+function embeddings(body: string): object {
+  const { input } = JSON.parse(body) as { input: unknown };
+  const data = (Array.isArray(input) ? input : [input]).map((_, index) => {
+    return { object: "embedding", index, embedding: [0.6, 0.8] };
+  });
+  return { object: "list", data, model: "mock", usage: { prompt_tokens: 9, total_tokens: 9 } };
+}
+
+function chatEvent(fields: object): string {
+  const head = { id: "chatcmpl-mock", created: 1_790_000_000, model: "mock" };
+  return `data: ${JSON.stringify({ ...head, object: "chat.completion.chunk", ...fields })}\n\n`;
+}
+
+function chatChunk(delta: object, finish_reason: string | null = null): string {
+  return chatEvent({ choices: [{ index: 0, delta, finish_reason }] });
+}
+
+function chatUsage(words: number) {
+  const total_tokens = PROMPT_TOKENS + words;
+  return { prompt_tokens: PROMPT_TOKENS, completion_tokens: words, total_tokens };
+}
+
+const CHAT: WireAnswer = {
+  whole: (words) => ({
+    id: "chatcmpl-mock",
+    created: 1_790_000_000,
+    model: "mock",
+    object: "chat.completion",
+    choices: [{ index: 0, message: { role: "assistant", content: TEXT }, finish_reason: "stop" }],
+    usage: chatUsage(words),
+  }),
+  first: chatChunk({ role: "assistant", content: "" }),
+  word: (content) => chatChunk({ content }),
+  last: ({ length }) =>
+    `${chatChunk({}, "stop")}${chatEvent({ choices: [], usage: chatUsage(length) })}data: [DONE]\n\n`,
+};
+
+/** An event as Responses and Messages write theirs. */
+function typed(type: string, fields: object): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
+}
+
+const AT = { item_id: "msg_mock", output_index: 0, content_index: 0 };
+const partOf = (text: string) => ({ type: "output_text", text, annotations: [], logprobs: [] });
+const itemOf = (status: string, ...texts: string[]) => {
+  return { id: "msg_mock", type: "message", status, role: "assistant", content: texts.map(partOf) };
+};
+
+function responseOf(text: string | null, words = 0): object {
+  const usage = {
+    input_tokens: PROMPT_TOKENS,
+    input_tokens_details: { cached_tokens: 0 },
+    output_tokens: words,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: PROMPT_TOKENS + words,
+  };
+  return {
+    id: "resp_mock",
+    object: "response",
+    created_at: 1_790_000_000,
+    model: "mock",
+    status: text === null ? "in_progress" : "completed",
+    error: null,
+    incomplete_details: null,
+    output: text === null ? [] : [itemOf("completed", text)],
+    usage: text === null ? null : usage,
+  };
+}
+
+const RESPONSES: WireAnswer = {
+  whole: (words) => responseOf(TEXT, words),
+  first:
+    typed("response.created", { sequence_number: 0, response: responseOf(null) }) +
+    typed("response.output_item.added", { output_index: 0, item: itemOf("in_progress") }) +
+    typed("response.content_part.added", { ...AT, part: partOf("") }),
+  word: (delta) => typed("response.output_text.delta", { ...AT, delta, logprobs: [] }),
+  last: (words) => {
+    const text = words.join("");
+    return (
+      typed("response.output_text.done", { ...AT, text, logprobs: [] }) +
+      typed("response.content_part.done", { ...AT, part: partOf(text) }) +
+      typed("response.output_item.done", { output_index: 0, item: itemOf("completed", text) }) +
+      typed("response.completed", { response: responseOf(text, words.length) })
+    );
+  },
+};
+
+function messagesUsage(output_tokens: number) {
+  return {
+    input_tokens: PROMPT_TOKENS,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: 0,
+    output_tokens,
+    service_tier: "standard",
+  };
+}
+
+function message(text: string | null, words: number): object {
+  return {
+    id: "msg_mock",
+    type: "message",
+    role: "assistant",
+    model: "mock",
+    content: text === null ? [] : [{ type: "text", text }],
+    stop_reason: text === null ? null : "end_turn",
+    stop_sequence: null,
+    usage: messagesUsage(words),
+  };
+}
+
+const MESSAGES: WireAnswer = {
+  whole: (words) => message(TEXT, words),
+  first:
+    typed("message_start", { message: message(null, 1) }) +
+    typed("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
+  word: (text) => typed("content_block_delta", { index: 0, delta: { type: "text_delta", text } }),
+  last: ({ length }) =>
+    typed("content_block_stop", { index: 0 }) +
+    typed("message_delta", {
+      delta: { stop_reason: "end_turn", stop_sequence: null },
+      usage: messagesUsage(length),
+    }) +
+    typed("message_stop", {}),
+};
+
+const WIRES: Readonly<Record<string, WireAnswer>> = {
+  "/v1/responses": RESPONSES,
+  "/v1/messages": MESSAGES,
+};

@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { benchSeen, findingOf, reportSeen } from "../../scripts/figures/measure.ts";
+import { withMeasured } from "../../scripts/figures/page.ts";
+import { ROWS } from "../../scripts/figures/rows.ts";
+
+const STAMP = { date: "2026-11-21", commit: "abc1234" };
+const others = (text: string) =>
+  text.match(/^\| (?!6 )\d.*$/gm)?.map((line) => line.split(/ *\| */));
+const report = (success: boolean, measured: object): string => {
+  const assertionResults = [{ status: "passed", meta: { measured } }, { status: "skipped" }];
+  return JSON.stringify({ success, testResults: [{ assertionResults }] });
+};
+
+it("docs/figures.md has every row with its target, and a row that is written leaves the others", () => {
+  const page = readFileSync(path.join(import.meta.dirname, "../../docs/figures.md"), "utf8");
+  expect(withMeasured(page, new Map(), STAMP)).toBe(page);
+  const written = withMeasured(page, new Map([[6, "a | b\nc\u00e9 | d"]]), STAMP);
+  expect(written).toMatch(/^\| 6 +\| [^|]+\| a \/ b c \/ d +\| 60 +\| 2026-11-21 \| abc1234 +\|$/m);
+  expect(others(written)).toEqual(others(page));
+  expect(() => withMeasured("no markers", new Map(), STAMP)).toThrow("once each");
+});
+
+it("a row sums what its tests kept, is missed by a test that fails, and is none without a figure", () => {
+  const seen = reportSeen(report(true, { operations: 0, forged: 1500 }));
+  const row = ROWS[8];
+  if (row === undefined) throw new Error("there is no row 9");
+  expect(findingOf(row, [seen, seen], 2)).toEqual({ words: "0 for 3,000 keys", isBad: false });
+  const failed = reportSeen(report(false, { operations: 1, forged: 1500 }));
+  expect(findingOf(row, [failed], 0)).toEqual({ words: "MISSED: 1 for 1,500 keys", isBad: true });
+  expect(() => findingOf(row, [reportSeen(report(true, { forged: 1 }))], 0)).toThrow("operations");
+  const over = { name: "a", value: null, mark: "OVER" };
+  expect(benchSeen(JSON.stringify({ figures: [over] }))).toMatchObject({ isMissed: true });
+});
