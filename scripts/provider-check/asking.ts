@@ -1,7 +1,9 @@
+import type { Kind } from "../../src/core/core-request.ts";
 import type {
   JsonObject,
   Provider,
   ProviderAnswer,
+  ProviderCall,
   ProviderFailure,
   StreamEvent,
 } from "../../src/core/provider.ts";
@@ -18,11 +20,10 @@ export function ask(
   provider: Provider,
   { upstreamId }: Pick<Target, "upstreamId">,
   body: JsonObject,
-  { stream = false, kind = "chat" }: { stream?: boolean; kind?: "chat" | "embeddings" } = {},
+  { stream = false, kind = "chat" }: { stream?: boolean; kind?: Kind } = {},
 ): Promise<ProviderAnswer> {
-  const cap = kind === "chat" ? CAP : null;
   const signal = AbortSignal.timeout(TIMEOUT_MS);
-  return provider.send({ kind, upstreamId, body, stream, cap, signal });
+  return provider.send({ kind, upstreamId, body, stream, cap: CAP, signal } as ProviderCall);
 }
 
 /** Every event of a stream. */

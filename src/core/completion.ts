@@ -1,7 +1,6 @@
 import type { Usage } from "../lib/usage.ts";
 import type { FinishReason } from "./chunk-builder.ts";
-import type { Answer } from "./http-provider.ts";
-import type { JsonObject } from "./provider.ts";
+import type { Answer, JsonObject } from "./provider.ts";
 import { newToolCallId } from "./chunk-builder.ts";
 import { wireUsage } from "./wire-usage.ts";
 

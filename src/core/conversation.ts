@@ -1,11 +1,6 @@
-import { isObject, listOf, parseObject, textOf } from "./json-value.ts";
+import type { ChatBody, ChatMessage } from "./core-request.ts";
+import { parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
-
-export const PDF = "application/pdf";
-/** Before the base64 of a PDF. */
-export const PDF_HEAD = `data:${PDF};base64,`;
-/** Of a PDF without one, where it must have a name. */
-export const FILENAME = "document.pdf";
 
 /** An image of a request, inline or somewhere on the web; or a PDF, where the provider reads those. */
 export type Image =
@@ -46,39 +41,49 @@ export type Conversation = { readonly system: readonly string[]; readonly turns:
  * the instructions; later ones stand where they were, as user text in a <system> element. Neighbours
  * of one role are merged. Refused: arguments that are no JSON object, legacy functions, custom tools.
  */
-export function conversationOf(body: JsonObject): Conversation | ProviderFailure {
+export function conversationOf({ messages }: ChatBody): Conversation | ProviderFailure {
   const system: string[] = [];
-  const turns: { role: Turn["role"]; parts: Part[] }[] = [];
+  const turns: Open[] = [];
   const names = new Map<string, string>();
-  for (const [index, message] of listOf(body["messages"]).filter(isObject).entries()) {
+  for (const [index, message] of messages.entries()) {
     const { role } = message;
-    if (role === "function" || isObject(message["function_call"])) return noFunctions();
+    if (usesFunctions(message)) return noFunctions();
     if (role === "system" || role === "developer") {
-      const text = plainText(message["content"]);
+      const text = plainText(message.content);
       if (text === "") continue;
       if (turns.length === 0) system.push(text);
       else append(turns, "user", [{ kind: "text", text: `<system>${text}</system>` }]);
     } else if (role === "tool") {
-      append(turns, "user", [resultOf(message, names)]);
+      const { tool_call_id: id, content } = message;
+      append(turns, "user", [
+        { kind: "result", id, name: names.get(id) ?? "", text: plainText(content) },
+      ]);
     } else if (role === "assistant") {
       const parts = assistantParts(message, index, names);
       if ("reason" in parts) return parts;
       append(turns, "assistant", parts);
-    } else append(turns, "user", userParts(message["content"], `messages[${index}].content`));
+    } else if (role === "user") {
+      append(turns, "user", userParts(message.content, `messages[${index}].content`));
+    }
   }
   return { system, turns: turns.map(({ role, parts }) => ({ role, parts: inOrder(parts) })) };
 }
 
+/** Whether a message calls or answers a function as models of long ago did. */
+export function usesFunctions(message: ChatMessage): boolean {
+  return message.role === "function" || (message.role === "assistant" && !!message.function_call);
+}
+
 /** The text of a message's content, its parts joined by newlines. */
-export function plainText(content: unknown): string {
+export function plainText(content: Content): string {
   if (typeof content === "string") return content;
-  return listOf(content)
-    .filter(isObject)
-    .map((part) => textOf(part["text"]))
+  return (content ?? [])
+    .map(({ text = "" }) => text)
     .filter((text) => text !== "")
     .join("\n");
 }
 
+type Content = string | readonly { readonly text?: string }[] | null | undefined;
 type Open = { role: Turn["role"]; parts: Part[] };
 
 function append(turns: Open[], role: Turn["role"], parts: readonly Part[]): void {
@@ -96,29 +101,30 @@ function inOrder(parts: readonly Part[]): readonly Part[] {
   ];
 }
 
-function resultOf(message: JsonObject, names: ReadonlyMap<string, string>): Part {
-  const id = textOf(message["tool_call_id"]);
-  const text = plainText(message["content"]);
-  return { kind: "result", id, name: names.get(id) ?? "", text };
-}
+export type UserContent = Extract<ChatMessage, { role: "user" }>["content"];
 
-function userParts(content: unknown, place: string): Part[] {
+export type UserPart = Exclude<UserContent, string>[number];
+
+function userParts(content: UserContent, place: string): Part[] {
   if (typeof content === "string") return content === "" ? [] : [{ kind: "text", text: content }];
-  return listOf(content).flatMap((part, at) =>
-    isObject(part) ? userPart(part, `${place}[${at}]`) : [],
-  );
-}
-
-function userPart(part: JsonObject, place: string): Part[] {
-  const text = textOf(part["text"]);
-  if (text !== "") return [{ kind: "text", text }];
-  if (isObject(part["file"])) {
-    const image = imageOf(textOf(part["file"]["file_data"]));
-    return [{ kind: "image", image, at: `${place}.file.file_data` }];
-  }
-  if (!isObject(part["image_url"])) return [];
-  const image = imageOf(textOf(part["image_url"]["url"]));
-  return [{ kind: "image", image, at: `${place}.image_url` }];
+  return content.flatMap((part, at): Part[] => {
+    switch (part.type) {
+      case "text":
+        return part.text === "" ? [] : [{ kind: "text", text: part.text }];
+      case "file":
+        return [
+          {
+            kind: "image",
+            image: imageOf(part.file.file_data),
+            at: `${place}[${at}].file.file_data`,
+          },
+        ];
+      case "image_url":
+        return [
+          { kind: "image", image: imageOf(part.image_url.url), at: `${place}[${at}].image_url` },
+        ];
+    }
+  });
 }
 
 /** Longer than any head of a data URL that a browser or an SDK writes. */
@@ -132,30 +138,28 @@ function imageOf(url: string): Image {
   return { mediaType: (match[1] ?? "").toLowerCase(), base64: url.slice(head.length) };
 }
 
+export type Assistant = Extract<ChatMessage, { role: "assistant" }>;
+export type AssistantCall = NonNullable<Assistant["tool_calls"]>[number];
+
 function assistantParts(
-  message: JsonObject,
+  { content, refusal: refused, reasoning_details: details, tool_calls: calls }: Assistant,
   index: number,
   names: Map<string, string>,
 ): Part[] | ProviderFailure {
-  const parts: Part[] = listOf(message["reasoning_details"])
-    .filter(isObject)
-    .map((detail) => ({ kind: "thought", detail }));
-  const text = plainText(message["content"]) || textOf(message["refusal"]);
+  const parts: Part[] = (details ?? []).map((detail) => ({ kind: "thought", detail }));
+  const text = plainText(content as Content) || (refused ?? "");
   if (text !== "") parts.push({ kind: "text", text });
-  for (const [at, call] of listOf(message["tool_calls"]).filter(isObject).entries()) {
+  for (const [at, call] of (calls ?? []).entries()) {
     const place = `messages[${index}].tool_calls[${at}]`;
-    if (!isObject(call["function"])) return unsupported("Custom tool calls", place);
-    const given = textOf(call["function"]["arguments"]);
+    if (call.type === "custom") return unsupported("Custom tool calls", place);
+    const { name, arguments: given } = call.function;
     const input = given.trim() === "" ? {} : parseObject(given);
     if (input === null) {
       const problem = "The arguments of a tool call must be a JSON object.";
       return refusal(problem, `${place}.function.arguments`);
     }
-    const id = textOf(call["id"]);
-    const name = textOf(call["function"]["name"]);
-    names.set(id, name);
-    const extra = isObject(call["extra_content"]) ? call["extra_content"] : null;
-    parts.push({ kind: "call", id, name, input, extra });
+    names.set(call.id, name);
+    parts.push({ kind: "call", id: call.id, name, input, extra: call.extra_content ?? null });
   }
   return parts;
 }

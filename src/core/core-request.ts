@@ -3,19 +3,30 @@ import { parseBody } from "../http/parse-body.ts";
 import { externalIdProblem } from "../lib/external-id.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
-import { PDF_HEAD } from "./conversation.ts";
 import { isObject } from "./json-value.ts";
-import type { JsonObject } from "./provider.ts";
+import type { JsonObject } from "./json-value.ts";
+
+export const PDF = "application/pdf";
+/** Before the base64 of a PDF. */
+export const PDF_HEAD = `data:${PDF};base64,`;
+/** Of a PDF without one, where it must have a name. */
+export const FILENAME = "document.pdf";
 
 /**
  * What every door asks of the core: OpenAI's chat or embeddings, checked, with the fields that let
  * another dialect survive the way (`reasoning_details`, ...). `stream` and `user` of the body say nothing
  * here: the door does. Adapters forward an allow-list of its fields.
  */
-export type CoreRequest =
-  /** `apart`: each message is a prompt that is answered apart, all with the body's settings; never as a stream. */
-  | { readonly kind: "chat"; readonly body: ChatBody; readonly apart?: true }
-  | { readonly kind: "embeddings"; readonly body: EmbeddingsBody };
+export type CoreRequest = ChatRequest | EmbeddingsRequest;
+/** `apart`: each message is a prompt that is answered apart, all with the body's settings; never as a stream. */
+export type ChatRequest = {
+  readonly kind: "chat";
+  readonly body: ChatBody;
+  readonly apart?: true;
+};
+export type EmbeddingsRequest = { readonly kind: "embeddings"; readonly body: EmbeddingsBody };
+/** What is sold: each kind has its requests and calls, and a handler in every wire. */
+export type Kind = CoreRequest["kind"];
 
 const MESSAGES_MAX = 10_000;
 export const CHOICES_MAX = 128;

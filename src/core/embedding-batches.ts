@@ -1,10 +1,15 @@
 import { atMost } from "../lib/at-most.ts";
 import { summedUsage } from "../lib/usage.ts";
 import type { Usage } from "../lib/usage.ts";
-import { tooLarge } from "./http-provider.ts";
-import type { Answer } from "./http-provider.ts";
+import { tooLarge } from "./answer-size.ts";
 import { withSpent } from "./spent.ts";
-import type { JsonObject, ProviderAnswer, ProviderCall, ProviderFailure } from "./provider.ts";
+import type {
+  Answer,
+  EmbeddingsCall,
+  JsonObject,
+  ProviderAnswer,
+  ProviderFailure,
+} from "./provider.ts";
 import { countedUsage } from "./token-count.ts";
 import { wireUsage } from "./wire-usage.ts";
 
@@ -16,9 +21,8 @@ const TEXTS_AT_ONCE = 6;
 const VALUES_MAX = (20 * 1024 * 1024) / 8;
 
 /** The texts of an embeddings request, or the refusal for a provider that takes no tokens. */
-export function textsOf(call: ProviderCall): readonly string[] | ProviderFailure {
-  const { input } = call.body;
-  const texts: unknown[] = Array.isArray(input) ? input : [input];
+function textsOf({ body: { input } }: EmbeddingsCall): readonly string[] | ProviderFailure {
+  const texts: readonly unknown[] = Array.isArray(input) ? input : [input];
   if (texts.every((text) => typeof text === "string")) return texts;
   return {
     kind: "refused",
@@ -28,10 +32,15 @@ export function textsOf(call: ProviderCall): readonly string[] | ProviderFailure
   };
 }
 
+/** The texts of a call that was cut. */
+export function textsIn({ body: { input } }: EmbeddingsCall): readonly string[] {
+  return [input].flat().filter((text) => typeof text === "string");
+}
+
 type Slices = {
   readonly texts: readonly string[];
   readonly size: number;
-  readonly send: (call: ProviderCall, texts: readonly string[]) => Promise<ProviderAnswer>;
+  readonly send: (call: EmbeddingsCall) => Promise<ProviderAnswer>;
 };
 
 /**
@@ -40,7 +49,7 @@ type Slices = {
  * slice has none.
  */
 export async function inBatches(
-  call: ProviderCall,
+  call: EmbeddingsCall,
   size: number,
   send: Slices["send"],
 ): Promise<ProviderAnswer> {
@@ -58,19 +67,21 @@ export async function inBatches(
 
 /** The answers of all slices in their order, or the first failure alone: after it no more is sent. */
 async function answersOf(
-  call: ProviderCall,
+  call: EmbeddingsCall,
   { texts, size, send }: Slices,
 ): Promise<readonly ProviderAnswer[]> {
-  const slices: (readonly string[])[] = [];
-  for (let at = 0; at < texts.length; at += size) slices.push(texts.slice(at, at + size));
+  const slices: EmbeddingsCall[] = [];
+  for (let at = 0; at < texts.length; at += size) {
+    slices.push({ ...call, body: { ...call.body, input: texts.slice(at, at + size) } });
+  }
   const failures: ProviderFailure[] = [];
   let values = 0;
   const limit = Math.min(size === 1 ? TEXTS_AT_ONCE : BATCHES_AT_ONCE, slices.length);
   const answers = await atMost(limit, slices, async (slice) => {
     if (failures.length > 0) return badAnswer();
-    let answer = await send(call, slice);
+    let answer = await send(slice);
     // A call of one slice is repeated by whoever made it, on another route if there is one.
-    if (slices.length > 1 && isWorthAgain(answer, call)) answer = await send(call, slice);
+    if (slices.length > 1 && isWorthAgain(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += valuesIn(answer.body);
     if (values > VALUES_MAX) failures.push(tooLarge(call));
@@ -99,7 +110,7 @@ function valuesIn(body: JsonObject): number {
 }
 
 /** Whether a second try may save what the other slices have cost. */
-function isWorthAgain(answer: ProviderAnswer, { signal }: ProviderCall): boolean {
+function isWorthAgain(answer: ProviderAnswer, { signal }: EmbeddingsCall): boolean {
   if (answer.kind !== "failure" || signal.aborted) return false;
   return answer.failure.kind === "retry" && answer.failure.fault !== "request";
 }

@@ -1,12 +1,16 @@
 import { boundedText, discardBody } from "../http/bounded-body.ts";
 import { logException } from "../lib/log.ts";
 import { estimateTokens } from "../lib/tokens.ts";
-import type { Usage } from "../lib/usage.ts";
+import { JSON_BYTES_MAX, tooLarge } from "./answer-size.ts";
+import { inBatches } from "./embedding-batches.ts";
 import { GatheringBody } from "./gathering-body.ts";
 import { parseObject } from "./json-value.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 import { PacedReader } from "./paced-reader.ts";
 import type {
+  Answer,
+  ChatCall,
+  EmbeddingsCall,
   EventStream,
   JsonObject,
   Provider,
@@ -15,9 +19,6 @@ import type {
   ProviderFailure,
   StreamEvent,
 } from "./provider.ts";
-
-/** A JSON answer in OpenAI's shape, and the usage to bill; null where the upstream gave none. */
-export type Answer = { readonly body: JsonObject; readonly usage: Usage | null };
 
 /** Turns the bytes of one stream into events. Holds the state of that stream. */
 export type StreamReader = {
@@ -29,24 +30,35 @@ export type StreamReader = {
   readonly ended: boolean;
 };
 
-/** One provider's wire format. Nothing in it throws for an upstream's fault. */
-export type Wire = {
-  readonly id: string;
-  /** The media type of its streams. */
-  readonly streamType: string;
+/** How a wire asks and is answered for one kind of call. Nothing in it throws for an upstream's fault. */
+export type Handler<Call extends ProviderCall> = {
   /**
    * Converts the request and sends it (`post`). A refusal is for what the provider cannot do. Throws
    * when the call's signal ends it; any other throw is a bug of ours, not a fault of the host's.
    */
-  ask(call: ProviderCall): Promise<Response | ProviderFailure>;
+  ask(call: Call): Promise<Response | ProviderFailure>;
   /** Converts the JSON of a 2xx; null when it is no answer of theirs. */
-  answer(raw: JsonObject, call: ProviderCall, headers: Headers): Answer | ProviderFailure | null;
+  answer(raw: JsonObject, call: Call, headers: Headers): Answer | ProviderFailure | null;
+};
+
+/** One provider's wire format: a handler for each kind of call, null where it has none, and what they share. */
+export type Wire = {
+  readonly id: string;
+  /** The media type of its streams. */
+  readonly streamType: string;
+  readonly chat: Handler<ChatCall>;
+  readonly embeddings:
+    | (Handler<EmbeddingsCall> & {
+        /** How many texts one request may hold; null: any number, and tokens too. A call is cut accordingly. */
+        textsMax(upstreamId: string): number | null;
+      })
+    | null;
   /** The failure that a 2xx with this JSON holds, or null. */
   failureInside(raw: JsonObject): ProviderFailure | null;
   /** Converts an answer outside 2xx. */
   failure(status: number, headers: Headers, bodyText: string, call: ProviderCall): ProviderFailure;
   /** A reader for the stream that answers this call. */
-  reader(call: ProviderCall): StreamReader;
+  reader(call: ChatCall): StreamReader;
   /**
    * The events of a whole answer, for a provider some of whose models answer with JSON where a stream
    * was asked for; where absent, such an answer is a failure.
@@ -54,7 +66,6 @@ export type Wire = {
   streamOf?(answer: Answer): readonly StreamEvent[];
 };
 
-export const JSON_BYTES_MAX = 20 * 1024 * 1024;
 const ERROR_BYTES_MAX = 64 * 1024;
 
 /** The provider that speaks a wire format over HTTP: what all of them have in common. */
@@ -62,18 +73,39 @@ export function httpProvider(wire: Wire): Provider {
   return { id: wire.id, send: (call) => sendOver(wire, call) };
 }
 
-/** One request over a wire; for providers that need several for one call. Throws for a bug of ours. */
-export async function sendOver(wire: Wire, call: ProviderCall): Promise<ProviderAnswer> {
+/** A call over a wire. Throws for a bug of ours. */
+export function sendOver(wire: Wire, call: ProviderCall): Promise<ProviderAnswer> {
+  switch (call.kind) {
+    case "chat":
+      return sendBy(wire, wire.chat, call);
+    case "embeddings": {
+      const { embeddings } = wire;
+      if (embeddings === null) return Promise.resolve(failed(NO_EMBEDDINGS));
+      const textsMax = embeddings.textsMax(call.upstreamId);
+      return textsMax === null
+        ? sendBy(wire, embeddings, call)
+        : inBatches(call, textsMax, (part) => sendBy(wire, embeddings, part));
+    }
+  }
+}
+
+const NO_EMBEDDINGS: ProviderFailure = { kind: "disabled", reason: "no_embeddings" };
+
+async function sendBy<Call extends ProviderCall>(
+  wire: Wire,
+  handler: Handler<Call>,
+  call: Call,
+): Promise<ProviderAnswer> {
   let asked: Response | ProviderFailure;
   try {
-    asked = await wire.ask(call);
+    asked = await handler.ask(call);
   } catch (error) {
     if (call.signal.aborted) return failed(notReached(call));
     throw error;
   }
   if (!(asked instanceof Response)) return failed(asked);
   try {
-    return await answered(wire, asked, call);
+    return await answered({ wire, handler, call }, asked);
   } catch {
     return failed({ kind: "retry", reason: "body" });
   }
@@ -118,19 +150,26 @@ export function trimmedUrl(url: string): string {
   return url.replace(/\/+$/, "");
 }
 
-async function answered(
-  wire: Wire,
+/** A call under way: over which wire, by which of its handlers. */
+type Under<Call extends ProviderCall> = {
+  readonly wire: Wire;
+  readonly handler: Handler<Call>;
+  readonly call: Call;
+};
+
+async function answered<Call extends ProviderCall>(
+  under: Under<Call>,
   response: Response,
-  call: ProviderCall,
 ): Promise<ProviderAnswer> {
+  const { wire, call } = under;
   if (!response.ok) {
     const text = (await boundedText(response, ERROR_BYTES_MAX)) ?? "";
     return failed(wire.failure(response.status, response.headers, text, call));
   }
-  if (!call.stream) return jsonAnswer(wire, response, call);
+  if (!call.stream) return jsonAnswer(under, response);
   const type = mediaType(response);
   if (wire.streamOf !== undefined && type === "application/json") {
-    const whole = await jsonAnswer(wire, response, call);
+    const whole = await jsonAnswer(under, response);
     if (whole.kind !== "json") return whole;
     return { kind: "stream", events: oneBatch(wire.streamOf(whole)) };
   }
@@ -151,15 +190,14 @@ async function inSuccess(wire: Wire, response: Response): Promise<ProviderFailur
   return inside ?? { kind: "retry", reason: "no_stream" };
 }
 
-async function jsonAnswer(
-  wire: Wire,
+async function jsonAnswer<Call extends ProviderCall>(
+  under: Under<Call>,
   response: Response,
-  call: ProviderCall,
 ): Promise<ProviderAnswer> {
   const text = await boundedText(response, JSON_BYTES_MAX);
-  if (text === null) return failed(tooLarge(call));
+  if (text === null) return failed(tooLarge(under.call));
   try {
-    return converted(wire, text, { response, call });
+    return converted(under, text, response.headers);
   } catch (error) {
     return failed({
       ...bugOf(error),
@@ -168,16 +206,16 @@ async function jsonAnswer(
   }
 }
 
-function converted(
-  wire: Wire,
+function converted<Call extends ProviderCall>(
+  { wire, handler, call }: Under<Call>,
   text: string,
-  { response, call }: { readonly response: Response; readonly call: ProviderCall },
+  headers: Headers,
 ): ProviderAnswer {
   const raw = parseObject(text);
   if (raw === null) return failed({ kind: "retry", reason: "bad_json" });
   const inside = wire.failureInside(raw);
   if (inside !== null) return failed(inside);
-  const answer = wire.answer(raw, call, response.headers);
+  const answer = handler.answer(raw, call, headers);
   if (answer === null) return failed({ kind: "retry", reason: "bad_answer" });
   return "kind" in answer ? failed(answer) : { ...answer, kind: "json" };
 }
@@ -189,32 +227,6 @@ function bugOf(error: unknown): ProviderFailure {
 }
 
 const BUG = { kind: "retry", reason: "exception", fault: "request" } as const;
-
-const TOO_LARGE = `The answer is larger than ${JSON_BYTES_MAX / 1024 / 1024} MB: `;
-/** Bytes of a token in JSON: of its text, which has four or five of them; and of it or an alternative among log probabilities. */
-const TEXT_BYTES = 8;
-const LOGPROB_BYTES = 96;
-
-/** What a chat asks to be told of each token, in bytes of JSON: more than most take. */
-export function tokenBytes({ logprobs, top_logprobs: tops }: JsonObject): number {
-  return TEXT_BYTES + (logprobs === true ? LOGPROB_BYTES * (1 + Number(tops ?? 0)) : 0);
-}
-
-/** The failure of an answer that is too large to be held; what was asked for can be too large. */
-export function tooLarge({ kind, body }: ProviderCall): ProviderFailure {
-  const refused = { kind: "refused", reason: "body_too_large" } as const;
-  if (kind === "embeddings") {
-    const message = `${TOO_LARGE}send fewer inputs at once, or ask for fewer 'dimensions'.`;
-    return { ...refused, message, param: "input", spent: { usage: null, output: 0 } };
-  }
-  const isOne = Number(body["n"] ?? 1) === 1;
-  // no text of one choice is so long: the host has gone astray
-  if (isOne && body["logprobs"] !== true) return { kind: "retry", reason: "body_too_large" };
-  const output = Math.floor(JSON_BYTES_MAX / tokenBytes(body));
-  const message = `${TOO_LARGE}ask for less, or for it as a stream.`;
-  const param = body["logprobs"] === true ? "logprobs" : "n";
-  return { ...refused, message, param, spent: { usage: null, output } };
-}
 
 /**
  * The events of a body: a batch for each network chunk until the model has said something, then one for

@@ -1,4 +1,5 @@
-import type { JsonObject } from "./provider.ts";
+/** A JSON object of anybody's. */
+export type JsonObject = { readonly [key: string]: unknown };
 
 /** The object that a JSON text stands for; null for anything else. */
 export function parseObject(text: string | null): JsonObject | null {

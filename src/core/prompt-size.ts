@@ -1,7 +1,7 @@
 import type { Model } from "../catalog/model.ts";
 import { estimateTokens, utf8Bytes } from "../lib/tokens.ts";
 import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
-import { PDF_HEAD } from "./conversation.ts";
+import { PDF_HEAD } from "./core-request.ts";
 import { flatName } from "./namespaces.ts";
 import type { JsonObject } from "./provider.ts";
 import type { ChatBody, ChatMessage, EmbeddingsBody } from "./core-request.ts";

@@ -1,12 +1,13 @@
 import { atMost } from "../lib/at-most.ts";
 import { summedUsage } from "../lib/usage.ts";
+import type { ChatBody } from "./core-request.ts";
 import { isObject, listOf, numberOf } from "./json-value.ts";
 import { outputText } from "./output-text.ts";
 import type {
+  ChatCall,
   JsonObject,
   Provider,
   ProviderAnswer,
-  ProviderCall,
   ProviderFailure,
 } from "./provider.ts";
 import { withSpent } from "./spent.ts";
@@ -22,8 +23,8 @@ type JsonAnswer = Extract<ProviderAnswer, { kind: "json" }>;
  * usage is the sum, null when one has none. The first failure is the call's: after it nothing more is sent, and what
  * the others have used is paid for where the request itself made it fail.
  */
-export async function sendApart(provider: Provider, call: ProviderCall): Promise<ProviderAnswer> {
-  const messages = listOf(call.body["messages"]).filter(isObject);
+export async function sendApart(provider: Provider, call: ChatCall): Promise<ProviderAnswer> {
+  const { messages } = call.body;
   const failures: ProviderFailure[] = [];
   const answers = await atMost(
     Math.min(PROMPTS_AT_ONCE, messages.length),
@@ -47,12 +48,11 @@ export async function sendApart(provider: Provider, call: ProviderCall): Promise
 const NO_JSON: ProviderFailure = { kind: "retry", reason: "bad_answer" };
 
 /** Whether a second try may save what the others cost. */
-function isWorthAgain(answer: ProviderAnswer, { signal }: ProviderCall): boolean {
+function isWorthAgain(answer: ProviderAnswer, { signal }: ChatCall): boolean {
   return answer.kind === "failure" && answer.failure.again === true && !signal.aborted;
 }
 
-function together(answers: readonly JsonAnswer[], { n }: JsonObject): JsonObject {
-  const each = numberOf(n) ?? 1;
+function together(answers: readonly JsonAnswer[], { n: each = 1 }: ChatBody): JsonObject {
   const choices: JsonObject[] = [];
   for (const [prompt, answer] of answers.entries()) {
     for (const [at, choice] of choicesOf(answer.body).entries()) {

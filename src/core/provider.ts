@@ -1,10 +1,13 @@
 import type { Usage } from "../lib/usage.ts";
+import type { ChatRequest, EmbeddingsRequest } from "./core-request.ts";
+import type { JsonObject } from "./json-value.ts";
+
+export type { JsonObject } from "./json-value.ts";
 
 /**
  * The contract with whoever answers: OpenAI's request in, OpenAI's response (or SSE events) and usage
  * out. A provider never throws for an upstream's fault: it answers with a ProviderFailure.
  */
-export type JsonObject = { readonly [key: string]: unknown };
 
 /** Wires beside OpenAI's chat that a client and a provider may both speak. */
 export type NativeWire = "responses" | "messages";
@@ -30,21 +33,11 @@ export type NativeSaid = {
 /** Whose request it is. Upstream they are told apart by hashes alone. */
 export type Customer = { readonly orgId: string; readonly user: string | null };
 
-/** One attempt at one route. */
-export type ProviderCall = {
-  readonly kind: "chat" | "embeddings";
+/** What an attempt is given beside its request. */
+type Attempting = {
   /** The provider's own name for the model. */
   readonly upstreamId: string;
-  /** The client's request, validated; the adapter forwards its allow-list of fields and drops the rest. */
-  readonly body: JsonObject;
-  /** Instead of `body`, and answered in that wire; only where `Provider.speaks` says so. */
-  readonly native?: NativeBody | undefined;
-  readonly stream: boolean;
-  /** Each message is a prompt that is answered apart (`sendApart`), which an adapter does not heed. Not as a stream. */
-  readonly apart?: true;
   readonly customer?: Customer;
-  /** The output cap that the grant pays for, in tokens per choice; null for embeddings. Always sent. */
-  readonly cap: number | null;
   /** How often, at most, what a stream brings is handed on, ms; 0 or absent: each chunk as it comes. */
   readonly paceMs?: number;
   /**
@@ -61,6 +54,25 @@ export type ProviderCall = {
   /** Told before the client's own servers are asked for images: until dispatch the time is not the upstream's. */
   readonly onDownload?: () => void;
 };
+
+/**
+ * One attempt of a chat at one route. `body` is the client's request, checked; an adapter forwards its allow-list of
+ * fields and drops the rest. It does not heed `apart` (`sendApart`).
+ */
+export type ChatCall = Attempting &
+  ChatRequest & {
+    /** Instead of `body`, and answered in that wire; only where `Provider.speaks` says so. */
+    readonly native?: NativeBody | undefined;
+    readonly stream: boolean;
+    /** The output cap that the grant pays for, in tokens per choice. Always sent. */
+    readonly cap: number;
+  };
+
+/** One attempt of an embedding at one route. */
+export type EmbeddingsCall = Attempting & EmbeddingsRequest & { readonly stream: false };
+
+/** One attempt at one route, of each kind that is sold. */
+export type ProviderCall = ChatCall | EmbeddingsCall;
 
 /** What the network chunks of one handing on held, as OpenAI chunks in the upstream's order. */
 export type StreamEvent =
@@ -138,6 +150,9 @@ export type Spent = {
 export function isProvoked({ kind, fault }: ProviderFailure): boolean {
   return kind === "refused" || fault === "request";
 }
+
+/** A JSON answer in OpenAI's shape, and the usage to bill; null where the upstream gave none. */
+export type Answer = { readonly body: JsonObject; readonly usage: Usage | null };
 
 export type ProviderAnswer =
   | {

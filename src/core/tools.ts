@@ -1,5 +1,5 @@
 import { refusal, unsupported } from "./conversation.ts";
-import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
+import type { ChatBody } from "./core-request.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
 /** A function that the model may call. */
@@ -25,59 +25,58 @@ export type Tools = {
  * request. Refused: legacy functions, custom tools, a choice of or among tools that are not there: none
  * is left out, or a model without tools would answer.
  */
-export function toolsOf(body: JsonObject): Tools | ProviderFailure {
-  if (body["functions"] !== undefined || body["function_call"] !== undefined) {
+export function toolsOf(body: ChatBody): Tools | ProviderFailure {
+  const { tools = [], tool_choice: choice, functions, function_call: called } = body;
+  if (functions !== undefined || called !== undefined) {
     return refusal("This model does not take 'functions': send 'tools'.", "functions");
   }
   const list: Tool[] = [];
-  for (const [index, raw] of listOf(body["tools"]).filter(isObject).entries()) {
-    if (!isObject(raw["function"])) return unsupported("Custom tools", `tools[${index}]`);
-    list.push(toolOf(raw["function"]));
+  for (const [index, tool] of tools.entries()) {
+    if (tool.type === "custom") return unsupported("Custom tools", `tools[${index}]`);
+    list.push(toolOf(tool.function));
   }
-  const choice = chosen(list, body["tool_choice"]);
-  if ("kind" in choice) return choice;
-  return { ...choice, parallel: body["parallel_tool_calls"] !== false };
+  const chosen = choose(list, choice);
+  if ("kind" in chosen) return chosen;
+  return { ...chosen, parallel: body.parallel_tool_calls !== false };
 }
 
-function chosen(
-  list: readonly Tool[],
-  raw: unknown,
-): Pick<Tools, "list" | "choice"> | ProviderFailure {
-  if (typeof raw === "string" && list.length > 0) {
-    return { list, choice: raw === "none" || raw === "required" ? raw : "auto" };
-  }
-  if (isObject(raw) && isObject(raw["function"])) {
-    const name = textOf(raw["function"]["name"]);
-    // Hosts quote an unknown name in errors of their own.
-    if (list.some((tool) => tool.name === name)) return { list, choice: { name } };
-    return refusal("'tool_choice' names a function that 'tools' lacks.", "tool_choice");
-  }
-  return isObject(raw) && list.length > 0 ? someOf(list, raw) : { list, choice: "auto" };
+type Choice = ChatBody["tool_choice"];
+type Chosen = Pick<Tools, "list" | "choice">;
+
+function choose(list: readonly Tool[], asked: Choice): Chosen | ProviderFailure {
+  if (typeof asked === "string" && list.length > 0) return { list, choice: asked };
+  if (typeof asked !== "object") return { list, choice: "auto" };
+  if (asked.type === "allowed_tools") return someOf(list, asked.allowed_tools);
+  const name = asked.type === "function" ? asked.function.name : null;
+  // Hosts quote an unknown name in errors of their own.
+  const named = list.find((tool) => tool.name === name);
+  if (named !== undefined) return { list, choice: { name: named.name } };
+  return refusal("'tool_choice' names a function that 'tools' lacks.", "tool_choice");
 }
+
+type Allowed = Extract<NonNullable<Choice>, { type: "allowed_tools" }>["allowed_tools"];
 
 /** The tools that a choice allows. */
-function someOf(
-  list: readonly Tool[],
-  choice: JsonObject,
-): Pick<Tools, "list" | "choice"> | ProviderFailure {
-  const allowed = objectOf(choice["allowed_tools"]);
+function someOf(list: readonly Tool[], { mode, tools }: Allowed): Chosen | ProviderFailure {
   const names = new Set(
-    listOf(allowed["tools"]).map((tool) => objectOf(objectOf(tool)["function"])["name"]),
+    tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),
   );
   const some = list.filter((tool) => names.delete(tool.name));
   if (some.length === 0 || names.size > 0) {
     return refusal("'tool_choice' allows a tool that 'tools' lacks.", "tool_choice");
   }
-  return { list: some, choice: allowed["mode"] === "required" ? "required" : "auto" };
+  return { list: some, choice: mode };
 }
 
 const NO_PARAMETERS: JsonObject = { type: "object", properties: {} };
 
-function toolOf(raw: JsonObject): Tool {
+type Declared = Extract<NonNullable<ChatBody["tools"]>[number], { type: "function" }>["function"];
+
+function toolOf({ name, description, parameters, strict }: Declared): Tool {
   return {
-    name: textOf(raw["name"]),
-    description: textOf(raw["description"]),
-    parameters: isObject(raw["parameters"]) ? raw["parameters"] : NO_PARAMETERS,
-    strict: raw["strict"] === true,
+    name,
+    description: description ?? "",
+    parameters: parameters ?? NO_PARAMETERS,
+    strict: strict === true,
   };
 }

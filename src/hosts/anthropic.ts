@@ -5,7 +5,7 @@ import type { BuiltIn } from "../core/built-in.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
 import { parseObject } from "../core/json-value.ts";
-import type { NativeBody, Provider, ProviderCall } from "../core/provider.ts";
+import type { ChatCall, NativeBody, Provider } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { tokenCount } from "../core/token-count.ts";
 import { messagesAnswer } from "../wires/messages/host-answer.ts";
@@ -63,22 +63,25 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): Wire {
   return {
     id: ANTHROPIC.id,
     streamType: "text/event-stream",
-    async ask(call) {
-      const request = nativeRequest(call, geo) ?? messagesRequest(call, geo);
-      if ("reason" in request) return request;
-      return post(call, {
-        url: `${trimmedUrl(baseUrl)}/messages`,
-        headers: {
-          accept: call.stream ? "text/event-stream" : "application/json",
-          ...headersOf(secret, request.beta),
-        },
-        body: JSON.stringify(request.body),
-      });
+    chat: {
+      async ask(call) {
+        const request = nativeRequest(call, geo) ?? messagesRequest(call, geo);
+        if ("reason" in request) return request;
+        return post(call, {
+          url: `${trimmedUrl(baseUrl)}/messages`,
+          headers: {
+            accept: call.stream ? "text/event-stream" : "application/json",
+            ...headersOf(secret, request.beta),
+          },
+          body: JSON.stringify(request.body),
+        });
+      },
+      answer: (raw, call) =>
+        call.native === undefined
+          ? messagesAnswer(raw, jsonToolOf(call), secret)
+          : nativeAnswer(raw, keepsAnHour(call.native.body)),
     },
-    answer: (raw, call) =>
-      call.native === undefined
-        ? messagesAnswer(raw, jsonToolOf(call), secret)
-        : nativeAnswer(raw, keepsAnHour(call.native.body)),
+    embeddings: null,
     failureInside: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
     failure: (status, headers, bodyText, call) =>
       imagePlaced(messagesFailure(status, headers, bodyText, secret), call),
@@ -101,7 +104,7 @@ function headersOf(secret: string, beta: string | null): Readonly<Record<string,
 }
 
 /** The tool that this call's request made of its JSON schema, if it did. */
-function jsonToolOf({ body, upstreamId }: ProviderCall): string | null {
+function jsonToolOf({ body, upstreamId }: ChatCall): string | null {
   const json = jsonAnswerOf(body, claudeRules(upstreamId));
   return json?.by === "tool" ? json.name : null;
 }

@@ -1,6 +1,5 @@
 import type { HostTag } from "../core/built-in.ts";
-import { inBatches, textsOf } from "../core/embedding-batches.ts";
-import { post, sendOver, trimmedUrl } from "../core/http-provider.ts";
+import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
 import { textOf } from "../core/json-value.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
@@ -12,10 +11,15 @@ import { converseRequest } from "../wires/converse/converse-request.ts";
 import { ConverseReader } from "../wires/converse/converse-stream.ts";
 import { authoriser, secretsOf } from "./bedrock-credentials.ts";
 import type { Credentials } from "./bedrock-credentials.ts";
-import { embeddingMaker, embeddingsAnswer } from "../wires/converse/embeddings.ts";
+import {
+  embeddingMaker,
+  embeddingsAnswer,
+  embeddingsRequest,
+} from "../wires/converse/embeddings.ts";
 import { staysIn } from "../wires/converse/models.ts";
 
 const ID = "bedrock";
+const OUTSIDE: ProviderFailure = { kind: "disabled", reason: "residency" };
 const STREAM_TYPE = "application/vnd.amazon.eventstream";
 
 /** Bedrock's runtime in one region of AWS. */
@@ -29,37 +33,47 @@ export type BedrockHost = {
 
 /** Converse and ConverseStream for chat, InvokeModel for embeddings. */
 export function bedrock(host: BedrockHost): Provider {
-  const wire = wireOf(host);
-  return {
-    id: ID,
-    send(call) {
-      if (call.kind === "chat") return sendOver(wire, call);
-      return inBatches(call, embeddingMaker(call.upstreamId).textsMax, (one, texts) =>
-        sendOver(wire, { ...one, body: { ...one.body, input: texts } }),
-      );
-    },
-  };
+  return httpProvider(wireOf(host));
 }
 
 function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Wire {
   const base = trimmedUrl(baseUrl);
   const secrets = secretsOf(credentials);
   const authorise = authoriser(credentials, awsRegion);
+  const send = async (
+    call: ProviderCall,
+    operation: string,
+    { accept, body }: { readonly accept: string; readonly body: OutgoingBody },
+  ) => {
+    const url = `${base}/model/${encodeURIComponent(call.upstreamId)}/${operation}`;
+    return post(call, { url, headers: { accept, ...(await authorise(url, body)) }, body });
+  };
+  /** A body for a model that stays where it is promised to. */
+  const at = async (
+    { upstreamId }: ProviderCall,
+    body: () => Promise<OutgoingBody | ProviderFailure>,
+  ) => (staysIn(tag, upstreamId) ? body() : OUTSIDE);
   return {
     id: ID,
     streamType: STREAM_TYPE,
-    async ask(call) {
-      if (!staysIn(tag, call.upstreamId)) return { kind: "disabled", reason: "residency" };
-      const body = await bodyOf(call);
-      if (isFailure(body)) return body;
-      const url = `${base}/model/${encodeURIComponent(call.upstreamId)}/${operationOf(call)}`;
-      const accept = call.stream ? STREAM_TYPE : "application/json";
-      return post(call, { url, headers: { accept, ...(await authorise(url, body)) }, body });
+    chat: {
+      async ask(call) {
+        const body = await at(call, () => converseRequest(call));
+        if (isFailure(body)) return body;
+        const accept = call.stream ? STREAM_TYPE : "application/json";
+        return send(call, call.stream ? "converse-stream" : "converse", { accept, body });
+      },
+      answer: (raw, call) => converseAnswer(raw, answerTool(call)),
     },
-    answer: (raw, call, headers) =>
-      call.kind === "chat"
-        ? converseAnswer(raw, answerTool(call))
-        : embeddingsAnswer(raw, call, headers),
+    embeddings: {
+      textsMax: (model) => embeddingMaker(model).textsMax,
+      async ask(call) {
+        const body = await at(call, () => Promise.resolve(embeddingsRequest(call)));
+        if (isFailure(body)) return body;
+        return send(call, "invoke", { accept: "application/json", body });
+      },
+      answer: embeddingsAnswer,
+    },
     failureInside(raw) {
       const name = textOf(raw["__type"]);
       return name === "" ? null : exceptionFailure({ name, raw }, secrets);
@@ -69,18 +83,6 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Wire {
   };
 }
 
-async function bodyOf(call: ProviderCall): Promise<OutgoingBody | ProviderFailure> {
-  if (call.kind === "chat") return converseRequest(call);
-  const texts = textsOf(call);
-  if ("kind" in texts) return texts;
-  return JSON.stringify(embeddingMaker(call.upstreamId).body(texts, call.body, call.upstreamId));
-}
-
 function isFailure(body: OutgoingBody | ProviderFailure): body is ProviderFailure {
   return typeof body === "object" && "reason" in body;
-}
-
-function operationOf(call: ProviderCall): string {
-  if (call.kind === "embeddings") return "invoke";
-  return call.stream ? "converse-stream" : "converse";
 }

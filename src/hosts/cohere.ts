@@ -1,10 +1,8 @@
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltIn } from "../core/built-in.ts";
-import { inBatches } from "../core/embedding-batches.ts";
-import { httpProvider, post, sendOver, trimmedUrl } from "../core/http-provider.ts";
+import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
-import { listOf } from "../core/json-value.ts";
-import type { Provider, ProviderFailure } from "../core/provider.ts";
+import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { httpFailure } from "../core/upstream-failure.ts";
 import { chatAnswer, embedAnswer } from "../wires/cohere/answer.ts";
@@ -31,42 +29,39 @@ export const COHERE: BuiltIn = {
 
 /** The provider behind one address, which ends in the version. */
 export function cohere(baseUrl: string, secret: string): Provider {
-  const wire = wireOf(trimmedUrl(baseUrl), secret);
-  const chat = httpProvider(wire);
-  return {
-    id: ID,
-    send: (call) =>
-      call.kind === "chat"
-        ? chat.send(call)
-        : inBatches(call, TEXTS_MAX, (one, texts) =>
-            sendOver(wire, { ...one, body: { ...one.body, input: texts } }),
-          ),
-  };
+  return httpProvider(wireOf(trimmedUrl(baseUrl), secret));
 }
 
 function wireOf(base: string, secret: string): Wire {
+  const send = async (call: ProviderCall, path: string, request: JsonObject | ProviderFailure) => {
+    if (isFailure(request)) return request;
+    const accept = call.stream ? "text/event-stream" : "application/json";
+    return post(call, {
+      url: base + path,
+      headers: { accept, authorization: `Bearer ${secret}` },
+      body: JSON.stringify(request),
+    });
+  };
   return {
     id: ID,
     streamType: "text/event-stream",
-    async ask(call) {
-      const isChat = call.kind === "chat";
-      const request = isChat ? chatRequest(call) : embedRequest(call);
-      if ("reason" in request) return request as ProviderFailure;
-      return post(call, {
-        url: base + (isChat ? "/chat" : "/embed"),
-        headers: {
-          accept: call.stream ? "text/event-stream" : "application/json",
-          authorization: `Bearer ${secret}`,
-        },
-        body: JSON.stringify(request),
-      });
+    chat: {
+      ask: (call) => send(call, "/chat", chatRequest(call)),
+      answer: chatAnswer,
     },
-    answer: (raw, call) =>
-      call.kind === "chat" ? chatAnswer(raw) : embedAnswer(raw, listOf(call.body["input"]).length),
+    embeddings: {
+      textsMax: () => TEXTS_MAX,
+      ask: (call) => send(call, "/embed", embedRequest(call)),
+      answer: embedAnswer,
+    },
     failureInside: () => null, // what has no message or vectors is no answer
     failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),
     reader: () => sseReader(new CohereStream()),
   };
+}
+
+function isFailure(request: JsonObject | ProviderFailure): request is ProviderFailure {
+  return "reason" in request;
 }
 
 function failureOf(

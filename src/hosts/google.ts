@@ -1,9 +1,8 @@
 import { discardBody } from "../http/bounded-body.ts";
-import { inBatches } from "../core/embedding-batches.ts";
-import { post, sendOver } from "../core/http-provider.ts";
+import { httpProvider, post } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
-import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
+import type { Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { chatAnswer } from "../wires/gemini/answer.ts";
 import { ChunkReader } from "../wires/gemini/chunks.ts";
@@ -29,38 +28,35 @@ export type Service = {
 
 /** The adapter for Google's generateContent and its embeddings. */
 export function google(service: Service): Provider {
-  const wire = wireOf(service);
-  return {
-    id: service.id,
-    readsFiles: true,
-    send: (call) =>
-      call.kind === "chat"
-        ? sendOver(wire, call)
-        : inBatches(call, service.embeddings.size(call.upstreamId), (part, texts) =>
-            sendOver(wire, { ...part, body: { ...part.body, input: texts } }),
-          ),
-  };
+  return { ...httpProvider(wireOf(service)), readsFiles: true };
 }
 
 function wireOf(service: Service): Wire {
+  const { embeddings } = service;
   return {
     id: service.id,
     streamType: "text/event-stream",
-    async ask(call) {
-      if (call.kind === "chat") {
+    chat: {
+      async ask(call) {
         const body = await chatRequest(call);
-        return isRefused(body) ? body : asked(service, call, body);
-      }
-      const body = service.embeddings.request(call);
-      return isFailure(body) ? body : asked(service, call, JSON.stringify(body));
+        const method = call.stream ? "streamGenerateContent?alt=sse" : "generateContent";
+        return isRefused(body) ? body : asked(service, call, { method, body });
+      },
+      answer: chatAnswer,
     },
-    answer: (raw, call) =>
-      call.kind === "chat" ? chatAnswer(raw) : service.embeddings.answer(raw, call),
+    embeddings: {
+      textsMax: embeddings.size,
+      ask: (call) =>
+        asked(service, call, {
+          method: embeddings.method,
+          body: JSON.stringify(embeddings.request(call)),
+        }),
+      answer: embeddings.answer,
+    },
     failureInside: (raw) => failureInside(raw, service.secrets()),
     failure: (status, headers, bodyText) =>
       googleFailure(status, headers, bodyText, service.secrets()),
-    reader: ({ body }) =>
-      sseReader(new ChunkReader(() => service.secrets(), Number(body["n"] ?? 1))),
+    reader: ({ body }) => sseReader(new ChunkReader(() => service.secrets(), body.n)),
   };
 }
 
@@ -68,9 +64,9 @@ function wireOf(service: Service): Wire {
 async function asked(
   service: Service,
   call: ProviderCall,
-  body: OutgoingBody,
+  { method, body }: { readonly method: string; readonly body: OutgoingBody },
 ): Promise<Response | ProviderFailure> {
-  const url = `${service.models}/${encodeURIComponent(call.upstreamId)}:${methodOf(service, call)}`;
+  const url = `${service.models}/${encodeURIComponent(call.upstreamId)}:${method}`;
   const first = await service.credential();
   if (isFailure(first)) return first;
   const response = await post(call, { url, headers: first, body });
@@ -81,17 +77,10 @@ async function asked(
   return isFailure(second) ? second : post(call, { url, headers: second, body });
 }
 
-function methodOf(service: Service, { kind, stream }: ProviderCall): string {
-  if (kind === "embeddings") return service.embeddings.method;
-  return stream ? "streamGenerateContent?alt=sse" : "generateContent";
-}
-
 function isRefused(body: OutgoingBody | ProviderFailure): body is ProviderFailure {
   return typeof body === "object" && "reason" in body;
 }
 
-function isFailure(
-  value: JsonObject | Credential | Response | ProviderFailure,
-): value is ProviderFailure {
+function isFailure(value: Credential | Response | ProviderFailure): value is ProviderFailure {
   return "reason" in value;
 }

@@ -1,16 +1,16 @@
-import { inBatches } from "../core/embedding-batches.ts";
 import { httpProvider, post, sendOver, trimmedUrl } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
-import type { Provider, ProviderAnswer, ProviderCall } from "../core/provider.ts";
+import type { Provider, ProviderCall } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { responsesWire } from "./responses-wire.ts";
 import { RESPONSES_ONLY } from "../wires/responses/host-rules.ts";
 import { httpFailure, streamFailure } from "../core/upstream-failure.ts";
-import { chatAnswer, embeddingsAnswer, inputCount } from "../wires/chat/answer.ts";
+import { chatAnswer, embeddingsAnswer } from "../wires/chat/answer.ts";
 import { ChunkReader } from "../wires/chat/chunks.ts";
 import { hasError } from "../core/chat-message.ts";
 import type { Profile } from "../wires/chat/profile.ts";
-import { upstreamRequest } from "../wires/chat/request.ts";
+import { chatRequest, embeddingsRequest } from "../wires/chat/request.ts";
+import type { UpstreamRequest } from "../wires/chat/request.ts";
 
 /** One host that speaks OpenAI's API. */
 export type OpenAiHost = {
@@ -25,15 +25,9 @@ export type OpenAiHost = {
 /** The adapter for every host that speaks OpenAI's chat completions and embeddings. */
 export function openAiCompatible(host: OpenAiHost): Provider {
   const wire = wireOf(host);
-  const { textsMax, speaksResponses } = host.profile;
+  const { takesTokens = false, speaksResponses } = host.profile;
   if (speaksResponses === true) return withResponses(host, wire);
-  const { takesTokens = false } = host.profile;
-  if (textsMax === undefined) return { ...httpProvider(wire), takesTokens };
-  return {
-    id: host.id,
-    send: (call) =>
-      call.kind === "chat" ? sendOver(wire, call) : embedInBatches(wire, call, textsMax),
-  };
+  return { ...httpProvider(wire), takesTokens };
 }
 
 /** A host with two wires: Responses for those who speak it, and for models that need it. */
@@ -50,13 +44,9 @@ function withResponses({ id, baseUrl, profile, secret }: OpenAiHost, chat: Wire)
   };
 }
 
-function needsResponses({ kind, native, upstreamId }: ProviderCall): boolean {
-  return kind === "chat" && (native !== undefined || RESPONSES_ONLY.test(upstreamId));
-}
-
-function embedInBatches(wire: Wire, call: ProviderCall, size: number): Promise<ProviderAnswer> {
-  return inBatches(call, size, (part, input) =>
-    sendOver(wire, { ...part, body: { ...part.body, input } }),
+function needsResponses(call: ProviderCall): boolean {
+  return (
+    call.kind === "chat" && (call.native !== undefined || RESPONSES_ONLY.test(call.upstreamId))
   );
 }
 
@@ -65,25 +55,26 @@ function wireOf({ id, baseUrl, profile, secret }: OpenAiHost): Wire {
   const key = keyHeaders(profile, secret);
   const streamHeaders = { accept: "text/event-stream", ...key };
   const jsonHeaders = { accept: "application/json", ...key };
+  const send = async (call: ProviderCall, path: string, request: UpstreamRequest) => {
+    if (!("body" in request)) return request;
+    const headers = call.stream ? streamHeaders : jsonHeaders;
+    return post(call, { url: base + path, headers, body: JSON.stringify(request.body) });
+  };
   return {
     id,
     streamType: "text/event-stream",
-    ask(call) {
-      const request = upstreamRequest(call, profile);
-      if (!("body" in request)) return Promise.resolve(request);
-      return post(call, {
-        url: base + (call.kind === "chat" ? profile.chatPath : profile.embeddingsPath),
-        headers: call.stream ? streamHeaders : jsonHeaders,
-        body: JSON.stringify(request.body),
-      });
+    chat: {
+      ask: (call) => send(call, profile.chatPath, chatRequest(call, profile)),
+      answer: (raw) => chatAnswer(raw, profile.usage),
     },
-    answer: (raw, call) =>
-      call.kind === "chat"
-        ? chatAnswer(raw, profile.usage)
-        : embeddingsAnswer(raw, inputCount(call.body["input"])),
+    embeddings: {
+      textsMax: () => profile.textsMax ?? null,
+      ask: (call) => send(call, profile.embeddingsPath, embeddingsRequest(call, profile)),
+      answer: embeddingsAnswer,
+    },
     failureInside: (raw) => (hasError(raw) ? streamFailure(raw, secret) : null),
     failure: (status, headers, bodyText) => httpFailure(status, headers, bodyText, secret),
-    reader: ({ body }) => sseReader(new ChunkReader(secret, profile.usage, Number(body["n"] ?? 1))),
+    reader: ({ body }) => sseReader(new ChunkReader(secret, profile.usage, body.n)),
   };
 }
 

@@ -4,7 +4,7 @@ import { boundedText } from "../http/bounded-body.ts";
 import { hmacKey, hmacSha256 } from "../lib/hmac.ts";
 import type { HmacKey } from "../lib/hmac.ts";
 import { isObject, listOf, objectOf, parseObject } from "../core/json-value.ts";
-import type { JsonObject, ProviderFailure, ProviderCall } from "../core/provider.ts";
+import type { JsonObject, ProviderFailure, ChatCall } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { httpFailure } from "../core/upstream-failure.ts";
 import { nativeAnswer, responsesAnswer } from "../wires/responses/host-answer.ts";
@@ -34,21 +34,24 @@ export function responsesWire({ id, url, headers, secret }: ResponsesHost): Wire
   return {
     id,
     streamType: "text/event-stream",
-    async ask(call) {
-      const isNative = call.native !== undefined;
-      const asked = isNative ? nativeRequest(call) : responsesRequest(call);
-      if (isFailure(asked)) return asked;
-      const tooLarge = call.stream ? null : echoTooLarge(asked);
-      if (tooLarge !== null) return tooLarge;
-      const { prompt_cache_key: cacheKey, ...body } = asked;
-      const whole = { ...body, ...(await identity.fieldsFor(call, cacheKey)) };
-      const accept = call.stream ? "text/event-stream" : "application/json";
-      const send = (sent: JsonObject) =>
-        post(call, { url, headers: { accept, ...headers }, body: JSON.stringify(sent) });
-      return againWithoutReasoning(await send(whole), whole, send);
+    chat: {
+      async ask(call) {
+        const isNative = call.native !== undefined;
+        const asked = isNative ? nativeRequest(call) : responsesRequest(call);
+        if (isFailure(asked)) return asked;
+        const tooLarge = call.stream ? null : echoTooLarge(asked);
+        if (tooLarge !== null) return tooLarge;
+        const { prompt_cache_key: cacheKey, ...body } = asked;
+        const whole = { ...body, ...(await identity.fieldsFor(call, cacheKey)) };
+        const accept = call.stream ? "text/event-stream" : "application/json";
+        const send = (sent: JsonObject) =>
+          post(call, { url, headers: { accept, ...headers }, body: JSON.stringify(sent) });
+        return againWithoutReasoning(await send(whole), whole, send);
+      },
+      answer: (raw, { native }) =>
+        native === undefined ? responsesAnswer(raw, secret) : nativeAnswer(raw, secret),
     },
-    answer: (raw, { native }) =>
-      native === undefined ? responsesAnswer(raw, secret) : nativeAnswer(raw, secret),
+    embeddings: null,
     failureInside: (raw) =>
       isObject(raw["error"]) && !Array.isArray(raw["output"]) ? responseFailure(raw, secret) : null,
     failure: (status, given, bodyText) => httpFailure(status, given, bodyText, secret),
@@ -101,7 +104,7 @@ class Identity {
   }
 
   /** `safety_identifier` and `prompt_cache_key` for a call whose body asks for this cache key, or for none. */
-  async fieldsFor({ customer, upstreamId }: ProviderCall, cacheKey: unknown): Promise<JsonObject> {
+  async fieldsFor({ customer, upstreamId }: ChatCall, cacheKey: unknown): Promise<JsonObject> {
     if (customer === undefined) return {};
     const { orgId, user } = customer;
     const slot = typeof cacheKey === "string" ? ["cache", cacheKey] : ["cache of", upstreamId];

@@ -1,10 +1,17 @@
 import type { AiBinding } from "../config.ts";
 import type { BuiltIn } from "../core/built-in.ts";
-import { embeddingList, inBatches } from "../core/embedding-batches.ts";
-import { httpProvider, notReached, sendOver } from "../core/http-provider.ts";
-import type { Answer, Wire } from "../core/http-provider.ts";
+import { embeddingList, textsIn } from "../core/embedding-batches.ts";
+import { httpProvider, notReached } from "../core/http-provider.ts";
+import type { Wire } from "../core/http-provider.ts";
 import { listOf } from "../core/json-value.ts";
-import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
+import type {
+  Answer,
+  EmbeddingsCall,
+  JsonObject,
+  Provider,
+  ProviderCall,
+  ProviderFailure,
+} from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { chatAnswer, streamOf } from "../wires/workers-ai/answer.ts";
 import { answerFailure, failureInside, thrownFailure } from "../wires/workers-ai/failure.ts";
@@ -27,29 +34,25 @@ export const WORKERS_AI: BuiltIn = {
 
 /** The provider behind one binding. */
 export function workersAi(ai: AiBinding): Provider {
-  const wire = wireOf(ai);
-  const chat = httpProvider(wire);
-  return {
-    id: ID,
-    send: (call) =>
-      call.kind === "chat"
-        ? chat.send(call)
-        : inBatches(call, TEXTS_MAX, (one, texts) =>
-            sendOver(wire, { ...one, body: { ...one.body, input: texts } }),
-          ),
-  };
+  return httpProvider(wireOf(ai));
 }
 
 function wireOf(ai: AiBinding): Wire {
   return {
     id: ID,
     streamType: "text/event-stream",
-    async ask(call) {
-      const inputs = call.kind === "chat" ? chatInputs(call) : embeddingInputs(call);
-      return isRefusal(inputs) ? inputs : run(ai, call, inputs);
+    chat: {
+      async ask(call) {
+        const inputs = chatInputs(call);
+        return isRefusal(inputs) ? inputs : run(ai, call, inputs);
+      },
+      answer: chatAnswer,
     },
-    answer: (raw, call) =>
-      call.kind === "chat" ? chatAnswer(raw, call) : embeddingAnswer(raw, call),
+    embeddings: {
+      textsMax: () => TEXTS_MAX,
+      ask: (call) => run(ai, call, embeddingInputs(call)),
+      answer: embeddingAnswer,
+    },
     failureInside,
     failure: answerFailure,
     reader: (call) => sseReader(new WorkersAiStream(call.cap)),
@@ -77,23 +80,23 @@ function isRefusal(inputs: JsonObject | ProviderFailure): inputs is ProviderFail
   return inputs["kind" as keyof typeof inputs] === "refused";
 }
 
-function embeddingInputs({ body, upstreamId }: ProviderCall): JsonObject {
+function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
   const { pooling } = familyOf(upstreamId);
-  return { text: body["input"], ...(pooling !== undefined && { pooling }) };
+  return { text: body.input, ...(pooling !== undefined && { pooling }) };
 }
 
 /** `{ shape, data: [[...]], pooling }`, without usage; null when a vector is missing or pooled otherwise. */
-function embeddingAnswer(raw: JsonObject, call: ProviderCall): Answer | ProviderFailure | null {
+function embeddingAnswer(raw: JsonObject, call: EmbeddingsCall): Answer | ProviderFailure | null {
   const vectors = listOf(raw["data"]);
   const { pooling } = familyOf(call.upstreamId);
   const isOther =
     typeof raw["pooling"] === "string" && raw["pooling"] !== (pooling ?? raw["pooling"]);
-  if (vectors.length !== listOf(call.body["input"]).length || isOther) return null;
+  if (vectors.length !== textsIn(call).length || isOther) return null;
   const { dimensions } = call.body;
   for (const vector of vectors) {
     if (!Array.isArray(vector) || vector.length === 0) return null;
     if (!vector.every((value) => typeof value === "number")) return null;
-    if (typeof dimensions === "number" && dimensions !== vector.length) {
+    if (dimensions !== undefined && dimensions !== vector.length) {
       return dimensionsRefused(vector.length);
     }
   }

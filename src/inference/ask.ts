@@ -1,6 +1,5 @@
 import type { Failure, Result } from "../lib/failure.ts";
 import { refuse } from "../lib/failure.ts";
-import { listOf } from "../core/json-value.ts";
 import { PROMPTS_AT_ONCE } from "../core/prompts-apart.ts";
 import type { Spent } from "../core/provider.ts";
 import { failover } from "../routing/failover.ts";
@@ -86,17 +85,15 @@ async function callRoute(
   routes: readonly PaidRoute[],
   { onAsked, onSpent }: Required<Pick<FailoverOptions, "onAsked" | "onSpent">>,
 ): Promise<Result<Served>> {
-  if (routes.length === 0) return refuse({ kind: "upstream_error" });
-  const { kind, body, stream, apart, user } = run.request;
+  const { core, stream, user } = run.request;
+  if (routes.length === 0 || core === null) return refuse({ kind: "upstream_error" });
   const customer = { orgId: run.caller.orgId, user };
   const { health, now, numbers } = run.services;
   return failover(
     routes,
     {
-      kind,
-      body,
+      ...core,
       stream,
-      ...(apart && { apart }),
       customer,
       paceMs: numbers.STREAM_PACE_MS,
       room: (bytes) => (run.slot?.grow(bytes) ?? null) === null,
@@ -122,7 +119,7 @@ async function callRoute(
 /** Lets go of the request's body: no other route will be asked. */
 function dropBody({ request, slot, bodyBytes }: Run): void {
   const { native } = request;
-  request.body = {};
+  request.core = null;
   request.native = native === null ? null : { ...native, body: {}, weights: NO_WEIGHTS };
   slot?.dropBody(request.keep === null ? 0 : bodyBytes);
 }
@@ -130,8 +127,9 @@ function dropBody({ request, slot, bodyBytes }: Run): void {
 /** A JSON answer comes whole: time for its output at a slow model's pace, at most ten minutes. */
 function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
-  const { apart, body } = run.request;
-  const rounds = apart ? Math.ceil(listOf(body["messages"]).length / PROMPTS_AT_ONCE) : 1;
+  const { core } = run.request;
+  const prompts = core?.kind === "chat" && core.apart ? core.body.messages.length : 1;
+  const rounds = Math.ceil(prompts / PROMPTS_AT_ONCE);
   const tokens = Math.max(0, ...routes.map(({ cap }) => cap ?? 0)) * rounds;
   return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, tokens * SLOW_TOKEN_MS));
 }

@@ -142,17 +142,13 @@ function boundEmbeddings(
 }
 
 function common(asked: Asked, model: Model) {
-  const { request, user, dropped, reply, paramOf, codeOf, native, keep } = asked;
-  const { kind, body } = request;
-  const apart = request.kind === "chat" && request.apart === true;
+  const { request: core, user, dropped, reply, paramOf, codeOf, native, keep } = asked;
   const stream = reply.kind === "stream";
   const droppedNatively = native?.dropped ?? [];
   return {
-    kind,
-    body,
+    core,
     model,
     stream,
-    ...(apart && { apart }),
     user,
     dropped,
     droppedNatively,

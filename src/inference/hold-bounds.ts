@@ -7,7 +7,7 @@ import { micros } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
 import { HOUR_WRITE_INPUTS } from "../lib/usage.ts";
 import type { Price } from "../lib/usage.ts";
-import { JSON_BYTES_MAX, tokenBytes } from "../core/http-provider.ts";
+import { JSON_BYTES_MAX, tokenBytes } from "../core/answer-size.ts";
 import type { ChatBody } from "../core/core-request.ts";
 import type { Asked } from "../core/door.ts";
 import type { PromptSize } from "../core/prompt-size.ts";

@@ -36,8 +36,8 @@ export async function hold(run: Run): Promise<Result<Held>> {
 }
 
 function wishOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
-  const { body, bounds, cap, model, prompt, user } = request;
-  const { model: sent } = body;
+  const { core, bounds, cap, model, prompt, user } = request;
+  const sent = core?.body.model;
   const { choices = 1, least = 0, whole = 0 } = cap ?? {};
   return {
     id,

@@ -107,13 +107,13 @@ export function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
   const { outcome, charged } = run.progress;
   if (outcome?.kind !== "settle") return null;
   const { route, usage, estimated } = outcome;
-  const { kind, stream, model } = run.request;
+  const { stream, model } = run.request;
   const { input, cacheRead, cacheWrite, output, reasoning } = usage;
   const tokens = [input, cacheRead, cacheWrite, output, reasoning];
   const times = [route.firstByteMs, run.services.now() - run.startedMs];
   return {
     indexes: [run.caller.orgId],
-    blobs: [run.services.region, model.id, route.route.provider, kind, String(stream)],
+    blobs: [run.services.region, model.id, route.route.provider, model.kind, String(stream)],
     doubles: [charged, ...tokens, ...times, route.attempts, estimated ? 1 : 0],
   };
 }

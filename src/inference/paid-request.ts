@@ -14,6 +14,7 @@ import type { KnownCallers } from "../keys/authenticate.ts";
 import type { KeptCalls, Recalled } from "../kept/kept-contract.ts";
 import type { Tally } from "../metrics/tally.ts";
 import type { Candidate } from "../routing/attempt.ts";
+import type { CoreRequest } from "../core/core-request.ts";
 import type { JsonObject, Provider } from "../core/provider.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
@@ -27,15 +28,12 @@ import type { PromptSize } from "../core/prompt-size.ts";
 
 /** One request that costs money, checked and bounded, before anything is held for it. */
 export type PaidRequest = {
-  readonly kind: "chat" | "embeddings";
-  /** Empty once a route has answered: a long stream does not keep its prompt. */
-  body: JsonObject;
+  /** What routes are asked; null once one has answered: a long stream does not keep its prompt. */
+  core: CoreRequest | null;
   readonly model: Model;
   /** The model's routes that can do this request, in order; at least one. */
   readonly routes: readonly Route[];
   readonly stream: boolean;
-  /** As in `CoreRequest`. */
-  readonly apart?: true;
   readonly user: string | null;
   /** As the door said them. */
   readonly dropped: readonly string[];

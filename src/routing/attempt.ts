@@ -1,9 +1,9 @@
+import type { CoreRequest } from "../core/core-request.ts";
 import type { StopSignal } from "../lib/stop.ts";
 import type { After } from "../lib/timers.ts";
 import type {
   Customer,
   EventStream,
-  JsonObject,
   NativeBody,
   Provider,
   ProviderAnswer,
@@ -25,12 +25,8 @@ export type Candidate = {
 };
 
 /** What is asked of whichever route answers. */
-export type AttemptRequest = {
-  readonly kind: "chat" | "embeddings";
-  readonly body: JsonObject;
+export type AttemptRequest = CoreRequest & {
   readonly stream: boolean;
-  /** As in `ProviderCall`. */
-  readonly apart?: true;
   readonly customer?: Customer;
   readonly paceMs?: number;
   readonly room?: (bytes: number) => boolean;
@@ -63,15 +59,11 @@ export async function attempt(
 ): Promise<ProviderAnswer> {
   const controller = endingWith(options.signal);
   const { signal } = controller;
-  const { provider, upstreamId, cap, native } = candidate;
+  const { provider } = candidate;
   const limit = new TimeLimit(options.headersMs, options);
   const send = (call: ProviderCall): Promise<ProviderAnswer> =>
-    call.apart === true ? sendApart(provider, call) : provider.send(call);
-  const sent = send({
-    ...request,
-    upstreamId,
-    cap,
-    native,
+    call.kind === "chat" && call.apart ? sendApart(provider, call) : provider.send(call);
+  const told = {
     signal,
     onDropped: options.onDropped,
     onDispatch: () => {
@@ -81,7 +73,8 @@ export async function attempt(
     onDownload: () => {
       limit.pause();
     },
-  });
+  };
+  const sent = send(callOf(candidate, request, told));
   const answer = await limit.of(sent);
   if (answer === null) {
     controller.abort();
@@ -94,6 +87,16 @@ export async function attempt(
   answer.events.cancel();
   controller.abort();
   return started;
+}
+
+function callOf(
+  { upstreamId, cap, native }: Candidate,
+  request: AttemptRequest,
+  told: Pick<ProviderCall, "signal" | "onDropped" | "onDispatch" | "onDownload">,
+): ProviderCall {
+  if (request.kind === "embeddings") return { ...request, ...told, upstreamId, stream: false };
+  if (cap === null) throw new Error("a chat is sent with a cap");
+  return { ...request, ...told, upstreamId, cap, native };
 }
 
 /** Aborted with the run. The run keeps what listens to its end: nothing here but the controller, not the request. */

@@ -5,7 +5,7 @@ import type { OutputCap } from "../../src/inference/hold-bounds.ts";
 import type { ChatBody } from "../../src/core/core-request.ts";
 import { responsesDoor } from "../../src/doors/responses.ts";
 import { chatDoor } from "../../src/doors/chat.ts";
-import { tooLarge } from "../../src/core/http-provider.ts";
+import { tooLarge } from "../../src/core/answer-size.ts";
 import { JSON_REPLY, STREAM_REPLY } from "./run-fixture.ts";
 
 const MIB = 1024 * 1024;
@@ -75,10 +75,10 @@ it("a response's stream, which repeats its log probabilities, fits as well", () 
 it("a JSON answer that is too large all the same is paid for where it was asked for, by what was held", () => {
   const call = { kind: "chat", upstreamId: "m", stream: false, cap: 20_000 } as const;
   const { signal } = new AbortController();
-  const many = tooLarge({ ...call, signal, body: { n: 128 } });
+  const many = tooLarge({ ...call, signal, body: { ...CHAT, n: 128 } });
   expect(many).toMatchObject({ kind: "refused", param: "n", spent: { usage: null } });
   expect(many.spent?.output).toBeGreaterThan(128 * 20_000);
-  expect(tooLarge({ ...call, signal, body: {} })).toEqual({
+  expect(tooLarge({ ...call, signal, body: CHAT })).toEqual({
     kind: "retry",
     reason: "body_too_large",
   });

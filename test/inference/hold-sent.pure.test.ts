@@ -12,9 +12,9 @@ import { affordableCap } from "../../src/inference/hold-bounds.ts";
 import type { PaidRequest } from "../../src/inference/paid-request.ts";
 import { micros } from "../../src/lib/money.ts";
 import { NO_USAGE } from "../../src/lib/usage.ts";
-import { PDF_HEAD } from "../../src/core/conversation.ts";
+import { PDF_HEAD } from "../../src/core/core-request.ts";
 import { sendApart } from "../../src/core/prompts-apart.ts";
-import type { Provider, ProviderCall } from "../../src/core/provider.ts";
+import type { ProviderCall } from "../../src/core/provider.ts";
 import { effort } from "../effort.ts";
 import { IMAGE_DATA, IMAGE_URL } from "../fixtures/any-of-schema.ts";
 import { DOOR_BODIES, PDF_DATA, PDF_PAGES } from "../fixtures/door-bodies.ts";
@@ -124,17 +124,16 @@ async function sentFor(
   bodies.length = 0;
   const [route] = request.routes;
   const isNative = route !== undefined && speaks(provider, route, request.native);
-  const send =
-    request.apart === true ? sendApart : (of: Provider, call: ProviderCall) => of.send(call);
-  const answer = await send(provider, {
-    kind: request.kind,
+  const call = {
+    ...request.core,
     upstreamId,
-    body: request.body,
     native: isNative && request.native !== null ? request.native : undefined,
     stream: false,
-    cap: request.cap?.whole ?? null,
+    cap: request.cap?.whole,
     signal: AbortSignal.timeout(60_000),
-  });
+  } as ProviderCall;
+  const isApart = call.kind === "chat" && call.apart === true;
+  const answer = await (isApart ? sendApart(provider, call) : provider.send(call));
   if (answer.kind === "json") return { bytes: 0, tokens: answer.usage?.input ?? 0 }; // the sandbox's own count
   if (bodies.length === 0) return null;
   const texts = [...new Set(bodies)];

@@ -187,7 +187,7 @@ function requestOf({ row, stream }: Way, steps: Steps, request: PaidRequest): Pa
   const left = ["a\nname", "x".repeat(20_000)];
   const whole: PaidRequest = {
     ...request,
-    kind: asked.value.request.kind,
+    core: asked.value.request,
     stream,
     reply: watched(reply, steps),
     cap: row.name === "embeddings" ? null : { whole: 100, least: 64, choices: 1, isAsked: true },

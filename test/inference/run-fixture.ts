@@ -113,8 +113,7 @@ export function runOf(
     isPresumed: false,
     bodyBytes: 100,
     request: {
-      kind: "chat",
-      body: {},
+      core: { kind: "chat", body: { model: "m", messages: [] } },
       model: MODEL,
       routes: MODEL.routes,
       stream: true,

@@ -1,10 +1,11 @@
+import { callOf, chatOf } from "../providers/adapter-kit.ts";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { afterTimeout } from "../../src/lib/timers.ts";
 import { failover } from "../../src/routing/failover.ts";
 import type { FailoverOptions } from "../../src/routing/failover.ts";
 import { openAiCompatible } from "../../src/hosts/openai-compatible.ts";
 import { OPENAI_PROFILE } from "../../src/hosts/profile.ts";
-import type { ProviderAnswer, ProviderCall, StreamEvent } from "../../src/core/provider.ts";
+import type { ProviderAnswer, ChatCall, StreamEvent } from "../../src/core/provider.ts";
 import { RouteHealth } from "../../src/routing/route-health.ts";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";
 import type { OpenAiMock } from "../fixtures/openai-mock.ts";
@@ -22,11 +23,14 @@ function host() {
   return { id: "openai", baseUrl: mock.url, profile: OPENAI_PROFILE, secret: SECRET };
 }
 
-function send(upstreamId: string, more: Partial<ProviderCall> = {}): Promise<ProviderAnswer> {
+function send(
+  upstreamId: string,
+  more: Partial<Omit<ChatCall, "kind">> = {},
+): Promise<ProviderAnswer> {
   return openAiCompatible(host()).send({
     kind: "chat",
     upstreamId,
-    body: { messages: [{ role: "user", content: "Hi" }] },
+    body: { model: upstreamId, messages: [{ role: "user", content: "Hi" }] },
     stream: false,
     cap: 100,
     signal: new AbortController().signal,
@@ -50,7 +54,7 @@ function serve(ids: readonly string[], more: Partial<FailoverOptions> = {}, stre
   const candidates = ids.map((upstreamId) => {
     return { provider: openAiCompatible(host()), upstreamId, cap: 100 };
   });
-  const request = { kind: "chat" as const, body: { messages: [] }, stream };
+  const request = { kind: "chat" as const, body: { model: "m", messages: [] }, stream };
   return failover(candidates, request, {
     health: new RouteHealth(),
     now: () => 0,
@@ -103,7 +107,7 @@ it("usage on the finish chunk counts, and of two usages the last is given last",
 
 it("a tool call keeps its name and arguments, streamed and not", async () => {
   const tools = [{ type: "function", function: { name: "weather" } }];
-  const body = { body: { messages: [], tools } };
+  const body = { body: chatOf({ messages: [], tools }) };
   expect(await send("gpt-4o", body)).toMatchObject({
     body: { choices: [{ finish_reason: "tool_calls", message: { content: null } }] },
   });
@@ -176,7 +180,9 @@ it("a connection cut in mid-stream throws, it does not look finished", async () 
 
 it("a vector asked for in base64 comes as base64, in the order of the inputs", async () => {
   const body = { input: ["a", "b"], encoding_format: "base64", dimensions: 2 };
-  const answer = await send("emb", { kind: "embeddings", body, cap: null });
+  const answer = await openAiCompatible(host()).send(
+    callOf({ kind: "embeddings", upstreamId: "emb", body }),
+  );
   expect(answer).toMatchObject({
     kind: "json",
     usage: { input: 8, output: 0 },

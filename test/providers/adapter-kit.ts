@@ -1,9 +1,11 @@
 import { expect, vi } from "vitest";
+import type { ChatBody, Kind } from "../../src/core/core-request.ts";
 import type {
+  ChatCall,
+  EmbeddingsCall,
   JsonObject,
   Provider,
   ProviderAnswer,
-  ProviderCall,
   StreamEvent,
 } from "../../src/core/provider.ts";
 import { effort } from "../effort.ts";
@@ -18,19 +20,30 @@ export type Asked = {
   readonly init: RequestInit;
 };
 
-type Call = Partial<Omit<ProviderCall, "body" | "signal">> & { readonly body?: JsonObject };
+export type Call = Partial<Omit<ChatCall, "kind" | "body" | "signal">> & {
+  readonly kind?: Kind;
+  readonly body?: JsonObject;
+};
 
 /** A whole call: chat, not streamed, cap 256, one user message, unless said otherwise. */
-export function callOf(call: Call = {}): ProviderCall {
+export function callOf<Given extends Call>(
+  call?: Given,
+): Given extends { kind: "embeddings" } ? EmbeddingsCall : ChatCall;
+export function callOf(call: Call = {}): unknown {
   return {
     kind: "chat",
     upstreamId: "upstream-model",
     stream: false,
-    cap: call.kind === "embeddings" ? null : 256,
+    cap: 256,
     ...call,
     body: { messages: [{ role: "user", content: "Hi" }], ...call.body },
     signal: new AbortController().signal,
   };
+}
+
+/** A body that a test knows to be sound. */
+export function chatOf(body: JsonObject): ChatBody {
+  return body as ChatBody;
 }
 
 /**

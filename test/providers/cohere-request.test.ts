@@ -167,7 +167,7 @@ it("every request that the gateway accepts is converted or refused, and only kno
   const models = fc.constantFrom("command-a-03-2025", "command-a-reasoning-08-2025");
   fc.assert(
     fc.property(CHAT_BODIES, models, (body, upstreamId) => {
-      const request = chatRequest({ ...callOf({ upstreamId }), body });
+      const request = chatRequest(callOf({ upstreamId, body }));
       // A refusal has no fields to look at.
       const isRefused = request["kind" as keyof typeof request] === "refused";
       const sent = (isRefused ? { messages: [], max_tokens: 256 } : request) as JsonObject;

@@ -3,9 +3,10 @@ import { conversationOf } from "../../src/core/conversation.ts";
 import type { Conversation } from "../../src/core/conversation.ts";
 import type { JsonObject } from "../../src/core/provider.ts";
 import { toolsOf } from "../../src/core/tools.ts";
+import { chatOf } from "./adapter-kit.ts";
 
 function conversation(...messages: JsonObject[]): Conversation {
-  const read = conversationOf({ messages });
+  const read = conversationOf(chatOf({ messages }));
   if ("kind" in read) throw new Error(JSON.stringify(read));
   return read;
 }
@@ -129,31 +130,31 @@ it.each([
   ["no object", "[1]", "messages[1].tool_calls[0].function.arguments"],
 ])("arguments that are %s are the client's 400", (_, given, param) => {
   const messages = [user("a"), { role: "assistant", tool_calls: [call("1", given)] }];
-  expect(conversationOf({ messages })).toMatchObject({ kind: "refused", param });
+  expect(conversationOf(chatOf({ messages }))).toMatchObject({ kind: "refused", param });
 });
 
 it("custom tools and legacy functions are refused and named", () => {
   const custom = { id: "1", type: "custom", custom: { name: "c", input: "x" } };
   const messages = [user("a"), { role: "assistant", tool_calls: [custom] }];
-  expect(conversationOf({ messages })).toMatchObject({
+  expect(conversationOf(chatOf({ messages }))).toMatchObject({
     kind: "refused",
     param: "messages[1].tool_calls[0]",
   });
   const legacy = [{ role: "function", name: "f", content: "1" }];
-  expect(conversationOf({ messages: legacy })).toMatchObject({
+  expect(conversationOf(chatOf({ messages: legacy }))).toMatchObject({
     kind: "refused",
     param: "messages",
   });
-  expect(toolsOf({ functions: [] })).toMatchObject({ kind: "refused", param: "functions" });
+  expect(toolsOf(chatOf({ functions: [] }))).toMatchObject({ kind: "refused", param: "functions" });
   for (const tools of [TWO, [], undefined]) {
     const tool_choice = { type: "function", function: { name: "the model identifier" } };
-    expect(toolsOf({ tools, tool_choice })).toMatchObject({
+    expect(toolsOf(chatOf({ tools, tool_choice }))).toMatchObject({
       kind: "refused",
       param: "tool_choice",
       message: expect.not.stringContaining("identifier"),
     });
   }
-  expect(toolsOf({ tools: [{ type: "custom", custom: { name: "c" } }] })).toMatchObject({
+  expect(toolsOf(chatOf({ tools: [{ type: "custom", custom: { name: "c" } }] }))).toMatchObject({
     kind: "refused",
     param: "tools[0]",
   });
@@ -176,7 +177,7 @@ const among = (...names: string[]) => ({
 it("a choice that cannot be kept is refused, never answered without tools", () => {
   const custom = { type: "custom", custom: { name: "a" } };
   for (const tool_choice of [custom, among("c"), among("a", "c"), among()]) {
-    const refused = toolsOf({ tools: TWO, tool_choice });
+    const refused = toolsOf(chatOf({ tools: TWO, tool_choice }));
     expect(refused).toMatchObject({ kind: "refused", param: "tool_choice" });
   }
 });
@@ -205,11 +206,11 @@ it.each<[string, JsonObject, object]>([
   ["one at a time", { tools: TWO, parallel_tool_calls: false }, { parallel: false }],
   ["a choice without tools", { tool_choice: "required" }, { choice: "auto", list: [] }],
 ])("tools and their choice: %s", (_, body, want) => {
-  expect(toolsOf(body)).toMatchObject(want);
+  expect(toolsOf(chatOf(body))).toMatchObject(want);
 });
 
 it("a tool has its schema, or one that takes nothing", () => {
-  expect(toolsOf({ tools: TWO })).toMatchObject({
+  expect(toolsOf(chatOf({ tools: TWO }))).toMatchObject({
     list: [
       { name: "a", description: "A", parameters: { type: "object" }, strict: true },
       { name: "b", description: "", parameters: { type: "object", properties: {} }, strict: false },

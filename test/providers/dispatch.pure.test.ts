@@ -1,3 +1,4 @@
+import { chatOf } from "./adapter-kit.ts";
 import { afterEach, expect, it, vi } from "vitest";
 import { failover } from "../../src/routing/failover.ts";
 import type { FailoverOptions } from "../../src/routing/failover.ts";
@@ -24,7 +25,7 @@ async function saidOf(sends: readonly Provider["send"][], more: Partial<Failover
   }));
   await failover(
     candidates,
-    { kind: "chat", body: {}, stream: false },
+    { kind: "chat", body: chatOf({}), stream: false },
     {
       health: new RouteHealth(),
       now: () => 0,
@@ -64,7 +65,9 @@ it("an upstream is asked just before its request goes out", async () => {
   const asked: string[] = [];
   const call = (): ProviderCall => ({ ...callOf(), onDispatch: () => asked.push("dispatch") });
   const wire = {
-    ask: (one: ProviderCall) => post(one, { url: "https://up.test/", headers: {}, body: "" }),
+    chat: {
+      ask: (one: ProviderCall) => post(one, { url: "https://up.test/", headers: {}, body: "" }),
+    },
     failure: () => ({ kind: "retry", reason: "500" }),
   } as unknown as Wire;
   const requests = network({ status: 500, headers: {}, body: "" });

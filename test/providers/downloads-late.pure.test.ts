@@ -1,3 +1,4 @@
+import { chatOf } from "./adapter-kit.ts";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { attempt } from "../../src/routing/attempt.ts";
 import { conversationOf } from "../../src/core/conversation.ts";
@@ -25,7 +26,7 @@ function slowImages(count: number, ms: number) {
     type: "image_url",
     image_url: { url: `https://images.example.com/${at}` },
   }));
-  const read = conversationOf({ messages: [{ role: "user", content }] });
+  const read = conversationOf(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in read) throw new Error(read.reason);
   return {
     fetching,
@@ -50,7 +51,7 @@ it("all downloads of a request have 20 seconds, then it is refused and no more i
 /** One attempt with 5 seconds for its headers, at a provider that is ready after `work`. */
 function attempted(send: (call: ProviderCall) => Promise<ProviderAnswer>) {
   const provider: Provider = { id: "up", send };
-  const request = { kind: "chat", body: {}, stream: false } as const;
+  const request = { kind: "chat", body: chatOf({}), stream: false } as const;
   return attempt({ provider, upstreamId: "m", cap: 9 }, request, {
     signal,
     headersMs: 5000,

@@ -4,19 +4,19 @@ import { converseRequest } from "../../src/wires/converse/converse-request.ts";
 import { chatRequest as cohereRequest } from "../../src/wires/cohere/request.ts";
 import { chatRequest as googleRequest } from "../../src/wires/gemini/request.ts";
 import { PROFILES } from "../../src/hosts/profile.ts";
-import { upstreamRequest } from "../../src/wires/chat/request.ts";
+import { chatRequest } from "../../src/wires/chat/request.ts";
 import type { Profile } from "../../src/wires/chat/profile.ts";
 import { nativeRequest, responsesRequest } from "../../src/wires/responses/host-request.ts";
-import type { JsonObject, ProviderCall } from "../../src/core/provider.ts";
+import type { JsonObject, ChatCall } from "../../src/core/provider.ts";
 import { chatInputs } from "../../src/wires/workers-ai/request.ts";
 import { callOf } from "./adapter-kit.ts";
 
-type Build = (call: ProviderCall) => unknown;
+type Build = (call: ChatCall) => unknown;
 
 const compatible =
   (profile: Profile): Build =>
   (call) =>
-    upstreamRequest(call, profile);
+    chatRequest(call, profile);
 const HOSTS_MODELS = [
   "gpt-5.4",
   "gpt-4o",
@@ -145,7 +145,7 @@ it.each([
 it("with temperature and top_p both, the one that is left out is named", async () => {
   const both = { temperature: 0.3, top_p: 0.9 };
   for (const [build, model] of [
-    [(call: ProviderCall) => messagesRequest(call, null), "claude-sonnet-4-5"],
+    [(call: ChatCall) => messagesRequest(call, null), "claude-sonnet-4-5"],
     [converseRequest, "eu.anthropic.claude-sonnet-4-5"],
   ] as const) {
     // oxlint-disable-next-line no-await-in-loop
@@ -160,7 +160,7 @@ it("a Responses client's own request: what the model refuses though it only tune
     include: ["message.output_text.logprobs"],
     input: "Hi",
   };
-  const native = (call: ProviderCall) => nativeRequest({ ...call, native: { body, headers: {} } });
+  const native = (call: ChatCall) => nativeRequest({ ...call, native: { body, headers: {} } });
   expect((await built(native, "gpt-5.4", {})).named).toEqual([
     "temperature",
     "top_logprobs",

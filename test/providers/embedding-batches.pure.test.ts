@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { limitsOfProvider } from "../../src/catalog/entry.ts";
 import { embeddingMaker } from "../../src/wires/converse/embeddings.ts";
-import { embeddingList, inBatches } from "../../src/core/embedding-batches.ts";
+import { embeddingList, inBatches, textsIn } from "../../src/core/embedding-batches.ts";
 import { PREDICT } from "../../src/wires/gemini/embeddings.ts";
 import type { ProviderAnswer, ProviderFailure } from "../../src/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
@@ -21,7 +21,7 @@ async function sliced(
 ) {
   const seen = { sent: 0, most: 0 };
   let open = 0;
-  const answer = await inBatches(call, size, async (_, texts) => {
+  const answer = await inBatches(call, size, async (part) => {
     const failure = failures[seen.sent++] ?? null;
     seen.most = Math.max(seen.most, ++open);
     await new Promise((resolve) => queueMicrotask(() => resolve(null)));
@@ -30,7 +30,7 @@ async function sliced(
     return {
       kind: "json",
       ...embeddingList(
-        texts.map(() => [1]),
+        textsIn(part).map(() => [1]),
         null,
       ),
     };

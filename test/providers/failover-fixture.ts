@@ -52,7 +52,7 @@ export function routes(...answers: (readonly (ProviderAnswer | Promise<ProviderA
   const run = (more: Partial<FailoverOptions> = {}, streamed = false) =>
     failover(
       candidates,
-      { kind: "chat", body: {}, stream: streamed },
+      { kind: "chat", body: { model: "m", messages: [] }, stream: streamed },
       {
         health,
         now: () => asked.nowMs,

@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { GOOGLE_CHAT, GOOGLE_FAILURES, json, said, error } from "../fixtures/google-wire.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
-import { answerTo } from "./adapter-kit.ts";
+import { answerTo, callOf } from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
 
 afterEach(() => {
@@ -113,8 +113,7 @@ it("what is no answer is a failure", async () => {
 
 it("a connection that breaks is tried again", async () => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("canary"));
-  const call = { upstreamId: MODEL, body: {}, cap: 1, kind: "chat", stream: false } as const;
-  const answer = await GEMINI.send({ ...call, signal: new AbortController().signal });
+  const answer = await GEMINI.send(callOf({ upstreamId: MODEL }));
   const failure = { kind: "retry", reason: "connection", again: true };
   expect(answer).toEqual({ kind: "failure", failure });
 });

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { parseChatRequest } from "../../src/core/core-request.ts";
 import { PROFILES } from "../../src/hosts/profile.ts";
 import type { Profile } from "../../src/wires/chat/profile.ts";
-import { upstreamRequest } from "../../src/wires/chat/request.ts";
+import { chatRequest } from "../../src/wires/chat/request.ts";
 import type { JsonObject } from "../../src/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 import { effort } from "../effort.ts";
@@ -165,10 +165,7 @@ it.each([...PROFILES])(
           const parsed = parseChatRequest({ ...junk, ...raw });
           fc.pre(parsed.ok);
           if (!parsed.ok) return;
-          const request = upstreamRequest(
-            callOf({ upstreamId, stream, body: parsed.value }),
-            profile,
-          );
+          const request = chatRequest(callOf({ upstreamId, stream, body: parsed.value }), profile);
           if (!("body" in request)) return;
           converted++;
           const sent = JSON.parse(JSON.stringify(request.body)) as JsonObject;

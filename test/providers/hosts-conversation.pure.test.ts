@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { PROFILES } from "../../src/hosts/profile.ts";
-import { upstreamRequest } from "../../src/wires/chat/request.ts";
+import { chatRequest } from "../../src/wires/chat/request.ts";
 import type { JsonObject, ProviderFailure } from "../../src/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
@@ -9,7 +9,7 @@ type Sent = { readonly messages: readonly JsonObject[] } & JsonObject;
 function request(profile: string, body: JsonObject, upstreamId = "m") {
   const found = PROFILES.get(profile);
   if (found === undefined) throw new Error(`no profile ${profile}`);
-  return upstreamRequest(callOf({ upstreamId, body }), found);
+  return chatRequest(callOf({ upstreamId, body }), found);
 }
 
 function sent(profile: string, body: JsonObject, upstreamId?: string): Sent {

@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { PROFILES } from "../../src/hosts/profile.ts";
-import { upstreamRequest } from "../../src/wires/chat/request.ts";
+import { chatRequest } from "../../src/wires/chat/request.ts";
 import type { JsonObject } from "../../src/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
 function sent(profile: string, upstreamId: string, body: JsonObject, stream = false): JsonObject {
   const found = PROFILES.get(profile);
   if (found === undefined) throw new Error(`no profile ${profile}`);
-  const request = upstreamRequest(callOf({ upstreamId, stream, body }), found);
+  const request = chatRequest(callOf({ upstreamId, stream, body }), found);
   return "body" in request ? request.body : { failure: request };
 }
 

@@ -1,3 +1,4 @@
+import { chatOf } from "./adapter-kit.ts";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { conversationOf } from "../../src/core/conversation.ts";
 import { withInlineImages } from "../../src/core/inline-image.ts";
@@ -15,7 +16,7 @@ const MEGABYTE = 1024 * 1024;
 /** What becomes of one user message with these images. */
 function inlined(urls: readonly string[], signal = new AbortController().signal) {
   const content = urls.map((url) => ({ type: "image_url", image_url: { url } }));
-  const conversation = conversationOf({ messages: [{ role: "user", content }] });
+  const conversation = conversationOf(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in conversation) throw new Error(conversation.reason);
   return withInlineImages(conversation, { signal });
 }
@@ -232,7 +233,7 @@ function roomOf(most: number) {
 }
 function ask(urls: readonly string[], room: (bytes: number) => boolean) {
   const content = urls.map((url) => ({ type: "image_url", image_url: { url } }));
-  const conversation = conversationOf({ messages: [{ role: "user", content }] });
+  const conversation = conversationOf(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in conversation) throw new Error(conversation.reason);
   return withInlineImages(conversation, { signal: new AbortController().signal, room });
 }

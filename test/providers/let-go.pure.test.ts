@@ -5,7 +5,7 @@ import type { Provider } from "../../src/core/provider.ts";
 import { RouteHealth } from "../../src/routing/route-health.ts";
 import { afterCollections } from "../fixtures/collected.ts";
 import { CASES } from "../fuzz/provider-cases.ts";
-import { network } from "./adapter-kit.ts";
+import { network, chatOf } from "./adapter-kit.ts";
 import { CHUNK, RETRY, stream } from "./failover-fixture.ts";
 
 afterEach(() => {
@@ -14,7 +14,7 @@ afterEach(() => {
 
 /** What a run has of a stream that its second route began, the first having failed; and its prompt. */
 async function begun(provider: Provider, upstreamId: string) {
-  const body = { messages: [{ role: "user", content: "a long prompt" }] };
+  const body = chatOf({ messages: [{ role: "user", content: "a long prompt" }] });
   const prompt = new WeakRef<object>(body);
   const stop = new Stop();
   const failing: Provider = { id: "failing", send: () => Promise.resolve(RETRY) };

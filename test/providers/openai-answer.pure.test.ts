@@ -1,7 +1,8 @@
+import { callOf } from "./adapter-kit.ts";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { base64ToFloats, floatsToBase64 } from "../../src/core/embedding-encoding.ts";
-import { chatAnswer, embeddingsAnswer, inputCount } from "../../src/wires/chat/answer.ts";
+import { chatAnswer, embeddingsAnswer } from "../../src/wires/chat/answer.ts";
 import { readUsage } from "../../src/core/chat-usage.ts";
 import type { JsonObject } from "../../src/core/provider.ts";
 import { wireUsage } from "../../src/core/wire-usage.ts";
@@ -132,16 +133,21 @@ it("odd usage is missing and odd details are clamped; nothing is negative, fract
   expect(readUsage(swapped, "chat")).toMatchObject({ input: 0, cacheRead: 5 });
 });
 
+const of = (input: unknown) => callOf({ kind: "embeddings", body: { input } });
+
 it("vectors come in the order of their inputs, one for each, or not at all", () => {
   const data = [1, 0].map((index) => ({ index, embedding: [index] }));
-  expect(embeddingsAnswer({ data }, 2)?.body["data"]).toEqual([
+  expect(embeddingsAnswer({ data }, of(["a", "b"]))?.body["data"]).toEqual([
     { object: "embedding", index: 0, embedding: [0] },
     { object: "embedding", index: 1, embedding: [1] },
   ]);
-  expect(embeddingsAnswer({ data }, 3)).toBeNull();
-  expect(embeddingsAnswer({ data: [{ embedding: null }] }, 1)).toBeNull();
-  expect(embeddingsAnswer({ data: [{ index: 0, embedding: [] }] }, 1)).toBeNull();
-  expect(["a", ["a", "b"], [1, 2, 3], [[1], [2]]].map(inputCount)).toEqual([1, 2, 1, 2]);
+  expect(embeddingsAnswer({ data }, of(["a", "b", "c"]))).toBeNull();
+  expect(embeddingsAnswer({ data: [{ embedding: null }] }, of("a"))).toBeNull();
+  expect(embeddingsAnswer({ data: [{ index: 0, embedding: [] }] }, of("a"))).toBeNull();
+  const counts = ["a", ["a", "b"], [1, 2, 3], [[1], [2]]].map((input) =>
+    [1, 2].filter((size) => embeddingsAnswer({ data: data.slice(-size) }, of(input)) !== null),
+  );
+  expect(counts).toEqual([[1], [2], [1], [2]]);
 });
 
 it("base64 is little-endian float32 and comes back to the same numbers", () => {

@@ -1,16 +1,16 @@
+import { callOf, chatOf } from "./adapter-kit.ts";
 import { expect, it } from "vitest";
 import { chatDoor } from "../../src/doors/chat.ts";
 import { responsesDoor } from "../../src/doors/responses.ts";
-import { upstreamRequest } from "../../src/wires/chat/request.ts";
+import { chatRequest, embeddingsRequest } from "../../src/wires/chat/request.ts";
 import { PROFILES } from "../../src/hosts/profile.ts";
 import type { JsonObject } from "../../src/core/provider.ts";
 
 function sent(body: JsonObject, profile: string, more: object = {}): JsonObject {
   const found = PROFILES.get(profile);
   if (found === undefined) throw new Error(`no profile ${profile}`);
-  const signal = new AbortController().signal;
-  const call = { kind: "chat" as const, upstreamId: "up", body, stream: false, cap: 64, signal };
-  const request = upstreamRequest({ ...call, ...more }, found);
+  const call = callOf({ upstreamId: "up", cap: 64 });
+  const request = chatRequest({ ...call, body: chatOf(body), ...more }, found);
   if (!("body" in request)) throw new Error(request.reason);
   return request.body;
 }
@@ -122,10 +122,9 @@ it("agents' extras inside messages and tools are dropped, what is OpenAI's stays
 
 it("embeddings are asked for as the client asked, with neither cap nor stream", () => {
   const body = { input: [[1, 2]], encoding_format: "base64", dimensions: 8, user: "u", n: 2 };
-  expect(sent(body, "openai", { kind: "embeddings", cap: null })).toEqual({
-    model: "up",
-    input: [[1, 2]],
-    encoding_format: "base64",
-    dimensions: 8,
+  const call = callOf({ kind: "embeddings", upstreamId: "up", body });
+  const profile = PROFILES.get("openai");
+  expect(profile && embeddingsRequest(call, profile)).toEqual({
+    body: { model: "up", input: [[1, 2]], encoding_format: "base64", dimensions: 8 },
   });
 });

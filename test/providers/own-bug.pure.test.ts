@@ -4,7 +4,7 @@ import { conversationOf } from "../../src/core/conversation.ts";
 import { httpProvider, post } from "../../src/core/http-provider.ts";
 import type { Wire } from "../../src/core/http-provider.ts";
 import type { ProviderCall } from "../../src/core/provider.ts";
-import { callOf } from "./adapter-kit.ts";
+import { callOf, chatOf } from "./adapter-kit.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -13,12 +13,12 @@ afterEach(() => {
 const TARGET = { url: "https://up.test/", headers: {}, body: "{}" };
 
 /** A provider that converts a request like this, and answers nothing. */
-function asking(ask: Wire["ask"]) {
+function asking(ask: Wire["chat"]["ask"]) {
   const wire: Wire = {
     id: "up",
     streamType: "text/event-stream",
-    ask,
-    answer: () => null,
+    chat: { ask, answer: () => null },
+    embeddings: null,
     failureInside: () => null,
     failure: (status) => ({ kind: "retry", reason: String(status) }),
     reader: () => ({ push: () => [], flush: () => [], ended: false }),
@@ -62,8 +62,8 @@ it("a message of very many parts is merged with the one before it", () => {
     { role: "user", content: "first" },
     { role: "user", content },
   ];
-  expect(conversationOf({ messages })).toMatchObject({ turns: { length: 1 } });
-  const said = conversationOf({ messages });
+  expect(conversationOf(chatOf({ messages }))).toMatchObject({ turns: { length: 1 } });
+  const said = conversationOf(chatOf({ messages }));
   expect("turns" in said && said.turns[0]?.parts.length).toBe(MANY + 1);
   const turns = [
     { role: "user", parts: [text] } as const,
@@ -76,9 +76,9 @@ it("a message of very many parts is merged with the one before it", () => {
 
 /** The image that a message with this address has. */
 function imageAt(url: string): unknown {
-  const said = conversationOf({
-    messages: [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }],
-  });
+  const said = conversationOf(
+    chatOf({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }] }),
+  );
   const part = "turns" in said ? said.turns[0]?.parts[0] : undefined;
   return part?.kind === "image" ? part.image : undefined;
 }

@@ -1,3 +1,4 @@
+import { callOf } from "./adapter-kit.ts";
 import { afterEach, expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import type { Provider } from "../../src/core/provider.ts";
@@ -42,8 +43,7 @@ function upstream(response: () => Response) {
 function ask(provider: Provider | undefined, stream = false) {
   if (provider === undefined) throw new Error("not configured");
   const body = { messages: [{ role: "developer", content: "Hi" }] };
-  const signal = new AbortController().signal;
-  return provider.send({ kind: "chat", upstreamId: "llama3.3", body, stream, cap: 9, signal });
+  return provider.send(callOf({ upstreamId: "llama3.3", body, stream, cap: 9 }));
 }
 
 const askOpenAi = (vars: Record<string, string>) =>

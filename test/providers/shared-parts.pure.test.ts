@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { ChunkBuilder } from "../../src/core/chunk-builder.ts";
 import { completionOf } from "../../src/core/completion.ts";
-import { inBatches, embeddingList } from "../../src/core/embedding-batches.ts";
-import type { ProviderAnswer } from "../../src/core/provider.ts";
+import { inBatches, embeddingList, textsIn } from "../../src/core/embedding-batches.ts";
+import type { EmbeddingsCall, ProviderAnswer } from "../../src/core/provider.ts";
 import { NINE, ToolCallIds, WORD_64 } from "../../src/core/tool-call-id.ts";
 import { callOf, messageOf } from "./adapter-kit.ts";
 
@@ -89,7 +89,8 @@ it("embeddings in slices come back whole, in order, their usage summed", async (
     fc.asyncProperty(fc.nat(30), fc.integer({ min: 1, max: 7 }), async (count, size) => {
       const input = Array.from({ length: count + 1 }, (_, at) => `text ${at}`);
       const sizes: number[] = [];
-      const send = (_: unknown, texts: readonly string[]): Promise<ProviderAnswer> => {
+      const send = (part: EmbeddingsCall): Promise<ProviderAnswer> => {
+        const texts = textsIn(part);
         sizes.push(texts.length);
         const vectors = texts.map((text) => [Number(text.slice(5))]);
         return Promise.resolve({ kind: "json", ...embeddingList(vectors, used(texts.length)) });

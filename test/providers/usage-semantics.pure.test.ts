@@ -53,12 +53,18 @@ const CALL = callOf({ kind: "embeddings", body: { input: ["words"] } });
 const zeros = { prompt_tokens: 0, total_tokens: 0 };
 const counted = new Headers({ "x-amzn-bedrock-input-token-count": "0" });
 it.each([
-  ["OpenAI's wire", () => embeddingsAnswer({ data: [{ embedding: [1] }], usage: zeros }, 1)],
-  ["Voyage", () => embeddingsAnswer({ data: [{ embedding: [1] }], usage: { total_tokens: 0 } }, 1)],
+  ["OpenAI's wire", () => embeddingsAnswer({ data: [{ embedding: [1] }], usage: zeros }, CALL)],
+  [
+    "Voyage",
+    () => embeddingsAnswer({ data: [{ embedding: [1] }], usage: { total_tokens: 0 } }, CALL),
+  ],
   [
     "Cohere",
     () =>
-      embedAnswer({ embeddings: { float: [[1]] }, meta: { billed_units: { input_tokens: 0 } } }, 1),
+      embedAnswer(
+        { embeddings: { float: [[1]] }, meta: { billed_units: { input_tokens: 0 } } },
+        CALL,
+      ),
   ],
   [
     "the Gemini API",

@@ -178,7 +178,7 @@ it("every request that the gateway accepts is converted or refused, and only kno
   const models = fc.constantFrom(LLAMA, GLM, "@cf/openai/gpt-oss-20b", "@cf/mistral/x");
   fc.assert(
     fc.property(CHAT_BODIES, models, fc.boolean(), (body, upstreamId, stream) => {
-      const inputs = chatInputs({ ...callOf({ upstreamId, stream }), body });
+      const inputs = chatInputs(callOf({ upstreamId, stream, body }));
       // A refusal has no fields to look at.
       const isRefused = inputs["kind" as keyof typeof inputs] === "refused";
       const sent = (isRefused ? { messages: [], max_tokens: 256 } : inputs) as JsonObject;

@@ -1,3 +1,4 @@
+import { chatOf } from "../providers/adapter-kit.ts";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { withInlineImages } from "../../src/core/inline-image.ts";
 import { conversationOf } from "../../src/core/conversation.ts";
@@ -18,7 +19,7 @@ afterEach(() => {
 
 const ask = (url: string): ReturnType<typeof withInlineImages> => {
   const content = [{ type: "image_url", image_url: { url } }];
-  const conversation = conversationOf({ messages: [{ role: "user", content }] });
+  const conversation = conversationOf(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in conversation) throw new Error(conversation.reason);
   return withInlineImages(conversation, { signal: new AbortController().signal });
 };

@@ -1,8 +1,8 @@
 import { hash32, hashedBase62 } from "../../lib/hash.ts";
-import { numberOf } from "../../core/json-value.ts";
+import type { ChatBody } from "../../core/core-request.ts";
 import { promptTokens } from "../../lib/usage.ts";
 import type { Usage } from "../../lib/usage.ts";
-import type { JsonObject, ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { countPrompt } from "./asked.ts";
 import { repliesTo } from "./reply.ts";
 import type { Mode, Reply } from "./reply.ts";
@@ -33,8 +33,8 @@ export type ReadAnswer =
   | { readonly ok: false; readonly failure: ProviderFailure };
 
 /** The sandbox's answer to a chat call. */
-export function answerTo(call: ProviderCall, nowMs: number, mode: Mode = {}): ReadAnswer {
-  const made = repliesTo(call.body, call.cap ?? Infinity, mode);
+export function answerTo(call: ChatCall, nowMs: number, mode: Mode = {}): ReadAnswer {
+  const made = repliesTo(call.body, call.cap, mode);
   if (!made.ok) return made;
   const reasoning = made.replies.reduce((sum, { thought }) => sum + countTokens(thought), 0);
   const output = made.replies.reduce((sum, reply) => sum + reply.tokens, reasoning);
@@ -105,7 +105,7 @@ function usageBody(usage: Usage): JsonObject {
   };
 }
 
-function headOf(call: ProviderCall, nowMs: number): AnswerHead {
+function headOf(call: ChatCall, nowMs: number): AnswerHead {
   return {
     id: "chatcmpl-sandbox",
     created: Math.floor(nowMs / 1000),
@@ -120,8 +120,8 @@ const OTHERS =
 const utf8 = new TextEncoder();
 
 /** How many alternatives each token is to show, or null when no logprobs were asked for. */
-function askedLogprobs(body: JsonObject): number | null {
-  return body["logprobs"] === true ? (numberOf(body["top_logprobs"]) ?? 0) : null;
+function askedLogprobs({ logprobs, top_logprobs: tops = 0 }: ChatBody): number | null {
+  return logprobs === true ? tops : null;
 }
 
 /** Likely ones, always the same. */

@@ -1,5 +1,4 @@
-import type { JsonObject } from "../../core/provider.ts";
-import { listOf, objectOf, textOf } from "../../core/json-value.ts";
+import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import { countTokens } from "./tokens.ts";
 
 /** What the sandbox reads out of a chat request's messages. */
@@ -18,62 +17,58 @@ export type ToolResult = { readonly tool: string | null; readonly text: string }
 
 const TOKENS_PER_MESSAGE = 3;
 
-export function readAsked(body: JsonObject): Asked {
-  const messages = listOf(body["messages"]).map(objectOf);
-  const asked = messages.findLastIndex((message) => message["role"] === "user");
-  const ask = messages[asked];
+export function readAsked({ messages }: ChatBody): Asked {
+  const asked = messages.findLastIndex(({ role }) => role === "user");
   const since = messages.slice(asked + 1);
-  const rounds = since.filter((message) => listOf(message["tool_calls"]).length > 0).length;
-  const lastOther = messages.findLastIndex((message) => message["role"] !== "tool");
-  const names = callNames(messages[lastOther]);
+  const rounds = since.filter((message) => callsIn(message).length > 0).length;
+  const lastOther = messages.findLastIndex(({ role }) => role !== "tool");
+  const last = messages[lastOther];
+  const names = new Map(last && callsIn(last).map(({ id, name }) => [id, name]));
   const results = messages.slice(lastOther + 1).map((message) => ({
-    tool: names.get(textOf(message["tool_call_id"])) ?? null,
-    text: contentText(message["content"]),
+    tool: (message.role === "tool" && names.get(message.tool_call_id)) || null,
+    text: contentText(message.content),
   }));
-  const text = ask === undefined ? "" : contentText(ask["content"]);
+  const text = contentText(messages[asked]?.content);
   return { ask: text === "" ? null : text, results, rounds, turn: messages.length };
 }
 
 /** Prompt tokens: every message's text and tool calls, 3 for each message, and the tools' JSON. */
-export function countPrompt(body: JsonObject): number {
+export function countPrompt({ messages, tools = [] }: ChatBody): number {
   let tokens = 0;
-  for (const item of listOf(body["messages"])) {
-    const message = objectOf(item);
-    tokens += TOKENS_PER_MESSAGE + countTokens(contentText(message["content"]));
-    for (const call of listOf(message["tool_calls"])) {
-      const { name, arguments: args } = objectOf(objectOf(call)["function"]);
-      tokens += countTokens(textOf(name)) + countTokens(textOf(args));
+  for (const message of messages) {
+    tokens += TOKENS_PER_MESSAGE + countTokens(contentText(message.content));
+    for (const call of callsIn(message)) {
+      tokens += countTokens(call.name) + countTokens(call.arguments);
     }
   }
-  const tools = listOf(body["tools"]);
   return tools.length === 0 ? tokens : tokens + countTokens(JSON.stringify(tools));
 }
 
-/** A message's text: its text parts on lines of their own, other parts as `[image]`, `[audio]`, `[file]`. */
-function contentText(content: unknown): string {
-  if (typeof content === "string") return content;
-  return listOf(content).map(partText).join("\n");
+/** A message's calls; one of a custom tool is told by its id alone. */
+function callsIn(message: ChatMessage) {
+  const calls = (message.role === "assistant" && message.tool_calls) || [];
+  return calls.map((call) => {
+    const { name, arguments: given } = call.type === "function" ? call.function : NO_FUNCTION;
+    return { id: call.id, name, arguments: given };
+  });
 }
 
-function partText(value: unknown): string {
-  const part = objectOf(value);
-  switch (part["type"]) {
+const NO_FUNCTION = { name: "", arguments: "" };
+
+/** A message's text: its text parts on lines of their own, other parts as `[image]`, `[file]`. */
+function contentText(content: ChatMessage["content"]): string {
+  return typeof content === "string" ? content : (content ?? []).map(partText).join("\n");
+}
+
+function partText(part: Exclude<NonNullable<ChatMessage["content"]>, string>[number]): string {
+  switch (part.type) {
     case "text":
-      return textOf(part["text"]);
+      return part.text;
     case "refusal":
-      return textOf(part["refusal"]);
+      return part.refusal;
     case "image_url":
       return "[image]";
-    case "input_audio":
-      return "[audio]";
-    default:
+    case "file":
       return "[file]";
   }
-}
-
-function callNames(message: JsonObject | undefined): ReadonlyMap<string, string> {
-  const calls = listOf(message?.["tool_calls"]).map(objectOf);
-  return new Map(
-    calls.map((call) => [textOf(call["id"]), textOf(objectOf(call["function"])["name"])]),
-  );
 }

@@ -1,6 +1,7 @@
 import { hashedBase62 } from "../../lib/hash.ts";
-import { isObject, listOf, objectOf, parseObject } from "../../core/json-value.ts";
-import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import type { ChatBody } from "../../core/core-request.ts";
+import { isObject, parseObject } from "../../core/json-value.ts";
+import type { ProviderFailure } from "../../core/provider.ts";
 import { toolsOf } from "../../core/tools.ts";
 import type { Tool } from "../../core/tools.ts";
 import type { Asked } from "./asked.ts";
@@ -25,12 +26,11 @@ const BRACES_MAX = 64;
  * `parallel_tool_calls: false` leaves the first call only.
  */
 export function callsFor(
-  body: JsonObject,
+  body: ChatBody,
   { ask, results, rounds }: Asked,
   isAgent: boolean,
 ): readonly CallDraft[] | ProviderFailure {
-  const functions = listOf(body["tools"]).filter((tool) => isObject(objectOf(tool)["function"]));
-  const tools = toolsOf({ ...body, tools: functions });
+  const tools = toolsOf({ ...body, tools: functionsIn(body) });
   if ("kind" in tools) return tools;
   const { list, choice, parallel } = tools;
   if (choice === "none") return [];
@@ -43,6 +43,10 @@ export function callsFor(
   if (typeof choice === "object") called = list.filter(({ name }) => name === choice.name);
   if (called.length === 0 && (choice === "required" || isAgent)) called = list.slice(0, 1);
   return drafts(parallel ? called : called.slice(0, 1));
+}
+
+function functionsIn({ tools = [] }: ChatBody): NonNullable<ChatBody["tools"]> {
+  return tools.filter(({ type }) => type === "function");
 }
 
 /** The drafts with ids that depend on `seed` and position alone. */

@@ -1,6 +1,6 @@
 import { floatsToBase64 } from "../../core/embedding-encoding.ts";
 import { hash32 } from "../../lib/hash.ts";
-import type { JsonObject, ProviderAnswer, ProviderCall } from "../../core/provider.ts";
+import type { EmbeddingsCall, JsonObject, ProviderAnswer } from "../../core/provider.ts";
 import { countTokens } from "./tokens.ts";
 
 const DIMENSIONS_DEFAULT = 256;
@@ -10,16 +10,15 @@ const COORDINATES_PER_WORD = 8;
 const DECIMALS = 1e8;
 
 /** OpenAI's embedding list for a text or a list of them; dimensions out of range are refused. */
-export function embeddingsAnswer(call: ProviderCall): ProviderAnswer {
-  const dimensions = call.body["dimensions"] ?? DIMENSIONS_DEFAULT;
-  if (!isDimension(dimensions)) {
+export function embeddingsAnswer({ upstreamId, body }: EmbeddingsCall): ProviderAnswer {
+  const { input, dimensions = DIMENSIONS_DEFAULT } = body;
+  if (dimensions > DIMENSIONS_MAX) {
     const message = `'dimensions' must be a whole number from 1 to ${DIMENSIONS_MAX} for this model.`;
     const detail = { message, param: "dimensions", code: null, reason: "400" };
     return { kind: "failure", failure: { kind: "refused", ...detail } };
   }
-  const { input } = call.body;
   const texts = (Array.isArray(input) ? input : [input]).map(String);
-  const asBase64 = call.body["encoding_format"] === "base64";
+  const asBase64 = body.encoding_format === "base64";
   const data = texts.map((text, index): JsonObject => {
     const vector = vectorOf(wordsIn(text), dimensions);
     return { object: "embedding", index, embedding: asBase64 ? floatsToBase64(vector) : vector };
@@ -28,7 +27,7 @@ export function embeddingsAnswer(call: ProviderCall): ProviderAnswer {
   const usage = { prompt_tokens: tokens, total_tokens: tokens };
   return {
     kind: "json",
-    body: { object: "list", data, model: call.upstreamId, usage },
+    body: { object: "list", data, model: upstreamId, usage },
     usage: { input: tokens, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
   };
 }
@@ -57,8 +56,4 @@ function vectorOf(words: readonly string[], dimensions: number): readonly number
     norm = 1;
   }
   return sums.map((sum) => Math.round((sum / norm) * DECIMALS) / DECIMALS + 0);
-}
-
-function isDimension(value: unknown): value is number {
-  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= DIMENSIONS_MAX;
 }

@@ -1,8 +1,8 @@
-import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import type { ProviderFailure } from "../../core/provider.ts";
 import { readAsked } from "./asked.ts";
 import type { Asked } from "./asked.ts";
-import { noFunctions } from "../../core/conversation.ts";
-import { isObject, listOf, numberOf, objectOf } from "../../core/json-value.ts";
+import { noFunctions, usesFunctions } from "../../core/conversation.ts";
+import type { ChatBody } from "../../core/core-request.ts";
 import { fragmentsOf, wordsOf } from "./tokens.ts";
 import { instanceOf } from "./schema-instance.ts";
 import { countTokens, cutToTokens } from "./tokens.ts";
@@ -44,14 +44,14 @@ const GREETING = "Hello! Say something as the user and this model repeats it.";
  * after `opening`. `cap` is the most output tokens of one choice; what does not fit is cut, as a real
  * model's is, arguments and JSON included, with `finish: "length"`.
  */
-export function repliesTo(body: JsonObject, cap: number, mode: Mode = {}): Replies {
+export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies {
   const { opening = "", thinks = false } = mode;
-  if (listOf(body["messages"]).some(isLegacy)) return { ok: false, failure: noFunctions() };
+  if (body.messages.some(usesFunctions)) return { ok: false, failure: noFunctions() };
   const conversation = readAsked(body);
   const calls = callsFor(body, conversation, mode.isAgent === true);
   if ("kind" in calls) return { ok: false, failure: calls };
-  const choices = Math.max(1, numberOf(body["n"]) ?? 1);
-  const thought = thinks && body["reasoning_effort"] !== "none" ? thoughtOf(conversation, cap) : "";
+  const { n: choices = 1 } = body;
+  const thought = thinks && body.reasoning_effort !== "none" ? thoughtOf(conversation, cap) : "";
   const left = cap - countTokens(thought);
   if (calls.length === 0) {
     const reply = textReply(body, opening + textFor(conversation), left);
@@ -63,12 +63,6 @@ export function repliesTo(body: JsonObject, cap: number, mode: Mode = {}): Repli
     return { ...said, thought, calls: withIds(drafts, seed), split: wordsOf };
   });
   return { ok: true, replies };
-}
-
-/** The oldest way to call functions, which no provider takes any more. */
-function isLegacy(message: unknown): boolean {
-  const { role, function_call: call } = objectOf(message);
-  return role === "function" || isObject(call);
 }
 
 /** At most half of what may be said. */
@@ -85,9 +79,9 @@ function textFor(conversation: Asked): string {
     .join("\n");
 }
 
-function textReply(body: JsonObject, text: string, cap: number): Reply {
-  const formatted = formatText(objectOf(body["response_format"]), text);
-  const whole = cutAtStop(formatted.text, body["stop"]);
+function textReply(body: ChatBody, text: string, cap: number): Reply {
+  const formatted = formatText(body.response_format, text);
+  const whole = cutAtStop(formatted.text, body.stop);
   const content = cutToTokens(whole, cap);
   const finish = content.length < whole.length ? "length" : "stop";
   return {
@@ -100,22 +94,21 @@ function textReply(body: JsonObject, text: string, cap: number): Reply {
   };
 }
 
-function formatText(format: JsonObject, text: string): Pick<Reply, "split"> & { text: string } {
-  const { schema } = objectOf(format["json_schema"]);
-  if (format["type"] === "json_schema" && schema !== undefined && schema !== null) {
-    return { text: JSON.stringify(instanceOf(schema)), split: fragmentsOf };
-  }
-  const isJson = format["type"] === "json_object" || format["type"] === "json_schema";
-  if (isJson) return { text: JSON.stringify({ echo: text }), split: fragmentsOf };
-  return { text, split: wordsOf };
+function formatText(
+  format: ChatBody["response_format"],
+  text: string,
+): Pick<Reply, "split"> & { text: string } {
+  if (format === undefined || format.type === "text") return { text, split: wordsOf };
+  const schema = format.type === "json_schema" ? format.json_schema.schema : undefined;
+  const value = schema === undefined ? { echo: text } : instanceOf(schema);
+  return { text: JSON.stringify(value), split: fragmentsOf };
 }
 
 /** The text up to the first stop sequence in it. */
-function cutAtStop(text: string, stop: unknown): string {
-  const sequences = typeof stop === "string" ? [stop] : listOf(stop);
+function cutAtStop(text: string, stop: ChatBody["stop"]): string {
   let end = text.length;
-  for (const sequence of sequences) {
-    if (typeof sequence !== "string" || sequence === "") continue;
+  for (const sequence of [stop ?? []].flat()) {
+    if (sequence === "") continue;
     const at = text.indexOf(sequence);
     if (at >= 0) end = Math.min(end, at);
   }

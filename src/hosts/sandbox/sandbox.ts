@@ -1,5 +1,6 @@
 import { now } from "../../lib/clock.ts";
 import type {
+  ChatCall,
   Provider,
   ProviderAnswer,
   ProviderCall,
@@ -56,14 +57,14 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
 }
 
 async function chat(
-  call: ProviderCall,
+  call: ChatCall,
   behaviour: Behaviour,
   delays: SandboxDelays,
   nowMs: number,
 ): Promise<ProviderAnswer> {
   const read = answerTo(call, nowMs, behaviour.mode);
   if (!read.ok) return failed(read.failure);
-  const answer = behaviour.change?.(read.answer, call.cap ?? Infinity) ?? read.answer;
+  const answer = behaviour.change?.(read.answer, call.cap) ?? read.answer;
   if (call.stream) {
     return { kind: "stream", events: playStream(behaviour.stream(answer, delays), call.signal) };
   }

@@ -11,8 +11,8 @@ import { readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import { textIn, withSpent } from "../../core/spent.ts";
 import { wireUsage } from "../../core/wire-usage.ts";
-import type { Answer } from "../../core/http-provider.ts";
-import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import type { EmbeddingsBody } from "../../core/core-request.ts";
+import type { Answer, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 
 /**
  * A chat completion read loosely and rebuilt as OpenAI's schema wants it, or null when it is none; a
@@ -39,7 +39,8 @@ export function chatAnswer(
 }
 
 /** An embedding list in the order of its inputs, or null when one of `inputs` vectors is missing. */
-export function embeddingsAnswer(raw: JsonObject, inputs: number): Answer | null {
+export function embeddingsAnswer(raw: JsonObject, call: EmbeddingsCall): Answer | null {
+  const inputs = inputCount(call.body);
   if (!Array.isArray(raw["data"]) || raw["data"].length !== inputs) return null;
   const vectors = new Map<number, unknown>();
   for (const [position, item] of raw["data"].entries()) {
@@ -62,7 +63,7 @@ export function embeddingsAnswer(raw: JsonObject, inputs: number): Answer | null
 }
 
 /** How many vectors an `input` asks for: one for a text or a token array, else one per item. */
-export function inputCount(input: unknown): number {
+function inputCount({ input }: EmbeddingsBody): number {
   if (!Array.isArray(input)) return 1;
   return typeof input[0] === "number" ? 1 : input.length;
 }

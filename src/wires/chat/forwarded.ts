@@ -1,5 +1,5 @@
 import { isObject } from "../../core/json-value.ts";
-import { FILENAME } from "../../core/conversation.ts";
+import { FILENAME } from "../../core/core-request.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Profile } from "./profile.ts";
 

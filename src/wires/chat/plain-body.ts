@@ -1,5 +1,6 @@
-import { plainText, refusal, unsupported } from "../../core/conversation.ts";
-import { isObject, listOf, textOf } from "../../core/json-value.ts";
+import { plainText, refusal, unsupported, usesFunctions } from "../../core/conversation.ts";
+import type { Assistant, AssistantCall, UserContent, UserPart } from "../../core/conversation.ts";
+import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds } from "../../core/tool-call-id.ts";
 import { toolsOf } from "../../core/tools.ts";
@@ -12,19 +13,19 @@ import type { PlainStyle } from "./profile.ts";
  * alone. Refused: legacy functions, custom tools.
  */
 export function plainBody(
-  body: JsonObject,
+  body: ChatBody,
   style: PlainStyle,
   model: string,
 ): { readonly body: JsonObject } | ProviderFailure {
   const found = toolsOf(body);
   if ("reason" in found) return found;
   const turns = new PlainTurns(style, model);
-  for (const [index, message] of listOf(body["messages"]).filter(isObject).entries()) {
+  for (const [index, message] of body.messages.entries()) {
     const problem = turns.add(message, index);
     if (problem !== null) return problem;
   }
   const hasTools = found.list.length > 0;
-  const isChosen = hasTools && isGiven(body["tool_choice"]);
+  const isChosen = hasTools && body.tool_choice !== undefined;
   return {
     body: {
       ...body,
@@ -37,7 +38,7 @@ export function plainBody(
 
 /** Messages, one after the other; tool call ids are mapped over all of them. */
 class PlainTurns {
-  readonly list: JsonObject[] = [];
+  readonly list: (JsonObject & { readonly role: string })[] = [];
   readonly #style: PlainStyle;
   readonly #ids: ToolCallIds | null;
   readonly #reasons: boolean;
@@ -49,36 +50,36 @@ class PlainTurns {
   }
 
   /** Adds a message; or says why it cannot be sent. */
-  add(message: JsonObject, index: number): ProviderFailure | null {
+  add(message: ChatMessage, index: number): ProviderFailure | null {
     const { role, name } = message;
-    if (role === "function" || isObject(message["function_call"])) {
+    if (role === "function" || usesFunctions(message)) {
       return refusal("This model does not take 'functions': send 'tools'.", `messages[${index}]`);
     }
     const named = this.#style.names === true && typeof name === "string" ? { name } : {};
     if (role === "assistant") return this.#addAssistant(message, named, index);
     if (role === "tool") {
-      const id = this.#id(message["tool_call_id"]);
-      this.list.push({ role, content: spoken(message["content"]), tool_call_id: id });
+      const id = this.#id(message.tool_call_id);
+      this.list.push({ role, content: spoken(message.content), tool_call_id: id });
     } else if (role === "user") {
       this.#bridge();
-      this.list.push({ role, content: userContent(message["content"]), ...named });
-    } else this.list.push({ role: "system", content: spoken(message["content"]), ...named });
+      this.list.push({ role, content: userContent(message.content), ...named });
+    } else this.list.push({ role: "system", content: spoken(message.content), ...named });
     return null;
   }
 
-  #addAssistant(message: JsonObject, named: JsonObject, index: number): ProviderFailure | null {
-    const calls = listOf(message["tool_calls"]).filter(isObject);
-    const custom = calls.findIndex((call) => !isObject(call["function"]));
+  #addAssistant(message: Assistant, named: JsonObject, index: number): ProviderFailure | null {
+    const calls = message.tool_calls ?? [];
+    const custom = calls.findIndex(({ type }) => type === "custom");
     if (custom !== -1) {
       return unsupported("Custom tool calls", `messages[${index}].tool_calls[${custom}]`);
     }
-    const content = spoken(message["content"]) || textOf(message["refusal"]);
+    const content = spoken(message.content) || (message.refusal ?? "");
     if (this.#style.bridge !== undefined && content === "" && calls.length === 0) return null;
     this.list.push({
       role: "assistant",
       content,
-      ...this.#reasoning(textOf(message["reasoning_content"]), content),
-      ...(calls.length > 0 && { tool_calls: calls.map((call) => this.#call(call)) }),
+      ...this.#reasoning(message.reasoning_content ?? "", content),
+      ...(calls.length > 0 && { tool_calls: calls.flatMap((call) => this.#call(call)) }),
       ...named,
     });
     return null;
@@ -92,46 +93,50 @@ class PlainTurns {
     return { content: [thinking, ...(content === "" ? [] : [{ type: "text", text: content }])] };
   }
 
-  #call(call: JsonObject): JsonObject {
-    const { name, arguments: given } = call["function"] as JsonObject;
-    const text = textOf(given);
-    return {
-      id: this.#id(call["id"]),
-      type: "function",
-      function: { name, arguments: text.trim() === "" ? "{}" : text },
-    };
+  #call(call: AssistantCall): JsonObject[] {
+    if (call.type === "custom") return [];
+    const { name, arguments: given } = call.function;
+    const called = { name, arguments: given.trim() === "" ? "{}" : given };
+    return [{ id: this.#id(call.id), type: "function", function: called }];
   }
 
-  #id(raw: unknown): string {
-    const id = textOf(raw);
+  #id(id: string): string {
     return this.#ids === null ? id : this.#ids.idFor(id);
   }
 
   #bridge(): void {
-    if (this.#style.bridge === undefined || this.list.at(-1)?.["role"] !== "tool") return;
+    if (this.#style.bridge === undefined || this.list.at(-1)?.role !== "tool") return;
     this.list.push({ role: "assistant", content: this.#style.bridge });
   }
 }
 
 /** Text, or text and images where there is one. */
-function userContent(content: unknown): unknown {
-  const parts = listOf(content).filter(isObject);
-  if (!parts.some((part) => isObject(part["image_url"]))) return spoken(content);
-  return parts.map((part) => {
-    if (!isObject(part["image_url"])) return { type: "text", text: textOf(part["text"]) };
-    const { url, detail } = part["image_url"];
-    return { type: "image_url", image_url: { url, ...(isGiven(detail) && { detail }) } };
+function userContent(content: UserContent): unknown {
+  if (typeof content === "string" || !content.some(({ type }) => type === "image_url")) {
+    return spoken(content);
+  }
+  return content.map((part) => {
+    if (part.type !== "image_url") return { type: "text", text: textIn(part) };
+    const { url, detail } = part.image_url;
+    return { type: "image_url", image_url: { url, ...(detail && { detail }) } };
   });
 }
 
 /** The text of a content, refusals too. */
-function spoken(content: unknown): string {
+function spoken(content: Content): string {
   if (typeof content === "string") return content;
-  return plainText(
-    listOf(content)
-      .filter(isObject)
-      .map((part) => ({ text: part["text"] ?? part["refusal"] })),
-  );
+  return plainText((content ?? []).map((part) => ({ text: textIn(part) })));
+}
+
+type Content = string | readonly Spoken[] | null | undefined;
+type Spoken =
+  | UserPart
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "refusal"; readonly refusal: string };
+
+function textIn(part: Spoken): string {
+  if (part.type === "refusal") return part.refusal;
+  return part.type === "text" ? part.text : "";
 }
 
 function plainTool({ name, description, parameters, strict }: Tool): JsonObject {
@@ -148,8 +153,4 @@ function plainTool({ name, description, parameters, strict }: Tool): JsonObject 
 
 function plainChoice(choice: Tools["choice"]): unknown {
   return typeof choice === "string" ? choice : { type: "function", function: choice };
-}
-
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null;
 }

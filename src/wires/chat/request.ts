@@ -1,7 +1,13 @@
 import { refusal } from "../../core/conversation.ts";
 import { tellLeft } from "../../core/dropped.ts";
 import { isObject } from "../../core/json-value.ts";
-import type { JsonObject, ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import type {
+  ChatCall,
+  EmbeddingsCall,
+  JsonObject,
+  ProviderCall,
+  ProviderFailure,
+} from "../../core/provider.ts";
 import { forwarded } from "./forwarded.ts";
 import { plainBody } from "./plain-body.ts";
 import type { Profile, Rule } from "./profile.ts";
@@ -10,34 +16,51 @@ import type { Profile, Rule } from "./profile.ts";
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
 /**
- * The body sent upstream: the profile's fields, never null ones, as its rules and names have them,
+ * A chat as it is sent upstream: the profile's fields, never null ones, as its rules and names have them,
  * with our own model, cap and stream flags.
  */
-export function upstreamRequest(call: ProviderCall, profile: Profile): UpstreamRequest {
-  const source = sourceOf(call, profile);
+export function chatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
+  const { oneChoice, plain, chatFields, chatExtras, implied = [] } = profile;
+  if (chatFields.size === 0) return UNSUPPORTED;
+  if (oneChoice === true && (call.body.n ?? 1) > 1) {
+    return refusal("This model gives one choice only: 'n' must be 1.", "n");
+  }
+  const source =
+    plain === undefined ? { body: call.body } : plainBody(call.body, plain, call.upstreamId);
   if (!("body" in source)) return source;
-  const isChat = call.kind === "chat";
-  const body: Record<string, unknown> = {
-    model: call.upstreamId,
-    ...(isChat ? profile.chatExtras : profile.embeddingExtras),
-  };
-  addFields(body, source.body, call, profile);
-  for (const { models, beside, fields } of profile.implied ?? []) {
+  const body: Record<string, unknown> = { model: call.upstreamId, ...chatExtras };
+  addFields(body, source.body, { call, profile, allowed: chatFields });
+  for (const { models, beside, fields } of implied) {
     const holds = body[beside] !== undefined && models.test(call.upstreamId);
     if (holds) Object.assign(body, { ...fields, ...body });
   }
-  if (call.cap !== null) body[profile.capField] = call.cap;
-  if (isChat && call.stream) Object.assign(body, streamFlags(profile));
+  body[profile.capField] = call.cap;
+  if (call.stream) Object.assign(body, streamFlags(profile));
   return { body };
 }
+
+/** An embeddings request likewise. */
+export function embeddingsRequest(call: EmbeddingsCall, profile: Profile): UpstreamRequest {
+  const { embeddingFields: allowed, embeddingExtras } = profile;
+  if (allowed.size === 0) return UNSUPPORTED;
+  const body = { model: call.upstreamId, ...embeddingExtras };
+  addFields(body, call.body, { call, profile, allowed });
+  return { body };
+}
+
+const UNSUPPORTED: ProviderFailure = { kind: "disabled", reason: "unsupported" };
+
+type Adding = {
+  readonly call: ProviderCall;
+  readonly profile: Profile;
+  readonly allowed: ReadonlySet<string>;
+};
 
 function addFields(
   body: Record<string, unknown>,
   source: JsonObject,
-  call: ProviderCall,
-  profile: Profile,
+  { call, profile, allowed }: Adding,
 ): void {
-  const allowed = fieldsFor(call, profile);
   const rules = rulesFor(call, profile);
   const left = new Set<string>();
   const isPlain = profile.plain !== undefined; // then messages and tools are as they must be
@@ -55,21 +78,6 @@ function streamFlags({ streamOptions }: Profile): JsonObject {
   return streamOptions === null
     ? { stream: true }
     : { stream: true, stream_options: streamOptions };
-}
-
-/** The client's request, as a plain style wants it; or why it cannot be sent to this host. */
-function sourceOf(call: ProviderCall, profile: Profile): UpstreamRequest {
-  const { body, kind, upstreamId } = call;
-  if (fieldsFor(call, profile).size === 0) return { kind: "disabled", reason: "unsupported" };
-  if (profile.oneChoice === true && Number(body["n"] ?? 1) > 1) {
-    return refusal("This model gives one choice only: 'n' must be 1.", "n");
-  }
-  const { plain } = profile;
-  return kind === "chat" && plain !== undefined ? plainBody(body, plain, upstreamId) : { body };
-}
-
-function fieldsFor({ kind }: ProviderCall, profile: Profile): ReadonlySet<string> {
-  return kind === "chat" ? profile.chatFields : profile.embeddingFields;
 }
 
 function rulesFor({ upstreamId, body }: ProviderCall, { rules = [] }: Profile): readonly Rule[] {

@@ -1,11 +1,10 @@
 import type { Usage } from "../../lib/usage.ts";
 import type { FinishReason } from "../../core/chunk-builder.ts";
 import { completionOf } from "../../core/completion.ts";
-import { embeddingList } from "../../core/embedding-batches.ts";
-import type { Answer } from "../../core/http-provider.ts";
+import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import { readUsage } from "../../core/chat-usage.ts";
-import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import type { Answer, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { textIn, withSpent } from "../../core/spent.ts";
 
 /** The answer of POST /v2/chat as OpenAI's completion; null when it is none. */
@@ -69,9 +68,9 @@ export function gaveUp(raw: unknown): ProviderFailure {
 }
 
 /** The answer of POST /v2/embed; null when a vector is missing. */
-export function embedAnswer(raw: JsonObject, texts: number): Answer | null {
+export function embedAnswer(raw: JsonObject, call: EmbeddingsCall): Answer | null {
   const vectors = listOf(objectOf(raw["embeddings"])["float"]);
-  if (vectors.length !== texts || !vectors.every(isVector)) return null;
+  if (vectors.length !== textsIn(call).length || !vectors.every(isVector)) return null;
   const billed = objectOf(objectOf(raw["meta"])["billed_units"]);
   return embeddingList(vectors, billedUsage(billed["input_tokens"], 0));
 }

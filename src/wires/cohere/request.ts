@@ -3,12 +3,12 @@ import type { Image, Part, Turn } from "../../core/conversation.ts";
 import { tellDropped } from "../../core/dropped.ts";
 import type { Places } from "../../core/dropped.ts";
 import { listOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { JsonObject, ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { toolsOf } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
 
 /** A request for POST /v2/chat (Cohere's API reference v2). */
-export function chatRequest(call: ProviderCall): JsonObject | ProviderFailure {
+export function chatRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
   if (typeof body["n"] === "number" && body["n"] > 1) return unsupported("Several choices", "n");
   const conversation = conversationOf(body);
@@ -159,7 +159,7 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
 ]);
 
 /** A request for POST /v2/embed. `input_type` is an extension of the client's request. */
-export function embedRequest({ body, upstreamId }: ProviderCall): JsonObject | ProviderFailure {
+export function embedRequest({ body, upstreamId }: EmbeddingsCall): JsonObject | ProviderFailure {
   const { input_type: purpose = "search_document", dimensions } = body;
   if (!INPUT_TYPES.has(purpose)) {
     const message = `'input_type' must be one of ${[...INPUT_TYPES].join(", ")}.`;
@@ -167,7 +167,7 @@ export function embedRequest({ body, upstreamId }: ProviderCall): JsonObject | P
   }
   return {
     model: upstreamId,
-    texts: listOf(body["input"]),
+    texts: listOf(body.input),
     input_type: purpose,
     embedding_types: ["float"],
     ...(dimensions !== undefined && { output_dimension: dimensions }),

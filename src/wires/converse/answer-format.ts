@@ -1,7 +1,7 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { cleanedSchema } from "../../claude/json-schema.ts";
 import { isObject, listOf, objectOf } from "../../core/json-value.ts";
-import type { JsonObject, ProviderCall } from "../../core/provider.ts";
+import type { JsonObject, ChatCall } from "../../core/provider.ts";
 import { familyOf, forcingOf } from "./models.ts";
 
 /** How a model is brought to answer as `response_format` asks. */
@@ -21,7 +21,7 @@ const TEXT: AnswerFormat = { kind: "text" };
  * a schema; Bedrock refuses that for those after. Next best is a tool that must be called, which most
  * makers' models and Claude's newest cannot be made to.
  */
-export function answerFormat({ body, upstreamId }: ProviderCall): AnswerFormat {
+export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   const format = objectOf(body["response_format"]);
   const isJson = format["type"] === "json_object" || format["type"] === "json_schema";
   // A tool that the client names is called, whatever the answer was to be.
@@ -41,7 +41,7 @@ export function answerFormat({ body, upstreamId }: ProviderCall): AnswerFormat {
 }
 
 /** The name of the tool that is the answer, or null. */
-export function answerTool(call: ProviderCall): string | null {
+export function answerTool(call: ChatCall): string | null {
   const format = answerFormat(call);
   return format.kind === "tool" ? format.name : null;
 }

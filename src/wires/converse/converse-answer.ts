@@ -2,9 +2,8 @@ import { thoughtDetail } from "../../claude/thoughts.ts";
 import type { FinishReason } from "../../core/chunk-builder.ts";
 import { completionOf } from "../../core/completion.ts";
 import type { SaidTool } from "../../core/completion.ts";
-import type { Answer } from "../../core/http-provider.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import type { Answer, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { textIn, withSpent } from "../../core/spent.ts";
 import { converseUsage } from "./converse-usage.ts";
 

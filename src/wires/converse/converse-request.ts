@@ -7,7 +7,7 @@ import { withInlineImages } from "../../core/inline-image.ts";
 import type { InlineConversation } from "../../core/inline-image.ts";
 import { outgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
-import type { JsonObject, ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { toolsOf } from "../../core/tools.ts";
 import { answerFormat } from "./answer-format.ts";
 import { converseMessages } from "./converse-messages.ts";
@@ -44,7 +44,7 @@ const PLACES: Places = {
  * here is sent; `user` never is. Throws only when the call's signal ends it
  * while images are downloaded.
  */
-export async function converseRequest(call: ProviderCall): Promise<OutgoingBody | ProviderFailure> {
+export async function converseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;
   if (cap === null) return { kind: "disabled", reason: "no_cap" };
   if (typeof body["n"] === "number" && body["n"] > 1) return unsupported("Several choices", "n");
@@ -71,7 +71,7 @@ function isFailure(request: JsonObject | ProviderFailure): request is ProviderFa
 
 /** The body, once it is known what is said, with which tools, and what the model takes. */
 function bodyOf(
-  { body, cap, upstreamId }: ProviderCall,
+  { body, cap, upstreamId }: ChatCall,
   said: InlineConversation,
   { toolConfig, toolChoice }: ToolFields,
   { inference, additional, thoughts }: ModelFields,

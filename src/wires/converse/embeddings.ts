@@ -1,13 +1,13 @@
-import { embeddingList } from "../../core/embedding-batches.ts";
-import type { Answer } from "../../core/http-provider.ts";
+import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
-import type { JsonObject, ProviderCall } from "../../core/provider.ts";
+import type { EmbeddingsBody } from "../../core/core-request.ts";
+import type { Answer, EmbeddingsCall, JsonObject } from "../../core/provider.ts";
 import { tokenCount } from "../../core/token-count.ts";
 
 /** The body of an InvokeModel request for these texts (Bedrock user guide, inference parameters). */
 type Maker = {
   readonly textsMax: number;
-  body(texts: readonly string[], request: JsonObject, model: string): JsonObject;
+  body(texts: readonly string[], request: EmbeddingsBody, model: string): JsonObject;
 };
 
 /** `search_query` and so on, which Cohere's models need and OpenAI's API has no word for. */
@@ -22,7 +22,7 @@ const COHERE: Maker = {
   textsMax: 96,
   body(texts, { input_type: type, dimensions }) {
     const given = INPUT_TYPES.has(type) ? type : "search_document";
-    const size = typeof dimensions === "number" ? { output_dimension: dimensions } : {};
+    const size = dimensions === undefined ? {} : { output_dimension: dimensions };
     return { input_type: given, texts, embedding_types: ["float"], ...size };
   },
 };
@@ -30,7 +30,7 @@ const TITAN: Maker = {
   textsMax: 1,
   body([inputText = ""], { dimensions }, model) {
     if (!model.includes("v2")) return { inputText };
-    const size = typeof dimensions === "number" ? { dimensions } : {};
+    const size = dimensions === undefined ? {} : { dimensions };
     return { inputText, ...size, normalize: true };
   },
 };
@@ -40,18 +40,23 @@ export function embeddingMaker(model: string): Maker {
   return model.includes("cohere.") ? COHERE : TITAN;
 }
 
+/** The body of an InvokeModel request for the texts of a call. */
+export function embeddingsRequest(call: EmbeddingsCall): string {
+  const { body, upstreamId } = call;
+  return JSON.stringify(embeddingMaker(upstreamId).body(textsIn(call), body, upstreamId));
+}
+
 /**
  * The vectors of an InvokeModel answer, or null when it is none. Cohere's models count tokens only in
  * the header that InvokeModel has for all.
  */
 export function embeddingsAnswer(
   raw: JsonObject,
-  call: ProviderCall,
+  call: EmbeddingsCall,
   headers: Headers,
 ): Answer | null {
   const vectors = vectorsOf(raw);
-  const wanted = listOf(call.body["input"]).length;
-  if (vectors.length !== wanted || !vectors.every(isVector)) return null;
+  if (vectors.length !== textsIn(call).length || !vectors.every(isVector)) return null;
   const header = textOf(headers.get("x-amzn-bedrock-input-token-count"));
   const input =
     tokenCount(raw["inputTextTokenCount"]) ?? tokenCount(header === "" ? null : Number(header));

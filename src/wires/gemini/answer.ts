@@ -1,9 +1,8 @@
 import type { FinishReason } from "../../core/chunk-builder.ts";
 import { completionOf } from "../../core/completion.ts";
 import type { Said, SaidTool } from "../../core/completion.ts";
-import type { Answer } from "../../core/http-provider.ts";
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import type { Answer, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { textIn, withSpent } from "../../core/spent.ts";
 import { readUsage } from "./usage.ts";
 

@@ -1,7 +1,6 @@
-import { embeddingList } from "../../core/embedding-batches.ts";
-import type { Answer } from "../../core/http-provider.ts";
+import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
 import { listOf, numberOf, objectOf } from "../../core/json-value.ts";
-import type { JsonObject, ProviderCall } from "../../core/provider.ts";
+import type { Answer, JsonObject, EmbeddingsCall } from "../../core/provider.ts";
 import { embeddingUsage } from "./usage.ts";
 
 /** One way to ask for vectors; both services have their own. `input` of the call is a list of texts. */
@@ -9,21 +8,21 @@ export type EmbeddingMethod = {
   /** The method of the model, as it stands in the URL. */
   readonly method: string;
   /** How many texts a request may have. */
-  size(model: string): number;
-  request(call: ProviderCall): JsonObject;
+  readonly size: (model: string) => number;
+  readonly request: (call: EmbeddingsCall) => JsonObject;
   /** Null when a vector is missing. */
-  answer(raw: JsonObject, call: ProviderCall): Answer | null;
+  readonly answer: (raw: JsonObject, call: EmbeddingsCall) => Answer | null;
 };
 
 /** The Gemini API: at most 100 texts (recorded); gemini-embedding-001 reports no usage. */
 export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
   method: "batchEmbedContents",
   size: () => 100,
-  request: ({ upstreamId, body }) => ({
-    requests: listOf(body["input"]).map((text) => ({
-      model: `models/${upstreamId}`,
+  request: (call) => ({
+    requests: textsIn(call).map((text) => ({
+      model: `models/${call.upstreamId}`,
       content: { parts: [{ text }] },
-      outputDimensionality: numberOf(body["dimensions"]),
+      outputDimensionality: call.body.dimensions,
     })),
   }),
   answer(raw, call) {
@@ -41,11 +40,11 @@ export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
 export const PREDICT: EmbeddingMethod = {
   method: "predict",
   size: (model) => (model.startsWith("gemini-embedding") ? 1 : 9),
-  request: ({ body }) => ({
-    instances: listOf(body["input"]).map((content) => ({ content })),
+  request: (call) => ({
+    instances: textsIn(call).map((content) => ({ content })),
     parameters: {
       autoTruncate: false,
-      outputDimensionality: numberOf(body["dimensions"]),
+      outputDimensionality: call.body.dimensions,
     },
   }),
   answer(raw, call) {
@@ -60,8 +59,8 @@ export const PREDICT: EmbeddingMethod = {
   },
 };
 
-function vectorList(vectors: readonly unknown[], call: ProviderCall, tokens: unknown) {
-  if (vectors.length !== listOf(call.body["input"]).length) return null;
+function vectorList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: unknown) {
+  if (vectors.length !== textsIn(call).length) return null;
   const sound: number[][] = [];
   for (const vector of vectors) {
     if (!isVector(vector)) return null;

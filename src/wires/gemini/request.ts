@@ -6,7 +6,7 @@ import type { InlineConversation, InlinePart } from "../../core/inline-image.ts"
 import { isObject, objectOf, textOf } from "../../core/json-value.ts";
 import { outgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
-import type { JsonObject, ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { toolsOf } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
 
@@ -17,7 +17,7 @@ const NO_SIGNATURE = "skip_thought_signature_validator";
  * The body of generateContent for a chat request: only what is named here
  * is sent. Images on the web are downloaded first.
  */
-export async function chatRequest(call: ProviderCall): Promise<OutgoingBody | ProviderFailure> {
+export async function chatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = toolsOf(call.body);
   if ("reason" in tools) return tools;
   const read = conversationOf(call.body);
@@ -139,7 +139,7 @@ const PENALTIES = {
   frequency_penalty: "frequencyPenalty",
 } as const;
 
-function generationConfig({ body, cap, upstreamId }: ProviderCall): JsonObject {
+function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   const config: Record<string, unknown> = { maxOutputTokens: cap ?? undefined };
   for (const [ours, theirs] of Object.entries(RENAMED)) config[theirs] = body[ours] ?? undefined;
   for (const [ours, theirs] of Object.entries(PENALTIES)) config[theirs] = body[ours] || undefined;

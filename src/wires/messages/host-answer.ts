@@ -1,8 +1,7 @@
 import { completionOf } from "../../core/completion.ts";
 import type { Said, SaidTool } from "../../core/completion.ts";
-import type { Answer } from "../../core/http-provider.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { JsonObject } from "../../core/provider.ts";
+import type { Answer, JsonObject } from "../../core/provider.ts";
 import { finishOf, refusalOf } from "./host-stop-reason.ts";
 import { thoughtDetail } from "../../claude/thoughts.ts";
 import { messagesUsage } from "./host-usage.ts";

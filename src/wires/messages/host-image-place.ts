@@ -12,7 +12,7 @@ const SOME_IMAGE = /^(?:could not process image|unable to download the file)/i;
  */
 export function imagePlaced(failure: ProviderFailure, call: ProviderCall): ProviderFailure {
   const { kind, message = "" } = failure;
-  if (kind !== "refused" || call.native !== undefined) return failure;
+  if (kind !== "refused" || call.kind !== "chat" || call.native !== undefined) return failure;
   const [, turn, block] = BY_BLOCK.exec(message) ?? [];
   if (turn === undefined && !SOME_IMAGE.test(message)) return failure;
   const said = conversationOf(call.body);

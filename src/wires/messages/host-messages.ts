@@ -1,4 +1,5 @@
-import { badImage, PDF } from "../../core/conversation.ts";
+import { PDF } from "../../core/core-request.ts";
+import { badImage } from "../../core/conversation.ts";
 import type { Conversation, Image, Part, Turn } from "../../core/conversation.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";

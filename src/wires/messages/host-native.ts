@@ -1,6 +1,6 @@
 import type { Usage } from "../../lib/usage.ts";
 import { isObject, numberOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
-import type { JsonObject, NativeSaid, ProviderCall, StreamEvent } from "../../core/provider.ts";
+import type { JsonObject, NativeSaid, ChatCall, StreamEvent } from "../../core/provider.ts";
 import type { PayloadReader } from "../../core/sse-reader.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import { tokenCount } from "../../core/token-count.ts";
@@ -13,10 +13,10 @@ import { laterUsage, messagesUsage } from "./host-usage.ts";
  * price class. What the model refuses though it only tunes is left out, and told.
  */
 export function nativeRequest(
-  { upstreamId, cap, native, stream, onDropped }: ProviderCall,
+  { upstreamId, cap, native, stream, onDropped }: ChatCall,
   geo: "us" | null,
 ): { readonly body: JsonObject; readonly beta: string | null } | null {
-  if (native === undefined || cap === null) return null;
+  if (native === undefined) return null;
   const rules = claudeRules(upstreamId);
   const { temperature, top_p, top_k, ...body } = native.body;
   const mayTune = rules.sampling && !THINKS.has(objectOf(body["thinking"])["type"]);

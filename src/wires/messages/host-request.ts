@@ -3,7 +3,7 @@ import type { Conversation } from "../../core/conversation.ts";
 import { tellDropped } from "../../core/dropped.ts";
 import type { Places } from "../../core/dropped.ts";
 import { isObject, listOf, numberOf } from "../../core/json-value.ts";
-import type { JsonObject, ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { toolsOf } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
 import { claudeRules, reasoningFields } from "../../claude/claude-rules.ts";
@@ -35,7 +35,7 @@ const PLACES: Places = {
 
 /** A call that nothing in it keeps from being sent. */
 type Sendable = {
-  readonly call: ProviderCall;
+  readonly call: ChatCall;
   readonly cap: number;
   readonly rules: ClaudeRules;
   readonly said: Conversation;
@@ -47,7 +47,7 @@ type Sendable = {
  * sent; `user` never is. `geo` is the region that the answer must be made in, where that can be said.
  */
 export function messagesRequest(
-  call: ProviderCall,
+  call: ChatCall,
   geo: "us" | null,
 ): MessagesRequest | ProviderFailure {
   const { body, cap } = call;

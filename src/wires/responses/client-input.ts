@@ -1,7 +1,7 @@
 import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
 import { fromBase64 } from "../../core/base64.ts";
-import { PDF_HEAD } from "../../core/conversation.ts";
+import { PDF_HEAD } from "../../core/core-request.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import { flatName } from "../../core/namespaces.ts";
 import type { JsonObject } from "../../core/provider.ts";

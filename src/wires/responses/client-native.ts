@@ -1,4 +1,4 @@
-import { FILENAME, PDF_HEAD } from "../../core/conversation.ts";
+import { FILENAME, PDF_HEAD } from "../../core/core-request.ts";
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import { flatName, withoutNamespaces } from "../../core/namespaces.ts";
 import { reasoningItem, reasoningDetail } from "./host-rules.ts";

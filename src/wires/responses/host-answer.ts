@@ -1,8 +1,7 @@
 import { completionOf } from "../../core/completion.ts";
 import type { Said, SaidTool } from "../../core/completion.ts";
-import type { Answer } from "../../core/http-provider.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { JsonObject, NativeSaid, ProviderFailure } from "../../core/provider.ts";
+import type { Answer, JsonObject, NativeSaid, ProviderFailure } from "../../core/provider.ts";
 import { textIn, withSpent } from "../../core/spent.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
 

@@ -1,5 +1,5 @@
 import { utf8Bytes } from "../../lib/tokens.ts";
-import { JSON_BYTES_MAX } from "../../core/http-provider.ts";
+import { JSON_BYTES_MAX } from "../../core/answer-size.ts";
 import { isObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 

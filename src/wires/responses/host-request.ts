@@ -1,8 +1,9 @@
-import { FILENAME, noFunctions, refusal } from "../../core/conversation.ts";
+import { FILENAME } from "../../core/core-request.ts";
+import { noFunctions, refusal } from "../../core/conversation.ts";
 import { tellDropped } from "../../core/dropped.ts";
 import type { Places } from "../../core/dropped.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { JsonObject, ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
 import { KNOWS_NAMESPACES, withoutNamespaces } from "../../core/namespaces.ts";
 import { CAP_MIN, LOW_IS_LEAST, REASONING_MODELS, reasoningItem } from "./host-rules.ts";
@@ -16,7 +17,7 @@ const SAMPLING = ["temperature", "top_p"];
  * A chat call as the body of POST /v1/responses (platform.openai.com, Create a model response): only what
  * is named here is sent. Refused: what Responses has no field for and would change the answer.
  */
-export function responsesRequest(call: ProviderCall): JsonObject | ProviderFailure {
+export function responsesRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, upstreamId, stream } = call;
   if (cap === null) return { kind: "disabled", reason: "no_cap" };
   const problem = problemOf(body, cap);
@@ -56,7 +57,7 @@ const FIXED: JsonObject = {
 };
 
 /** A client's own body: its fields, our model, cap and tier; without what the model refuses though it only tunes. */
-export function nativeRequest(call: ProviderCall): JsonObject {
+export function nativeRequest(call: ChatCall): JsonObject {
   const { upstreamId, cap, stream } = call;
   const { effort, ...reasoning } = objectOf(call.native?.body["reasoning"]);
   const { body, tuned } = tunedBody(call, effort);
@@ -77,7 +78,7 @@ export function nativeRequest(call: ProviderCall): JsonObject {
 
 /** The fields of a client's body that the model takes; `tuned`: those that only tune, of which the others are named. */
 function tunedBody(
-  { native, upstreamId, onDropped }: ProviderCall,
+  { native, upstreamId, onDropped }: ChatCall,
   effort: unknown,
 ): { readonly body: JsonObject; readonly tuned: JsonObject } {
   const given = native?.body ?? {};

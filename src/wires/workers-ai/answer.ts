@@ -3,13 +3,13 @@ import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import type { FinishReason } from "../../core/chunk-builder.ts";
 import { completionOf } from "../../core/completion.ts";
 import type { SaidTool } from "../../core/completion.ts";
-import type { Answer } from "../../core/http-provider.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import { argumentsText, brokenOff } from "../../core/chat-message.ts";
 import { readUsage } from "../../core/chat-usage.ts";
 import type {
+  Answer,
   JsonObject,
-  ProviderCall,
+  ChatCall,
   ProviderFailure,
   StreamEvent,
 } from "../../core/provider.ts";
@@ -18,7 +18,7 @@ import { toolsOf } from "../../core/tools.ts";
 import { pieceOf } from "./piece.ts";
 
 /** A chat answer in either form as OpenAI's completion; null when it is none. */
-export function chatAnswer(whole: JsonObject, call: ProviderCall): Answer | ProviderFailure | null {
+export function chatAnswer(whole: JsonObject, call: ChatCall): Answer | ProviderFailure | null {
   const raw = isObject(whole["result"]) ? whole["result"] : whole;
   const isAnswer = listOf(raw["choices"]).length > 0 || "response" in raw || "tool_calls" in raw;
   if (!isAnswer) return null;
@@ -46,7 +46,7 @@ export function guessedFinish(usage: Usage | null, cap: number | null): FinishRe
 }
 
 /** gpt-oss may write a call that it was forced to make as its text: the calls in it, or none. */
-function leakedCalls(text: string, call: ProviderCall): readonly SaidTool[] {
+function leakedCalls(text: string, call: ChatCall): readonly SaidTool[] {
   const tools = toolsOf(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];
   const names = new Set<unknown>(tools.list.map((tool) => tool.name));

@@ -1,8 +1,8 @@
-import { plainText, refusal, unsupported } from "../../core/conversation.ts";
+import { plainText, refusal, unsupported, usesFunctions } from "../../core/conversation.ts";
 import { tellDropped } from "../../core/dropped.ts";
 import type { Places } from "../../core/dropped.ts";
-import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { JsonObject, ProviderCall, ProviderFailure } from "../../core/provider.ts";
+import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
+import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { NINE, ToolCallIds } from "../../core/tool-call-id.ts";
 import { toolsOf } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
@@ -23,13 +23,13 @@ const FIELDS = [
  * The inputs of a chat model on Workers AI: OpenAI's request without its
  * model and stream options. Refused: what its models cannot do (images by address, several choices).
  */
-export function chatInputs(call: ProviderCall): JsonObject | ProviderFailure {
+export function chatInputs(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
-  if (typeof body["n"] === "number" && body["n"] > 1) return unsupported("Several choices", "n");
+  if ((body.n ?? 1) > 1) return unsupported("Several choices", "n");
   const tools = toolsOf(body);
   if ("kind" in tools) return tools;
   const isOpenAi = familyOf(upstreamId).openAi === true;
-  const messages = messagesOf(listOf(body["messages"]).filter(isObject), upstreamId);
+  const messages = messagesOf(body, upstreamId);
   if ("kind" in messages) return messages;
   const fields = isOpenAi ? [...FIELDS, "stop"] : FIELDS;
   const inputs = {
@@ -37,11 +37,11 @@ export function chatInputs(call: ProviderCall): JsonObject | ProviderFailure {
     ...Object.fromEntries(
       fields.filter((field) => body[field] !== undefined).map((field) => [field, body[field]]),
     ),
-    ...(cap !== null && { max_tokens: cap }),
+    max_tokens: cap,
     ...(stream && { stream }),
     ...toolInputs(tools, isOpenAi),
-    ...responseFormat(body["response_format"], isOpenAi),
-    ...reasoning(textOf(body["reasoning_effort"]), upstreamId),
+    ...responseFormat(body.response_format, isOpenAi),
+    ...reasoning(body.reasoning_effort, upstreamId),
   };
   tellDropped(call, inputs, PLACES);
   return inputs;
@@ -53,59 +53,64 @@ const PLACES: Places = {
 };
 
 function messagesOf(
-  messages: readonly JsonObject[],
+  { messages }: ChatBody,
   model: string,
 ): readonly JsonObject[] | ProviderFailure {
   const nine = familyOf(model).nineLetterIds === true ? new ToolCallIds(NINE) : null;
-  const idFor = (id: unknown): string => nine?.idFor(textOf(id)) ?? textOf(id);
-  const names = new Map<string, unknown>();
+  const idFor = (id: string): string => nine?.idFor(id) ?? id;
+  const names = new Map<string, string>();
   const mapped: JsonObject[] = [];
   for (const [index, message] of messages.entries()) {
     const problem = messageProblem(message, `messages[${index}]`);
     if (problem !== null) return problem;
-    const calls = listOf(message["tool_calls"]).filter(isObject);
-    for (const call of calls) names.set(textOf(call["id"]), objectOf(call["function"])["name"]);
-    const given = message["tool_call_id"];
-    const { role } = message;
-    const called = message["name"] ?? names.get(textOf(given));
+    const functions = callsOf(message).filter((call) => call.type === "function");
+    for (const call of functions) names.set(call.id, call.function.name);
+    const answers = message.role === "tool" ? message.tool_call_id : "";
+    const called = message.name ?? names.get(answers);
     mapped.push({
-      role: role === "developer" ? "system" : role,
+      role: message.role === "developer" ? "system" : message.role,
       content: contentOf(message),
-      ...(typeof called === "string" && { name: called }),
-      ...(calls.length > 0 && { tool_calls: calls.map((call) => toolCall(call, idFor)) }),
-      ...(typeof given === "string" && { tool_call_id: idFor(given) }),
+      ...(called !== undefined && { name: called }),
+      ...(functions.length > 0 && {
+        tool_calls: functions.map(({ id, function: { name, arguments: given } }) => ({
+          id: idFor(id),
+          type: "function",
+          function: { name, arguments: given.trim() === "" ? "{}" : given },
+        })),
+      }),
+      ...(answers !== "" && { tool_call_id: idFor(answers) }),
     });
   }
   return mapped;
 }
 
+function callsOf(message: ChatMessage) {
+  return (message.role === "assistant" && message.tool_calls) || [];
+}
+
+function messageProblem(message: ChatMessage, place: string): ProviderFailure | null {
+  if (usesFunctions(message)) return unsupported("Legacy function calls", place);
+  const custom = callsOf(message).findIndex(({ type }) => type === "custom");
+  return custom === -1
+    ? imageProblem(message.content, place)
+    : unsupported("Custom tool calls", `${place}.tool_calls[${custom}]`);
+}
+
+type Content = ChatMessage["content"];
+
 /** Only parts with an image stay parts; the binding's schema knows no null. */
-function contentOf({ content, refusal: refused }: JsonObject): unknown {
-  const hasImage = listOf(content).some((part) => isObject(part) && isObject(part["image_url"]));
-  return hasImage ? content : plainText(content) || textOf(refused);
+function contentOf(message: ChatMessage): unknown {
+  const { content } = message;
+  const hasImage = Array.isArray(content) && content.some(({ type }) => type === "image_url");
+  if (hasImage) return content;
+  const text = plainText(content as Parameters<typeof plainText>[0]);
+  return text || (message.role === "assistant" && message.refusal) || "";
 }
 
-function toolCall(call: JsonObject, idFor: (id: unknown) => string): JsonObject {
-  const called = objectOf(call["function"]);
-  const json = textOf(called["arguments"]).trim() === "" ? "{}" : called["arguments"];
-  return {
-    id: idFor(call["id"]),
-    type: "function",
-    function: { name: called["name"], arguments: json },
-  };
-}
-
-function messageProblem(message: JsonObject, place: string): ProviderFailure | null {
-  if (message["role"] === "function" || isObject(message["function_call"])) {
-    return unsupported("Legacy function calls", place);
-  }
-  for (const [at, call] of listOf(message["tool_calls"]).filter(isObject).entries()) {
-    if (isObject(call["function"])) continue;
-    return unsupported("Custom tool calls", `${place}.tool_calls[${at}]`);
-  }
-  for (const [at, part] of listOf(message["content"]).entries()) {
-    if (!isObject(part) || !isObject(part["image_url"])) continue;
-    if (/^data:/i.test(textOf(part["image_url"]["url"]))) continue;
+function imageProblem(content: Content, place: string): ProviderFailure | null {
+  if (!Array.isArray(content)) return null;
+  for (const [at, part] of content.entries()) {
+    if (part.type !== "image_url" || /^data:/i.test(part.image_url.url)) continue;
     return refusal(
       "This model takes images as data URLs only.",
       `${place}.content[${at}].image_url`,
@@ -131,18 +136,17 @@ function toolInputs({ list, choice }: Tools, openAi: boolean): JsonObject {
   return { tools, tool_choice: named };
 }
 
-function responseFormat(raw: unknown, openAi: boolean): JsonObject {
-  const format = objectOf(raw);
-  if (format["type"] === "json_object") return { response_format: { type: "json_object" } };
-  if (format["type"] !== "json_schema") return {};
+function responseFormat(format: ChatBody["response_format"], openAi: boolean): JsonObject {
+  if (format === undefined || format.type === "text") return {};
+  if (format.type === "json_object") return { response_format: { type: "json_object" } };
   if (openAi) return { response_format: format };
-  const schema = objectOf(objectOf(format["json_schema"])["schema"]);
+  const { schema = {} } = format.json_schema;
   return { response_format: { type: "json_schema", json_schema: schema } };
 }
 
-function reasoning(asked: string, model: string): JsonObject {
+function reasoning(asked: ChatBody["reasoning_effort"], model: string): JsonObject {
   const { efforts = [], thinkingSwitch } = familyOf(model);
-  if (asked === "") return {};
+  if (asked === undefined) return {};
   if (thinkingSwitch === true) {
     return { chat_template_kwargs: { enable_thinking: asked !== "none" } };
   }

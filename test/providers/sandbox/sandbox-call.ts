@@ -1,4 +1,6 @@
+import type { Kind } from "../../../src/core/core-request.ts";
 import type {
+  ChatCall,
   EventStream,
   JsonObject,
   ProviderAnswer,
@@ -17,13 +19,13 @@ export function user(content: unknown): JsonObject {
   return { role: "user", content };
 }
 
-type CallOptions = Partial<Omit<ProviderCall, "body">>;
+type CallOptions = Partial<Omit<ChatCall, "kind" | "body">> & { readonly kind?: Kind };
 
 /** Asks the sandbox's echo, or another model by `upstreamId`. */
 export function ask(body: JsonObject, options: CallOptions = {}): Promise<ProviderAnswer> {
   const signal = new AbortController().signal;
   const call = { kind: "chat", upstreamId: "echo", stream: false, cap: 4096, signal } as const;
-  return sandbox.send({ ...call, ...options, body });
+  return sandbox.send({ ...call, ...options, body } as ProviderCall);
 }
 
 // The tests read OpenAI's shapes by path; what is not there fails their expectations.

@@ -1,3 +1,4 @@
+import { callOf } from "../adapter-kit.ts";
 import { describe, expect, it } from "vitest";
 import type { ProviderFailure } from "../../../src/core/provider.ts";
 import { sandboxProvider } from "../../../src/hosts/sandbox/sandbox.ts";
@@ -46,7 +47,7 @@ describe("slow-first-byte", () => {
     const slow = sandboxProvider({ delays: { firstByteMs: 3_600_000 } });
     const controller = new AbortController();
     const { signal } = controller;
-    const call = { kind: "chat", upstreamId: "slow-first-byte", body, cap: 10, signal } as const;
+    const call = { ...callOf({ upstreamId: "slow-first-byte", body, cap: 10 }), signal };
     const json = slow.send({ ...call, stream: false });
     const answer = await slow.send({ ...call, stream: true });
     const next = answer.kind === "stream" ? answer.events.next() : null;
