@@ -11,6 +11,7 @@ import type { Reached } from "../lib/reach-object.ts";
 import { callersOf } from "../keys/admission.route.ts";
 import { identifyGlobalKey } from "../keys/vouched.ts";
 import type { WalletCalls } from "../wallet/wallet-contract.ts";
+import { walletsOf } from "./together.ts";
 import { readAuthorizeBody } from "./authorize.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize.ts";
 
@@ -61,12 +62,12 @@ async function holdFor(
   { keyId, orgId }: Caller,
   { hold, keyHash, shown }: AuthorizeRequest,
 ): Promise<Reached<Authorized>> {
-  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
   const { after } = c.var.timers;
   if (hold === null) {
     const nothing = success({ granted: micros(0) });
     if (shown?.session === undefined) return { unanswered: false, result: nothing };
     // whether a session lives its wallet alone knows
+    const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
     const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
       wallets.getByName(orgId).keyStanding(keyHash, shown);
     const reached = await reachObject(ask, { attemptsMax: 2, after });
@@ -74,7 +75,8 @@ async function holdFor(
     return { unanswered: false, result: reached.result.ok ? nothing : reached.result };
   }
   const request = { ...hold, keyId, peer: true };
-  return reachObject(() => wallets.getByName(orgId).hold(request, keyHash, shown), {
+  const walletAt = walletsOf(c.var.config, c.env, after);
+  return reachObject((attempt) => walletAt(orgId, attempt).hold(request, keyHash, shown), {
     attemptsMax: 2,
     after,
   });

@@ -6,7 +6,7 @@ import type { HoldGrant, HoldRequest } from "../wallet/wallet-contract.ts";
 import { speaks } from "./bound.ts";
 import { affordableCap } from "./hold-bounds.ts";
 import { decideKeeping } from "./keeping.ts";
-import type { Held, PaidRoute, Run, RunWallet } from "./paid-request.ts";
+import type { Held, PaidRoute, Run, WalletAt } from "./paid-request.ts";
 import { release } from "./settle.ts";
 
 /** A hold is asked for so often: a client waits. */
@@ -59,13 +59,14 @@ function wishOf({ caller, id, idempotency, request, services }: Run): HoldReques
 }
 
 /** In this region; a key that is only presumed to live is admitted in the same call, or refused. */
-function heldHere(run: Run, wallet: (orgId: string) => RunWallet): Promise<Reached<HoldGrant>> {
+function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
   const { caller, isPresumed, progress, timers } = run;
   const { keyHash, orgId, shown } = caller;
   const wish = wishOf(run);
-  const ask = async (): Promise<Result<HoldGrant>> => {
-    if (!isPresumed) return wallet(orgId).hold(wish, keyHash, shown);
-    const answer = await wallet(orgId).admitAndHold(keyHash, wish, shown);
+  const ask = async (attempt: number): Promise<Result<HoldGrant>> => {
+    const wallet = walletAt(orgId, attempt);
+    if (!isPresumed) return wallet.hold(wish, keyHash, shown);
+    const answer = await wallet.admitAndHold(keyHash, wish, shown);
     if (!answer.ok) return answer;
     progress.admitted = { caller, rate: answer.value.admitted };
     return answer.value.held;

@@ -13,6 +13,7 @@ import { authorizeAtHome } from "./authorize.ts";
 import { deploymentOf } from "./deployment.ts";
 import { keptAtHome } from "./kept-wire.ts";
 import type { Home, RunServices } from "./paid-request.ts";
+import { outboxesOf, walletsOf } from "./together.ts";
 import { shedsOf } from "./overload.route.ts";
 
 /** The other region in which a caller's wallet is; null: it is this one. `after`: the request's timers while it has them. */
@@ -39,9 +40,10 @@ export function keptHere({ env, var: { config } }: Context<AppEnv>): RunServices
 export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const { env } = c; // not c: what is kept for a run must not keep its request
   const { config, timers } = c.var;
-  const { region, numbers, jurisdiction } = config;
+  const { region, numbers } = config;
   const { providers, health } = deploymentOf(config);
   const home = homeOf(c, caller, timers.after);
+  const outboxes = outboxesOf(config, env, timers.after);
   const here = {
     providers,
     health,
@@ -52,14 +54,11 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     numbers,
     now: () => now(env),
     kept: keptHere(c),
-    outbox: (owner: Pick<Caller, "orgId" | "keyId">) =>
-      inJurisdiction(env.REGION_OUTBOX, jurisdiction).getByName(
-        home === null ? ownShard(owner) : peerShard(caller.home, owner),
-      ),
+    outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) =>
+      outboxes(home === null ? ownShard(owner) : peerShard(caller.home, owner), attempt),
   };
   if (home !== null) return { ...here, home, wallet: null };
-  const wallets = inJurisdiction(env.WALLET, jurisdiction);
-  return { ...here, home, wallet: (orgId) => wallets.getByName(orgId) };
+  return { ...here, home, wallet: walletsOf(config, env, timers.after) };
 }
 
 /**

@@ -18,7 +18,7 @@ import type { CoreRequest } from "../core/core-request.ts";
 import type { JsonObject, Provider } from "../core/provider.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import type { OutcomeItem } from "../regions/outbox-message.ts";
-import type { HoldGrant, HoldRequest, WalletCalls } from "../wallet/wallet-contract.ts";
+import type { GroupedCalls, HoldGrant, HoldRequest } from "../wallet/wallet-contract.ts";
 import type { Asked, Door, Native, Reply, ToKeep } from "../core/door.ts";
 import type { KeptRequest } from "./kept-wire.ts";
 import type { Sheds } from "./overload.route.ts";
@@ -60,12 +60,16 @@ export type Home = {
   askKept(request: Omit<KeptRequest, "called">): Promise<Result<Recalled | null>>;
 };
 
-/** What of a wallet a run asks. */
-export type RunWallet = Pick<WalletCalls, "hold" | "admitAndHold" | "settle" | "void">;
+/** What of an outbox a run asks. */
+export type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
+/** An outbox by its name, for one attempt, as a wallet is. */
+export type OutboxAt = (name: string, attempt: number) => Outbox;
+/** A wallet for one attempt at a call: the first may go together with others' calls, a repeat goes alone. */
+export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
 
 /** Where a run's money is: in a wallet of this region, or at its key's home, which an outcome reaches by the outbox alone. */
 type Purse =
-  | { readonly wallet: (orgId: string) => RunWallet; readonly home: null }
+  | { readonly wallet: WalletAt; readonly home: null }
   | { readonly wallet: null; readonly home: Home };
 
 /** What a run needs from the rest of the house. Stubs are made fresh at each call: a failed one stays broken. */
@@ -81,9 +85,7 @@ export type RunServices = Purse & {
   readonly sheds: Sheds;
   /** The organisation's kept answers, at its home. */
   readonly kept: (orgId: string) => KeptCalls;
-  readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">) => {
-    enqueue(items: readonly OutcomeItem[]): Promise<unknown>;
-  };
+  readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
   readonly now: () => number;
 };
 

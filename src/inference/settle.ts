@@ -78,7 +78,7 @@ async function storeCharge(run: Run, outcome: Charge): Promise<Settled> {
   let isLost = false;
   if (wallet !== null) {
     const settlement = { id: run.id, cost, generation };
-    const reached = await reachObject(() => wallet(orgId).settle(settlement), {
+    const reached = await reachObject((attempt) => wallet(orgId, attempt).settle(settlement), {
       after: run.timers.after,
     });
     if (!reached.unanswered && reached.result.ok) {
@@ -133,7 +133,8 @@ async function voidInWallet(run: Run): Promise<boolean> {
   const { wallet } = run.services;
   if (wallet === null) return false;
   const { after } = run.timers;
-  const reached = await reachObject(() => wallet(run.caller.orgId).void(run.id), { after });
+  const { orgId } = run.caller;
+  const reached = await reachObject((attempt) => wallet(orgId, attempt).void(run.id), { after });
   return !reached.unanswered && reached.result.ok;
 }
 
@@ -145,7 +146,7 @@ async function enqueue(run: Run, item: OutcomeItem): Promise<Stored> {
   const { outbox } = run.services;
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {
-      const stored = outbox(run.caller).enqueue([item]);
+      const stored = outbox(run.caller, attempt).enqueue([item]);
       // oxlint-disable-next-line no-await-in-loop -- one retry on a fresh stub
       await within(stored, OUTBOX_TIMEOUT_MS, run.timers.after);
       return "saved";

@@ -21,12 +21,12 @@ export type Reached<T> =
   | { readonly unanswered: true; readonly failure: Failure };
 
 /**
- * Calls a Durable Object, each attempt on a fresh stub (a stub stays broken after an exception) with the
- * same id, so that a repeat does nothing twice. Never again after `.overloaded`: what is overloaded
+ * Calls a Durable Object, each attempt (from 1 on) on a fresh stub (a stub stays broken after an exception) with
+ * the same id, so that a repeat does nothing twice. Never again after `.overloaded`: what is overloaded
  * refused the call, so that if no attempt before it was lost the answer is definite.
  */
 export async function reachObject<T>(
-  call: () => Promise<Result<T>>,
+  call: (attempt: number) => Promise<Result<T>>,
   { after = afterTimeout, attemptsMax = PAUSES_MS.length + 1 }: ReachOptions = {},
 ): Promise<Reached<T>> {
   const budget: Budget = { isSpent: false, onSpent: null };
@@ -37,7 +37,7 @@ export async function reachObject<T>(
   try {
     for (let attempt = 1; attempt <= attemptsMax && !budget.isSpent; attempt++) {
       // oxlint-disable-next-line no-await-in-loop -- a second attempt is made only after the first failed
-      const reached = await attempted(call, budget);
+      const reached = await attempted(() => call(attempt), budget);
       if (reached === null) break;
       if (!reached.unanswered) return attempt > 1 ? sinceLost(reached.result) : reached;
       if (reached.failure.kind === "overloaded") return refusedBy(reached.failure, attempt > 1);

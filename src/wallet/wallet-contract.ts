@@ -1,3 +1,4 @@
+import type { PartAnswer } from "../lib/call-groups.ts";
 import type { Called, Shown } from "../lib/caller.ts";
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import type {
@@ -111,6 +112,17 @@ export type EndUserPage = {
   readonly total: number;
   readonly nextAfter: string | null;
 };
+/** The calls of the paid path, which may go together. */
+export type GroupedCalls = Pick<WalletCalls, "hold" | "admitAndHold" | "settle" | "void">;
+/** One of them and its arguments. */
+export type WalletPart = {
+  readonly [K in keyof GroupedCalls]: {
+    readonly call: K;
+    readonly args: Parameters<GroupedCalls[K]>;
+  };
+}[keyof GroupedCalls];
+export type PartResult = Awaited<ReturnType<GroupedCalls[keyof GroupedCalls]>>;
+
 /** What an operator sets; `rpmLimit` null is none. */
 export type Configuration = { readonly rpmLimit: number | null; readonly suspended: boolean };
 export type ConfigurationChange = { readonly [K in keyof Configuration]?: Configuration[K] };
@@ -329,6 +341,10 @@ export type WalletCalls = {
   /** `actor`: an operator who charges what only a log line says; told as an event. */
   settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleAnswer>>;
   void(id: string): Promise<Result<VoidAnswer>>;
+  /**
+   * Several of `GroupedCalls` in one turn, in their order: an answer for each. One that throws harms no other; one that would wait for its key's register is `apart`, with nothing done.
+   */
+  together(parts: readonly WalletPart[]): Promise<readonly PartAnswer<PartResult>[]>;
   credit(request: CreditRequest): Promise<Result<BalanceAnswer>>;
   balance(): Promise<Result<BalanceAnswer>>;
   /** Undoes `create` when nothing was ever recorded; false when something was. */

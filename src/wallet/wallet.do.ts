@@ -34,7 +34,8 @@ import { readUsage } from "./object/usage.do.ts";
 import { WebhookTelling, takeWaitingEvents } from "./object/events.do.ts";
 import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
 import { endSessionBy, listSessions } from "./object/sessions.do.ts";
-import { SLICE_PAUSE_MS, SLICE_ROWS, reconcileSlice, vitalsOf } from "./object/reconcile.do.ts";
+import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
+import { together } from "./object/together.do.ts";
 import { lookAtRoom, retain } from "./object/retention.do.ts";
 import { selectEventsSince } from "./object/event-rows.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
@@ -140,8 +141,11 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     keyHash?: string,
     shown?: Shown,
   ): Promise<Result<Contract.HoldGrant>> {
-    const called = keyHash === undefined ? undefined : calledBy(keyHash, shown);
-    return holdFor(this.#gate, request, called);
+    return holdFor(
+      this.#gate,
+      request,
+      keyHash === undefined ? undefined : calledBy(keyHash, shown),
+    );
   }
 
   async sessions(query: Contract.SessionQuery): Promise<Result<Contract.SessionPage>> {
@@ -161,6 +165,10 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
 
   async void(id: string): Promise<Result<Contract.VoidAnswer>> {
     return this.#decisions.decide((desk) => voidHold(desk, id));
+  }
+
+  together(parts: readonly Contract.WalletPart[]): ReturnType<Contract.WalletCalls["together"]> {
+    return together(this.#gate, this, parts);
   }
 
   async credit(request: Contract.CreditRequest): Promise<Result<Contract.BalanceAnswer>> {
@@ -295,24 +303,8 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return desk === null ? unavailable() : success(vitalsOf(desk));
   }
 
-  async reconcile(asked: ReconcileAsk = {}): Promise<Result<Reconciliation>> {
-    const { withinMs = Infinity, rowsMax = SLICE_ROWS } = asked;
-    const untilMs = now({}) + withinMs;
-    for (let from = asked.from ?? { tries: 0, run: null }; ;) {
-      /* oxlint-disable no-await-in-loop -- one slice after the other, others between them */
-      const desk = this.#decisions.tryOpen();
-      if (desk === null) return unavailable();
-      const { orgId } = desk.memory.row;
-      const book =
-        from.run === null ? await readBookHead(this.env.DB, orgId).catch(() => null) : null;
-      const slice = this.#decisions.decide((later) =>
-        reconcileSlice(later, from, { book, rowsMax }),
-      );
-      if (!slice.ok || slice.value.next === undefined || now({}) >= untilMs) return slice;
-      from = slice.value.next;
-      await scheduler.wait(SLICE_PAUSE_MS);
-      /* oxlint-enable no-await-in-loop */
-    }
+  reconcile(asked: ReconcileAsk = {}): Promise<Result<Reconciliation>> {
+    return reconcile(this.#decisions, this.env.DB, asked);
   }
 
   rebuild(orgId: string, actor: Actor = SYSTEM): Promise<Result<Contract.BalanceAnswer>> {

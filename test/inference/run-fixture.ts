@@ -10,13 +10,8 @@ import type { NumberVars } from "../../src/config.ts";
 import { Tally } from "../../src/metrics/tally.ts";
 import { RunTimer } from "../../src/inference/run-timer.ts";
 import { NOTHING_YET } from "../../src/inference/paid-request.ts";
-import type {
-  Home,
-  Run,
-  RunServices,
-  RunWallet,
-  ServingRoute,
-} from "../../src/inference/paid-request.ts";
+import type { GroupedCalls } from "../../src/wallet/wallet-contract.ts";
+import type { Home, Run, RunServices, ServingRoute } from "../../src/inference/paid-request.ts";
 
 export const CAP = 100;
 export const CHOICES = 2;
@@ -75,7 +70,7 @@ export const HOME: Home = {
 };
 
 /** A wallet of this region that holds what it is asked for. */
-export function walletOf(calls: Pick<RunWallet, "settle" | "void">): RunWallet {
+export function walletOf(calls: Pick<GroupedCalls, "settle" | "void">): GroupedCalls {
   return {
     ...calls,
     hold: async () => success({ granted: micros(10_000) }),

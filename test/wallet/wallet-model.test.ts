@@ -16,10 +16,12 @@ import type { Command, Content, Script } from "./wallet-commands.ts";
 import { credit, differences, GENERATION, holdOf, setClock, valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 import { effort } from "../effort.ts";
+import type { Result } from "../../src/lib/failure.ts";
+import type { BalanceAnswer, PartResult, WalletPart } from "../../src/wallet/wallet-contract.ts";
 
 afterEach(() => setClock(null));
 
-it("the object answers and counts as the pure rules do, evicted and published between any two commands", async () => {
+it("the object answers and counts as the pure rules do, alone and together, evicted and published between any two", async () => {
   const result = await fc.check(
     fc.asyncProperty(script(40), fc.infiniteStream(fc.nat(9)), runBoth),
     { numRuns: effort(12, 600), seed: 7, endOnFailure: true },
@@ -80,10 +82,11 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   await credit(stub, one.first, "first");
   const ids = new Map<number, string>();
   const both: Both = { key, plain, sessions: await sessionsOf(key, one) };
-  for (const command of one.commands) {
-    // oxlint-disable no-await-in-loop -- one command after the other
-    const [before, after] = await step(both, command, { contents: one.contents, ids });
-    expect(after).toBe(before);
+  for (const commands of grouped(one.commands, dice)) {
+    // oxlint-disable no-await-in-loop -- one after the other
+    for (const [before, after] of await step(both, commands, { contents: one.contents, ids })) {
+      expect(after).toBe(before);
+    }
     plain.check();
     await disturb(stub, dice.next().value, plain.now);
     expect(await stateOf(both, plain.now)).toEqual(plain.state());
@@ -100,52 +103,128 @@ async function disturb(stub: Stub, die: number, clock: number): Promise<void> {
   if (die === 5) await evictDurableObject(stub);
 }
 
+/** The commands in their order; up to five of the paid path that follow each other go together. */
+function* grouped(commands: readonly Command[], dice: fc.Stream<number>): Generator<Command[]> {
+  let group: Command[] = [];
+  for (const command of commands) {
+    if (isPaid(command) && group.length < Number(dice.next().value) / 2) {
+      group.push(command);
+      continue;
+    }
+    if (group.length > 0) yield group;
+    group = isPaid(command) ? [command] : [];
+    if (!isPaid(command)) yield [command];
+  }
+  if (group.length > 0) yield group;
+}
+
+type Paid = Extract<Command, { slot: number }>;
+function isPaid(command: Command): command is Paid {
+  return "slot" in command;
+}
+
+type Sent = { readonly contents: readonly Content[]; readonly ids: Map<number, string> };
+
+/** What the rules and what the object answered to each command of a group. */
 async function step(
   both: Both,
-  command: Command,
-  sent: { contents: readonly Content[]; ids: Map<number, string> },
-): Promise<[plain: string, object: string]> {
+  commands: readonly Command[],
+  sent: Sent,
+): Promise<[plain: string, object: string][]> {
+  const [command] = commands;
   const { key, plain } = both;
-  const { stub } = key;
+  if (command === undefined) return [];
   if (command.kind === "tick") {
     plain.tick(command.ms);
-    return ["", ""];
+    return [];
   }
   setClock(plain.now);
-  if (command.kind === "end") return [plain.end(command.session), await end(both, command.session)];
+  if (command.kind === "end") {
+    return [[plain.end(command.session), await end(both, command.session)]];
+  }
   if (command.kind === "credit") {
     const reference = `reference ${command.reference}`;
-    const answer = await credit(stub, command.amount, reference);
-    return [
-      plain.credit(reference, command.amount),
-      answer.ok ? `balance ${answer.value.creditsMicro}` : `refused ${answer.failure.kind}`,
-    ];
+    const answer = await credit(key.stub, command.amount, reference);
+    return [[plain.credit(reference, command.amount), textOf(answer)]];
   }
-  const id = sent.ids.get(command.slot) ?? mintId("req_", plain.now);
-  sent.ids.set(command.slot, id);
-  if (command.kind === "hold") {
-    const content = sent.contents[command.slot];
-    if (content === undefined) return ["", ""];
-    const answer = await holdAs(both, id, content);
-    return [
-      plain.hold(id, content),
-      answer.ok ? `granted ${answer.value.granted}` : `refused ${answer.failure.kind}`,
-    ];
+  const asked = commands.filter(isPaid).map((paid) => askedBy(both, paid, sent));
+  return askAll(key.stub, asked);
+}
+
+/** A part of the paid path; what the rules say of it when its turn comes. */
+type Asked = { readonly part: WalletPart; readonly plain: () => string };
+
+function askedBy({ key, plain, sessions }: Both, command: Paid, { contents, ids }: Sent): Asked {
+  const { slot } = command;
+  const id = ids.get(slot) ?? mintId("req_", plain.now);
+  ids.set(slot, id);
+  if (command.kind === "void") {
+    return { part: { call: "void", args: [id] }, plain: () => plain.void(id) };
   }
   if (command.kind === "settle") {
     const usage = { input: command.tokens, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
-    const generation = { ...GENERATION, usage };
-    const answer = valueOf(await stub.settle({ id, cost: micros(command.cost), generation }));
-    const text =
-      answer.kind === "settled" ? `settled ${answer.charged} ${answer.shortfall}` : answer.kind;
-    return [plain.settle(id, command.cost, command.tokens), text];
+    const settlement = { id, cost: micros(command.cost), generation: { ...GENERATION, usage } };
+    return {
+      part: { call: "settle", args: [settlement] },
+      plain: () => plain.settle(id, command.cost, command.tokens),
+    };
   }
-  const answer = valueOf(await stub.void(id));
-  return [plain.void(id), answer.kind === "settled" ? `settled ${answer.charged}` : answer.kind];
+  const content = contents[slot];
+  if (content === undefined) throw new Error("no such slot");
+  return { part: holdPart({ key, sessions }, id, content), plain: () => plain.hold(id, content) };
 }
 
-function holdAs({ key, sessions }: Both, id: string, content: Content) {
-  const { booked, hash, stub } = key;
+/** One alone, more together; those whose key is to be looked up first are asked alone, after the others. */
+async function askAll(stub: Stub, asked: readonly Asked[]): Promise<[string, string][]> {
+  const [first] = asked;
+  if (first === undefined) return [];
+  if (asked.length === 1) {
+    const answer = await alone(stub, first.part);
+    return [[first.plain(), textOf(answer)]];
+  }
+  const answers = await stub.together(asked.map(({ part }) => part));
+  const said: [string, string][] = [];
+  const apart: Asked[] = [];
+  for (const [i, one] of asked.entries()) {
+    const answer = answers[i];
+    if (answer?.kind === "answered") said.push([one.plain(), textOf(answer.answer)]);
+    else if (answer?.kind === "apart") apart.push(one);
+    else said.push(["an answer", JSON.stringify(answer)]);
+  }
+  for (const one of apart) {
+    // oxlint-disable-next-line no-await-in-loop -- in their order
+    const answer = await alone(stub, one.part);
+    said.push([one.plain(), textOf(answer)]);
+  }
+  return said;
+}
+
+async function alone(stub: Stub, part: WalletPart): Promise<PartResult> {
+  if (part.call === "hold") return stub.hold(...part.args);
+  if (part.call === "settle") return stub.settle(...part.args);
+  if (part.call === "void") return stub.void(...part.args);
+  return stub.admitAndHold(...part.args);
+}
+
+/** Any answer of the wallet as the rules' model says it. */
+function textOf(answer: PartResult | Result<BalanceAnswer>): string {
+  if (!answer.ok) return `refused ${answer.failure.kind}`;
+  const { value } = answer;
+  if ("creditsMicro" in value) return `balance ${value.creditsMicro}`;
+  if ("granted" in value) return `granted ${value.granted}`;
+  if (!("kind" in value)) return "admitted";
+  if (value.kind !== "settled") return value.kind;
+  return "shortfall" in value
+    ? `settled ${value.charged} ${value.shortfall}`
+    : `settled ${value.charged}`;
+}
+
+function holdPart(
+  { key, sessions }: Pick<Both, "key" | "sessions">,
+  id: string,
+  content: Content,
+): WalletPart {
+  const { booked, hash } = key;
   const session = content.session === null ? undefined : sessions[content.session];
   const { least, extra, hasCap, tokens, isLimited } = content;
   const request = holdOf(least, {
@@ -158,8 +237,8 @@ function holdAs({ key, sessions }: Both, id: string, content: Content) {
     idempotency: content.named,
     ...(isLimited && { keyId: booked.keyId }),
   });
-  if (session !== undefined) return stub.hold(request, hash, { session });
-  return isLimited ? stub.hold(request, hash) : stub.hold(request);
+  if (session !== undefined) return { call: "hold", args: [request, hash, { session }] };
+  return { call: "hold", args: isLimited ? [request, hash] : [request] };
 }
 
 async function stateOf({ key, sessions }: Both, clock: number): Promise<Record<string, unknown>> {

@@ -179,6 +179,12 @@ export function tellKeys(
   return success(null);
 }
 
+/** Whether a key (its hash; null: none) can be decided for at once, without its register. */
+export function isKnown({ decisions, keys }: Gate, keyHash: string | null): boolean {
+  const desk = decisions.tryOpen();
+  return keyHash === null || desk === null || keys.knows(desk, keyHash);
+}
+
 /** One turn for a key, after its register was asked if it is not known here. */
 async function decideFor<T>(
   { decisions, keys }: Gate,

@@ -1,23 +1,49 @@
+import { now } from "../../lib/clock.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { logAlert } from "../../lib/log.ts";
+import { readBookHead } from "../book.store.ts";
 import type { BookHead } from "../book.store.ts";
 import type {
   Difference,
+  ReconcileAsk,
   ReconcileRun,
   ReconcileState,
   Reconciliation,
 } from "../reconciliation.ts";
 import type { Vitals } from "../wallet-contract.ts";
+import { unavailable } from "./decisions.do.ts";
+import type { Decisions } from "./decisions.do.ts";
 import { balanceOf, loadMemory } from "./memory.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";
 
 /** Rows that one turn reads: some 10 ms. */
-export const SLICE_ROWS = 10_000;
+const SLICE_ROWS = 10_000;
 /** Between two turns, so that what a customer asks meets at most one. */
-export const SLICE_PAUSE_MS = 20;
+const SLICE_PAUSE_MS = 20;
 /** So often it begins anew because what it had read was changed by others than postings. */
 const TRIES_MAX = 8;
+
+/** See `WalletCalls.reconcile`. */
+export async function reconcile(
+  decisions: Decisions,
+  book: D1Database,
+  { from: begun, withinMs = Infinity, rowsMax = SLICE_ROWS }: ReconcileAsk,
+): Promise<Result<Reconciliation>> {
+  const untilMs = now({}) + withinMs;
+  for (let from = begun ?? { tries: 0, run: null }; ;) {
+    /* oxlint-disable no-await-in-loop -- one slice after the other, others between them */
+    const desk = decisions.tryOpen();
+    if (desk === null) return unavailable();
+    const { orgId } = desk.memory.row;
+    const head = from.run === null ? await readBookHead(book, orgId).catch(() => null) : null;
+    const slice = decisions.decide((later) => reconcileSlice(later, from, { book: head, rowsMax }));
+    if (!slice.ok || slice.value.next === undefined || now({}) >= untilMs) return slice;
+    from = slice.value.next;
+    await scheduler.wait(SLICE_PAUSE_MS);
+    /* oxlint-enable no-await-in-loop */
+  }
+}
 
 /**
  * Recomputes every total from the rows themselves and says where memory or book differ: one slice of at most `rowsMax`
@@ -25,7 +51,7 @@ const TRIES_MAX = 8;
  * since are left out, and those up to it never change but by what changes `memory.ledgerMark`; then it begins anew.
  * Differences are complete, and logged, when there is no `next`. `conflict` when it began anew too often.
  */
-export function reconcileSlice(
+function reconcileSlice(
   desk: Desk,
   { tries, run: before }: ReconcileState,
   { book, rowsMax }: { readonly book: BookHead | null; readonly rowsMax: number },

@@ -1,0 +1,49 @@
+import type { Config } from "../config.ts";
+import { Isolate } from "../http/isolate.ts";
+import { CallGroups } from "../lib/call-groups.ts";
+import { inJurisdiction } from "../lib/jurisdiction.ts";
+import type { After } from "../lib/timers.ts";
+import type { OutcomeItem } from "../regions/outbox-message.ts";
+import { WalletGroups } from "../wallet/grouped-wallet.ts";
+import type { OutboxAt, WalletAt } from "./paid-request.ts";
+
+/** What of this isolate's calls goes together. */
+const makeGroups = () => ({
+  wallets: new WalletGroups(),
+  outboxes: new CallGroups<readonly OutcomeItem[], null>(),
+});
+
+/** The wallets of this region, as one request asks them: `env` and `after` are its own. */
+export function walletsOf(config: Config, env: Env, after: After): WalletAt {
+  const { wallets } = Isolate.of(config).get(makeGroups);
+  return (orgId, attempt) => {
+    const stub = () => inJurisdiction(env.WALLET, config.jurisdiction).getByName(orgId);
+    return attempt === 1 ? wallets.walletOf(orgId, stub, after) : stub();
+  };
+}
+
+const STORED = { kind: "answered", answer: null } as const;
+
+/** The outboxes of this region, by their names. */
+export function outboxesOf(config: Config, env: Env, after: After): OutboxAt {
+  const { outboxes } = Isolate.of(config).get(makeGroups);
+  return (name, attempt) => {
+    const stub = () => inJurisdiction(env.REGION_OUTBOX, config.jurisdiction).getByName(name);
+    if (attempt > 1) return stub();
+    return {
+      enqueue: (part) =>
+        outboxes.ask(name, {
+          part,
+          alone: () =>
+            stub()
+              .enqueue(part)
+              .then(() => null),
+          together: (parts) =>
+            stub()
+              .enqueue(parts.flat())
+              .then(() => parts.map(() => STORED)),
+          after,
+        }),
+    };
+  };
+}

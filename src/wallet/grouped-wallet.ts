@@ -1,0 +1,66 @@
+import { CallGroups } from "../lib/call-groups.ts";
+import type { After } from "../lib/timers.ts";
+import type { GroupedCalls, PartResult, WalletCalls, WalletPart } from "./wallet-contract.ts";
+
+/** A wallet that answers calls of the paid path alone and together. */
+type Grouping = GroupedCalls & Pick<WalletCalls, "together">;
+
+/** The calls of one isolate to wallets: those to one wallet go together while one is under way. */
+export class WalletGroups {
+  readonly #groups = new CallGroups<WalletPart, PartResult>();
+
+  /** An organisation's wallet as a request asks it: `stub` and `after` are the request's own. */
+  walletOf(orgId: string, stub: () => Grouping, after: After): GroupedCalls {
+    return new GroupedWallet((part) =>
+      this.#groups.ask(orgId, {
+        part,
+        alone: () => callPart(stub(), part),
+        together: (parts) => stub().together(parts),
+        after,
+      }),
+    );
+  }
+}
+
+/** What a call answers to its part. */
+type ResultOf<K extends keyof GroupedCalls> = Awaited<ReturnType<GroupedCalls[K]>>;
+
+class GroupedWallet implements GroupedCalls {
+  readonly #ask: (part: WalletPart) => Promise<PartResult>;
+
+  constructor(ask: (part: WalletPart) => Promise<PartResult>) {
+    this.#ask = ask;
+  }
+
+  async hold(...args: Parameters<GroupedCalls["hold"]>): Promise<ResultOf<"hold">> {
+    return (await this.#ask({ call: "hold", args })) as ResultOf<"hold">;
+  }
+
+  async admitAndHold(
+    ...args: Parameters<GroupedCalls["admitAndHold"]>
+  ): Promise<ResultOf<"admitAndHold">> {
+    return (await this.#ask({ call: "admitAndHold", args })) as ResultOf<"admitAndHold">;
+  }
+
+  async settle(...args: Parameters<GroupedCalls["settle"]>): Promise<ResultOf<"settle">> {
+    return (await this.#ask({ call: "settle", args })) as ResultOf<"settle">;
+  }
+
+  async void(...args: Parameters<GroupedCalls["void"]>): Promise<ResultOf<"void">> {
+    return (await this.#ask({ call: "void", args })) as ResultOf<"void">;
+  }
+}
+
+/** Makes the call that a part stands for. */
+export function callPart(wallet: GroupedCalls, part: WalletPart): Promise<PartResult> {
+  switch (part.call) {
+    case "hold":
+      return wallet.hold(...part.args);
+    case "admitAndHold":
+      return wallet.admitAndHold(...part.args);
+    case "settle":
+      return wallet.settle(...part.args);
+    case "void":
+      return wallet.void(...part.args);
+  }
+}

@@ -1,0 +1,163 @@
+import * as fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { CallGroups, PARTS_MAX, PATIENCE_MS } from "../../src/lib/call-groups.ts";
+import type { PartAnswer } from "../../src/lib/call-groups.ts";
+import { afterTimeout } from "../../src/lib/timers.ts";
+
+/** An object that answers each part with its double; the calls that reach it, each until it is let go. */
+class Outside {
+  readonly calls: { readonly parts: readonly number[]; readonly end: (error?: Error) => void }[] =
+    [];
+  readonly groups = new CallGroups<number, number>();
+
+  ask(part: number): Promise<number> {
+    return this.groups.ask("one", {
+      part,
+      alone: async () => (await this.#called([part])).map(answerOf)[0] ?? Number.NaN,
+      together: (parts) => this.#called(parts),
+      after: afterTimeout,
+    });
+  }
+
+  #called(parts: readonly number[]): Promise<readonly PartAnswer<number>[]> {
+    return new Promise((resolve, reject) => {
+      const end = (error?: Error): void => {
+        if (error === undefined) resolve(parts.map(doubled));
+        else reject(error);
+      };
+      this.calls.push({ parts, end });
+    });
+  }
+
+  get sent(): readonly (readonly number[])[] {
+    return this.calls.map(({ parts }) => parts);
+  }
+}
+
+function doubled(part: number): PartAnswer<number> {
+  return { kind: "answered", answer: part * 2 };
+}
+
+function answerOf(answer: PartAnswer<number>): number {
+  return answer.kind === "answered" ? answer.answer : Number.NaN;
+}
+
+/** All that waits for nothing from outside. */
+async function settled(): Promise<void> {
+  await vi.advanceTimersByTimeAsync(0);
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+type Step = "ask" | "end" | "fail" | "hang" | "time";
+const STEPS: readonly Step[] = ["ask", "ask", "ask", "ask", "end", "end", "fail", "hang", "time"];
+
+/** Parts that are asked one after the other, and calls that end, fail or hang in any order. */
+class Run {
+  readonly #outside = new Outside();
+  readonly #heard = new Map<number, number | string>();
+  readonly #ended = new Set<Outside["calls"][number]>();
+  #asked = 0;
+
+  async take(step: Step): Promise<void> {
+    const [call] = this.#open();
+    if (step === "ask") this.#ask();
+    else if (step === "time") await vi.advanceTimersByTimeAsync(PATIENCE_MS + 1);
+    else if (call !== undefined) this.#end(call, step);
+    await settled();
+  }
+
+  /** Every call that is still open ends. */
+  async toTheEnd(): Promise<void> {
+    do {
+      for (const call of this.#open()) this.#end(call, "end");
+      // oxlint-disable-next-line no-await-in-loop -- who waits carries the next one
+      await vi.advanceTimersByTimeAsync(PATIENCE_MS + 1);
+    } while (this.#open().length > 0);
+  }
+
+  /** What was wrong: of every part and call that this run saw. */
+  faults(): string[] {
+    const { sent } = this.#outside;
+    const parts = sent.flat();
+    // only who carries a call that hangs may hear nothing: whoever waits for others has a timer
+    const carriers = new Set(sent.map(([first]) => first));
+    const all = Array.from({ length: this.#asked }, (_, i) => i + 1);
+    return [
+      ...parts.filter((part, i) => parts.indexOf(part) !== i).map((part) => `${part} sent twice`),
+      ...sent.filter(({ length }) => length > PARTS_MAX).map(({ length }) => `a call of ${length}`),
+      ...[...this.#heard]
+        .filter(([part, heard]) => typeof heard === "number" && heard !== part * 2)
+        .map(([part]) => `${part} heard another's answer`),
+      ...all
+        .filter((part) => !this.#heard.has(part) && !carriers.has(part))
+        .map((part) => `${part} heard nothing`),
+    ];
+  }
+
+  #ask(): void {
+    const part = ++this.#asked;
+    this.#outside.ask(part).then(
+      (answer) => this.#heard.set(part, answer),
+      (error: Error) => this.#heard.set(part, error.message),
+    );
+  }
+
+  #open(): Outside["calls"] {
+    return this.#outside.calls.filter((call) => !this.#ended.has(call));
+  }
+
+  #end(call: Outside["calls"][number], how: Step): void {
+    this.#ended.add(call);
+    if (how === "end") call.end();
+    if (how === "fail") call.end(new Error("the object broke"));
+  }
+}
+
+describe("calls that go together", () => {
+  it("waits for nobody where it is alone, and goes with those that came during a call, in their order", async () => {
+    const outside = new Outside();
+    const asked = [1, 2, 3, 4].map((part) => outside.ask(part));
+    expect(outside.sent).toEqual([[1]]);
+    outside.calls[0]?.end();
+    await settled();
+    expect(outside.sent).toEqual([[1], [2, 3, 4]]);
+    outside.calls[1]?.end();
+    await expect(Promise.all(asked)).resolves.toEqual([2, 4, 6, 8]);
+    const later = outside.ask(5);
+    expect(outside.sent.at(-1)).toEqual([5]);
+    outside.calls[2]?.end();
+    await expect(later).resolves.toBe(10);
+  });
+
+  it("goes on without a request that was cancelled in the middle of its call, or when it was to carry", async () => {
+    const outside = new Outside();
+    void outside.ask(1); // its call never ends
+    const others = [2, 3].map((part) => outside.ask(part).catch(() => "lost"));
+    await vi.advanceTimersByTimeAsync(PATIENCE_MS + 1);
+    await expect(Promise.all(others)).resolves.toEqual(["lost", "lost"]);
+    const later = outside.ask(4);
+    expect(outside.sent).toEqual([[1], [4]]);
+    outside.calls[1]?.end();
+    await expect(later).resolves.toBe(8);
+  });
+
+  it("gives every part its own answer or loss, sends each once, and never more than a call takes", async () => {
+    const steps = fc.array(fc.constantFrom(...STEPS), { maxLength: 200 });
+    await fc.assert(
+      fc.asyncProperty(steps, async (taken) => {
+        const run = new Run();
+        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        for (const step of taken) await run.take(step);
+        await run.toTheEnd();
+        expect(run.faults()).toEqual([]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

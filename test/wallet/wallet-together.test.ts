@@ -1,0 +1,84 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { PARTS_MAX } from "../../src/lib/call-groups.ts";
+import { afterTimeout } from "../../src/lib/timers.ts";
+import { WalletGroups } from "../../src/wallet/grouped-wallet.ts";
+import type { Settlement, WalletPart } from "../../src/wallet/wallet-contract.ts";
+import { gatedKey } from "./key-admissions-fixture.ts";
+import { differences, GENERATION, holdOf, newWallet, settle, valueOf } from "./wallet-desk.ts";
+import { micros } from "../../src/lib/money.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+it("a part that throws harms no other, and what it began is undone", async () => {
+  const { stub } = await newWallet(100);
+  const [first, second] = [holdOf(30), holdOf(50)];
+  const broken = { id: first.id, cost: micros(10), generation: null } as unknown as Settlement;
+  const answers = await stub.together([
+    { call: "hold", args: [first] },
+    { call: "settle", args: [broken] },
+    { call: "hold", args: [second] },
+    { call: "settle", args: [{ id: second.id, cost: micros(40), generation: GENERATION }] },
+  ]);
+  expect(answers.map(({ kind }) => kind)).toEqual(["answered", "failed", "answered", "answered"]);
+  expect(valueOf(await stub.balance())).toEqual({ creditsMicro: 60, heldMicro: 30, openHolds: 1 });
+  expect(valueOf(await settle(stub, first.id, 10))).toMatchObject({ kind: "settled", charged: 10 });
+  expect(await differences(stub)).toEqual([]);
+});
+
+it("a key that the wallet has not met keeps nobody waiting: its part is apart, with nothing done", async () => {
+  const { booked, hash, stub } = await gatedKey({ balance: 100 });
+  const request = holdOf(20, { keyId: booked.keyId });
+  const parts: WalletPart[] = [
+    { call: "admitAndHold", args: [hash, request] },
+    { call: "hold", args: [holdOf(10)] },
+  ];
+  const [unmet, other] = await stub.together(parts);
+  expect([unmet?.kind, other?.kind]).toEqual(["apart", "answered"]);
+  expect(valueOf(await stub.balance()).heldMicro).toBe(10);
+  valueOf(valueOf(await stub.admitAndHold(hash, request)).held);
+  const [repeated] = await stub.together(parts);
+  expect(repeated).toMatchObject({ answer: { value: { held: { value: { granted: 20 } } } } });
+  expect(valueOf(await stub.balance()).heldMicro).toBe(30);
+});
+
+it("a hundred holds at once and their outcomes are a few calls, each with its own answer", async () => {
+  const { stub, orgId } = await newWallet(1_000);
+  const groups = new WalletGroups();
+  const calls = vi.fn<(parts: number) => void>();
+  const counted = {
+    hold: (...args: Parameters<typeof stub.hold>) => (calls(1), stub.hold(...args)),
+    admitAndHold: (...args: Parameters<typeof stub.admitAndHold>) => (
+      calls(1),
+      stub.admitAndHold(...args)
+    ),
+    settle: (...args: Parameters<typeof stub.settle>) => (calls(1), stub.settle(...args)),
+    void: (...args: Parameters<typeof stub.void>) => (calls(1), stub.void(...args)),
+    together: (parts: readonly WalletPart[]) => (calls(parts.length), stub.together(parts)),
+  };
+  const wallet = groups.walletOf(orgId, () => counted, afterTimeout);
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, async (_, i) => {
+      const request = holdOf(10);
+      valueOf(await wallet.hold(request));
+      if (i % 10 === 0) return valueOf(await wallet.void(request.id));
+      const settlement = { id: request.id, cost: micros(i % 9), generation: GENERATION };
+      return valueOf(await wallet.settle(settlement));
+    }),
+  );
+  const voided = answers.filter(({ kind }) => kind === "voided");
+  const charged = answers.map((answer) => (answer.kind === "settled" ? Number(answer.charged) : 0));
+  expect(voided).toHaveLength(10);
+  const sum = charged.reduce((total, one) => total + one, 0);
+  expect(valueOf(await stub.balance())).toEqual({
+    creditsMicro: 1_000 - sum,
+    heldMicro: 0,
+    openHolds: 0,
+  });
+  const sizes = calls.mock.calls.map(([parts]) => parts);
+  expect(sizes.reduce((total, one) => total + one, 0)).toBe(200);
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(PARTS_MAX);
+  expect(sizes.length).toBeLessThan(20);
+  expect(await differences(stub)).toEqual([]);
+});
