@@ -10,6 +10,7 @@ import { ERROR_MESSAGE_MAX } from "../lib/failed-request.ts";
 import type { FailedBatch, ToldError } from "../lib/failed-request.ts";
 import type { Failure } from "../lib/failure.ts";
 import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { within } from "../lib/within.ts";
 import { callPeer } from "../regions/peer-call.ts";
 import type { Asked } from "../core/door.ts";
 import { FailedRequests } from "./failed-requests.ts";
@@ -117,13 +118,18 @@ function ownWords(failure: Failure, wasAsked: boolean): Failure {
   return isNamed && !MODEL_NAME.test(failure.model) ? { ...failure, model: "..." } : failure;
 }
 
+/** A reader waits so long for what this isolate has noted. */
+const TOLD_WITHIN_MS = 1000;
+
 /**
  * Before what reads requests or their errors, here or at home: what this isolate has noted of the caller's
  * organisation is told first.
  */
 export async function tellFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
   const failed = Isolate.of(c.var.config).get(makeFailedRequests);
-  await failed.tellNow(c.var.admitted.caller.orgId, tellerOf(c));
+  const told = failed.tellNow(c.var.admitted.caller.orgId, tellerOf(c));
+  // A telling under way may be that of a request which was cancelled, and never end.
+  await within(told, TOLD_WITHIN_MS, c.var.timers.after).catch(() => undefined);
   await next();
 }
 
