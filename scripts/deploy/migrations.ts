@@ -41,16 +41,20 @@ export function migrationFindings(
   if (applied === null || applied === undefined) {
     const list = `npx wrangler d1 migrations list ${database} --env ${region} --remote`;
     const remedy = `See that this lists none: ${list}. Else: ${apply}`;
-    if (applied === undefined) return [note(WHERE, "were not compared with the book", remedy)];
-    return [warning(WHERE, "cannot be compared: the book could not be asked", remedy)];
+    if (applied === undefined) return [note(WHERE, "were not compared with the database", remedy)];
+    return [warning(WHERE, "cannot be compared: the database could not be asked", remedy)];
   }
   const own = readMigrations().map(({ name }) => name);
   const missing = own.filter((name) => !applied.includes(name));
   const newer = applied.filter((name) => !own.includes(name));
   return [
-    ...missing.map((name) => error(WHERE, `the book lacks ${name}`, `${apply}, then deploy.`)),
+    ...missing.map((name) => error(WHERE, `the database lacks ${name}`, `${apply}, then deploy.`)),
     ...newer.map((name) =>
-      note(WHERE, `the book has ${name}, of a newer release`, "The release before works with it."),
+      note(
+        WHERE,
+        `the database has ${name}, of a newer release`,
+        "The release before works with it.",
+      ),
     ),
   ];
 }

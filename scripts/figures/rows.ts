@@ -153,6 +153,6 @@ export const ROWS: readonly Row[] = [
     figure: "others' p99 beside one hot organisation",
     target: "+ 20 %",
     sources: [{ bench: ["--hot", "--rounds", "5", "--seconds", "8"] }],
-    words: `first byte ${rise("first byte")}, whole ${rise("total")}; median of 5 paired runs, {hot one's shed} % of the hot one's shed`,
+    words: `first byte ${rise("first byte")}, whole ${rise("total")}; median of 5 paired runs, {hot one's shed} % of the hot one's refused`,
   },
 ];

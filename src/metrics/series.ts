@@ -65,10 +65,13 @@ export const METRICS = {
   ),
   holdsOpen: gauge("turnpike_holds_open", "Open holds of the wallets used in two days."),
   holdOldest: gauge("turnpike_hold_oldest_seconds", "Age of the oldest of them."),
-  unpublished: gauge("turnpike_wallets_unpublished", "Wallets that the book does not equal yet."),
+  unpublished: gauge(
+    "turnpike_wallets_unpublished",
+    "Wallets that the database does not equal yet.",
+  ),
   conflicts: gauge(
     "turnpike_wallets_in_conflict",
-    "Wallets that refuse holds: the book is not theirs.",
+    "Wallets that refuse holds: the database is not theirs.",
   ),
   unavailable: gauge(
     "turnpike_wallets_unavailable",
@@ -78,7 +81,7 @@ export const METRICS = {
     "turnpike_wallet_bytes_max",
     "Storage of the largest wallet; its limit is 10 GB.",
   ),
-  bookBytes: gauge("turnpike_book_bytes", "Storage of the book; its limit is 10 GB."),
+  bookBytes: gauge("turnpike_book_bytes", "Storage of the database; its limit is 10 GB."),
   outboxMessages: gauge("turnpike_outbox_messages", "Messages in outboxes, by receiver and state."),
   outboxOldest: gauge("turnpike_outbox_oldest_seconds", "Age of the oldest waiting message."),
   routesLeftOut: gauge(

@@ -77,7 +77,7 @@ it("every alert of the log has a row that says what to do, and every row is an a
 
 it.each([
   "A dead provider key",
-  "An overloaded book",
+  "An overloaded database",
   "An overloaded wallet",
   "A region away",
   "A leaked operator's token",

@@ -170,7 +170,7 @@ describe("the book's migrations", () => {
   ])("%s: an error with the command that applies it", async (_name, answer) => {
     const { ready, found } = await saidOfMigrations(answer);
     expect(ready).toBe(false);
-    expect(found[0]).toMatchObject({ level: "error", problem: `the book lacks ${own[0]}` });
+    expect(found[0]).toMatchObject({ level: "error", problem: `the database lacks ${own[0]}` });
     expect(found[0]?.remedy).toContain("npx wrangler d1 migrations apply turnpike-eu --env eu");
   });
 

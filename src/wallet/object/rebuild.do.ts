@@ -34,7 +34,7 @@ export function adoptBook(
   const { head } = book;
   if (!isNew && ownsBook(row, head)) return refuseHealthy();
   if (head.creditsMicro < books.held) {
-    return refuse({ kind: "conflict", message: "More is held than the book has.", param: null });
+    return refuse({ kind: "conflict", message: "More is held than the database has.", param: null });
   }
   desk.storage.transactionSync(() => {
     const revision = Math.max(head.seq, row.revision);
@@ -72,7 +72,7 @@ export function adoptBook(
 
 /** The wallet of a book that is its own is never rebuilt. */
 export function refuseHealthy(): Refusal {
-  const message = "The wallet is there and the book is its own: there is nothing to rebuild.";
+  const message = "The wallet is there and the database is its own: there is nothing to rebuild.";
   return refuse({ kind: "conflict", message, param: null });
 }
 

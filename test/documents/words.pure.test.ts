@@ -1,0 +1,46 @@
+import { expect, it } from "vitest";
+import examples from "../../scripts/openapi/examples.json" with { type: "json" };
+import { openApiDocument } from "../../scripts/openapi/document.ts";
+import { METRICS } from "../../src/metrics/series.ts";
+import { pagePaths, readPage } from "./pages.ts";
+
+/** The glossary's words that are the code's alone: its last column says what documents have instead. */
+const PRIVATE = [...readPage("src/README.md").matchAll(/^\| \*\*(\w+)\*\* .*\| *(\S.*?) *\|$/gm)]
+  .filter(([line]) => line.split("|").length === 5 && !/\| +\|$/.test(line))
+  .map(([, word = ""]) => word);
+
+/** What customers and operators read, without code, addresses and names of commands. */
+const READ: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    pagePaths()
+      .filter((page) => page !== "src/README.md" && !page.startsWith("docs/internals/"))
+      .map((page) => [page, proseOf(readPage(page))]),
+  ),
+  "the OpenAPI document": textsIn(openApiDocument(examples)).join("\n"),
+  "the metrics": Object.values(METRICS)
+    .map(({ help }) => help)
+    .join("\n"),
+};
+
+function proseOf(page: string): string {
+  return page.replaceAll(/```[^]*?```|`[^`\n]*`|\]\([^)\n]*\)/g, " ");
+}
+
+/** Every summary and description. */
+function textsIn(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, one]) => {
+    const isText = typeof one === "string" && (name === "summary" || name === "description");
+    return isText ? [proseOf(one)] : textsIn(one);
+  });
+}
+
+it("the glossary says which words are the code's alone", () => {
+  expect(PRIVATE).toEqual(expect.arrayContaining(["book", "register", "door", "desk", "shed"]));
+  expect(PRIVATE).not.toContain("wallet");
+});
+
+it.each(Object.entries(READ))("%s has no word that is the code's alone", (_, text) => {
+  const words = new RegExp(String.raw`\b(?:${PRIVATE.join("|")})(?:s|es)?\b`, "i");
+  expect(text.split("\n").filter((line) => words.test(line))).toEqual([]);
+});
