@@ -5,7 +5,7 @@ import type { JsonObject } from "../../core/provider.ts";
 const LEVELS_MAX = 64;
 /** How many levels beyond the least an instance may use for what is optional. */
 const LEVELS_TO_SPARE = 4;
-/** What is worth trying for one instance: values, and characters and properties by the hundred. */
+/** What is worth trying for one instance: values, and characters, properties and branches by the hundred. */
 const WORK_MAX = 10_000;
 const PARTS_PER_WORK = 100;
 /** `$ref` to `$ref`, and `allOf` in `allOf`: what lies deeper counts as no constraint. */
@@ -43,6 +43,7 @@ function make(making: Making, schema: unknown, place: Place): unknown {
   if (choices.length > 0) return choices[place.variant % choices.length];
   const below = { ...place, levels: place.levels - 1 };
   const branches = [...listOf(anyOf), ...listOf(oneOf)];
+  making.workLeft -= branches.length / PARTS_PER_WORK;
   if (branches.length > 0) {
     return firstOf(branches, (branch) => make(making, { allOf: [own, branch] }, below));
   }
