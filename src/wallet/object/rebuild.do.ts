@@ -34,7 +34,11 @@ export function adoptBook(
   const { head } = book;
   if (!isNew && ownsBook(row, head)) return refuseHealthy();
   if (head.creditsMicro < books.held) {
-    return refuse({ kind: "conflict", message: "More is held than the database has.", param: null });
+    return refuse({
+      kind: "conflict",
+      message: "More is held than the database has.",
+      param: null,
+    });
   }
   desk.storage.transactionSync(() => {
     const revision = Math.max(head.seq, row.revision);
