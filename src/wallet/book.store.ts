@@ -28,6 +28,8 @@ export type Publication = {
   readonly alertsFrom: string | null;
   /** Every end user is among the pages: rows that are not are leftovers and go. */
   readonly everything: boolean;
+  /** Whether the organisation's last use moves with it. */
+  readonly isUse: boolean;
 };
 
 /** At most `PAGE_ROWS` rows of one table, so that no string is longer than D1 and SQLite take (2 MB). */
@@ -123,7 +125,7 @@ export async function writePublication(
   let batch = [
     headStatement(db, publication.orgId),
     balanceStatement(db, publication),
-    usedStatement(db, publication),
+    ...(publication.isUse ? [usedStatement(db, publication)] : []),
   ];
   let head: D1Result<HeadRow> | undefined;
   const send = async (): Promise<void> => {

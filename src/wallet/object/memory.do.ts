@@ -20,6 +20,7 @@ import type { NameNumbers } from "../tables/request-rows.do.ts";
 import { addSessionSpend, loadSessionRates, loadSessions } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
+import type { Settings } from "../settings.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import type { BalanceAnswer } from "../wallet-contract.ts";
 
@@ -58,12 +59,17 @@ export type Memory = {
   readonly dueUses: DueUses;
   /** Anything that the book does not show yet. */
   changed: boolean;
+  /** What the book is known to have, so that it is not written again with each publish. */
+  booked: Booked;
   /** Random, and another one since rows of the ledger went or the memory was derived anew. */
   ledgerMark: string;
   /** Events that the webhooks' object was not told of. */
   isUntold: boolean;
   room: Room;
 };
+
+/** The settings that the book has, null while that is not known; when it last heard that the wallet is in use, Unix ms. */
+export type Booked = { readonly settings: Settings | null; readonly usedAt: number };
 
 /** How retention makes room in a wallet that stores much; lost with the memory, then it begins anew. */
 export type Room = {
@@ -102,6 +108,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     rateLog: [],
     dueUses: new DueUses(),
     changed: false,
+    booked: { settings: null, usedAt: -Infinity },
     ledgerMark: crypto.randomUUID(),
     isUntold: false,
     room: { isFull: false, fromId: "", passAt: 0 },

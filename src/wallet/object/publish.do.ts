@@ -10,10 +10,14 @@ import {
 import type { BookPage, BookRow, BookHead, Publication } from "../book.store.ts";
 import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
 import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
+import type { Settings } from "../settings.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import { changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";
+
+/** The book hears so often that a wallet is in use: its readers ask who was used within two days. */
+const USE_MS = 3_600_000;
 
 /** `again`: the book had lost what it acknowledged, everything must be published. */
 export type PublishOutcome = "published" | "again" | "conflict";
@@ -40,6 +44,7 @@ async function publishNow(desk: Desk, live: () => Desk | null): Promise<PublishO
   takeCheckpoint(desk);
   const picked = [...memory.unpublished];
   const publication = pick(desk, picked);
+  const { settings } = memory.row;
   const creditsSeq = memory.books.seq;
   memory.unpublished.clear();
   memory.changed = false;
@@ -52,7 +57,7 @@ async function publishNow(desk: Desk, live: () => Desk | null): Promise<PublishO
   }
   const after = live();
   if (after === null) return "published"; // given up meanwhile
-  return acknowledge(after, publication, { head, picked, creditsSeq });
+  return acknowledge(after, publication, { head, picked, creditsSeq, settings });
 }
 
 function putBack(memory: Memory | undefined, picked: readonly string[]): void {
@@ -68,6 +73,7 @@ function acknowledge(
     readonly head: BookHead | null;
     readonly picked: readonly string[];
     readonly creditsSeq: number;
+    readonly settings: Settings;
   },
 ): PublishOutcome {
   const { row } = desk.memory;
@@ -95,6 +101,8 @@ function acknowledge(
   const publishAll = row.publishAll && !publication.everything;
   const { revision: acknowledged } = publication;
   changeRow(desk, { acknowledged, creditsSeq, publishAll, conflict: null });
+  const usedAt = publication.isUse ? publication.updatedAt : desk.memory.booked.usedAt;
+  desk.memory.booked = { settings: sent.settings, usedAt };
   return "published";
 }
 
@@ -122,6 +130,7 @@ function pick(desk: Desk, endUserIds: readonly string[]): Publication {
     pages: pagesOf(desk, endUserIds),
     alertsFrom: forgetOldAlerts(desk),
     everything: row.publishAll,
+    isUse: row.publishAll || Math.abs(desk.nowMs - desk.memory.booked.usedAt) >= USE_MS,
   };
 }
 
@@ -132,9 +141,10 @@ function pick(desk: Desk, endUserIds: readonly string[]): Publication {
 function* pagesOf(desk: Desk, endUserIds: readonly string[]): Generator<BookPage> {
   const { sql, memory } = desk;
   const { settings, publishAll } = memory.row;
+  const isBooked = memory.booked.settings === settings && !publishAll;
   const since = publishAll ? -1 : memory.row.acknowledged;
   yield* creditPages(sql, memory.row, memory.books.seq);
-  yield { table: "settings", rows: [settingsRow(settings)] };
+  if (!isBooked) yield { table: "settings", rows: [settingsRow(settings)] };
   for (const rows of rowPages((last) => selectDays(sql, since, last?.["day"] ?? ""))) {
     yield { table: "daily_usage", rows };
   }
