@@ -3,7 +3,7 @@ import { CATALOGUE } from "../src/catalog/models.ts";
 import { mintId } from "../src/lib/id.ts";
 import { micros } from "../src/lib/money.ts";
 import type { Price, Usage } from "../src/lib/usage.ts";
-import type { HoldRequest, Settlement } from "../src/wallet/wallet-contract.ts";
+import type { HoldRequest, Settlement } from "../src/contracts/wallet.ts";
 import { FIRST_REGION } from "./region-names.ts";
 import { seeded } from "./seeded.ts";
 

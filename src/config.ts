@@ -88,7 +88,6 @@ export type AiBinding = {
 export type Config = {
   readonly region: Region;
   readonly peers: readonly PeerConfig[];
-  readonly jurisdiction: string | undefined;
   readonly residency: "strict" | "relaxed";
   readonly sandbox: boolean;
   /** Which requests get a log line of their own: all, or those refused or failed. */
@@ -141,7 +140,6 @@ export function parseConfig(bindings: object): ParsedConfig {
   const config: Config = {
     region: ownRegion,
     peers: parsePeers(json("PEERS", peers, []), { region: ownRegion, sandbox, text, complain }),
-    jurisdiction: text("JURISDICTION") === "" ? undefined : text("JURISDICTION"),
     residency: oneOf("RESIDENCY", ["strict", "relaxed"], "strict"),
     sandbox,
     logRequests: oneOf("LOG_REQUESTS", ["all", "failures"], "failures"),

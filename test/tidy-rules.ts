@@ -5,20 +5,21 @@ import type { Source } from "./tidy-source.ts";
 export type Files = Readonly<Record<string, string>>;
 
 const NOUNS = ["catalog", "kept", "keys", "metrics", "wallet", "organizations", "webhooks"];
-const BASE = ["lib", "config.ts", "http", "regions"];
+const BASE = ["lib", "config.ts", "contracts", "http", "regions"];
 /** The ladder: what each folder (or file beside them) may import beside itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lib: [],
+  contracts: ["lib"],
   "config-secrets.ts": ["lib"],
   "config.ts": ["lib", "config-secrets.ts"],
   http: ["lib", "config.ts"],
-  regions: ["lib", "config.ts", "http"],
+  regions: ["lib", "config.ts", "contracts", "http"],
   ...Object.fromEntries(NOUNS.map((noun) => [noun, BASE])),
-  core: [...BASE, "catalog", "kept"],
+  core: [...BASE, "catalog"],
   claude: ["lib", "core"],
-  wires: ["lib", "http", "core", "claude", "kept"],
+  wires: ["lib", "contracts", "http", "core", "claude", "kept"],
   hosts: ["lib", "config.ts", "http", "core", "claude", "wires"],
-  doors: ["lib", "http", "catalog", "kept", "core", "wires"],
+  doors: ["lib", "contracts", "http", "catalog", "kept", "core", "wires"],
   routing: ["lib", "core"],
   inference: [...BASE, ...NOUNS, "core", "wires", "hosts", "doors", "routing"],
   operator: [...BASE, ...NOUNS, "routing"],

@@ -7,7 +7,7 @@ import type { StoredAdmission } from "../lib/rate-window.ts";
 import type { RateState } from "../lib/key-terms.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
 import type { Tables } from "../lib/tables.do.ts";
-import type { ConsoleIdentity, Entered } from "./session-contract.ts";
+import type { ConsoleIdentity, Entered } from "../contracts/console-session.ts";
 
 /** What all sessions of a key or an operator may call in any 60 s, how often it may log in, and what lives of it. */
 const CALLS_MAX = 300;

@@ -12,13 +12,17 @@ import { now, timestamp } from "../lib/clock.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import { consoleAccount } from "../lib/console-account.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { isLimited } from "../lib/key-terms.ts";
 import { readObject } from "../lib/reach-object.ts";
 import type { Key } from "../lib/key.ts";
 import { operatorHashed, sha256Hex } from "../operator/operator-token.ts";
 import { LOGIN_FAILURES_MAX, LoginPace } from "./login-pace.ts";
-import type { ConsoleIdentity, ConsoleSessionCalls, Entered } from "./session-contract.ts";
+import type {
+  ConsoleIdentity,
+  ConsoleSessionCalls,
+  Entered,
+} from "../contracts/console-session.ts";
 import { ENDED_COOKIE, hasSessionCookie, mintCookie, sessionOf } from "./session-cookie.ts";
 import type { SessionPlace } from "./session-cookie.ts";
 import { findViewer } from "./viewer.store.ts";
@@ -183,7 +187,7 @@ async function liveIdentity(
   c: AppContext,
   identity: ConsoleIdentity,
 ): Promise<Result<LiveIdentity>> {
-  const { operators, jurisdiction } = c.var.config;
+  const { operators } = c.var.config;
   if (identity.kind === "operator") {
     const name = await operatorHashed(identity.tokenHash, operators);
     return name === null
@@ -191,9 +195,8 @@ async function liveIdentity(
       : success({ kind: "operator", name });
   }
   const { key } = identity;
-  const registers = inJurisdiction(c.env.KEY_REGISTER, jurisdiction);
   const known = await readObject(() =>
-    registers.getByName(key.hash).whose(secretOf(key.hash, key.shown)),
+    objectsOf(c.env).register(key.hash).whose(secretOf(key.hash, key.shown)),
   );
   return known.ok ? success({ kind: "key", key, known: known.value }) : known;
 }
@@ -212,8 +215,7 @@ function askSessions<T>(
   { account }: SessionPlace,
   call: (sessions: ConsoleSessionCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {
-  const sessions = inJurisdiction(c.env.CONSOLE_SESSION, c.var.config.jurisdiction);
-  return readObject(() => call(sessions.getByName(account)));
+  return readObject(() => call(objectsOf(c.env).consoles(account)));
 }
 
 /** The JSON of a session: what the console's first page needs to know. */

@@ -1,7 +1,7 @@
 import type { Dialect } from "../http/dialect.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import type { Usage } from "../lib/usage.ts";
-import type { RecallAsked, Recalled } from "../kept/kept-contract.ts";
+import type { RecallAsked, Recalled } from "../contracts/kept.ts";
 import type { JsonObject, NativeBody, NativeWire } from "./provider.ts";
 import type { CoreRequest } from "./core-request.ts";
 import type { Weights } from "./prompt-size.ts";

@@ -1,9 +1,9 @@
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { placeOfItem } from "../kept/item-ids.ts";
-import { RESPONSE_ID } from "../kept/kept-contract.ts";
+import { RESPONSE_ID } from "../contracts/kept.ts";
 import { itemsIn, itemsOfLink, responseIn } from "../kept/kept-items.ts";
-import type { RecallAsked, Recalled } from "../kept/kept-contract.ts";
+import type { RecallAsked, Recalled } from "../contracts/kept.ts";
 import { mintedAt } from "../lib/id.ts";
 import { isObject, listOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";

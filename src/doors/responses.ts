@@ -1,5 +1,5 @@
-import { RESPONSE_ID } from "../kept/kept-contract.ts";
-import type { Recalled } from "../kept/kept-contract.ts";
+import { RESPONSE_ID } from "../contracts/kept.ts";
+import type { Recalled } from "../contracts/kept.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { ChatBody, ChatMessage } from "../core/core-request.ts";

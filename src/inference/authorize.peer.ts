@@ -4,13 +4,13 @@ import type { Caller } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import { refuse, success } from "../lib/failure.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { micros } from "../lib/money.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import { callersOf } from "../keys/admission.route.ts";
 import { identifyGlobalKey } from "../keys/vouched.ts";
-import type { WalletCalls } from "../wallet/wallet-contract.ts";
+import type { WalletCalls } from "../contracts/wallet.ts";
 import { walletsOf } from "./together.ts";
 import { readAuthorizeBody } from "./authorize.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize.ts";
@@ -42,8 +42,7 @@ async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<
   if (callers.isDead(key)) return refuse({ kind: "invalid_api_key", isForGood: true });
   const known = request.hold === null ? undefined : callers.heardLately(key, nowMs);
   if (known?.scope === "global") return success(known);
-  const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
-  const register = (name: string) => registers.getByName(name);
+  const register = objectsOf(c.env).register;
   const said = await identifyGlobalKey(register, request, null, timers.after);
   return said.ok ? success(callers.hear(key, said.value, nowMs)) : said;
 }
@@ -67,9 +66,8 @@ async function holdFor(
     const nothing = success({ granted: micros(0) });
     if (shown?.session === undefined) return { unanswered: false, result: nothing };
     // whether a session lives its wallet alone knows
-    const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
     const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
-      wallets.getByName(orgId).keyStanding(keyHash, shown);
+      objectsOf(c.env).wallet(orgId).keyStanding(keyHash, shown);
     const reached = await reachObject(ask, { attemptsMax: 2, after });
     if (reached.unanswered) return reached;
     return { unanswered: false, result: reached.result.ok ? nothing : reached.result };

@@ -12,7 +12,7 @@ import { isStorageFailure } from "../lib/storage-failure.ts";
 import { homeBudgetMs } from "../regions/home-budget.ts";
 import { callPeer } from "../regions/peer-call.ts";
 import type { PeerCallOptions } from "../regions/peer-call.ts";
-import type { HoldGrant, HoldRequest } from "../wallet/wallet-contract.ts";
+import type { HoldGrant, HoldRequest } from "../contracts/wallet.ts";
 
 /** What a peer asks of a key's home: whose key it is, and, for a paid request, money for it. */
 export type AuthorizeRequest = Called & {

@@ -9,7 +9,7 @@ import { now } from "../lib/clock.ts";
 import { ERROR_MESSAGE_MAX } from "../lib/failed-request.ts";
 import type { FailedBatch, ToldError } from "../lib/failed-request.ts";
 import type { Failure } from "../lib/failure.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { within } from "../lib/within.ts";
 import { callPeer } from "../regions/peer-call.ts";
 import type { Asked } from "../core/door.ts";
@@ -139,8 +139,7 @@ function tellerOf(c: Context<AppEnv>): Tell {
   const { env } = c; // not c: what waits must not keep its request
   return async ({ orgId, home }: Told, batch: FailedBatch) => {
     if (home === config.region) {
-      const wallets = inJurisdiction(env.WALLET, config.jurisdiction);
-      return wallets.getByName(orgId).noteFailed(batch);
+      return objectsOf(env).wallet(orgId).noteFailed(batch);
     }
     const peer = config.peers.find(({ region }) => region === home);
     if (peer === undefined) return null;

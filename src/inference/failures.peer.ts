@@ -4,7 +4,7 @@ import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { parseBody } from "../http/parse-body.ts";
 import { failedBatchSchema } from "../lib/failed-request.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { reachObject } from "../lib/reach-object.ts";
 
 const message = z.object({
@@ -20,9 +20,8 @@ export async function failuresPeer(c: Context<AppEnv>): Promise<Response> {
   const body = parseBody(message, c.var.peerBody);
   if (!body.ok) return fail(c, body.failure);
   const { org_id: orgId, batch } = body.value;
-  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
   const { after } = c.var.timers;
-  const call = () => wallets.getByName(orgId).noteFailed(batch);
+  const call = () => objectsOf(c.env).wallet(orgId).noteFailed(batch);
   const reached = await reachObject(call, { after, attemptsMax: 1 });
   return c.json({ ok: !reached.unanswered && reached.result.ok });
 }

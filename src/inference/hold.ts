@@ -2,7 +2,7 @@ import type { Result } from "../lib/failure.ts";
 import { refuse, success } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
-import type { HoldGrant, HoldRequest } from "../wallet/wallet-contract.ts";
+import type { HoldGrant, HoldRequest } from "../contracts/wallet.ts";
 import { speaks } from "./bound.ts";
 import { affordableCap } from "./hold-bounds.ts";
 import { decideKeeping } from "./keeping.ts";

@@ -5,7 +5,7 @@ import { callersOf } from "../keys/admission.route.ts";
 import { calledBy } from "../lib/caller.ts";
 import type { Caller } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+
 import type { After } from "../lib/timers.ts";
 import { recorderOf } from "../metrics/count-requests.route.ts";
 import { ownShard, peerShard } from "../regions/outbox-schedule.ts";
@@ -15,6 +15,7 @@ import { keptAtHome } from "./kept-wire.ts";
 import type { Home, RunServices } from "./paid-request.ts";
 import { outboxesOf, walletsOf } from "./together.ts";
 import { shedsOf } from "./overload.route.ts";
+import { objectsOf } from "../contracts/objects.ts";
 
 /** The other region in which a caller's wallet is; null: it is this one. `after`: the request's timers while it has them. */
 export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home | null {
@@ -28,12 +29,6 @@ export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home 
     authorize: (hold) => authorizeAtHome(peer, { ...called, hold }, at),
     askKept: (request) => keptAtHome(peer, { called, ...request }, at),
   };
-}
-
-/** The kept answers of organisations that live here. */
-export function keptHere({ env, var: { config } }: Context<AppEnv>): RunServices["kept"] {
-  const objects = () => inJurisdiction(env.KEPT_RESPONSES, config.jurisdiction);
-  return (orgId) => objects().getByName(orgId);
 }
 
 /** What a run of this caller works with. Stubs are made at each use: one that failed stays broken. */
@@ -53,7 +48,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     region,
     numbers,
     now: () => now(env),
-    kept: keptHere(c),
+    kept: objectsOf(env).kept,
     outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) =>
       outboxes(home === null ? ownShard(owner) : peerShard(caller.home, owner), attempt),
   };

@@ -1,6 +1,6 @@
 import { BODY_BYTES_MAX } from "../http/read-json.ts";
-import { KEPT_BODY_BYTES_MAX, RESPONSE_ID } from "../kept/kept-contract.ts";
-import type { KeptAnswer, RecallAsked, Recalled } from "../kept/kept-contract.ts";
+import { KEPT_BODY_BYTES_MAX, RESPONSE_ID } from "../contracts/kept.ts";
+import type { KeptAnswer, RecallAsked, Recalled } from "../contracts/kept.ts";
 import { textsOf } from "../kept/kept-items.ts";
 import { continuedBy, keptBy } from "../kept/seen-by.ts";
 import type { Admitted } from "../lib/caller.ts";
@@ -9,7 +9,7 @@ import type { Refusal, Result } from "../lib/failure.ts";
 import type { Slot } from "../lib/in-flight.ts";
 import { logException, logWarning } from "../lib/log.ts";
 import { readObject } from "../lib/reach-object.ts";
-import type { HoldGrant } from "../wallet/wallet-contract.ts";
+import type { HoldGrant } from "../contracts/wallet.ts";
 import type { Ended, Run, RunServices } from "./paid-request.ts";
 
 /** Whose request names something, where it is kept, and its place; `bytes`: of the body that names it. */

@@ -1,11 +1,11 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../http/context.ts";
 import { admittedAs, identifyGlobalKey } from "../keys/vouched.ts";
-import type { Recalled } from "../kept/kept-contract.ts";
+import type { Recalled } from "../contracts/kept.ts";
 import { continuedBy, keptBy } from "../kept/seen-by.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { readObject } from "../lib/reach-object.ts";
 import { keptAnswerBody, readKeptBody } from "./kept-wire.ts";
 import type { KeptRequest } from "./kept-wire.ts";
@@ -26,13 +26,11 @@ async function done(
   { called, recall, keep }: KeptRequest,
 ): Promise<Result<Recalled | null>> {
   const { config, timers } = c.var;
-  const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
-  const register = (name: string) => registers.getByName(name);
+  const register = objectsOf(c.env).register;
   const key = await identifyGlobalKey(register, called, null, timers.after);
   if (!key.ok) return key;
   const admitted = admittedAs(key.value, called, config.region);
-  const objects = inJurisdiction(c.env.KEPT_RESPONSES, config.jurisdiction);
-  const kept = () => objects.getByName(key.value.orgId);
+  const kept = () => objectsOf(c.env).kept(key.value.orgId);
   if (recall !== null) return readObject(() => kept().recall(recall, continuedBy(admitted)));
   if (keep === null) return refuse({ kind: "storage_unavailable" });
   return readObject(() => kept().keep({ ...keep, by: keptBy(admitted.caller) }));

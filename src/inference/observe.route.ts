@@ -7,7 +7,7 @@ import { now } from "../lib/clock.ts";
 import { logEvent } from "../lib/log.ts";
 import { handOver, recorderOf } from "../metrics/count-requests.route.ts";
 import { METRICS, seriesOf } from "../metrics/series.ts";
-import type { Series } from "../metrics/series.ts";
+import type { Series } from "../contracts/metrics.ts";
 import { counterSeries, histogramOf } from "../metrics/tally.ts";
 import type { Tally } from "../metrics/tally.ts";
 import type { RouteHealth } from "../routing/route-health.ts";

@@ -3,15 +3,17 @@ import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Region } from "../lib/caller.ts";
 import { elapsedMs } from "../lib/clock.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { reasonOf } from "../lib/log.ts";
 import type { After } from "../lib/timers.ts";
 import { within } from "../lib/within.ts";
 import { findOrganization } from "../organizations/organizations.store.ts";
 import { eachReceiver } from "../regions/outbox-delivery.ts";
 import { deliverOutcome } from "../regions/outbox-message.ts";
-import type { Delivery, OutcomeItem, OutcomeWallet } from "../regions/outbox-message.ts";
+import type { Delivery } from "../regions/outbox-message.ts";
+import type { OutcomeItem } from "../contracts/outbox.ts";
 import { itemsIn, MALFORMED, outcomeFromWire, resultToWire } from "../regions/outbox-wire.ts";
+import type { Asks } from "../contracts/objects.ts";
 
 /**
  * `POST /internal/v1/outcomes`: what requests that a peer served came to. 200 with a result for each
@@ -20,9 +22,8 @@ import { itemsIn, MALFORMED, outcomeFromWire, resultToWire } from "../regions/ou
 export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsIn(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
-  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
   const deliveries = await takeOutcomes(items.value, c.var.peer, {
-    wallet: (orgId) => wallets.getByName(orgId),
+    wallet: objectsOf(c.env).wallet,
     isOrganization: async (orgId) => (await findOrganization(c.env.DB, orgId)) !== null,
     after: c.var.timers.after,
   });
@@ -37,8 +38,7 @@ const WALLET_TIMEOUT_MS = 2000;
 const ALL_TIMEOUT_MS = 4000;
 
 /** Where outcomes go to. `isOrganization`: whether this region's book has it; throws when it cannot say. */
-export type OutcomeServices = {
-  readonly wallet: (orgId: string) => OutcomeWallet;
+export type OutcomeServices = Asks<"wallet", "settle" | "void"> & {
   readonly isOrganization: (orgId: string) => Promise<boolean>;
   /** The message's timers. */
   readonly after?: After;

@@ -9,10 +9,11 @@ import type { ShedReason, Slot } from "../lib/in-flight.ts";
 import type { AppEnv } from "../http/context.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
 import type { JsonBody } from "../http/read-json.ts";
-import type { Recalled } from "../kept/kept-contract.ts";
+import type { Recalled } from "../contracts/kept.ts";
 import type { Asked, Door } from "../core/door.ts";
-import { homeOf, keptHere } from "./home-or-away.route.ts";
+import { homeOf } from "./home-or-away.route.ts";
 import { recall } from "./keeping.ts";
+import { objectsOf } from "../contracts/objects.ts";
 
 /** Who asks, and what. */
 export type Read = {
@@ -76,7 +77,13 @@ async function understood(
   const admission = await c.get("presumed")?.admit();
   if (admission?.ok === false) return admission;
   const { admitted } = c.var;
-  const at = { admitted, home: homeOf(c, admitted.caller), kept: keptHere(c), slot, bytes };
+  const at = {
+    admitted,
+    home: homeOf(c, admitted.caller),
+    kept: objectsOf(c.env).kept,
+    slot,
+    bytes,
+  };
   const recalled = await recall(at, named);
   return recalled.ok ? parsed(c, door, { json, recalled: recalled.value }) : recalled;
 }

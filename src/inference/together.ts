@@ -1,11 +1,12 @@
 import type { Config } from "../config.ts";
 import { Isolate } from "../http/isolate.ts";
 import { CallGroups } from "../lib/call-groups.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+
 import type { After } from "../lib/timers.ts";
-import type { OutcomeItem } from "../regions/outbox-message.ts";
+import type { OutcomeItem } from "../contracts/outbox.ts";
 import { WalletGroups } from "../wallet/grouped-wallet.ts";
 import type { OutboxAt, WalletAt } from "./paid-request.ts";
+import { objectsOf } from "../contracts/objects.ts";
 
 /** What of this isolate's calls goes together. */
 const makeGroups = () => ({
@@ -17,7 +18,7 @@ const makeGroups = () => ({
 export function walletsOf(config: Config, env: Env, after: After): WalletAt {
   const { wallets } = Isolate.of(config).get(makeGroups);
   return (orgId, attempt) => {
-    const stub = () => inJurisdiction(env.WALLET, config.jurisdiction).getByName(orgId);
+    const stub = () => objectsOf(env).wallet(orgId);
     return attempt === 1 ? wallets.walletOf(orgId, stub, after) : stub();
   };
 }
@@ -28,7 +29,7 @@ const STORED = { kind: "answered", answer: null } as const;
 export function outboxesOf(config: Config, env: Env, after: After): OutboxAt {
   const { outboxes } = Isolate.of(config).get(makeGroups);
   return (name, attempt) => {
-    const stub = () => inJurisdiction(env.REGION_OUTBOX, config.jurisdiction).getByName(name);
+    const stub = () => objectsOf(env).outbox(name);
     if (attempt > 1) return stub();
     return {
       enqueue: (part) =>

@@ -1,5 +1,5 @@
 import { ID_CHARACTERS } from "../lib/id.ts";
-import { RESPONSE_ID } from "./kept-contract.ts";
+import { RESPONSE_ID } from "../contracts/kept.ts";
 
 /** Where an item of a kept answer stands: in its output, or in what its request added. */
 export type ItemPlace = {

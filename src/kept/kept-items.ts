@@ -1,5 +1,5 @@
 import { inputItemId } from "./item-ids.ts";
-import type { Link, Recalled } from "./kept-contract.ts";
+import type { Link, Recalled } from "../contracts/kept.ts";
 
 /** An item of a conversation, as it was sent or answered (openai npm, ResponseInputItem, ResponseOutputItem). */
 export type Item = Readonly<Record<string, unknown>>;

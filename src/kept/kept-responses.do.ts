@@ -13,7 +13,7 @@ import { storageFailure } from "../lib/storage-failure.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
 import { within } from "../lib/within.ts";
 import { makeDataKey, openDataKey, resealedDataKey } from "./data-keys.ts";
-import { ANSWER_BYTES_MAX, LINKS_MAX, RESPONSE_ID } from "./kept-contract.ts";
+import { ANSWER_BYTES_MAX, LINKS_MAX, RESPONSE_ID } from "../contracts/kept.ts";
 import { textOf, textsOf } from "./kept-items.ts";
 import type {
   KeptAnswer,
@@ -22,7 +22,7 @@ import type {
   RecallAsked,
   Recalled,
   SeenBy,
-} from "./kept-contract.ts";
+} from "../contracts/kept.ts";
 import {
   deleteAnswer,
   deleteUnusedKeys,

@@ -1,5 +1,5 @@
 import type { Tables } from "../lib/tables.do.ts";
-import type { KeptAnswer, SeenBy } from "./kept-contract.ts";
+import type { KeptAnswer, SeenBy } from "../contracts/kept.ts";
 
 /** What an organisation keeps of its answers: in the clear is only whose and of when they are. Times are Unix ms. */
 export const KEPT_TABLES: Tables = {

@@ -5,11 +5,11 @@ import { parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { mintedAt } from "../lib/id.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { readObject } from "../lib/reach-object.ts";
 import { inputItems, responseIn, shownResponse } from "./kept-items.ts";
-import { RESPONSE_ID } from "./kept-contract.ts";
-import type { KeptCalls, SeenBy } from "./kept-contract.ts";
+import { RESPONSE_ID } from "../contracts/kept.ts";
+import type { KeptCalls, SeenBy } from "../contracts/kept.ts";
 import { shownTo } from "./seen-by.ts";
 
 const ENCRYPTED = "reasoning.encrypted_content";
@@ -75,12 +75,11 @@ function askKept<T>(
   c: AppContext,
   call: (kept: KeptCalls, seenBy: SeenBy) => Promise<Result<T>>,
 ): Promise<Result<T>> {
-  const { admitted, config, member } = c.var;
+  const { admitted, member } = c.var;
   const id = idOf(c);
   if (mintedAt(id, RESPONSE_ID) === null) return Promise.resolve(missing(id));
-  const objects = inJurisdiction(c.env.KEPT_RESPONSES, config.jurisdiction);
   const { orgId } = admitted.caller;
-  return readObject(() => call(objects.getByName(orgId), shownTo(admitted, member)));
+  return readObject(() => call(objectsOf(c.env).kept(orgId), shownTo(admitted, member)));
 }
 
 function idOf(c: AppContext): string {

@@ -1,5 +1,5 @@
 import type { Admitted, Member } from "../lib/caller.ts";
-import type { KeptBy, SeenBy } from "./kept-contract.ts";
+import type { KeptBy, SeenBy } from "../contracts/kept.ts";
 
 /** Whose an answer is that this caller was given. */
 export function keptBy({ memberId, keyId, shown }: Admitted["caller"]): KeptBy {

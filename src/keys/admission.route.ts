@@ -4,14 +4,13 @@ import { fail } from "../http/context.ts";
 import type { AppEnv, Presumed } from "../http/context.ts";
 import { Isolate } from "../http/isolate.ts";
 import { bodyLength, countedAtOnce, inFlightOf } from "../http/room.ts";
-import type { Admitted, Caller } from "../lib/caller.ts";
+import type { Admitted, Caller, VerifiedKey } from "../lib/caller.ts";
 import { elapsedMs } from "../lib/clock.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { SMALL_BODY_BYTES } from "../lib/in-flight.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { Timers } from "../lib/timers.ts";
-import type { VerifiedKey } from "./api-key.ts";
 import { admitKey, verifyRequest, KnownCallers } from "./authenticate.ts";
 import { vouchedFor } from "./vouched.ts";
 
@@ -100,13 +99,10 @@ const makeCallers = (): KnownCallers => new KnownCallers();
 
 async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result<Admitted>> {
   const config = c.get("config");
-  const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
-  const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
   const startedMs = elapsedMs();
   const result = await admitKey(key, {
     region: config.region,
-    register: (keyHash) => registers.getByName(keyHash),
-    wallet: (orgId) => wallets.getByName(orgId),
+    ...objectsOf(c.env),
     callers: callersOf(config),
     after: c.get("timers").after,
   });

@@ -1,6 +1,6 @@
 import type { KeySecret } from "../config.ts";
 import { assert } from "../lib/assert.ts";
-import type { Region, Scope, Shown } from "../lib/caller.ts";
+import type { VerifiedKey, Region, Scope } from "../lib/caller.ts";
 import { hmacKey, hmacSha256 } from "../lib/hmac.ts";
 import { BASE62, randomBase62 } from "../lib/id.ts";
 import { regionNamed, REGIONS } from "../lib/regions.ts";
@@ -17,16 +17,6 @@ const KEY = new RegExp(
 
 /** A key that was just made. `key` is shown once and never stored; `hash` names its register. */
 export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
-
-/** What a well-formed key of ours says about itself, before anything was read. */
-export type VerifiedKey = {
-  /** The key's, which is that of its first secret. */
-  readonly hash: string;
-  readonly home: Region;
-  readonly scope: Scope;
-  /** Left out: its first secret. */
-  readonly shown?: Shown;
-};
 
 /**
  * Makes a key: the prefix of the interface, then 40 base62 characters: the id of the first

@@ -1,27 +1,21 @@
 import type { KeySecret } from "../config.ts";
 import { assert } from "../lib/assert.ts";
 import { secretOf } from "../lib/caller.ts";
-import type { Admitted, Caller, Region, Shown } from "../lib/caller.ts";
+import type { Admitted, Caller, Region, Shown, VerifiedKey } from "../lib/caller.ts";
 import type { RateState } from "../lib/key-terms.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Failure, Refusal, Result } from "../lib/failure.ts";
-import type { Key, Admission, AdmittedKey, Register } from "../lib/key.ts";
+import type { Key } from "../lib/key.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { mayRetry, storageFailure } from "../lib/storage-failure.ts";
 import type { After } from "../lib/timers.ts";
 import { within } from "../lib/within.ts";
 import { verifyKey } from "./api-key.ts";
-import type { VerifiedKey } from "./api-key.ts";
-import type { PacedSession } from "./session-minutes.ts";
 import { SESSION_TOKEN, verifySession, SESSION_TOKEN_MAX } from "./session-token.ts";
+import type { Asks } from "../contracts/objects.ts";
 
 /** Who reads a key from a slow book may take this long; then it is our fault, 503. */
 const REGISTER_TIMEOUT_MS = 6000;
-
-/** What authentication asks of a key's register. */
-export type AdmittingRegister = Pick<Register, "whose"> & {
-  admit(home: Region, secret?: string, session?: PacedSession): Promise<Admission>;
-};
 
 /** What a request's key is verified by. */
 export type Verification = {
@@ -42,18 +36,14 @@ export type Verification = {
 const SESSION_SPARE_MS = 60_000;
 
 /** Who admits a verified key. */
-export type Admitting = {
-  /** The region that was called. */
-  readonly region: Region;
-  /** Fresh stubs, by the key's hash and by the organisation's id: a stub stays broken after an error. */
-  readonly register: (keyHash: string) => AdmittingRegister;
-  readonly wallet: (orgId: string) => {
-    admit(keyHash: string, shown?: Shown): Promise<Result<AdmittedKey>>;
+export type Admitting = Asks<"register", "whose" | "admit"> &
+  Asks<"wallet", "admit"> & {
+    /** The region that was called. */
+    readonly region: Region;
+    readonly callers: KnownCallers;
+    /** The request's timers. */
+    readonly after?: After;
   };
-  readonly callers: KnownCallers;
-  /** The request's timers. */
-  readonly after?: After;
-};
 
 /**
  * What can be said of a request's key without any I/O: shape and tag (`invalid_api_key`), then whether it

@@ -1,33 +1,17 @@
 import type * as z from "zod/mini";
-import type { Actor } from "../lib/event.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { followBook } from "../lib/follow-book.ts";
 import { termsText } from "../lib/key-terms.ts";
-import type { KeyTerms } from "../lib/key-terms.ts";
 import type { BookedKey } from "./booked-key.ts";
 import { changeKey } from "./keys.store.ts";
 import type { keyChangeSchema } from "./new-key.ts";
+import type { KeyServices } from "./revocation.ts";
 import { changedTerms, isTighter } from "./terms.ts";
 import type { TermsContext } from "./terms.ts";
 
 /** Tries to write what was decided about a row that nobody else has changed meanwhile. */
 const ROUNDS_MAX = 5;
-
-/** What a change works with; fresh stubs, by the key's hash and by the organisation's id. */
-export type ChangeServices = TermsContext & {
-  /** Who changes it. */
-  readonly actor: Actor;
-  readonly db: D1Database;
-  readonly register: (keyHash: string) => {
-    setLimit(rpmLimit: number): Promise<void>;
-    setTerms(terms: KeyTerms): Promise<void>;
-  };
-  readonly wallet: (orgId: string) => {
-    setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
-    setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>>;
-  };
-};
 
 /** The change of a key: which one, of whom, and whether it may gain by it. */
 export type KeyChanging = {
@@ -43,7 +27,7 @@ export type KeyChanging = {
  * `role_required`; our own faults. Throws when D1 fails.
  */
 export async function changeKeyEverywhere(
-  services: ChangeServices,
+  services: KeyServices & TermsContext,
   { find, fields, refuseWider }: KeyChanging,
 ): Promise<Result<BookedKey>> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
@@ -70,7 +54,7 @@ export async function changeKeyEverywhere(
 }
 
 function tellOf(
-  { register, wallet }: ChangeServices,
+  { register, wallet }: KeyServices,
   changed: BookedKey,
   reread: () => Promise<BookedKey | null>,
 ): Promise<Result<BookedKey>> {

@@ -7,7 +7,7 @@ import { routingPath } from "../http/routing-path.ts";
 import type { Admitted, Called } from "../lib/caller.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Failure, Result } from "../lib/failure.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import type { Key } from "../lib/key.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import { answerHeaders, readForwardBody } from "./forward-wire.ts";
@@ -39,10 +39,9 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
   }
   const isRead = forwarded.method === "GET" || forwarded.method === "HEAD";
   const { config, requestId } = c.var;
-  const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
   const { called } = forwarded;
   const identified = await identifyGlobalKey(
-    (name) => registers.getByName(name),
+    objectsOf(c.env).register,
     called,
     isRead ? null : requestId,
   );
@@ -69,9 +68,8 @@ async function ofLiveSession(
   { keyHash, shown }: Called,
 ): Promise<Result<Key>> {
   if (shown?.session === undefined) return success(key);
-  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
   const reached = await reachObject(
-    () => wallets.getByName(key.orgId).keyStanding(keyHash, shown),
+    () => objectsOf(c.env).wallet(key.orgId).keyStanding(keyHash, shown),
     { attemptsMax: 2, after: c.var.timers.after },
   );
   if (reached.unanswered) return refuse(reached.failure);

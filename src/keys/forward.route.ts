@@ -8,7 +8,7 @@ import type { Caller } from "../lib/caller.ts";
 import { elapsedMs, now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { within } from "../lib/within.ts";
 import { peerShards } from "../regions/outbox-schedule.ts";
 import { homeBudgetMs } from "../regions/home-budget.ts";
@@ -76,9 +76,9 @@ async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
 
 /** At most a second; what does not arrive in it is not waited for. */
 async function flush(c: Context<AppEnv>, caller: Caller): Promise<void> {
-  const outboxes = inJurisdiction(c.env.REGION_OUTBOX, c.var.config.jurisdiction);
+  const { outbox } = objectsOf(c.env);
   const flushed = peerShards(caller.home, caller.orgId).map((name) =>
-    outboxes.getByName(name).flush(FLUSH_MS, caller.orgId),
+    outbox(name).flush(FLUSH_MS, caller.orgId),
   );
   await within(Promise.allSettled(flushed), FLUSH_MS).catch(() => undefined);
 }

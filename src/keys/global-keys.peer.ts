@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { parseBody } from "../http/parse-body.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { identifyGlobalKey } from "./vouched.ts";
 import { keyHashSchema } from "../lib/key.ts";
 import { atMost } from "../lib/at-most.ts";
@@ -22,8 +22,7 @@ const lookup = z.object({ key_hash: keyHashSchema });
 export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
   const body = parseBody(lookup, c.var.peerBody);
   if (!body.ok) return fail(c, body.failure);
-  const registers = inJurisdiction(c.env.KEY_REGISTER, c.var.config.jurisdiction);
-  const key = await identifyGlobalKey((name) => registers.getByName(name), body.value.key_hash);
+  const key = await identifyGlobalKey(objectsOf(c.env).register, body.value.key_hash);
   if (key.ok) {
     const { keyId, orgId, memberId, scope, rpmLimit } = key.value; // by its terms home alone decides
     const ids = { key_id: keyId, org_id: orgId, member_id: memberId };
@@ -45,7 +44,6 @@ const REGISTER_TIMEOUT_MS = 1000;
 export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsIn(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
-  const registers = inJurisdiction(c.env.KEY_REGISTER, c.var.config.jurisdiction);
   const deliveries = await atMost(AT_ONCE, items.value, async (value): Promise<Delivery> => {
     const item = revocationFromWire(value);
     if (item === null) return MALFORMED;
@@ -53,8 +51,8 @@ export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
       const { keyHash, revokedAt, root } = item;
       const told: Promise<unknown> =
         root === undefined
-          ? registers.getByName(keyHash).revoke(revokedAt)
-          : registers.getByName(root).retire(keyHash, revokedAt);
+          ? objectsOf(c.env).register(keyHash).revoke(revokedAt)
+          : objectsOf(c.env).register(root).retire(keyHash, revokedAt);
       await within(told, REGISTER_TIMEOUT_MS);
       return { kind: "delivered" };
     } catch (error) {

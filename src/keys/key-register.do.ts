@@ -6,7 +6,8 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Refusal } from "../lib/failure.ts";
 import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
 import { isLiveSecret } from "../lib/key.ts";
-import type { KeySecrets, Admission, Identified } from "../lib/key.ts";
+import type { KeySecrets } from "../lib/key.ts";
+import type { Admission, Identified, PacedSession } from "../contracts/register.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { makeTables } from "../lib/tables.do.ts";
@@ -31,7 +32,6 @@ import { bookOf, HomeUnreachable } from "./key-book.ts";
 import type { KeyBook } from "./key-book.ts";
 import type { RegisterMemory, RegisteredKey } from "./register-memory.do.ts";
 import { SessionMinutes } from "./session-minutes.ts";
-import type { PacedSession } from "./session-minutes.ts";
 import { CLOCK_LAG_MAX_MS } from "../lib/rate-window.ts";
 import type { RateWindow } from "../lib/rate-window.ts";
 
@@ -47,7 +47,7 @@ const BOOK_RETRY_MS = 15_000;
  * One per key and region, named by the key's hash: who the key is, whether it lives, and, away from the
  * key's home, the exact log of its last minute; at home its organisation's wallet admits instead and asks
  * here who it is. Every admission is stored before it is answered, so an eviction, a restart or a stale
- * second instance never admits more. An unknown key leaves nothing in storage.
+ * second instance never admits more. An unknown key leaves nothing in storage. Its calls: `RegisterCalls`.
  */
 export class KeyRegister extends DurableObject<Env> {
   /** Null: storage must be read, at the start and after anything went wrong. */
@@ -62,36 +62,19 @@ export class KeyRegister extends DurableObject<Env> {
   /** The newest use that this instance has seen, Unix ms. */
   #usedAt = 0;
 
-  /**
-   * Admits one request or says why not: `invalid_api_key` (unknown or revoked), `rate_limited`,
-   * `storage_unavailable`, and for a global key of another `home`, on its first use here,
-   * `home_region_unreachable`. Never throws, and never admits or condemns on what it does not know. `secret`:
-   * the hash of the one that was shown; away from home only one that is known to have retired is refused. `session`:
-   * whose own minute the request must fit first.
-   */
   admit(home: Region | null = null, secret?: string, session?: PacedSession): Promise<Admission> {
     this.#home = home;
     return this.#known(() => this.#decide(secret, session));
   }
 
-  /**
-   * Whose the key is, for a peer that counts its requests itself: takes no place in the window. Notes the
-   * use. `writeId` names what must not be done twice: an id seen before is `conflict`. Failures:
-   * `invalid_api_key`, `storage_unavailable`, `overloaded`. Never throws. `secret` as for `Register`.
-   */
   identify(writeId: string | null = null, secret?: string): Promise<Identified> {
     return this.#known(() => this.#identified(writeId, secret));
   }
 
-  /** Whose the key is, and no more: nothing is noted. Failures as for `identify`. */
   whose(secret?: string): Promise<Identified> {
     return this.#known(() => this.#named(secret));
   }
 
-  /**
-   * Notes a use of then (Unix ms) in the book now, and says what is true of the key by then. The last use of
-   * a key that has died is noted as well. Failures as for `identify`.
-   */
   async refresh(usedAt: number): Promise<Identified> {
     const known = await this.whose();
     if (known.ok || this.#memory?.key) {
@@ -116,10 +99,6 @@ export class KeyRegister extends DurableObject<Env> {
     }
   }
 
-  /**
-   * Ends the key here for good, durable before it answers; works for a key that was never read. Again:
-   * the first time stands. Answers with it (Unix ms). Throws when storage does: then nothing is certain.
-   */
   revoke(revokedAt: number): number {
     this.#memory = null;
     makeTables(this.ctx.storage, REGISTER_TABLES);
@@ -130,10 +109,6 @@ export class KeyRegister extends DurableObject<Env> {
     return this.#remember().revokedAt ?? revokedAt;
   }
 
-  /**
-   * The book could not be told that this key ended (`revoke`): from here on it is tried until it was. For a
-   * key of this region. Throws when storage does.
-   */
   async tellBook(): Promise<void> {
     oweBook(this.ctx.storage.sql, this.#hash());
     await this.ctx.storage.setAlarm(elapsedMs() + BOOK_RETRY_MS);
@@ -155,28 +130,21 @@ export class KeyRegister extends DurableObject<Env> {
     }
   }
 
-  /**
-   * An operator changed the key's limit in the book: it counts from this turn on, for what was admitted
-   * before as well. A key that was never read here learns it from the book. Throws when storage does.
-   */
   setLimit(rpmLimit: number): void {
     this.#limitsSet++;
     this.#amend({ rpmLimit });
   }
 
-  /** The key's terms were changed in the book: as `setLimit`. */
   setTerms(terms: KeyTerms): void {
     this.#limitsSet++;
     this.#amend({ terms });
   }
 
-  /** The key's secrets were changed in the book: as `setLimit`. */
   setSecrets(secrets: KeySecrets): void {
     this.#limitsSet++;
     this.#amend({ secrets });
   }
 
-  /** Away from its home: a secret of the key ends then. Durable before it answers; throws when storage does. */
   retire(secret: string, retiresAt: number): void {
     this.#memory = null;
     makeTables(this.ctx.storage, REGISTER_TABLES);

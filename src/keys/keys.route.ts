@@ -5,18 +5,16 @@ import type { Answer, View } from "../http/endpoint.ts";
 import { once, parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { secretOf } from "../lib/caller.ts";
-import type { Role, Shown } from "../lib/caller.ts";
+import type { Role } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import { flat, refuse, success } from "../lib/failure.ts";
 import type { Failure, Refusal, Result } from "../lib/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { readObject } from "../lib/reach-object.ts";
-import type { KeyStanding } from "../lib/key-terms.ts";
 import type { BookedKey } from "./booked-key.ts";
 import { KEY_READ_ONLY, keyRecord } from "./booked-key.ts";
 import { changeKeyEverywhere } from "./change-key.ts";
-import type { ChangeServices } from "./change-key.ts";
 import { insertKeyOnce } from "./insert-once.store.ts";
 import {
   findKey,
@@ -30,26 +28,12 @@ import {
 import type { KeyOwner, ListPlace } from "./keys.store.ts";
 import { keyChangeSchema, mintKeyOf, newKeySchema } from "./new-key.ts";
 import { rotateKeyEverywhere, rotationAsked, rotationView } from "./rotation.ts";
-import type { Rotation, RotationAsked, RotationServices } from "./rotation.ts";
+import type { Rotation, RotationAsked } from "./rotation.ts";
 import { revokeKeyEverywhere } from "./revocation.ts";
-import type { RevocationServices } from "./revocation.ts";
+import type { KeyServices } from "./revocation.ts";
 import { ownSessionView } from "./sessions.route.ts";
 import { standingView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
-
-type KeyServices = Omit<RevocationServices, "wallet" | "register"> &
-  Pick<RotationServices, "consoles"> & {
-    readonly register: (
-      keyHash: string,
-    ) => ReturnType<RevocationServices["register"]> &
-      ReturnType<ChangeServices["register"]> &
-      ReturnType<RotationServices["register"]>;
-    readonly wallet: (orgId: string) => ReturnType<RevocationServices["wallet"]> &
-      ReturnType<ChangeServices["wallet"]> &
-      ReturnType<RotationServices["wallet"]> & {
-        keyStanding(keyHash: string, shown?: Shown): Promise<Result<KeyStanding>>;
-      };
-  };
 
 /**
  * GET /v1/keys: the organisation's live keys and its newest 100 revoked ones, newest first; of a `member`
@@ -253,8 +237,7 @@ export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
 /** For a key of the caller's own member that its wallet has met; `failure` for any other. */
 async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): Promise<Answer> {
   const { orgId, memberId } = c.var.admitted.caller;
-  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
-  const used = await readObject(() => wallets.getByName(orgId).keyOf(id));
+  const used = await readObject(() => objectsOf(c.env).wallet(orgId).keyOf(id));
   if (!used.ok || used.value === null || used.value.memberId !== memberId) return refuse(failure);
   const { keyHash, scope, rpmLimit } = used.value;
   const key = { keyId: id, keyHash, orgId, scope, revokedAt: null };
@@ -265,18 +248,13 @@ async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): P
 
 /** What calls about a key work with. */
 function keyServices(c: AppContext): KeyServices {
-  const { jurisdiction, peers } = c.var.config;
-  const registers = inJurisdiction(c.env.KEY_REGISTER, jurisdiction);
-  const wallets = inJurisdiction(c.env.WALLET, jurisdiction);
-  const outboxes = inJurisdiction(c.env.REGION_OUTBOX, jurisdiction);
-  const consoles = inJurisdiction(c.env.CONSOLE_SESSION, jurisdiction);
+  const { region, peers, keySecrets } = c.var.config;
   return {
+    ...objectsOf(c.env),
     db: c.env.DB,
-    register: (keyHash) => registers.getByName(keyHash),
-    wallet: (orgId) => wallets.getByName(orgId),
-    peers: peers.map(({ region }) => region),
-    outbox: (name) => outboxes.getByName(name),
-    consoles: (account) => consoles.getByName(account),
+    region,
+    peers: peers.map((peer) => peer.region),
+    keySecrets,
     now: now(c.env),
     actor: { kind: "key", id: c.var.admitted.caller.keyId },
   };

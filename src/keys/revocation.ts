@@ -1,10 +1,12 @@
+import type { KeySecret } from "../config.ts";
+import type { Objects } from "../contracts/objects.ts";
+import type { RevocationItem } from "../contracts/outbox.ts";
 import { askBook } from "../lib/ask-book.ts";
 import type { Region, Scope } from "../lib/caller.ts";
 import type { Actor } from "../lib/event.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
-import type { RevocationItem } from "../regions/outbox-message.ts";
 import { revocationsShard } from "../regions/outbox-schedule.ts";
 import type { BookedKey } from "./booked-key.ts";
 import { revokeKey } from "./keys.store.ts";
@@ -12,30 +14,16 @@ import { revokeKey } from "./keys.store.ts";
 /** Each asked at most this often, on a stub of its own: a stub stays broken after an error. */
 const ATTEMPTS = 2;
 
-/** What a revocation works with; `now` is the request's clock read, Unix ms. */
-export type RevocationServices = {
+/** What calls about a key work with. */
+export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "consoles"> & {
   readonly db: D1Database;
-  /** A fresh stub of the key's register in its home region. */
-  readonly register: (keyHash: string) => {
-    revoke(revokedAt: number): Promise<number>;
-    tellBook(): Promise<void>;
-  };
-  /** A fresh stub of the organisation's wallet, which admits the key in its home region. */
-  readonly wallet: (orgId: string) => {
-    revokeKey(
-      keyHash: string,
-      revokedAt: number,
-      by: { readonly keyId: string; readonly actor: Actor },
-    ): Promise<Result<null>>;
-  };
+  readonly region: Region;
   /** Where a global key works too. */
   readonly peers: readonly Region[];
-  /** A fresh stub of this region's outbox with this name. */
-  readonly outbox: (name: string) => {
-    enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
-  };
+  readonly keySecrets: readonly KeySecret[];
+  /** The request's clock read, Unix ms. */
   readonly now: number;
-  /** Who ends it. */
+  /** Who asks for it. */
   readonly actor: Actor;
 };
 
@@ -49,7 +37,7 @@ export type EndingKey = Pick<BookedKey, "keyId" | "keyHash" | "orgId" | "scope" 
  * when an object fails: the key may be dead already, a repeat makes it so.
  */
 export async function revokeKeyEverywhere<Key extends EndingKey>(
-  services: RevocationServices,
+  services: KeyServices,
   key: Key,
 ): Promise<Result<Key>> {
   const revokedAt = key.revokedAt ?? services.now;
@@ -85,7 +73,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
  * that the register keeps.
  */
 async function bury(
-  { register, wallet, actor }: RevocationServices,
+  { register, wallet, actor }: KeyServices,
   { keyId, keyHash, orgId }: EndingKey,
   revokedAt: number,
 ): Promise<Result<number>> {
@@ -105,7 +93,7 @@ async function bury(
 
 /** Leaves the notices with the outboxes for the peers where a key of this scope works: durable before it answers. */
 export async function tellPeers(
-  { peers, outbox }: Pick<RevocationServices, "peers" | "outbox">,
+  { peers, outbox }: Pick<KeyServices, "peers" | "outbox">,
   scope: Scope,
   items: readonly RevocationItem[],
 ): Promise<Result<null>> {

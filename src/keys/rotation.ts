@@ -1,9 +1,7 @@
 import * as z from "zod/mini";
 import type { KeySecret } from "../config.ts";
 import { parseFields } from "../http/parse-body.ts";
-import type { Region } from "../lib/caller.ts";
 import { timestamp } from "../lib/clock.ts";
-import type { Actor } from "../lib/event.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { consoleAccount } from "../lib/console-account.ts";
@@ -11,14 +9,13 @@ import { followBook } from "../lib/follow-book.ts";
 import { IDEMPOTENCY_MS, idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
 import type { Idempotency, NamedRequest } from "../lib/idempotency.ts";
 import { secretsText } from "../lib/key.ts";
-import type { KeySecrets } from "../lib/key.ts";
 import { readObject } from "../lib/reach-object.ts";
 import { mintRotated } from "./api-key.ts";
 import type { MintedKey } from "./api-key.ts";
 import type { BookedKey } from "./booked-key.ts";
 import { LIVE_SECRETS_MAX } from "./keys.store.ts";
 import { tellPeers } from "./revocation.ts";
-import type { RevocationServices } from "./revocation.ts";
+import type { KeyServices } from "./revocation.ts";
 import { insertSecret, isLiveCaller, listSecrets, ROTATIONS_MAX } from "./secrets.store.ts";
 import type { NewSecret, SecretRow } from "./secrets.store.ts";
 
@@ -60,28 +57,6 @@ export async function rotationAsked({
   return success({ overlapMs: overlap * 1000, endsSessions, idempotency });
 }
 
-/** What a rotation works with; fresh stubs, by the key's hash and by the organisation's id. */
-export type RotationServices = Pick<RevocationServices, "db" | "peers" | "outbox" | "now"> & {
-  /** Who rotates it. */
-  readonly actor: Actor;
-  readonly region: Region;
-  readonly keySecrets: readonly KeySecret[];
-  readonly register: (keyHash: string) => { setSecrets(secrets: KeySecrets): Promise<void> };
-  /** All console sessions of a key, by `consoleAccount`. */
-  readonly consoles: (account: string) => { close(name: null): Promise<Result<null>> };
-  readonly wallet: (orgId: string) => {
-    setKeySecrets(
-      keyHash: string,
-      secrets: KeySecrets,
-      by: {
-        readonly keyId: string;
-        readonly actor: Actor;
-        readonly sessionsCut: number | null;
-      },
-    ): Promise<Result<null>>;
-  };
-};
-
 /** A rotation: of which key, who must still live for it (null: an operator), and what of before lives on. */
 export type Rotating = {
   readonly find: () => Promise<BookedKey | null>;
@@ -114,7 +89,7 @@ export function rotationView(
  * meanwhile; our own faults. Throws when D1 fails.
  */
 export async function rotateKeyEverywhere(
-  services: RotationServices,
+  services: KeyServices,
   rotating: Rotating,
 ): Promise<Result<Rotation>> {
   // 1. The book: which secrets there are, and when each ends.
@@ -139,7 +114,7 @@ export async function rotateKeyEverywhere(
 
 /** A repeat ends what came after the first call too: it asks for no more than a login. */
 function endConsoles(
-  { consoles }: RotationServices,
+  { consoles }: KeyServices,
   { keyHash }: BookedKey,
   { endsSessions }: Rotating,
 ): Promise<Result<null>> {
@@ -161,7 +136,7 @@ type MadeSecret = {
 
 /** The new secret as the book has it, made now or by the same call before. */
 async function secretOfBook(
-  services: RotationServices,
+  services: KeyServices,
   { find, caller, overlapMs, endsSessions, idempotency }: Rotating,
 ): Promise<Result<MadeSecret>> {
   const { db, keySecrets, now } = services;
@@ -201,7 +176,7 @@ function earlierOf(
 
 /** The secret that the same call made before, derived again. */
 async function again(
-  services: RotationServices,
+  services: KeyServices,
   booked: BookedKey,
   { earlier, idempotency }: { readonly earlier: SecretRow; readonly idempotency: Idempotency },
 ): Promise<Result<MadeSecret>> {
@@ -215,7 +190,7 @@ async function again(
 }
 
 function minted(
-  { region: home }: RotationServices,
+  { region: home }: KeyServices,
   { keyHash: root, scope }: BookedKey,
   of: {
     readonly number: number;
@@ -243,7 +218,7 @@ function whyNot(
 }
 
 function tellHome(
-  { register, wallet, actor }: RotationServices,
+  { register, wallet, actor }: KeyServices,
   booked: BookedKey,
   { find, endsSessions, number }: Rotating & Pick<SecretRow, "number">,
 ): Promise<Result<BookedKey>> {

@@ -2,10 +2,7 @@ import { refuse } from "../lib/failure.ts";
 import type { Refusal } from "../lib/failure.ts";
 import type { RateState } from "../lib/key-terms.ts";
 import { CLOCK_LAG_MAX_MS, RateWindow } from "../lib/rate-window.ts";
-import type { Session } from "../lib/session.ts";
-
-/** Whose requests are counted, and how many fit any 60 s; null: as many as its key's. */
-export type PacedSession = Pick<Session, "id" | "rpmLimit">;
+import type { PacedSession } from "../contracts/register.ts";
 
 const SESSIONS_MAX = 500;
 

@@ -4,15 +4,12 @@ import type { AppContext } from "../http/context.ts";
 import { created, readFields } from "../http/endpoint.ts";
 import type { Answer, View } from "../http/endpoint.ts";
 import { once, parseQuery, wholeNumber } from "../http/parse-body.ts";
-import type { Caller } from "../lib/caller.ts";
 import { now, timestamp } from "../lib/clock.ts";
-import type { Actor } from "../lib/event.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import type { KeyStanding, KeyTerms } from "../lib/key-terms.ts";
 import { dollarsOf, micros, microsOfDollars } from "../lib/money.ts";
-import type { Micros } from "../lib/money.ts";
 import { readObject } from "../lib/reach-object.ts";
 import { SESSION_MAX_S } from "../lib/session.ts";
 import type { Session } from "../lib/session.ts";
@@ -21,6 +18,13 @@ import { isSessionOf, mintSession, SESSION_TOKEN_MAX, sessionMintedAt } from "./
 import type { MintedSession, SessionMint } from "./session-token.ts";
 import { allowedModels, isWithin, standingView, termFields } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
+import type {
+  SessionQuery,
+  SessionPage,
+  WalletCalls,
+  UsedSession,
+  SessionEnding,
+} from "../contracts/wallet.ts";
 
 const ORIGINS_MAX = 20;
 
@@ -51,33 +55,6 @@ type SessionFields = z.infer<typeof newSessionSchema>;
 function isOrigin(text: string): boolean {
   return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
-
-/** What these routes ask of a wallet. */
-type SessionWallet = {
-  keyStanding(keyHash: string, shown?: Caller["shown"]): Promise<Result<KeyStanding>>;
-  sessions(query: {
-    readonly owner: Owner;
-    readonly limit: number;
-    readonly after: string;
-  }): Promise<Result<UsedPage>>;
-  endSession(ending: SessionEnding): Promise<Result<null>>;
-};
-/** See the wallet's contract. */
-type SessionEnding = {
-  readonly id: string;
-  readonly expiresAt: number;
-  readonly owner: Owner;
-  readonly isOwn: boolean;
-  readonly actor: Actor;
-};
-type UsedPage = { readonly sessions: readonly Used[]; readonly nextAfter: string | null };
-type Owner = { readonly memberId: string | null; readonly keyId: string | null };
-type Used = {
-  readonly keyId: string;
-  readonly session: Session;
-  readonly spentMicro: Micros;
-  readonly heldMicro: Micros;
-};
 
 /**
  * POST /v1/sessions: 201, the record and, this once, its token. Nothing of it is stored before it is used. 400
@@ -194,7 +171,7 @@ export function sessionsQuery(url: string): Result<z.infer<typeof sessionsParame
 }
 
 /** The JSON of a page of sessions. */
-export function sessionsView({ sessions, nextAfter }: UsedPage): View {
+export function sessionsView({ sessions, nextAfter }: SessionPage): View {
   return {
     sessions: sessions.map(sessionView),
     ...(nextAfter !== null && { next_after: nextAfter }),
@@ -255,19 +232,18 @@ export async function endingOf(
 const SPARE_MS = 60_000;
 
 /** Whose sessions the caller sees and ends. */
-function ownerOf(c: AppContext): Owner {
+function ownerOf(c: AppContext): SessionQuery["owner"] {
   const { admitted, member } = c.var;
   if (admitted.isLimited === true) return { keyId: admitted.caller.keyId, memberId: null };
   return { keyId: null, memberId: member.role === "member" ? member.id : null };
 }
 
-function walletOf(c: AppContext): SessionWallet {
-  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
-  return wallets.getByName(c.var.admitted.caller.orgId);
+function walletOf(c: AppContext): WalletCalls {
+  return objectsOf(c.env).wallet(c.var.admitted.caller.orgId);
 }
 
 /** A session as the interface shows it. */
-function sessionView({ keyId, session, spentMicro, heldMicro }: Used): object {
+function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): object {
   const { budgetMicro } = session;
   return {
     id: session.id,

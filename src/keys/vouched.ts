@@ -1,13 +1,13 @@
 import { secretOf } from "../lib/caller.ts";
-import type { Admitted, Called, Region } from "../lib/caller.ts";
+import type { Admitted, Called, Region, VerifiedKey } from "../lib/caller.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { isLimited } from "../lib/key-terms.ts";
-import type { Key, Identified } from "../lib/key.ts";
+import type { Key } from "../lib/key.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import { afterTimeout } from "../lib/timers.ts";
 import type { After } from "../lib/timers.ts";
-import type { VerifiedKey } from "./api-key.ts";
+import type { Asks } from "../contracts/objects.ts";
 
 /**
  * What is known of a request that this region makes of itself: `admitted`, who calls and need not be admitted
@@ -37,18 +37,13 @@ export function vouchedFor(request: Request): Vouched | undefined {
   return callers.get(request);
 }
 
-/** A fresh stub of the register with this name. */
-export type IdentifyingRegister = (keyHash: string) => {
-  identify(writeId: string | null, secret?: string): Promise<Identified>;
-};
-
 /**
  * Whose global key a peer asks about, at the key's home: unknown, revoked and regional ones are alike
  * `invalid_api_key`. `writeId`: a request that must not be carried out twice; its repeat is `conflict`,
  * so this asks only once then. Of a `keyHash` alone nobody says which secret was shown.
  */
 export async function identifyGlobalKey(
-  register: IdentifyingRegister,
+  register: Asks<"register", "identify">["register"],
   called: Called | string,
   writeId: string | null = null,
   after: After = afterTimeout,

@@ -1,5 +1,5 @@
 import type { RateState } from "./key-terms.ts";
-import type { Key } from "./key.ts";
+import type { Key, Scope } from "./key.ts";
 import type { Region } from "./regions.ts";
 import type { Session } from "./session.ts";
 
@@ -14,6 +14,16 @@ export type Shown =
   /** A later secret of the key, by its hash. */
   | { readonly secret: string; readonly session?: never }
   | { readonly session: Session; readonly secret?: never };
+
+/** What a well-formed key of ours says about itself, before anything was read. */
+export type VerifiedKey = {
+  /** The key's, which is that of its first secret. */
+  readonly hash: string;
+  readonly home: Region;
+  readonly scope: Scope;
+  /** Left out: its first secret. */
+  readonly shown?: Shown;
+};
 
 /** Who a key says it is, proven by the register. `keyHash` names the key's register; it is never shown. */
 export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {

@@ -3,10 +3,9 @@ import { routePath } from "hono/route";
 import type { AppEnv } from "../http/context.ts";
 import { Isolate } from "../http/isolate.ts";
 import { now } from "../lib/clock.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import type { Config } from "../config.ts";
 import { Recorder } from "./recorder.ts";
-import { REGION_METRICS } from "./series.ts";
 import { counterSeries, histogramOf } from "./tally.ts";
 import type { Histogram } from "./tally.ts";
 
@@ -64,9 +63,8 @@ export function handOver(c: Context<AppEnv>): void {
   const config = c.get("config");
   const recorder = recorderOf(config);
   if (!recorder.isWaiting) return; // as nearly always: a handing over is under way
-  const objects = inJurisdiction(c.env.REGION_METRICS, config.jurisdiction);
   recorder.handOver(
     (work) => c.executionCtx.waitUntil(work),
-    (series, view) => objects.getByName(REGION_METRICS).add(series, view),
+    (series, view) => objectsOf(c.env).metrics().add(series, view),
   );
 }

@@ -1,5 +1,6 @@
 import { METRICS } from "./series.ts";
-import type { Metric, Series } from "./series.ts";
+import type { Metric } from "./series.ts";
+import type { Series } from "../contracts/metrics.ts";
 
 type Bucket = { readonly le: string; readonly labels: string; readonly count: number };
 

@@ -1,7 +1,8 @@
 import { elapsedMs } from "../lib/clock.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
-import type { Series } from "./series.ts";
+import type { Series } from "../contracts/metrics.ts";
+import type { View } from "../contracts/metrics.ts";
 import { Tally } from "./tally.ts";
 
 /** How long a handing over may take, in the time after the answer. */
@@ -9,8 +10,6 @@ const ADD_TIMEOUT_MS = 5000;
 /** The platform ends a waitUntil at 30 s, and whoever waits in it. */
 const LOST_AFTER_MS = 30_000;
 
-/** What one isolate knows at the moment; `isolate` is any name that no other has. */
-export type View = { readonly isolate: string; readonly series: Series };
 type Add = (series: Series, view: View) => Promise<unknown>;
 
 /**

@@ -1,21 +1,18 @@
 import { DurableObject } from "cloudflare:workers";
 import { now } from "../lib/clock.ts";
-import type { View } from "./recorder.ts";
+import type { MetricsCalls, View, Counted, Series } from "../contracts/metrics.ts";
 import { VIEW_MS } from "./views.ts";
-import type { Counted } from "./views.ts";
-import type { Series } from "./series.ts";
 
 /** Series beyond this are left out: labels come from bounded sets, and one row holds them all. */
 const SERIES_MAX = 10_000;
 
 /**
  * The counters of a region: isolates hand over what they counted, in batches, after their answers. One
- * row written for each batch. Nothing depends on it: a lost batch is a few counts less.
+ * row written for each batch. Nothing depends on it: a lost batch is a few counts less. Its calls: `MetricsCalls`.
  */
-export class RegionMetrics extends DurableObject<Env> {
+export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   #counted: Counted | null = null;
 
-  /** Adds a batch of counts; `view`: what their isolate sees besides, in place of what it said before. */
   async add(series: Series, view?: View): Promise<void> {
     const { counters, views, ...rest } = this.#read();
     const atMs = now(this.env);
@@ -30,7 +27,6 @@ export class RegionMetrics extends DurableObject<Env> {
     this.#write({ ...rest, counters: sum, views: Object.fromEntries(seen) });
   }
 
-  /** Takes what a sweep found, in place of what the one before did. */
   async setGauges(series: Series): Promise<void> {
     this.#write({ ...this.#read(), gauges: { atMs: now(this.env), series } });
   }

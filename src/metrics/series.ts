@@ -1,6 +1,3 @@
-/** The name of the one object of a region that counts. */
-export const REGION_METRICS = "region";
-
 /** A metric of this region: what it counts and how Prometheus shall read it. */
 export type Metric = {
   readonly name: string;
@@ -95,9 +92,6 @@ export const METRICS = {
 
 export type MetricName = keyof typeof METRICS;
 export type Labels = Readonly<Record<string, string>>;
-
-/** Counts by series; a series is a metric's name and its labels as Prometheus writes them. */
-export type Series = Readonly<Record<string, number>>;
 
 /** `name{a="b"}`; labels in the order given. Escapes as the text format 0.0.4 wants them. */
 export function seriesOf(name: string, labels: Labels): string {

@@ -1,5 +1,6 @@
 import { METRICS, seriesOf } from "./series.ts";
-import type { Labels, MetricName, Series } from "./series.ts";
+import type { Labels, MetricName } from "./series.ts";
+import type { Series } from "../contracts/metrics.ts";
 
 /** Labels come from bounded sets; this bounds what a mistake could cost. */
 const SERIES_MAX = 5000;

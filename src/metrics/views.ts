@@ -1,19 +1,8 @@
 import { METRICS } from "./series.ts";
-import type { Series } from "./series.ts";
+import type { Counted, Series } from "../contracts/metrics.ts";
 
 /** An isolate that was not heard of for so long is gone. */
 export const VIEW_MS = 300_000;
-
-/** What the region has counted since `sinceMs`, and what the last sweep found. */
-export type Counted = {
-  readonly sinceMs: number;
-  readonly counters: Series;
-  /** Null before the first sweep; `atMs` says when it was. Unix ms, as all times. */
-  readonly gauges: Moment | null;
-  /** What each isolate said last. */
-  readonly views: Readonly<Record<string, Moment>>;
-};
-type Moment = { readonly atMs: number; readonly series: Series };
 
 /** The views of isolates that are still there, added up: how many of them say each. */
 export function isolateGauges({ views }: Counted, nowMs: number): Series {

@@ -1,9 +1,9 @@
 import { METRICS, seriesOf } from "../metrics/series.ts";
-import type { Series } from "../metrics/series.ts";
+import type { Series } from "../contracts/metrics.ts";
 import type { Model } from "../catalog/model.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { RouteStanding } from "../routing/route-health.ts";
-import type { Depth } from "../regions/region-outbox-queue.do.ts";
+import type { Depth } from "../contracts/outbox.ts";
 import type { Region } from "../lib/caller.ts";
 
 /** Something that a person must look at: a word for what it is, and a sentence that names where. */

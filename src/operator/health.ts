@@ -2,13 +2,13 @@ import type { View } from "../http/endpoint.ts";
 import { timestamp } from "../lib/clock.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import type { Counted } from "../metrics/views.ts";
+import type { Counted, Series } from "../contracts/metrics.ts";
 import { METRICS } from "../metrics/series.ts";
-import type { MetricName, Series } from "../metrics/series.ts";
+import type { MetricName } from "../metrics/series.ts";
 import { isolateGauges } from "../metrics/views.ts";
 import { bookAnswers } from "../organizations/organizations.store.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
-import type { Depth } from "../regions/region-outbox-queue.do.ts";
+import type { Depth } from "../contracts/outbox.ts";
 import { BYTES_MAX } from "./depths.ts";
 import { problemsOf } from "./health-problems.ts";
 import type { OperatorContext } from "./operator-context.ts";
@@ -25,7 +25,10 @@ export async function getHealth(context: OperatorContext): Promise<Result<View>>
   const [book, wallets, counted, peers, outboxes] = await Promise.all([
     bookAnswers(db),
     askWallets(db, now, (orgId) => context.wallet(orgId).balance()),
-    context.counted().catch(() => null),
+    context
+      .metrics()
+      .read()
+      .catch(() => null),
     Promise.all(context.peers.map((peer) => peerStanding(context, peer))),
     Promise.all(outboxNames(context.peers).map((name) => outboxStanding(context, name))),
   ]);

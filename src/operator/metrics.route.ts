@@ -2,12 +2,12 @@ import type { Context } from "hono";
 import type { AppEnv } from "../http/context.ts";
 import { fail } from "../http/context.ts";
 import { now } from "../lib/clock.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { prometheusText } from "../metrics/prometheus.ts";
-import type { Counted } from "../metrics/views.ts";
-import { METRICS, REGION_METRICS } from "../metrics/series.ts";
+import type { Counted } from "../contracts/metrics.ts";
+import { METRICS } from "../metrics/series.ts";
 import { isolateGauges } from "../metrics/views.ts";
 
 /**
@@ -15,10 +15,9 @@ import { isolateGauges } from "../metrics/views.ts";
  * its isolates see, as Prometheus reads them. Counts arrive up to METRICS_DELAY_MS after their answers.
  */
 export async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
-  const objects = inJurisdiction(c.env.REGION_METRICS, c.var.config.jurisdiction);
   let counted: Counted;
   try {
-    counted = await objects.getByName(REGION_METRICS).read();
+    counted = await objectsOf(c.env).metrics().read();
   } catch (error) {
     logWarning("operator_storage_failed", { path: "/metrics", reason: reasonOf(error) });
     return fail(c, storageFailure(error));

@@ -11,14 +11,13 @@ import { refuseOtherMethods } from "../http/not-found.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { now } from "../lib/clock.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
-import { REGION_METRICS } from "../metrics/series.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import { peerFault } from "../regions/peer-call.ts";
 import { operatorOf, vouchedOperator } from "./operator-token.ts";
 import { OPERATOR_ENDPOINTS } from "./endpoints.ts";
 import { metricsRoute } from "./metrics.route.ts";
 import type { OperatorContext, OperatorEndpoint } from "./operator-context.ts";
+import { objectsOf } from "../contracts/objects.ts";
 
 /** What a configuration sells: the model that each alias means, and how its routes do. */
 type DeploymentOf = (config: Config) => {
@@ -75,15 +74,11 @@ async function bodyOf(c: AppContext, { method }: OperatorEndpoint): Promise<Resu
 
 function contextOf(c: AppContext, { catalogAt, health }: Deployment): OperatorContext {
   const { config } = c.var;
-  const wallets = inJurisdiction(c.env.WALLET, config.jurisdiction);
-  const registers = inJurisdiction(c.env.KEY_REGISTER, config.jurisdiction);
-  const outboxes = inJurisdiction(c.env.REGION_OUTBOX, config.jurisdiction);
-  const consoles = inJurisdiction(c.env.CONSOLE_SESSION, config.jurisdiction);
-  const deliveries = inJurisdiction(c.env.WEBHOOK_DELIVERIES, config.jurisdiction);
-  const metrics = inJurisdiction(c.env.REGION_METRICS, config.jurisdiction);
+  const objects = objectsOf(c.env);
   const nowMs = now(c.env);
   const catalog = catalogAt(nowMs);
   return {
+    ...objects,
     db: c.env.DB,
     region: config.region,
     peers: config.peers.map(({ region }) => region),
@@ -101,15 +96,9 @@ function contextOf(c: AppContext, { catalogAt, health }: Deployment): OperatorCo
     keySecrets: config.keySecrets,
     actor: { kind: "operator", id: c.var.operator },
     now: nowMs,
-    wallet: (orgId) => wallets.getByName(orgId),
     takeEvents: (orgId) => {
-      const taking = wallets.getByName(orgId).takeEvents();
+      const taking = objects.wallet(orgId).takeEvents();
       c.executionCtx.waitUntil(taking.catch(() => undefined));
     },
-    deliveries: (orgId) => deliveries.getByName(orgId),
-    register: (keyHash) => registers.getByName(keyHash),
-    consoles: (account) => consoles.getByName(account),
-    counted: () => metrics.getByName(REGION_METRICS).read(),
-    outbox: (name) => outboxes.getByName(name),
   };
 }

@@ -1,8 +1,7 @@
 import { configOf } from "../config.ts";
 import { now } from "../lib/clock.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
-import { REGION_METRICS } from "../metrics/series.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
 import { resealSecrets } from "../webhooks/webhooks.store.ts";
 import { sweep } from "./sweep.store.ts";
@@ -17,28 +16,20 @@ export async function runScheduled(env: Env): Promise<void> {
     logWarning("sweep_skipped", { reason: "misconfigured" });
     return;
   }
-  const { jurisdiction, peers, keySecrets } = parsed.config;
+  const { peers, keySecrets } = parsed.config;
   try {
     await resealSecrets(env.DB, keySecrets);
   } catch (error) {
     logWarning("webhooks_not_resealed", { reason: reasonOf(error) });
   }
   const names = outboxNames(peers.map(({ region }) => region));
-  const wallets = inJurisdiction(env.WALLET, jurisdiction);
-  const deliveries = inJurisdiction(env.WEBHOOK_DELIVERIES, jurisdiction);
-  const outboxes = inJurisdiction(env.REGION_OUTBOX, jurisdiction);
+  const objects = objectsOf(env);
   const { depths } = await sweep(env.DB, now(env), {
-    wallet: (orgId) => wallets.getByName(orgId),
-    deliveries: (orgId) => deliveries.getByName(orgId),
-    outboxes: names.map((name) => ({
-      name,
-      poke: () => outboxes.getByName(name).poke(),
-      depth: () => outboxes.getByName(name).depth(),
-    })),
+    ...objects,
+    outboxes: names.map((name) => [name, objects.outbox(name)]),
   });
-  const metrics = inJurisdiction(env.REGION_METRICS, jurisdiction).getByName(REGION_METRICS);
   try {
-    await metrics.setGauges(depths.series());
+    await objects.metrics().setGauges(depths.series());
   } catch (error) {
     logWarning("metrics_not_taken", { reason: reasonOf(error) });
   }

@@ -1,12 +1,11 @@
 import { deleteOldIdempotencyKeys } from "../keys/insert-once.store.ts";
 import { atMost } from "../lib/at-most.ts";
-import type { Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
-import type { Depth } from "../regions/region-outbox-queue.do.ts";
-import type { Vitals } from "../wallet/wallet-contract.ts";
+import type { Asks } from "../contracts/objects.ts";
 import { Depths } from "./depths.ts";
 import { keepUnavailable, keptUnavailable } from "./wallets-asked.store.ts";
+import type { OutboxCalls } from "../contracts/outbox.ts";
 
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE = 500;
@@ -24,16 +23,10 @@ const DELIVERIES_MAX = 800;
 const EXPIRING_MS = 7 * 24 * 60 * 60 * 1000;
 
 /** What a sweep touches: objects that look at their own due work when they are poked. */
-export type SweepTargets = {
-  readonly wallet: (orgId: string) => { poke(): Promise<Result<Vitals>> };
-  readonly deliveries: (orgId: string) => { poke(): Promise<unknown> };
-  readonly outboxes: readonly SweptOutbox[];
+export type SweepTargets = Asks<"wallet" | "deliveries", "poke"> & {
+  readonly outboxes: readonly (readonly [name: string, outbox: SweptOutbox])[];
 };
-type SweptOutbox = {
-  readonly name: string;
-  poke(): Promise<unknown>;
-  depth(): Promise<Depth>;
-};
+type SweptOutbox = Pick<OutboxCalls, "poke" | "depth">;
 
 /**
  * The hourly watchdog behind the alarms: pokes every outbox, the wallets of organisations used in the last two
@@ -52,7 +45,9 @@ export async function sweep(
   const sweepOne = async (id: string): Promise<void> => {
     if (!(await sweepWallet(id, targets, depths))) closed.push(id);
   };
-  await atMost(AT_ONCE, targets.outboxes, (outbox) => quietly(() => sweepOutbox(outbox, depths)));
+  await atMost(AT_ONCE, targets.outboxes, ([name, outbox]) =>
+    quietly(() => sweepOutbox(name, outbox, depths)),
+  );
   await quietly(() => deleteOldIdempotencyKeys(db, nowMs));
   const before = new Set(await keptUnavailable(db).catch(() => []));
   await atMost(AT_ONCE, [...before], sweepOne);
@@ -90,9 +85,9 @@ async function sweepDeliveries(db: D1Database, targets: SweepTargets): Promise<v
   await atMost(AT_ONCE, ids, (id) => quietly(() => poke(id)));
 }
 
-async function sweepOutbox(outbox: SweptOutbox, depths: Depths): Promise<void> {
+async function sweepOutbox(name: string, outbox: SweptOutbox, depths: Depths): Promise<void> {
   await within(outbox.poke(), POKE_TIMEOUT_MS);
-  depths.outbox(outbox.name, await outbox.depth());
+  depths.outbox(name, await outbox.depth());
 }
 
 /** Whether the wallet opened. */

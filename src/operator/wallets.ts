@@ -6,7 +6,7 @@ import { micros } from "../lib/money.ts";
 import { parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import type { ReconcileState } from "../wallet/reconciliation.ts";
+import type { ReconcileState } from "../contracts/reconciliation.ts";
 
 export const credit = z.object({
   amount_micro: z

@@ -4,7 +4,7 @@ import type { AppEnv } from "../http/context.ts";
 import { askBook } from "../lib/ask-book.ts";
 import type { Role } from "../lib/caller.ts";
 import type { Failure } from "../lib/failure.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { findMember } from "./members.store.ts";
 
 /**
@@ -72,8 +72,7 @@ export async function requireOwnOrganization(
 export async function tellWallet(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
   if (isRead(c.req.method) || !c.res.ok) return;
-  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
-  const telling = wallets.getByName(c.var.admitted.caller.orgId).takeEvents();
+  const telling = objectsOf(c.env).wallet(c.var.admitted.caller.orgId).takeEvents();
   c.executionCtx.waitUntil(telling.catch(() => undefined));
 }
 

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { reasonOf } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
 import { deliverOutcome, outcomeOf, revocationOf } from "./outbox-message.ts";
-import type { Deliver, Delivery, Message, OutcomeWallet } from "./outbox-message.ts";
+import type { OutcomeWallet, Deliver, Delivery, Message } from "./outbox-message.ts";
 import {
   MALFORMED,
   NO_ANSWER,
@@ -59,7 +59,7 @@ export async function eachReceiver<T>(
 export type Post = (body: { readonly items: readonly object[] }) => Promise<PeerAnswer | null>;
 
 /** Outcomes for this region's own wallets, each in a call of its own. */
-export function toOwnWallets(wallet: (orgId: string) => OutcomeWallet): Deliver {
+export function toOwnWallets(wallet: OutcomeWallet): Deliver {
   const deliver = (message: Message): Promise<Delivery> => {
     const item = outcomeOf(message);
     if (item === null) return Promise.resolve(MALFORMED);

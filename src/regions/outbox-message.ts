@@ -2,35 +2,9 @@ import * as z from "zod/mini";
 import type { Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
 import { micros } from "../lib/money.ts";
-import type { Micros } from "../lib/money.ts";
 import { reasonOf } from "../lib/log.ts";
-
-/** How one hold came out, for the wallet that keeps it. `cost` in micros; a void costs 0. */
-export type OutcomeItem =
-  | {
-      readonly holdId: string;
-      readonly orgId: string;
-      readonly kind: "settle";
-      readonly cost: Micros;
-      readonly generation: Generation;
-    }
-  | {
-      readonly holdId: string;
-      readonly orgId: string;
-      readonly kind: "void";
-      readonly cost: Micros;
-      readonly generation: null;
-    };
-
-/**
- * A key that is dead since `revokedAt` (Unix ms), named by its hash as its register is. With `root` only a secret
- * of that key, which may still live until then.
- */
-export type RevocationItem = {
-  readonly keyHash: string;
-  readonly revokedAt: number;
-  readonly root?: string;
-};
+import type { RevocationItem, OutcomeItem } from "../contracts/outbox.ts";
+import type { Asks } from "../contracts/objects.ts";
 
 /**
  * What a queue keeps: `body` is JSON that only the deliverer of this `kind` reads. `receiver`: the object
@@ -58,15 +32,8 @@ export type Delivery =
 /** Delivers at most a hundred messages and answers one by one; what it throws fails them all. */
 export type Deliver = (messages: readonly Message[]) => Promise<readonly Delivery[]>;
 
-/** What the outbox asks of a wallet: the wallet's own contract lives a step higher on the ladder. */
-export type OutcomeWallet = {
-  settle(settlement: {
-    readonly id: string;
-    readonly cost: Micros;
-    readonly generation: Generation;
-  }): Promise<Result<unknown>>;
-  void(id: string): Promise<Result<unknown>>;
-};
+/** By the organisation's id, what takes an outcome. */
+export type OutcomeWallet = Asks<"wallet", "settle" | "void">["wallet"];
 
 /** An outcome as the queue keeps it: the same hold and kind are the same message. */
 export function outcomeMessage(item: OutcomeItem): Message {
@@ -111,10 +78,7 @@ export function revocationOf({ id, body }: Message): RevocationItem | null {
 }
 
 /** Hands one outcome to its wallet. The wallet takes each once, so a repeat does no harm. */
-export async function deliverOutcome(
-  item: OutcomeItem,
-  wallet: (orgId: string) => OutcomeWallet,
-): Promise<Delivery> {
+export async function deliverOutcome(item: OutcomeItem, wallet: OutcomeWallet): Promise<Delivery> {
   const { holdId, cost } = item;
   try {
     const stub = wallet(item.orgId);

@@ -6,7 +6,8 @@ import { ranGeneration } from "../lib/generation.ts";
 import { mintedAt } from "../lib/id.ts";
 import { keyHashSchema } from "../lib/key.ts";
 import { micros } from "../lib/money.ts";
-import type { Delivery, OutcomeItem, RevocationItem } from "./outbox-message.ts";
+import type { Delivery } from "./outbox-message.ts";
+import type { RevocationItem, OutcomeItem } from "../contracts/outbox.ts";
 import { DELIVER_MAX } from "./outbox-schedule.ts";
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -2,6 +2,7 @@ import { logAlert } from "../lib/log.ts";
 import type { Tables } from "../lib/tables.do.ts";
 import { backoffMs, BACKOFF_MAX_MS, DELIVER_MAX, PARK_AFTER_MS } from "./outbox-schedule.ts";
 import type { Delivery, Message } from "./outbox-message.ts";
+import type { Depth } from "../contracts/outbox.ts";
 
 const FIRST = `CREATE TABLE self ( -- an alarm need not say whose it is
     one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL) STRICT;
@@ -19,14 +20,6 @@ const FIRST = `CREATE TABLE self ( -- an alarm need not say whose it is
   CREATE INDEX messages_parked ON messages (due_at) WHERE state = 'parked';`;
 
 export const OUTBOX_TABLES: Tables = { name: "outbox", steps: [{ sql: FIRST, readableBy: 1 }] };
-
-/** How much a queue holds. `oldestMs`: age of the oldest message still waiting, null when none is. */
-export type Depth = {
-  readonly waiting: number;
-  readonly dead: number;
-  readonly parked: number;
-  readonly oldestMs: number | null;
-};
 
 /** The reason kept with a message while nobody answers for any of them. */
 const UNREACHABLE = "unreachable";

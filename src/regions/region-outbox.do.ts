@@ -4,7 +4,7 @@ import { assert } from "../lib/assert.ts";
 import type { Region } from "../lib/caller.ts";
 import { elapsedMs, now } from "../lib/clock.ts";
 import { mintId } from "../lib/id.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { makeTables } from "../lib/tables.do.ts";
 import { within } from "../lib/within.ts";
@@ -17,12 +17,12 @@ import {
 } from "./outbox-delivery.ts";
 import type { Post } from "./outbox-delivery.ts";
 import { outcomeMessage, revocationMessage } from "./outbox-message.ts";
-import type { Deliver, Delivery, Message, OutcomeItem, RevocationItem } from "./outbox-message.ts";
+import type { Deliver, Delivery, Message } from "./outbox-message.ts";
+import type { RevocationItem, OutcomeItem, Depth } from "../contracts/outbox.ts";
 import { addresseeOf, BACKOFF_MAX_MS } from "./outbox-schedule.ts";
 import type { Addressee } from "./outbox-schedule.ts";
 import { callPeer } from "./peer-call.ts";
 import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
-import type { Depth } from "./region-outbox-queue.do.ts";
 
 /**
  * How long a peer may take for all of a request. A new revocation waits at most this long for the one
@@ -42,7 +42,7 @@ const STALE_MS = 60_000;
 /**
  * A durable queue of what another object must still hear, one object per shard: `own/0` to `own/15`
  * for this region's wallets, `{peer}/0` to `{peer}/15` for a peer's, `{peer}/revocations` for the keys
- * it must refuse. What was enqueued is delivered at least once; the receiver takes it once.
+ * it must refuse. What was enqueued is delivered at least once; the receiver takes it once. Its calls: `OutboxCalls`.
  */
 export class RegionOutbox extends DurableObject<Env> {
   /** What it does is in its name, which it keeps: an alarm need not say whose it is. */
@@ -66,10 +66,6 @@ export class RegionOutbox extends DurableObject<Env> {
     void ctx.blockConcurrencyWhile(() => this.#restoreAlarm());
   }
 
-  /**
-   * Stores outcomes and the alarm that will deliver them, together and durable before it answers;
-   * never waits for delivery. The same hold and kind again: stored once. Throws when storage does.
-   */
   async enqueue(items: readonly OutcomeItem[]): Promise<void> {
     this.#mayEnqueue("outcomes", items.length);
     this.#queue.add(items.map(outcomeMessage), now(this.env));
@@ -77,7 +73,6 @@ export class RegionOutbox extends DurableObject<Env> {
     await this.#armSoon();
   }
 
-  /** As `enqueue`; a revocation is tried at once, also one that was enqueued or given up before. */
   async enqueueRevocations(items: readonly RevocationItem[]): Promise<void> {
     this.#mayEnqueue("revocations", items.length);
     this.#queue.addAtOnce(items.map(revocationMessage), now(this.env));
@@ -85,11 +80,6 @@ export class RegionOutbox extends DurableObject<Env> {
     await this.#arm();
   }
 
-  /**
-   * Tries to deliver now what waits for this receiver, or for any (null), whatever its backoff, and answers
-   * after at most `limitMs`: true when nothing waits any more. A delivery under way then goes on; no other
-   * one begins.
-   */
   async flush(limitMs: number, receiver: string | null = null): Promise<boolean> {
     if (this.#queue.nextDueAt(receiver) === null) return true;
     const deliver = (): Promise<void> => this.#deliverWaiting(limitMs, receiver);
@@ -105,13 +95,11 @@ export class RegionOutbox extends DurableObject<Env> {
     return this.#queue.nextDueAt(receiver) === null;
   }
 
-  /** For the cron sweep: what is parked is tried once more, and a lost or overdue alarm is set again. */
   async poke(): Promise<void> {
     this.#queue.revive(now(this.env));
     await this.#arm();
   }
 
-  /** What is still here, for operators. */
   depth(): Depth {
     return this.#queue.depth(now(this.env));
   }
@@ -186,8 +174,7 @@ export class RegionOutbox extends DurableObject<Env> {
   #deliverer(): Deliver {
     const { carries, peer } = this.#addressee();
     if (peer === null) {
-      const wallets = inJurisdiction(this.env.WALLET, this.env.JURISDICTION);
-      return toOwnWallets((orgId) => wallets.getByName(orgId));
+      return toOwnWallets(objectsOf(this.env).wallet);
     }
     const post = this.#postTo(peer, carries);
     if (post === null) return TO_NOBODY;

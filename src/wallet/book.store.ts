@@ -1,7 +1,7 @@
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import { microsOrNull } from "./rules/quota.ts";
-import type { Settings } from "./settings.ts";
-import type { Configuration } from "./wallet-contract.ts";
+import type { Settings } from "../contracts/settings.ts";
+import type { Configuration } from "../contracts/wallet.ts";
 
 /** What the book said of an organisation before a publish; null when it had no row. */
 export type BookHead = {

@@ -1,6 +1,6 @@
 import { CallGroups } from "../lib/call-groups.ts";
 import type { After } from "../lib/timers.ts";
-import type { GroupedCalls, PartResult, WalletCalls, WalletPart } from "./wallet-contract.ts";
+import type { GroupedCalls, PartResult, WalletCalls, WalletPart } from "../contracts/wallet.ts";
 
 /** A wallet that answers calls of the paid path alone and together. */
 type Grouping = GroupedCalls & Pick<WalletCalls, "together">;

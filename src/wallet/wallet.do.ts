@@ -8,7 +8,8 @@ import type { Actor, EventRecord } from "../lib/event.ts";
 import type { FailedBatch, FailureQuery, FailureReport } from "../lib/failed-request.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import type { KeySecrets, AdmittedKey } from "../lib/key.ts";
+import type { KeySecrets } from "../lib/key.ts";
+import type { AdmittedKey } from "../contracts/register.ts";
 import type { KeyStanding, KeyTerms } from "../lib/key-terms.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { forgetWallet, ownsBook, readBookHead } from "./book.store.ts";
@@ -40,9 +41,10 @@ import { lookAtRoom, retain } from "./object/retention.do.ts";
 import { selectEventsSince } from "./object/event-rows.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
-import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
-import type { SettingsChange, SettingsRecord } from "./settings.ts";
-import type * as Contract from "./wallet-contract.ts";
+import type { ReconcileAsk, Reconciliation } from "../contracts/reconciliation.ts";
+import type { SettingsChange, SettingsRecord } from "../contracts/settings.ts";
+import type { UsageReport, UsagePage, UsageGroupBy, AlertPage } from "../contracts/reports.ts";
+import type * as Contract from "../contracts/wallet.ts";
 
 /** A wallet that cannot be read has its alarm again so often: the platform would give it up. */
 const LOST_RETRY_MS = 60_000;
@@ -265,13 +267,13 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
   async usage(
     from: string,
     to: string,
-    groupBy: Contract.UsageGroupBy,
-    page?: Contract.UsagePage,
-  ): Promise<Result<Contract.UsageReport>> {
+    groupBy: UsageGroupBy,
+    page?: UsagePage,
+  ): Promise<Result<UsageReport>> {
     return this.#decisions.decide((desk) => readUsage(desk, { from, to, groupBy }, page));
   }
 
-  async alerts(limit: number, offset: number): Promise<Result<Contract.AlertPage>> {
+  async alerts(limit: number, offset: number): Promise<Result<AlertPage>> {
     return this.#decisions.decide((desk) => reads.readAlerts(desk, limit, offset));
   }
 

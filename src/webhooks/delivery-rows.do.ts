@@ -3,7 +3,7 @@ import type { EventRecord } from "../lib/event.ts";
 import { mintId } from "../lib/id.ts";
 import type { Tables } from "../lib/tables.do.ts";
 import { pauseMs } from "./delivery-rules.ts";
-import type { Attempt } from "./delivery-rules.ts";
+import type { DeliveryRecord, DeliveryPage, Attempt } from "../contracts/deliveries.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 /** Deliveries that wait for one webhook; of more the oldest are given up. */
@@ -23,26 +23,6 @@ export type Receiver = {
   readonly pausedUntil: number | null;
   /** Why it is to be switched off, until the book says so too. */
   readonly ending: string | null;
-};
-
-/** An event on its way to a webhook. Times are Unix ms. */
-export type DeliveryRecord = {
-  readonly id: string;
-  readonly eventId: string;
-  readonly type: string;
-  readonly state: "pending" | "delivered" | "failed";
-  readonly attempts: number;
-  readonly createdAt: number;
-  readonly nextAt: number | null;
-  readonly lastAt: number | null;
-  readonly status: number | null;
-  readonly error: string | null;
-  readonly answer: string | null;
-  readonly durationMs: number | null;
-};
-export type DeliveryPage = {
-  readonly deliveries: readonly DeliveryRecord[];
-  readonly nextAfter: string | null;
 };
 
 /** What is sent next to a webhook. */

@@ -1,3 +1,4 @@
+import type { Attempt } from "../contracts/deliveries.ts";
 /** How long after each failed attempt the next one is made: ten in all, over two days. */
 const RETRIES_MS: readonly number[] = [
   5_000,
@@ -19,17 +20,6 @@ const RETRY_AFTER_MAX_MS = 3_600_000;
 const FAILING_MAX_MS = 5 * 86_400_000;
 /** What is kept of a receiver's answer. */
 export const ANSWER_BYTES_MAX = 1024;
-
-/** What came of one attempt. `status` null: no answer. */
-export type Attempt = {
-  readonly status: number | null;
-  /** Null: it was taken. */
-  readonly error: string | null;
-  readonly answer: string;
-  readonly durationMs: number;
-  /** What `retry-after` of a refusal asked for; null: nothing. */
-  readonly retryAfterMs: number | null;
-};
 
 /** When a delivery that failed `attempts` times is tried again, Unix ms; null: never. */
 export function retryAt(attempts: number, nowMs: number): number | null {

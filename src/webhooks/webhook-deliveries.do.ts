@@ -6,12 +6,12 @@ import { mintEventId } from "../lib/event.ts";
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
 import { within } from "../lib/within.ts";
-import type { DeliveriesCalls } from "./deliveries-contract.ts";
+import type { DeliveriesCalls, DeliveryPage, Attempt } from "../contracts/deliveries.ts";
 import {
   DELIVERY_TABLES,
   eventBody,
@@ -23,9 +23,8 @@ import {
   selectDeliveries,
   selectDue,
 } from "./delivery-rows.do.ts";
-import type { DeliveryPage, Receiver } from "./delivery-rows.do.ts";
+import type { Receiver } from "./delivery-rows.do.ts";
 import { attemptDelivery, retryAt, whyOff } from "./delivery-rules.ts";
-import type { Attempt } from "./delivery-rules.ts";
 import { countTest, endPause, keepReceivers, selectReceivers } from "./receiver-rows.do.ts";
 import { signatures, unsealSecret } from "./webhook-secrets.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
@@ -246,8 +245,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
         await this.#reload(webhook.orgId);
         const parsed = configOf(this.env);
         if (!parsed.ok) continue;
-        const wallets = inJurisdiction(this.env.WALLET, parsed.config.jurisdiction);
-        await within(wallets.getByName(webhook.orgId).takeEvents(), BOOK_TIMEOUT_MS);
+        await within(objectsOf(this.env).wallet(webhook.orgId).takeEvents(), BOOK_TIMEOUT_MS);
         /* oxlint-enable no-await-in-loop */
       } catch (error) {
         logWarning("webhook_not_disabled", { webhook_id: webhook.id, reason: reasonOf(error) });

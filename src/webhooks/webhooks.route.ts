@@ -10,13 +10,16 @@ import type { Actor, EventRecord } from "../lib/event.ts";
 import { flat, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
-import { inJurisdiction } from "../lib/jurisdiction.ts";
+import { objectsOf } from "../contracts/objects.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { readObject } from "../lib/reach-object.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
-import type { DeliveriesCalls } from "./deliveries-contract.ts";
-import type { DeliveryPage, DeliveryRecord } from "./delivery-rows.do.ts";
-import type { Attempt } from "./delivery-rules.ts";
+import type {
+  DeliveriesCalls,
+  DeliveryRecord,
+  DeliveryPage,
+  Attempt,
+} from "../contracts/deliveries.ts";
 import { mintSecret, sealSecret } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 import { webhookUrl } from "./webhook-url.ts";
@@ -152,10 +155,9 @@ export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
 /** POST /v1/webhooks/{id}/test: sends `webhook.test` now, once, and says what came of it. */
 export async function testWebhookRoute(c: AppContext): Promise<Answer> {
   const { orgId, keyId } = c.var.admitted.caller;
-  const objects = inJurisdiction(c.env.WEBHOOK_DELIVERIES, c.var.config.jurisdiction);
   const actor = { kind: "key", id: keyId } as const;
   const test = { orgId, id: c.req.param("id") ?? "", actor };
-  const answer = await sendTest(objects.getByName(orgId), test);
+  const answer = await sendTest(objectsOf(c.env).deliveries(orgId), test);
   return answer.ok ? success(testView(answer.value)) : answer;
 }
 
@@ -212,14 +214,10 @@ export async function replayRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, replaySchema, []);
   if (!fields.ok) return fields;
   const { orgId } = c.var.admitted.caller;
-  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
-  type Log = {
-    eventsSince(since: number, limit: number): Promise<Result<readonly EventRecord[]>>;
-  };
-  const log = (): Log => wallets.getByName(orgId);
+  const { wallet } = objectsOf(c.env);
   const id = c.req.param("id") ?? "";
   const replayed = await replay({
-    since: (limit) => readObject(() => log().eventsSince(fields.value.since, limit)),
+    since: (limit) => readObject(() => wallet(orgId).eventsSince(fields.value.since, limit)),
     queue: (events, replayId) =>
       deliveriesOf(c, (object) => object.replay(orgId, id, { events, replayId })),
   });
@@ -323,9 +321,8 @@ function deliveriesOf<T>(
   c: AppContext,
   call: (deliveries: DeliveriesCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {
-  const objects = inJurisdiction(c.env.WEBHOOK_DELIVERIES, c.var.config.jurisdiction);
   const { orgId } = c.var.admitted.caller;
-  return readObject(() => call(objects.getByName(orgId)));
+  return readObject(() => call(objectsOf(c.env).deliveries(orgId)));
 }
 
 type FreshSecret = { readonly secret: string; readonly stored: SealedSecret };

@@ -1,7 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
 import { runScheduled } from "../../src/operator/scheduled.ts";
-import { REGION_METRICS } from "../../src/metrics/series.ts";
 import {
   ADMIN_TOKEN,
   bindingsWith,
@@ -121,7 +120,7 @@ it("GET /admin/v1/metrics: 503 when the object cannot be asked", async () => {
 });
 
 it("a region's counts survive its object's eviction", async () => {
-  const stub = env.REGION_METRICS.getByName(`${REGION_METRICS}-kept`);
+  const stub = env.REGION_METRICS.getByName("region-kept");
   await stub.add({ turnpike_requests_total: 2 });
   await stub.add({ turnpike_requests_total: 3 });
   expect((await stub.read()).counters).toEqual({ turnpike_requests_total: 5 });

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 import { mintId } from "../../src/lib/id.ts";
-import type { KeptAnswer } from "../../src/kept/kept-contract.ts";
+import type { KeptAnswer } from "../../src/contracts/kept.ts";
 import { PATHS } from "../../src/paths.ts";
 import type { Path } from "../../src/paths.ts";
 import { addKey, chat, HELLO, send } from "./client.ts";

@@ -216,7 +216,7 @@ it("the hourly sweep deletes Idempotency-Keys that are 24 hours old, and no youn
   ]);
   await sweep(env.DB, now, {
     wallet: () => LEFT_ALONE,
-    deliveries: () => LEFT_ALONE,
+    deliveries: () => ({ poke: async () => undefined }),
     outboxes: [],
   });
   const { results } = await env.DB.prepare("SELECT name FROM idempotency_keys WHERE key_id = ?")

@@ -177,8 +177,8 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   ],
   "address of a webhook": ["webhooks/webhook-url.ts LENGTH_MAX"],
   "hours that answers are kept; body of their request": [
-    "wallet/settings.ts KEEP_HOURS_MAX",
-    "kept/kept-contract.ts KEPT_BODY_BYTES_MAX",
+    "contracts/settings.ts KEEP_HOURS_MAX",
+    "contracts/kept.ts KEPT_BODY_BYTES_MAX",
   ],
   "messages that wait for a webhook": ["webhooks/delivery-rows.do.ts PENDING_MAX"],
   "replays of a webhook; events of one": ["webhooks/webhooks.route.ts REPLAY_MAX"],

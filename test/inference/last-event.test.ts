@@ -6,7 +6,7 @@ import { DOORS } from "../../src/doors/doors.ts";
 import type { RunServices } from "../../src/inference/paid-request.ts";
 import { settle } from "../../src/inference/settle.ts";
 import type { EventStream, StreamEvent } from "../../src/core/provider.ts";
-import type { SettleAnswer } from "../../src/wallet/wallet-contract.ts";
+import type { SettleAnswer } from "../../src/contracts/wallet.ts";
 import { DOOR_ROWS } from "../fixtures/doors-table.ts";
 import type { DoorRow } from "../fixtures/doors-table.ts";
 import { asResponse, runOf, SERVING, USAGE, walletOf } from "./run-fixture.ts";

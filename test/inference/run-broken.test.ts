@@ -6,7 +6,7 @@ import type { Reply, StreamWriter } from "../../src/core/door.ts";
 import { countRun } from "../../src/inference/observe.route.ts";
 import { pay } from "../../src/inference/paid-path.route.ts";
 import type { PaidRequest, Run, RunServices } from "../../src/inference/paid-request.ts";
-import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
+import type { OutcomeItem } from "../../src/contracts/outbox.ts";
 import { Tally } from "../../src/metrics/tally.ts";
 import type { EventStream, Provider, StreamEvent } from "../../src/core/provider.ts";
 import { RouteHealth } from "../../src/routing/route-health.ts";

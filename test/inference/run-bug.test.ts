@@ -3,7 +3,7 @@ import type { EventStream, Provider } from "../../src/core/provider.ts";
 import { RouteHealth } from "../../src/routing/route-health.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
 import { pay } from "../../src/inference/paid-path.route.ts";
-import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
+import type { OutcomeItem } from "../../src/contracts/outbox.ts";
 import { asResponse, HOME, JSON_REPLY, runOf, USAGE } from "./run-fixture.ts";
 
 let nowMs = 0;

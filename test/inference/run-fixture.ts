@@ -10,7 +10,7 @@ import type { NumberVars } from "../../src/config.ts";
 import { Tally } from "../../src/metrics/tally.ts";
 import { RunTimer } from "../../src/inference/run-timer.ts";
 import { NOTHING_YET } from "../../src/inference/paid-request.ts";
-import type { GroupedCalls } from "../../src/wallet/wallet-contract.ts";
+import type { GroupedCalls } from "../../src/contracts/wallet.ts";
 import type { Home, Run, RunServices, ServingRoute } from "../../src/inference/paid-request.ts";
 
 export const CAP = 100;

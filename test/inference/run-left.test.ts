@@ -8,7 +8,7 @@ import type {
 import { RouteHealth } from "../../src/routing/route-health.ts";
 import type { RunServices } from "../../src/inference/paid-request.ts";
 import { pay } from "../../src/inference/paid-path.route.ts";
-import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
+import type { OutcomeItem } from "../../src/contracts/outbox.ts";
 import { asResponse, HOME, runOf } from "./run-fixture.ts";
 
 beforeEach(() => {

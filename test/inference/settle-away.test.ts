@@ -3,7 +3,7 @@ import type { EventStream, JsonObject, StreamEvent } from "../../src/core/provid
 import { answerJson, answerStream } from "../../src/inference/answer.ts";
 import { settle } from "../../src/inference/settle.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
-import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
+import type { OutcomeItem } from "../../src/contracts/outbox.ts";
 import {
   asResponse,
   HOME,

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { mintKey } from "../../src/keys/api-key.ts";
-import type { Admitting, AdmittingRegister } from "../../src/keys/authenticate.ts";
+import type { Admitting } from "../../src/keys/authenticate.ts";
 import { KnownCallers } from "../../src/keys/authenticate.ts";
 import { admitting, authenticateBy, keySecrets, makeKey } from "./key-fixture.ts";
 
@@ -39,10 +39,11 @@ function failing<Stub>(errors: readonly object[], real: (name: string) => Stub):
   return { made: () => made, stub };
 }
 
-const registerOf = (hash: string): AdmittingRegister => env.KEY_REGISTER.getByName(hash);
+const registerOf = (hash: string): ReturnType<Admitting["register"]> =>
+  env.KEY_REGISTER.getByName(hash);
 const { wallet: walletOf } = admitting();
 /** A register of another region, whose book is here all the same. */
-const registerAway = (hash: string): AdmittingRegister => {
+const registerAway = (hash: string): ReturnType<Admitting["register"]> => {
   const register = env.KEY_REGISTER.getByName(hash);
   return { whose: () => register.whose(), admit: () => register.admit() };
 };

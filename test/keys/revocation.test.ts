@@ -4,9 +4,12 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { findKeyByHash, revokeKey } from "../../src/keys/keys.store.ts";
 import { revokeKeyEverywhere } from "../../src/keys/revocation.ts";
-import type { RevocationServices } from "../../src/keys/revocation.ts";
 import { draftKey, makeKey, makeMember, WatchedBook } from "./key-fixture.ts";
 import { kindOf, registerOf } from "./register-fixture.ts";
+import type { KeyServices } from "../../src/keys/revocation.ts";
+import { objectsOf } from "../../src/contracts/objects.ts";
+import type { OutboxCalls } from "../../src/contracts/outbox.ts";
+import type { RegisterCalls } from "../../src/contracts/register.ts";
 
 let book: WatchedBook;
 let steps: string[];
@@ -34,11 +37,12 @@ function services(
   at: number,
   faults: readonly Record<string, boolean>[] = [],
   deaf: readonly Record<string, boolean>[] = [],
-): RevocationServices & { readonly stubs: () => number } {
+): KeyServices & { readonly stubs: () => number } {
   let stubs = 0;
   let outboxes = 0;
   return {
     db: { prepare } as unknown as D1Database, // the book of objects is `env.DB` itself
+    ...objectsOf(env),
     register: (hash) => {
       const fault = faults[stubs++];
       return {
@@ -51,9 +55,10 @@ function services(
           steps.push("book owed");
           return registerOf(hash).tellBook();
         },
-      };
+      } as Partial<RegisterCalls> as RegisterCalls;
     },
-    wallet: (orgId) => env.WALLET.getByName(orgId),
+    region: "eu",
+    keySecrets: [],
     peers: ["us"],
     outbox: (name) => {
       const fault = deaf[outboxes++];
@@ -62,7 +67,7 @@ function services(
           steps.push(`${name} ${items.map(({ revokedAt }) => revokedAt).join()}`);
           if (fault !== undefined) throw Object.assign(new Error("gone"), fault);
         },
-      };
+      } as Partial<OutboxCalls> as OutboxCalls;
     },
     now: at,
     actor: SYSTEM,

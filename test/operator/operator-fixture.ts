@@ -4,16 +4,13 @@ import type { Result } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import type { View } from "../../src/http/endpoint.ts";
-import type { OperatorContext, OperatorWallet } from "../../src/operator/operator-context.ts";
-import type { Configuration } from "../../src/wallet/wallet-contract.ts";
+import type { OperatorContext } from "../../src/operator/operator-context.ts";
+import type { WalletCalls, Configuration } from "../../src/contracts/wallet.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
-
-const notHere = (): never => {
-  throw new Error("this wallet cannot do that");
-};
+import { objectsOf } from "../../src/contracts/objects.ts";
 
 /** One organisation's wallet as far as operators see it, in memory. */
-export class FakeWallet implements OperatorWallet {
+export class FakeWallet implements Partial<WalletCalls> {
   epoch: string | null = null;
   credits = 0;
   down = false;
@@ -34,42 +31,42 @@ export class FakeWallet implements OperatorWallet {
   async credit(request: {
     amountMicro: number;
     reference: string;
-  }): ReturnType<OperatorWallet["credit"]> {
+  }): ReturnType<WalletCalls["credit"]> {
     this.check();
     if (!this.references.has(request.reference)) this.credits += request.amountMicro;
     this.references.set(request.reference, request.amountMicro);
     return this.balance();
   }
 
-  async balance(): ReturnType<OperatorWallet["balance"]> {
+  async balance(): ReturnType<WalletCalls["balance"]> {
     this.check();
     return success({ creditsMicro: micros(this.credits), heldMicro: micros(0), openHolds: 0 });
   }
 
   async configure(
-    change: Parameters<OperatorWallet["configure"]>[0],
-  ): ReturnType<OperatorWallet["configure"]> {
+    change: Parameters<WalletCalls["configure"]>[0],
+  ): ReturnType<WalletCalls["configure"]> {
     this.check();
     this.configuration = { ...this.configuration, ...change };
     return success(this.configuration);
   }
 
-  async revokeKey(): ReturnType<OperatorWallet["revokeKey"]> {
+  async revokeKey(): ReturnType<WalletCalls["revokeKey"]> {
     this.check();
     return success(null);
   }
 
-  async setKeyLimit(): ReturnType<OperatorWallet["setKeyLimit"]> {
+  async setKeyLimit(): ReturnType<WalletCalls["setKeyLimit"]> {
     this.check();
     return success(null);
   }
 
-  async setKeyTerms(): ReturnType<OperatorWallet["setKeyTerms"]> {
+  async setKeyTerms(): ReturnType<WalletCalls["setKeyTerms"]> {
     this.check();
     return success(null);
   }
 
-  async ledger(afterSeq: number, limit: number): ReturnType<OperatorWallet["ledger"]> {
+  async ledger(afterSeq: number, limit: number): ReturnType<WalletCalls["ledger"]> {
     const rows = [...this.references].map(([reference, amountMicro], i) => ({
       seq: i + 1,
       kind: "credit" as const,
@@ -84,23 +81,12 @@ export class FakeWallet implements OperatorWallet {
     return success({ rows: page, nextAfterSeq: page.at(-1)?.seq ?? afterSeq });
   }
 
-  async reconcile(): ReturnType<OperatorWallet["reconcile"]> {
+  async reconcile(): ReturnType<WalletCalls["reconcile"]> {
     if (this.epoch === null) return refuse({ kind: "storage_unavailable" });
     const creditsMicro = micros(this.credits);
     const balance = { creditsMicro, heldMicro: micros(0), openHolds: 0 };
     return success({ ...balance, seq: 0, book: null, differences: [], rowsRead: 0 });
   }
-
-  /** Tested with a real wallet, over the wire. */
-  readonly usage = notHere;
-  readonly alerts = notHere;
-  readonly events = notHere;
-  readonly settle = notHere;
-  readonly rebuild = notHere;
-  readonly sessions = notHere;
-  readonly endSession = notHere;
-  readonly setKeySecrets = notHere;
-  readonly eventsSince = notHere;
 
   private check(): void {
     if (this.down) throw Object.assign(new Error("lost"), { retryable: true });
@@ -130,13 +116,9 @@ export function context(): OperatorContext {
     keySecrets: keySecrets(),
     now: Date.now(),
     actor: { kind: "operator", id: "admin" },
-    wallet: walletOf,
+    ...objectsOf(env),
+    wallet: (orgId) => walletOf(orgId) as Partial<WalletCalls> as WalletCalls,
     takeEvents: () => undefined,
-    deliveries: (orgId) => env.WEBHOOK_DELIVERIES.getByName(orgId),
-    register: (keyHash) => env.KEY_REGISTER.getByName(keyHash),
-    consoles: (account) => env.CONSOLE_SESSION.getByName(account),
-    counted: () => env.REGION_METRICS.getByName("region").read(),
-    outbox: (name) => env.REGION_OUTBOX.getByName(name),
   };
 }
 

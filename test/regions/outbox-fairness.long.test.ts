@@ -109,7 +109,9 @@ it("of a peer's message one hanging wallet takes one place: the others are told,
       settle: () => Promise.reject(new Error("nothing is settled here")),
       void: () => {
         calls.push(orgId);
-        return orgId === hanging ? new Promise(() => undefined) : Promise.resolve(success(null));
+        return orgId === hanging
+          ? new Promise(() => undefined)
+          : Promise.resolve(success({ kind: "voided" }));
       },
     }),
     isOrganization: () => Promise.resolve(true),

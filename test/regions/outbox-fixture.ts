@@ -7,7 +7,8 @@ import type { Generation } from "../../src/lib/generation.ts";
 import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
 import { NO_USAGE } from "../../src/lib/usage.ts";
-import type { OutcomeItem, OutcomeWallet } from "../../src/regions/outbox-message.ts";
+import type { OutcomeItem } from "../../src/contracts/outbox.ts";
+import type { OutcomeWallet } from "../../src/regions/outbox-message.ts";
 
 export const generation: Generation = {
   model: "sandbox/echo",
@@ -37,7 +38,7 @@ export class Wallets {
   readonly #real = env.WALLET;
 
   constructor() {
-    const getByName = (orgId: string): OutcomeWallet => ({
+    const getByName = (orgId: string): ReturnType<OutcomeWallet> => ({
       settle: (settlement) =>
         this.#answer(orgId, settlement.id, () => {
           expect(settlement.id.startsWith("req_")).toBe(true);
@@ -53,7 +54,11 @@ export class Wallets {
     env.WALLET = this.#real;
   }
 
-  async #answer(orgId: string, id: string, take: () => void): Promise<Result<unknown>> {
+  async #answer(
+    orgId: string,
+    id: string,
+    take: () => void,
+  ): Promise<Result<{ readonly kind: "voided" }>> {
     this.calls.push(id);
     if (this.hanging.has(orgId)) await new Promise(() => undefined);
     if (this.stalled !== null) await this.stalled;
@@ -61,7 +66,7 @@ export class Wallets {
     const failure = this.refusals.get(id);
     if (failure !== undefined) return refuse(failure);
     take();
-    return success({ kind: "settled" });
+    return success({ kind: "voided" });
   }
 }
 

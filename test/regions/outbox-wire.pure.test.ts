@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { micros } from "../../src/lib/money.ts";
 import { NO_USAGE } from "../../src/lib/usage.ts";
 import { outcomeFromWire, outcomeToWire } from "../../src/regions/outbox-wire.ts";
-import type { OutcomeItem } from "../../src/regions/outbox-message.ts";
+import type { OutcomeItem } from "../../src/contracts/outbox.ts";
 import { mintId } from "../../src/lib/id.ts";
 
 const item = (more: object): OutcomeItem => ({

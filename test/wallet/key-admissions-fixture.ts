@@ -11,6 +11,9 @@ import type { Result } from "../../src/lib/failure.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { credit, rowsOf, stubOf, valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
+import type { KeyServices } from "../../src/keys/revocation.ts";
+import type { RegisterCalls } from "../../src/contracts/register.ts";
+import { objectsOf } from "../../src/contracts/objects.ts";
 
 export { eventually, MINUTE_MS, worstMinute } from "../keys/register-fixture.ts";
 
@@ -184,16 +187,20 @@ export class WatchedRegisters {
 }
 
 /** What ends a key everywhere, with the real objects; `revoke` is the register's part of it. */
-export function revocationServices(revoke: (hash: string, at: number) => Promise<number>) {
+export function revocationServices(
+  revoke: (hash: string, at: number) => Promise<number>,
+): KeyServices {
+  const register = (hash: string): Partial<RegisterCalls> => ({
+    revoke: (at) => revoke(hash, at),
+    tellBook: () => Promise.resolve(),
+  });
   return {
+    ...objectsOf(env),
     db: env.DB,
-    register: (hash: string) => ({
-      revoke: (at: number) => revoke(hash, at),
-      tellBook: () => Promise.resolve(),
-    }),
-    wallet: (orgId: string) => env.WALLET.getByName(orgId),
+    region: "eu",
+    register: (hash) => register(hash) as RegisterCalls,
     peers: [],
-    outbox: () => ({ enqueueRevocations: () => Promise.resolve() }),
+    keySecrets: [],
     now: now(env),
     actor: SYSTEM,
   };

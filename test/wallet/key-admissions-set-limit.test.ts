@@ -21,6 +21,7 @@ import {
   worstMinute,
 } from "./key-admissions-fixture.ts";
 import { valueOf } from "./wallet-desk.ts";
+import type { RegisterCalls } from "../../src/contracts/register.ts";
 
 let registers: WatchedRegisters;
 
@@ -119,9 +120,7 @@ it("an operator's change counts from its answer on, whatever the wallet was aski
   const key = await gatedKey({ rpmLimit: 60 });
   const { booked, stub } = key;
   const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const register = () => ({
-    revoke: () => Promise.reject(new Error("not asked for")),
-    tellBook: () => Promise.reject(new Error("not asked for")),
+  const faked: Partial<RegisterCalls> = {
     setSecrets: (secrets: KeySecrets) => registerOf(key).setSecrets(secrets),
     setTerms: (terms: KeyTerms) => registerOf(key).setTerms(terms),
     setLimit: async (limit: number) => {
@@ -129,7 +128,8 @@ it("an operator's change counts from its answer on, whatever the wallet was aski
       await may.promise;
       await registerOf(key).setLimit(limit);
     },
-  });
+  };
+  const register = () => faked as RegisterCalls;
   await registerOf(key).whose(); // it has met the key, with the old limit
   const wallet = () => stub as never;
   const changing = patchKey({

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { expect } from "vitest";
 import { now } from "../../src/lib/clock.ts";
-import type { HoldRequest } from "../../src/wallet/wallet-contract.ts";
+import type { HoldRequest } from "../../src/contracts/wallet.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import {
   evict,

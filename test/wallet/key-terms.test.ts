@@ -5,7 +5,7 @@ import { SYSTEM } from "../../src/lib/event.ts";
 import { NO_TERMS } from "../../src/lib/key-terms.ts";
 import type { KeyTerms } from "../../src/lib/key-terms.ts";
 import { micros } from "../../src/lib/money.ts";
-import type { HoldRequest } from "../../src/wallet/wallet-contract.ts";
+import type { HoldRequest } from "../../src/contracts/wallet.ts";
 import { evict, gatedKey, inside, standingOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import {

@@ -5,7 +5,7 @@ import { micros } from "../../src/lib/money.ts";
 import type { Generation } from "../../src/lib/generation.ts";
 import { now } from "../../src/lib/clock.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
-import type { HoldRequest, WalletCalls } from "../../src/wallet/wallet-contract.ts";
+import type { HoldRequest, WalletCalls } from "../../src/contracts/wallet.ts";
 
 export type Stub = DurableObjectStub<Wallet>;
 

@@ -2,7 +2,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Idempotency } from "../../src/lib/idempotency.ts";
 import { micros } from "../../src/lib/money.ts";
-import type { HoldRequest } from "../../src/wallet/wallet-contract.ts";
+import type { HoldRequest } from "../../src/contracts/wallet.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import {
   countWrites,

@@ -17,7 +17,7 @@ import { credit, differences, GENERATION, holdOf, setClock, valueOf } from "./wa
 import type { Stub } from "./wallet-desk.ts";
 import { effort } from "../effort.ts";
 import type { Result } from "../../src/lib/failure.ts";
-import type { BalanceAnswer, PartResult, WalletPart } from "../../src/wallet/wallet-contract.ts";
+import type { BalanceAnswer, PartResult, WalletPart } from "../../src/contracts/wallet.ts";
 
 afterEach(() => setClock(null));
 

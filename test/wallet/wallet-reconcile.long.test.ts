@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
 import { base62Time } from "../../src/lib/id.ts";
-import type { Reconciliation, ReconcileState } from "../../src/wallet/reconciliation.ts";
+import type { Reconciliation, ReconcileState } from "../../src/contracts/reconciliation.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { quantile } from "../../scripts/quantile.ts";
 import { credit, newWallet, pay, rowsOf, valueOf } from "./wallet-desk.ts";

@@ -2,7 +2,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { PARTS_MAX } from "../../src/lib/call-groups.ts";
 import { afterTimeout } from "../../src/lib/timers.ts";
 import { WalletGroups } from "../../src/wallet/grouped-wallet.ts";
-import type { Settlement, WalletPart } from "../../src/wallet/wallet-contract.ts";
+import type { Settlement, WalletPart } from "../../src/contracts/wallet.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
 import { differences, GENERATION, holdOf, newWallet, settle, valueOf } from "./wallet-desk.ts";
 import { micros } from "../../src/lib/money.ts";

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { numberVar } from "../../src/config.ts";
-import type { Attempt } from "../../src/webhooks/delivery-rules.ts";
+import type { Attempt } from "../../src/contracts/deliveries.ts";
 import { ANSWER_BYTES_MAX, attemptDelivery, pauseMs } from "../../src/webhooks/delivery-rules.ts";
 
 const MESSAGE = { headers: {}, body: "{}" };

@@ -1,12 +1,11 @@
-import { configOf } from "../../config.ts";
 import type { Called, Shown } from "../../lib/caller.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
-import { inJurisdiction } from "../../lib/jurisdiction.ts";
-import { NO_TERMS } from "../../lib/key-terms.ts";
+import { NO_TERMS, budgetSpent } from "../../lib/key-terms.ts";
 import type { KeyStanding } from "../../lib/key-terms.ts";
-import type { AdmittedKey } from "../../lib/key.ts";
-import type { AdmittedHold, HoldGrant, HoldRequest } from "../wallet-contract.ts";
+import type { AdmittedKey } from "../../contracts/register.ts";
+import { objectsOf } from "../../contracts/objects.ts";
+import type { AdmittedHold, HoldGrant, HoldRequest } from "../../contracts/wallet.ts";
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
@@ -19,7 +18,6 @@ import type { Desk } from "./memory.do.ts";
 import type { LiveKey } from "../tables/key-rows.do.ts";
 import { budgetOfSession, placeSession, refuseSessionRate, sessionRate } from "./sessions.do.ts";
 import { heldOfKey } from "../rules/ledger.ts";
-import { budgetSpent } from "../../lib/key-terms.ts";
 
 /** What admits: where a wallet decides, and its organisation's keys. */
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
@@ -27,11 +25,7 @@ export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions
 /** The registers of keys in this region. */
 export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () => Env): Gate {
   const keys = new KeyAdmissions({
-    register: (hash) => {
-      const parsed = configOf(env());
-      const jurisdiction = parsed.ok ? parsed.config.jurisdiction : undefined;
-      return inJurisdiction(env().KEY_REGISTER, jurisdiction).getByName(hash);
-    },
+    register: (hash) => objectsOf(env()).register(hash),
     desk: () => decisions.tryOpen(),
     waitUntil: (work) => ctx.waitUntil(work),
     arm: () => decisions.decide(() => success(null)),

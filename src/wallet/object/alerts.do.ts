@@ -19,7 +19,7 @@ import { spentIn } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addEvent } from "./event-rows.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
-import type { AlertRecord } from "../wallet-contract.ts";
+import type { AlertRecord } from "../../contracts/reports.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 

@@ -25,7 +25,7 @@ import {
 } from "../tables/end-user-rows.do.ts";
 import { addEvent, forgetName } from "./event-rows.do.ts";
 import { updateSettings } from "../tables/wallet-schema.do.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../../contracts/settings.ts";
 import type {
   Configuration,
   ConfigurationChange,
@@ -33,8 +33,8 @@ import type {
   EndUserPage,
   EndUserRecord,
   PutEndUserAnswer,
-} from "../wallet-contract.ts";
-import type { SettingsChange, SettingsRecord } from "../settings.ts";
+} from "../../contracts/wallet.ts";
+import type { SettingsChange, SettingsRecord } from "../../contracts/settings.ts";
 import { raiseAlerts } from "./alerts.do.ts";
 import { changeRow, findEndUser, nextRevision, selectRateLog, touchStorage } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";

@@ -10,7 +10,7 @@ import { timestamp } from "../../lib/clock.ts";
 import type { Actor, EventRecord, EventType, NewEvent } from "../../lib/event.ts";
 import { logAlert } from "../../lib/log.ts";
 import type { Desk } from "./memory.do.ts";
-import type { EventPage, EventQuery } from "../wallet-contract.ts";
+import type { EventPage, EventQuery } from "../../contracts/wallet.ts";
 
 /** An organisation's newest events are kept, each room's share of them for itself, none longer than a year. */
 export const EVENTS_MAX = 100_000;

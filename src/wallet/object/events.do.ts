@@ -1,8 +1,6 @@
-import { configOf } from "../../config.ts";
+import { objectsOf } from "../../contracts/objects.ts";
 import { elapsedMs } from "../../lib/clock.ts";
-import type { EventRecord } from "../../lib/event.ts";
 import { success } from "../../lib/failure.ts";
-import { inJurisdiction } from "../../lib/jurisdiction.ts";
 import { logWarning, reasonOf } from "../../lib/log.ts";
 import { within } from "../../lib/within.ts";
 import { deleteWaitingEvents, readWaitingEvents, WAITING_PAGE } from "../book.store.ts";
@@ -21,12 +19,6 @@ const TOLD_AT_ONCE = 100;
 const TAKE_TIMEOUT_MS = 10_000;
 /** After one that failed nothing is told for so long. */
 const PAUSE_MS = 5000;
-
-/** The call on the object that delivers an organisation's events; it throws when it did not take them. */
-type EventTaker = {
-  take(orgId: string, events: readonly EventRecord[]): Promise<void>;
-  rename(events: readonly EventRecord[]): Promise<void>;
-};
 
 /**
  * Tells the object of the webhooks what the log has and it has not, in order, each event until it is taken: it
@@ -67,7 +59,7 @@ export class WebhookTelling {
     const { events, lastSeq } = selectUntold(desk.sql, TOLD_AT_ONCE);
     if (events.length === 0) return this.#tellRenamed(desk);
     await within(
-      this.#taker(desk.memory.row.orgId).take(desk.memory.row.orgId, events),
+      objectsOf(this.#env()).deliveries(desk.memory.row.orgId).take(desk.memory.row.orgId, events),
       TAKE_TIMEOUT_MS,
     );
     return this.#decisions.turn((later) => {
@@ -83,18 +75,14 @@ export class WebhookTelling {
       memory.isUntold = false;
       return false;
     }
-    await within(this.#taker(memory.row.orgId).rename(renamed), TAKE_TIMEOUT_MS);
+    await within(
+      objectsOf(this.#env()).deliveries(memory.row.orgId).rename(renamed),
+      TAKE_TIMEOUT_MS,
+    );
     return this.#decisions.turn((later) => {
       updateRenamed(later.sql, renamed);
       return success(null);
     }).ok;
-  }
-
-  #taker(orgId: string): EventTaker {
-    const env = this.#env();
-    const parsed = configOf(env);
-    const jurisdiction = parsed.ok ? parsed.config.jurisdiction : undefined;
-    return inJurisdiction(env.WEBHOOK_DELIVERIES, jurisdiction).getByName(orgId);
   }
 }
 

@@ -19,7 +19,7 @@ import {
   updateVoided,
 } from "../tables/request-rows.do.ts";
 import type { NewRequest } from "../tables/request-rows.do.ts";
-import type { HoldGrant, HoldRequest } from "../wallet-contract.ts";
+import type { HoldGrant, HoldRequest } from "../../contracts/wallet.ts";
 import { madeEndUser, newEndUser, storeEndUser } from "./end-users.do.ts";
 import type { NewEndUser } from "./end-users.do.ts";
 import { insertSession, selectSession } from "../tables/session-rows.do.ts";

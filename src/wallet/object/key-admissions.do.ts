@@ -2,7 +2,8 @@ import { assert } from "../../lib/assert.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
-import type { AdmittedKey, Identified, Register, Key, KeySecrets } from "../../lib/key.ts";
+import type { Key, KeySecrets } from "../../lib/key.ts";
+import type { RegisterCalls, AdmittedKey, Identified } from "../../contracts/register.ts";
 import { isLiveSecret, secretsText } from "../../lib/key.ts";
 import { secretOf } from "../../lib/caller.ts";
 import type { Called, Shown } from "../../lib/caller.ts";
@@ -30,10 +31,11 @@ import {
 } from "../tables/key-rows.do.ts";
 import type { LiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-rows.do.ts";
-import type { KeyEnding, KeyRotation } from "../wallet-contract.ts";
+import type { KeyEnding, KeyRotation } from "../../contracts/wallet.ts";
 import { budgetOf } from "./key-terms.do.ts";
 import { refuseSession } from "./sessions.do.ts";
 import type { Desk } from "./memory.do.ts";
+import type { Objects } from "../../contracts/objects.ts";
 
 /** So many last uses are noted in one turn of the alarm. */
 const NOTED_AT_ONCE = 50;
@@ -43,9 +45,7 @@ const REMEMBERED_MAX = 2_000;
 const ROUNDS_MAX = 20;
 
 /** What admits keys beside the desk. */
-export type AdmissionDesk = {
-  /** A fresh stub of the register of the key with this hash. */
-  readonly register: (hash: string) => Register;
+export type AdmissionDesk = Pick<Objects, "register"> & {
   /** The desk as it is now; null while no wallet is made. */
   readonly desk: () => Desk | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
@@ -278,7 +278,7 @@ export class KeyAdmissions {
 
   async #asked(
     question: Question,
-    ask: (register: Register) => Promise<Identified>,
+    ask: (register: RegisterCalls) => Promise<Identified>,
   ): Promise<Identified> {
     this.#questions.add(question);
     try {

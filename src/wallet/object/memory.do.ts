@@ -22,7 +22,7 @@ import type { SessionMemory } from "../tables/session-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import type { Settings } from "../settings.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
-import type { BalanceAnswer } from "../wallet-contract.ts";
+import type { BalanceAnswer } from "../../contracts/wallet.ts";
 
 /**
  * Everything the wallet knows without asking its tables, and that they can always give again:

@@ -36,7 +36,7 @@ import type {
   SettleAnswer,
   Settlement,
   VoidAnswer,
-} from "../wallet-contract.ts";
+} from "../../contracts/wallet.ts";
 import { chargeKey, findEndUser } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 import { budgetOfSession, chargeSession } from "./sessions.do.ts";

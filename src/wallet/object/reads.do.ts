@@ -4,14 +4,8 @@ import type { Failure, Refusal, Result } from "../../lib/failure.ts";
 import { idFloor } from "../../lib/id.ts";
 import { micros } from "../../lib/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import type { RequestState } from "../rules/ledger.ts";
-import { microsOrNull } from "../rules/quota.ts";
-import { selectFailed } from "../tables/failed-rows.do.ts";
-import { selectEventPage } from "./event-rows.do.ts";
-import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
-import type { Rest, Sold } from "../tables/request-rows.do.ts";
 import type {
-  AlertPage,
+  RequestState,
   EventPage,
   EventQuery,
   GenerationRecord,
@@ -21,7 +15,13 @@ import type {
   RequestPage,
   RequestQuery,
   RequestRecord,
-} from "../wallet-contract.ts";
+} from "../../contracts/wallet.ts";
+import type { AlertPage } from "../../contracts/reports.ts";
+import { microsOrNull } from "../rules/quota.ts";
+import { selectFailed } from "../tables/failed-rows.do.ts";
+import { selectEventPage } from "./event-rows.do.ts";
+import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
+import type { Rest, Sold } from "../tables/request-rows.do.ts";
 import { selectAlertPage } from "./alerts.do.ts";
 import type { Desk } from "./memory.do.ts";
 

@@ -10,8 +10,8 @@ import type {
   ReconcileRun,
   ReconcileState,
   Reconciliation,
-} from "../reconciliation.ts";
-import type { Vitals } from "../wallet-contract.ts";
+} from "../../contracts/reconciliation.ts";
+import type { Vitals } from "../../contracts/wallet.ts";
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { balanceOf, loadMemory } from "./memory.do.ts";

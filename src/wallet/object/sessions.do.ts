@@ -29,7 +29,7 @@ import type {
   SessionPage,
   SessionQuery,
   UsedSession,
-} from "../wallet-contract.ts";
+} from "../../contracts/wallet.ts";
 import type { Desk } from "./memory.do.ts";
 
 /** Sessions of an organisation in use at a time, and tombstones of others: each is a row for some days. */

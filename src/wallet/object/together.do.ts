@@ -1,6 +1,6 @@
 import type { PartAnswer } from "../../lib/call-groups.ts";
 import { reasonOf } from "../../lib/log.ts";
-import type { GroupedCalls, PartResult, WalletPart } from "../wallet-contract.ts";
+import type { GroupedCalls, PartResult, WalletPart } from "../../contracts/wallet.ts";
 import { callPart } from "../grouped-wallet.ts";
 import { isKnown } from "./admission.do.ts";
 import type { Gate } from "./admission.do.ts";

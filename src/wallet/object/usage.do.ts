@@ -3,7 +3,12 @@ import type { Result } from "../../lib/failure.ts";
 import { micros } from "../../lib/money.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
-import type { UsageAmounts, UsageGroupBy, UsagePage, UsageReport } from "../wallet-contract.ts";
+import type {
+  UsageReport,
+  UsagePage,
+  UsageAmounts,
+  UsageGroupBy,
+} from "../../contracts/reports.ts";
 import type { Desk } from "./memory.do.ts";
 
 const FIRST_PAGE: UsagePage = { limit: USAGE_GROUPS_MAX, after: null };

@@ -9,13 +9,13 @@ import { assert } from "../../lib/assert.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
-import { inJurisdiction } from "../../lib/jurisdiction.ts";
+import { objectsOf } from "../../contracts/objects.ts";
 import { DOLLARS_MAX, dollarsOf, microsOfDollars } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import { readObject } from "../../lib/reach-object.ts";
-import { KEEP_HOURS_MAX } from "../settings.ts";
-import type { SettingsRecord } from "../settings.ts";
-import type { EndUserChange, EndUserRecord } from "../wallet-contract.ts";
+import { KEEP_HOURS_MAX } from "../../contracts/settings.ts";
+import type { SettingsRecord } from "../../contracts/settings.ts";
+import type { EndUserChange, EndUserRecord } from "../../contracts/wallet.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
 const AMOUNT = `must be null, or from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
@@ -204,8 +204,7 @@ async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
 /** What is kept beyond the setting ends with it: the object that keeps it hears of it before the change is answered. */
 function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
   const { caller } = c.var.admitted;
-  const objects = inJurisdiction(c.env.KEPT_RESPONSES, c.var.config.jurisdiction);
-  return readObject(() => objects.getByName(caller.orgId).keepFor(hours));
+  return readObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));
 }
 
 /** The organisation settings of the interface. */

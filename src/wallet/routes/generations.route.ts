@@ -12,13 +12,13 @@ import { requestIdOf } from "../../lib/generation.ts";
 import type { FailedAttempt } from "../../lib/generation.ts";
 import { reasonOf } from "../../lib/log.ts";
 import { chargeLines, promptTokens } from "../../lib/usage.ts";
-import type { RequestState } from "../rules/ledger.ts";
 import type {
+  RequestState,
   GenerationRecord,
   HoldRecord,
   RequestRecord,
   WalletCalls,
-} from "../wallet-contract.ts";
+} from "../../contracts/wallet.ts";
 import { askOwnWallet } from "./reads.route.ts";
 import { DAY_MS, day, startOf } from "./usage.route.ts";
 

@@ -7,10 +7,11 @@ import { EVENT_TYPES } from "../../lib/event.ts";
 import type { EventRecord } from "../../lib/event.ts";
 import { success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
-import { inJurisdiction } from "../../lib/jurisdiction.ts";
+import { objectsOf } from "../../contracts/objects.ts";
 import { dollarsOf } from "../../lib/money.ts";
 import { readObject } from "../../lib/reach-object.ts";
-import type { AlertPage, WalletCalls, EventPage, EventQuery } from "../wallet-contract.ts";
+import type { WalletCalls, EventPage, EventQuery } from "../../contracts/wallet.ts";
+import type { AlertPage } from "../../contracts/reports.ts";
 
 /**
  * What the wallet of the caller's organisation answers to one call, which may be made more than once:
@@ -20,9 +21,8 @@ export function askOwnWallet<T>(
   c: AppContext,
   call: (wallet: WalletCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {
-  const wallets = inJurisdiction(c.env.WALLET, c.var.config.jurisdiction);
   const { orgId } = c.var.admitted.caller;
-  return readObject(() => call(wallets.getByName(orgId)));
+  return readObject(() => call(objectsOf(c.env).wallet(orgId)));
 }
 
 /** GET /v1/balance: the posted balance, always current, and what of it requests under way hold. */

@@ -7,7 +7,12 @@ import { invalid, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { periodOf } from "../../lib/period.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
-import type { UsageAmounts, UsageGroupBy, UsagePage, UsageReport } from "../wallet-contract.ts";
+import type {
+  UsageReport,
+  UsagePage,
+  UsageAmounts,
+  UsageGroupBy,
+} from "../../contracts/reports.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
 /** GET /v1/usage?from&to&group_by&limit&after: what the organisation used and paid, always current. */

@@ -4,7 +4,7 @@ import { mintedAt } from "../../lib/id.ts";
 import type { RateState } from "../../lib/key-terms.ts";
 import { IDEMPOTENCY_MS } from "../../lib/idempotency.ts";
 import type { Session } from "../../lib/session.ts";
-import type { RequestState } from "./ledger.ts";
+import type { RequestState } from "../../contracts/wallet.ts";
 
 /** Prefix of a hold's id, which is the request's id. */
 export const HOLD_ID = "req_";

@@ -3,6 +3,7 @@ import type { BudgetPeriod, KeySpend, KeyTerms, RateState } from "../../lib/key-
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import type { Period } from "../../lib/period.ts";
+import type { TokenAsk } from "../../contracts/wallet.ts";
 
 /** A key's budget, null once it has none any more, and what it has spent. */
 export type Budget = Pick<KeyTerms, "budgetMicro" | "budgetPeriod"> & {
@@ -63,13 +64,6 @@ const WINDOW_MS = 60_000;
 
 /** A request's tokens, dated at its hold: what was reserved, then what it came to. */
 type Counted = { readonly id: string; readonly at: number; tokens: number };
-
-/** What a request may come to: its prompt as estimated, with the least and the most output that it may have. */
-export type TokenAsk = {
-  readonly prompt: number;
-  readonly least: number;
-  readonly most: number;
-};
 
 /** The same to a window; `share`: the most that it may have of what is left after its least. */
 type WindowAsk = Pick<TokenAsk, "least" | "most"> & { readonly share: (free: number) => number };

@@ -9,9 +9,7 @@ import { endOf } from "../../lib/period.ts";
 import { NOTHING, NO_CAP, quotaLeft } from "./quota.ts";
 import type { Period } from "../../lib/period.ts";
 import type { EndUser, PerPeriod } from "./quota.ts";
-
-/** The state of a request: `held` is open, every other one is final (`expired` may still be settled). */
-export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
+import type { RequestState } from "../../contracts/wallet.ts";
 
 /** What the wallet remembers of an id. `granted` is null when it was never granted. */
 export type Known = {

@@ -12,7 +12,7 @@ import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import { TokenWindow } from "../rules/key-limits.ts";
 import type { Budget } from "../rules/key-limits.ts";
 import { microsOrNull } from "../rules/quota.ts";
-import type { UsedKey } from "../wallet-contract.ts";
+import type { UsedKey } from "../../contracts/wallet.ts";
 import { KEY_ID } from "./request-rows.do.ts";
 
 /** Dead keys whose minutes go in one turn, of at most 1,000 rows each. */

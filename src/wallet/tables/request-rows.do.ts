@@ -7,11 +7,11 @@ import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import { promptTokens } from "../../lib/usage.ts";
 import type { NameHolder } from "../rules/hold-guards.ts";
-import type { Known, Posting, RequestState } from "../rules/ledger.ts";
+import type { Known, Posting } from "../rules/ledger.ts";
+import type { RequestState, HoldRequest, Settlement } from "../../contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../lib/period.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import type { Period } from "../../lib/period.ts";
-import type { HoldRequest, Settlement } from "../wallet-contract.ts";
 
 type Row = {
   id: string;

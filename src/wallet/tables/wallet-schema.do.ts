@@ -3,8 +3,8 @@ import { makeTables } from "../../lib/tables.do.ts";
 import type { Tables } from "../../lib/tables.do.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { microsOrNull } from "../rules/quota.ts";
-import { DEFAULT_SETTINGS } from "../settings.ts";
-import type { Settings } from "../settings.ts";
+import { DEFAULT_SETTINGS } from "../../contracts/settings.ts";
+import type { Settings } from "../../contracts/settings.ts";
 import { FAILED_REQUESTS } from "./failed-rows.do.ts";
 
 /** The wallet's own tables. Money is whole micros, times Unix ms; `changed`: the publish that carries a row's change. */

@@ -1,5 +1,5 @@
 import { failureObject } from "../../http/failure-response.ts";
-import { RESPONSE_ID } from "../../kept/kept-contract.ts";
+import { RESPONSE_ID } from "../../contracts/kept.ts";
 import type { KeptResponse } from "../../kept/kept-items.ts";
 import type { Failure } from "../../lib/failure.ts";
 import { isObject, listOf, objectOf } from "../../core/json-value.ts";

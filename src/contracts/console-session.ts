@@ -1,4 +1,4 @@
-import type { VerifiedKey } from "../keys/api-key.ts";
+import type { VerifiedKey } from "../lib/caller.ts";
 import type { RateState } from "../lib/key-terms.ts";
 import type { Result } from "../lib/failure.ts";
 

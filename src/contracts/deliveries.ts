@@ -1,7 +1,36 @@
 import type { Actor, EventRecord } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
-import type { DeliveryPage } from "./delivery-rows.do.ts";
-import type { Attempt } from "./delivery-rules.ts";
+
+/** What came of one attempt. `status` null: no answer. */
+export type Attempt = {
+  readonly status: number | null;
+  /** Null: it was taken. */
+  readonly error: string | null;
+  readonly answer: string;
+  readonly durationMs: number;
+  /** What `retry-after` of a refusal asked for; null: nothing. */
+  readonly retryAfterMs: number | null;
+};
+
+/** An event on its way to a webhook. Times are Unix ms. */
+export type DeliveryRecord = {
+  readonly id: string;
+  readonly eventId: string;
+  readonly type: string;
+  readonly state: "pending" | "delivered" | "failed";
+  readonly attempts: number;
+  readonly createdAt: number;
+  readonly nextAt: number | null;
+  readonly lastAt: number | null;
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly answer: string | null;
+  readonly durationMs: number | null;
+};
+export type DeliveryPage = {
+  readonly deliveries: readonly DeliveryRecord[];
+  readonly nextAfter: string | null;
+};
 
 /** The calls on the object that delivers an organisation's events; named by the organisation's id. */
 export type DeliveriesCalls = {

@@ -9,15 +9,22 @@ import type {
 } from "../lib/failed-request.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
-import type { Key, KeySecrets, AdmittedKey } from "../lib/key.ts";
+import type { Key, KeySecrets } from "../lib/key.ts";
+import type { AdmittedKey } from "./register.ts";
 import type { KeyStanding, KeyTerms, RateState } from "../lib/key-terms.ts";
 import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
-import type { RequestState } from "./rules/ledger.ts";
-import type { TokenAsk } from "./rules/key-limits.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { SettingsChange, SettingsRecord } from "./settings.ts";
 import type { Session } from "../lib/session.ts";
 import type { Micros } from "../lib/money.ts";
+import type { UsageReport, UsagePage, UsageGroupBy, AlertPage } from "./reports.ts";
+
+/** What a request may come to: its prompt as estimated, with the least and the most output that it may have. */
+export type TokenAsk = {
+  readonly prompt: number;
+  readonly least: number;
+  readonly most: number;
+};
 
 /**
  * What the wallet's Durable Object answers: plain values, shared by every caller. The object is
@@ -153,6 +160,9 @@ export type GenerationRecord = Generation & {
   readonly absorbedMicro: Micros;
 };
 
+/** The state of a request: `held` is open, every other one is final (`expired` may still be settled). */
+export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
+
 /** A request that was held for, whatever became of it; `generation` of a settled one. */
 export type RequestRecord = {
   readonly id: string;
@@ -201,46 +211,6 @@ export type HoldsPage = {
   readonly holds: readonly HoldRecord[];
   readonly nextAfter: string | null;
 };
-
-export type UsageGroupBy = "day" | "model" | "key" | "user" | "day,model" | "day,key" | "day,user";
-export type UsageAmounts = {
-  readonly requests: number;
-  readonly promptTokens: number;
-  /** Of them read from a cache. */
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-  readonly costMicro: Micros;
-};
-/** `group`: the day, model, key id or external id; null for requests without an end user. */
-export type UsageGroup = UsageAmounts & {
-  readonly group: string | null;
-  /** Of usage by day and something more. */
-  readonly day?: string;
-};
-/**
- * At most `limit` groups, of those that sort after `after`: a group's name, "" that of null, behind its day and a
- * comma where there are two; null from the first on.
- */
-export type UsagePage = { readonly limit: number; readonly after: string | null };
-/** `total` is of all groups. `nextAfter` asks for those that follow; null: there are none. */
-export type UsageReport = {
-  readonly data: readonly UsageGroup[];
-  readonly total: UsageAmounts;
-  readonly nextAfter: string | null;
-};
-
-export type AlertRecord = {
-  readonly id: string;
-  readonly kind: "user_daily" | "user_monthly" | "low_balance";
-  readonly externalId: string | null;
-  /** The day or month; null for the balance. */
-  readonly period: string | null;
-  readonly threshold: number | null;
-  readonly limitMicro: Micros;
-  readonly valueMicro: Micros;
-  readonly createdAt: number;
-};
-export type AlertPage = { readonly alerts: readonly AlertRecord[]; readonly total: number };
 
 /** Which events are asked for: from `from` to before `to` (Unix ms), after the one with the id `after`. Null: any. */
 export type EventQuery = {

@@ -1,0 +1,49 @@
+import type { ConsoleSessionCalls } from "./console-session.ts";
+import type { DeliveriesCalls } from "./deliveries.ts";
+import type { KeptCalls } from "./kept.ts";
+import type { MetricsCalls } from "./metrics.ts";
+import type { OutboxCalls } from "./outbox.ts";
+import type { RegisterCalls } from "./register.ts";
+import type { WalletCalls } from "./wallet.ts";
+
+/** What this region's objects can be asked, each by its name: a fresh stub at each use, for one that failed stays broken. */
+export type Objects = {
+  /** By the organisation's id, as `kept` and `deliveries`. */
+  readonly wallet: (orgId: string) => WalletCalls;
+  /** By the key's hash. */
+  readonly register: (keyHash: string) => RegisterCalls;
+  /** By a name of `outbox-schedule.ts`. */
+  readonly outbox: (name: string) => OutboxCalls;
+  /** All console sessions of a key or an operator, by `consoleAccount`. */
+  readonly consoles: (account: string) => ConsoleSessionCalls;
+  readonly kept: (orgId: string) => KeptCalls;
+  readonly deliveries: (orgId: string) => DeliveriesCalls;
+  readonly metrics: () => MetricsCalls;
+};
+
+/** Of the objects of one kind these calls alone: what a caller makes, and a test has to give it. */
+export type Asks<Kind extends keyof Objects, Call extends keyof ReturnType<Objects[Kind]>> = {
+  readonly [K in Kind]: (name: string) => Pick<ReturnType<Objects[K]>, Call>;
+};
+
+/** The objects of the region whose bindings these are, in its jurisdiction. */
+export function objectsOf(env: Env): Objects {
+  const within = <T extends Rpc.DurableObjectBranded | undefined>(
+    namespace: DurableObjectNamespace<T>,
+  ): DurableObjectNamespace<T> => {
+    // Local workerd does not implement jurisdictions and throws (cloudflare/workerd#4167).
+    const { JURISDICTION } = env;
+    return JURISDICTION
+      ? namespace.jurisdiction(JURISDICTION as DurableObjectJurisdiction)
+      : namespace;
+  };
+  return {
+    wallet: (orgId) => within(env.WALLET).getByName(orgId),
+    register: (keyHash) => within(env.KEY_REGISTER).getByName(keyHash),
+    outbox: (name) => within(env.REGION_OUTBOX).getByName(name),
+    consoles: (account) => within(env.CONSOLE_SESSION).getByName(account),
+    kept: (orgId) => within(env.KEPT_RESPONSES).getByName(orgId),
+    deliveries: (orgId) => within(env.WEBHOOK_DELIVERIES).getByName(orgId),
+    metrics: () => within(env.REGION_METRICS).getByName("region"),
+  };
+}

@@ -1,0 +1,41 @@
+import type { Micros } from "../lib/money.ts";
+
+export type UsageGroupBy = "day" | "model" | "key" | "user" | "day,model" | "day,key" | "day,user";
+export type UsageAmounts = {
+  readonly requests: number;
+  readonly promptTokens: number;
+  /** Of them read from a cache. */
+  readonly cachedTokens: number;
+  readonly completionTokens: number;
+  readonly costMicro: Micros;
+};
+/** `group`: the day, model, key id or external id; null for requests without an end user. */
+export type UsageGroup = UsageAmounts & {
+  readonly group: string | null;
+  /** Of usage by day and something more. */
+  readonly day?: string;
+};
+/**
+ * At most `limit` groups, of those that sort after `after`: a group's name, "" that of null, behind its day and a
+ * comma where there are two; null from the first on.
+ */
+export type UsagePage = { readonly limit: number; readonly after: string | null };
+/** `total` is of all groups. `nextAfter` asks for those that follow; null: there are none. */
+export type UsageReport = {
+  readonly data: readonly UsageGroup[];
+  readonly total: UsageAmounts;
+  readonly nextAfter: string | null;
+};
+
+export type AlertRecord = {
+  readonly id: string;
+  readonly kind: "user_daily" | "user_monthly" | "low_balance";
+  readonly externalId: string | null;
+  /** The day or month; null for the balance. */
+  readonly period: string | null;
+  readonly threshold: number | null;
+  readonly limitMicro: Micros;
+  readonly valueMicro: Micros;
+  readonly createdAt: number;
+};
+export type AlertPage = { readonly alerts: readonly AlertRecord[]; readonly total: number };
