@@ -20,7 +20,7 @@ import type { NameNumbers } from "../tables/request-rows.do.ts";
 import { addSessionSpend, loadSessionRates, loadSessions } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../../contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import type { BalanceAnswer } from "../../contracts/wallet.ts";
 

@@ -10,7 +10,7 @@ import {
 import type { BookPage, BookRow, BookHead, Publication } from "../book.store.ts";
 import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
 import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../../contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import { changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
