@@ -7,23 +7,26 @@ const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 
 /** The `reasoning_details` of a thinking block; null for one that could not be sent back. */
-export function thoughtDetail(block: JsonObject): JsonObject | null {
-  if (block["type"] === "redacted_thinking") {
-    const data = textOf(block["data"]);
-    return data === "" ? null : { type: REDACTED, data };
-  }
-  const signature = textOf(block["signature"]);
-  return signature === ""
-    ? null
-    : { type: THINKING, thinking: textOf(block["thinking"]), signature };
+export function thoughtDetail({ type, data, thinking, signature }: Thought): JsonObject | null {
+  if (type === "redacted_thinking") return data === "" ? null : { type: REDACTED, data };
+  return signature === "" ? null : { type: THINKING, thinking, signature };
 }
 
+type Thought = {
+  readonly type: string;
+  readonly data: string;
+  readonly thinking: string;
+  readonly signature: string;
+};
+
 /** The block that a client's `reasoning_details` stands for; null for other providers' and broken ones. */
-export function thoughtBlock(detail: JsonObject): JsonObject | null {
-  const { type, signature, data } = detail;
+export function thoughtBlock(
+  detail: JsonObject,
+): (JsonObject & { readonly type: "thinking" | "redacted_thinking" }) | null {
+  const { type, signature, data, thinking } = detail;
   if (type === REDACTED && textOf(data) !== "") return { type: "redacted_thinking", data };
   if (type !== THINKING || textOf(signature) === "") return null;
-  return { type: "thinking", thinking: textOf(detail["thinking"]), signature };
+  return { type: "thinking", thinking: textOf(thinking), signature };
 }
 
 /**

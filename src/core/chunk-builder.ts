@@ -1,8 +1,6 @@
-import { randomBase62 } from "../lib/id.ts";
 import type { JsonObject, StreamEvent } from "./provider.ts";
-
-/** OpenAI's reasons to end a choice that a native provider can mean. */
-export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
+import { newToolCallId } from "./said.ts";
+import type { FinishReason, Said } from "./said.ts";
 
 type Tool = { hasArguments: boolean; readonly isCustom: boolean };
 
@@ -36,6 +34,26 @@ export class ChunkBuilder {
     return [this.#chunk({ role: "assistant", content: "" })];
   }
 
+  /** A piece as a stream says it; a call whole. */
+  say(said: Said): StreamEvent[] {
+    switch (said.kind) {
+      case "text":
+        return this.text(said.text);
+      case "thought":
+        return this.reasoning(said.text);
+      case "refusal":
+        return said.text === "" ? [] : this.#said({ refusal: said.text });
+      case "detail":
+        return this.#said({ reasoning_details: [said.detail] });
+      case "annotation":
+        return this.#said({ annotations: [said.annotation] });
+      case "call":
+        return [...this.tool(said.id, said.name, said.more), ...this.toolArguments(said.arguments)];
+      case "finish":
+        return this.finish(said.reason);
+    }
+  }
+
   text(content: string): StreamEvent[] {
     if (content === "") return [];
     const begin = this.begin();
@@ -55,10 +73,10 @@ export class ChunkBuilder {
    * Begins the next tool call; `more` stands beside `function` (`extra_content`). Its number is the
    * count of calls before it. Without an id of the provider's the call gets one of ours.
    */
-  tool(id: string | null, name: string, more: JsonObject = {}): StreamEvent[] {
+  tool(id: string, name: string, more: JsonObject = {}): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: false });
-    const call = { index, id: id === null || id === "" ? newToolCallId() : id, type: "function" };
+    const call = { index, id: id === "" ? newToolCallId() : id, type: "function" };
     return this.#said({ tool_calls: [{ ...call, function: { name, arguments: "" }, ...more }] });
   }
 
@@ -99,9 +117,4 @@ export class ChunkBuilder {
     const choice = { index: this.#index, delta, logprobs: null, finish_reason: finishReason };
     return { kind: "chunk", chunk: { object: "chat.completion.chunk", choices: [choice] } };
   }
-}
-
-/** An id for a tool call whose provider gave none. */
-export function newToolCallId(): string {
-  return `call_${randomBase62(24)}`;
 }

@@ -10,6 +10,11 @@ export function tokenCount(value: unknown): number | null {
   return value >= 0 && value <= TOKENS_MAX ? value : null;
 }
 
+/** The same, 0 where nothing is said. */
+export function countOr0(value: unknown): number | null {
+  return tokenCount(value ?? 0);
+}
+
 /** Usage without a prompt is null, so that it is estimated: such zeros say that nobody counted. */
 export function countedUsage(usage: Usage | null): Usage | null {
   return usage === null || promptTokens(usage) === 0 ? null : usage;

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { ChunkBuilder } from "../../src/core/chunk-builder.ts";
-import { completionOf } from "../../src/core/completion.ts";
+import { completionOf } from "../../src/core/said.ts";
 import { inBatches, embeddingList, textsIn } from "../../src/core/embedding-batches.ts";
 import type { EmbeddingsCall, ProviderAnswer } from "../../src/core/provider.ts";
 import { NINE, ToolCallIds, WORD_64 } from "../../src/core/tool-call-id.ts";
@@ -42,7 +42,7 @@ it("chunks come in OpenAI's order: role once, calls numbered, {} for none, one f
     ...builder.tool("x", "f"),
     ...builder.toolArguments('{"k":'),
     ...builder.toolArguments("1}"),
-    ...builder.tool(null, "g", { extra_content: { e: 1 } }),
+    ...builder.tool("", "g", { extra_content: { e: 1 } }),
     ...builder.finish("stop"),
     ...builder.finish("length"),
   ];
@@ -61,7 +61,12 @@ it("chunks come in OpenAI's order: role once, calls numbered, {} for none, one f
 
 it("a completion says tool_calls when one was made, and null content beside it", () => {
   const { body } = completionOf(
-    [{ content: "", tools: [{ id: "x", name: "f", arguments: "" }], finish: "stop" }],
+    [
+      [
+        { kind: "call", id: "x", name: "f", arguments: "" },
+        { kind: "finish", reason: "stop" },
+      ],
+    ],
     null,
   );
   expect(body).toEqual({

@@ -1,49 +1,58 @@
+import { NO_USAGE } from "../../lib/usage.ts";
 import type { Usage } from "../../lib/usage.ts";
-import type { FinishReason } from "../../core/chunk-builder.ts";
-import { completionOf } from "../../core/completion.ts";
 import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
-import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
-import { readUsage } from "../../core/chat-usage.ts";
+import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import type { Answer, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { textIn, withSpent } from "../../core/spent.ts";
+import { completionOf, outputOf } from "../../core/said.ts";
+import type { FinishReason, Said } from "../../core/said.ts";
+import { asIs, list, maybe, shape } from "../../core/shape.ts";
+import { withSpent } from "../../core/spent.ts";
+import { countedUsage, tokenCount } from "../../core/token-count.ts";
+
+/** A call, or a piece of one. Tools without arguments are called with null, also as a text. */
+export const call = shape({
+  id: textOf,
+  function: shape({ name: textOf, arguments: argumentsOf }),
+});
+/** A part of a message's content, or a piece of one. */
+export const part = shape({ text: textOf, thinking: textOf });
+const message = shape({ tool_plan: textOf, content: list(part), tool_calls: list(call) });
+const answer = shape({ message: maybe(message), finish_reason: asIs, usage: asIs });
 
 /** The answer of POST /v2/chat as OpenAI's completion; null when it is none. */
 export function chatAnswer(raw: JsonObject): Answer | ProviderFailure | null {
-  const { message } = raw;
-  if (!isObject(message)) return null;
-  const finish = finishOf(raw["finish_reason"]);
-  const parts = listOf(message["content"]).filter(isObject);
-  const joined = (field: string) => parts.map((part) => textOf(part[field])).join("");
-  const tools = listOf(message["tool_calls"])
-    .filter(isObject)
-    .map((call) => {
-      const called = objectOf(call["function"]);
-      const name = textOf(called["name"]);
-      return { id: textOf(call["id"]), name, arguments: argumentsOf(called["arguments"]) };
-    });
-  const content = textOf(message["tool_plan"]) + joined("text");
-  const reasoning = joined("thinking");
-  const said = { content, reasoning, tools, finish: finish ?? "stop" };
-  const answer = completionOf([said], usageOf(raw["usage"]));
-  if (finish !== null) return answer;
-  const spent = { usage: answer.usage, said: textIn(answer.body) };
-  return withSpent(gaveUp(raw["finish_reason"]), spent);
+  const { message: told, finish_reason: why, usage: reported } = answer(raw);
+  if (told === null) return null;
+  const reason = finishOf(why);
+  const usage = usageOf(reported);
+  const said: Said[] = [
+    { kind: "text", text: told.tool_plan },
+    ...told.content.flatMap(({ text, thinking }): Said[] => [
+      { kind: "text", text },
+      { kind: "thought", text: thinking },
+    ]),
+    ...told.tool_calls.map(({ id, function: { name, arguments: given } }): Said => {
+      return { kind: "call", id, name, arguments: given };
+    }),
+  ];
+  if (reason === null) return withSpent(gaveUp(why), { usage, said: outputOf(said) });
+  return completionOf([[...said, { kind: "finish", reason }]], usage);
 }
 
-/** Tools without arguments are called with null, also as a text. */
-export function argumentsOf(raw: unknown): string {
+function argumentsOf(raw: unknown): string {
   if (isObject(raw)) return JSON.stringify(raw);
   return raw === "null" ? "" : textOf(raw);
 }
 
-/** What is billed; the larger `tokens` count Cohere's own instructions too, cached ones among them. */
-export function usageOf(raw: unknown): Usage | null {
-  const billed = objectOf(objectOf(raw)["billed_units"]);
-  return billedUsage(billed["input_tokens"], billed["output_tokens"]);
-}
+const billed = shape({
+  billed_units: shape({ input_tokens: tokenCount, output_tokens: tokenCount }),
+});
 
-function billedUsage(input: unknown, output: unknown): Usage | null {
-  return readUsage({ prompt_tokens: input, completion_tokens: output }, "chat");
+/** What is billed counts; the larger `tokens` has Cohere's own instructions in it, cached ones among them. */
+export function usageOf(raw: unknown): Usage | null {
+  const { input_tokens: input, output_tokens: output } = billed(raw).billed_units;
+  if (input === null || output === null) return null;
+  return countedUsage({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });
 }
 
 const FINISH: Readonly<Record<string, FinishReason>> = {
@@ -67,12 +76,18 @@ export function gaveUp(raw: unknown): ProviderFailure {
   return { kind: "retry", reason: raw === "TIMEOUT" ? "timeout" : "broken_off" };
 }
 
+const embedded = shape({
+  embeddings: shape({ float: listOf }),
+  meta: asIs,
+});
+
 /** The answer of POST /v2/embed; null when a vector is missing. */
-export function embedAnswer(raw: JsonObject, call: EmbeddingsCall): Answer | null {
-  const vectors = listOf(objectOf(raw["embeddings"])["float"]);
-  if (vectors.length !== textsIn(call).length || !vectors.every(isVector)) return null;
-  const billed = objectOf(objectOf(raw["meta"])["billed_units"]);
-  return embeddingList(vectors, billedUsage(billed["input_tokens"], 0));
+export function embedAnswer(raw: JsonObject, asked: EmbeddingsCall): Answer | null {
+  const { embeddings, meta } = embedded(raw);
+  const { float: vectors } = embeddings;
+  if (vectors.length !== textsIn(asked).length || !vectors.every(isVector)) return null;
+  const { input_tokens: input } = billed(meta).billed_units;
+  return embeddingList(vectors, input === null ? null : { ...NO_USAGE, input });
 }
 
 function isVector(raw: unknown): boolean {

@@ -1,30 +1,28 @@
-import { conversationOf, unsupported } from "../../core/conversation.ts";
 import type { Image, Part, Turn } from "../../core/conversation.ts";
 import { tellDropped } from "../../core/dropped.ts";
 import type { Places } from "../../core/dropped.ts";
-import { listOf, objectOf, textOf } from "../../core/json-value.ts";
+import type { ChatBody } from "../../core/core-request.ts";
+import { promptOf } from "../../core/prompt.ts";
+import type { AskedFormat } from "../../core/prompt.ts";
 import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { toolsOf } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
 
 /** A request for POST /v2/chat (Cohere's API reference v2). */
 export function chatRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
-  if (typeof body["n"] === "number" && body["n"] > 1) return unsupported("Several choices", "n");
-  const conversation = conversationOf(body);
-  if ("kind" in conversation) return conversation;
-  const tools = toolsOf(body);
-  if ("kind" in tools) return tools;
-  const system = conversation.system.map((content) => ({ role: "system", content }));
+  const prompt = promptOf(body);
+  if ("kind" in prompt) return prompt;
+  const { said, tools, format } = prompt;
+  const system = said.system.map((content) => ({ role: "system", content }));
   const request = {
     model: upstreamId,
-    messages: [...system, ...conversation.turns.flatMap(messagesOf)],
+    messages: [...system, ...said.turns.flatMap(messagesOf)],
     stream,
-    ...(cap !== null && { max_tokens: cap }),
+    max_tokens: cap,
     ...sampling(body),
     ...toolFields(tools),
-    ...responseFormat(objectOf(body["response_format"])),
-    ...thinking(textOf(body["reasoning_effort"]), upstreamId, cap),
+    ...responseFormat(body, format),
+    ...thinking(body.reasoning_effort, upstreamId, cap),
   };
   tellDropped(call, request, PLACES);
   return request;
@@ -56,8 +54,8 @@ function userMessages(parts: readonly Part[]): JsonObject[] {
       content.push({ type: "image_url", image_url: { url: urlOf(part.image) } });
     }
   }
-  const [first] = content;
-  const alone = content.length === 1 && first?.["type"] === "text" ? first["text"] : content;
+  const first = parts.find(({ kind }) => kind === "text" || kind === "image");
+  const alone = content.length === 1 && first?.kind === "text" ? first.text : content;
   return content.length === 0 ? messages : [...messages, { role: "user", content: alone }];
 }
 
@@ -93,16 +91,18 @@ const NUMBERS = [
   ["presence_penalty", "presence_penalty", 0, 1],
 ] as const;
 
-function sampling(body: JsonObject): JsonObject {
+function sampling(body: ChatBody): JsonObject {
   const fields: Record<string, unknown> = {};
   for (const [theirs, ours, least, most] of NUMBERS) {
     const value = body[theirs];
-    if (typeof value === "number") fields[ours] = Math.min(Math.max(value, least), most);
+    if (value !== undefined) fields[ours] = Math.min(Math.max(value, least), most);
   }
   const { seed, stop } = body;
-  if (typeof seed === "number" && seed >= 0) fields["seed"] = seed;
-  if (stop !== undefined) fields["stop_sequences"] = Array.isArray(stop) ? stop : [stop];
-  return fields;
+  return {
+    ...fields,
+    ...(seed !== undefined && seed >= 0 && { seed }),
+    ...(stop !== undefined && { stop_sequences: [stop].flat() }),
+  };
 }
 
 function toolFields({ list, choice }: Tools): JsonObject {
@@ -120,9 +120,9 @@ function toolFields({ list, choice }: Tools): JsonObject {
   };
 }
 
-function responseFormat(format: JsonObject): JsonObject {
-  if (format["type"] !== "json_object" && format["type"] !== "json_schema") return {};
-  const { schema } = objectOf(format["json_schema"]);
+function responseFormat({ response_format: given }: ChatBody, format: AskedFormat): JsonObject {
+  if (format === "text") return {};
+  const schema = given?.type === "json_schema" ? given.json_schema.schema : undefined;
   return {
     response_format: {
       type: "json_object",
@@ -141,13 +141,14 @@ const THINKING_SHARE: Readonly<Record<string, number>> = {
   max: 0.9,
 };
 
+type Effort = ChatBody["reasoning_effort"];
+
 /** Only models with reasoning in their name know `thinking`. */
-function thinking(effort: string, model: string, cap: number | null): JsonObject {
-  if (effort === "" || !/reasoning/.test(model)) return {};
+function thinking(effort: Effort, model: string, cap: number): JsonObject {
+  if (effort === undefined || !/reasoning/.test(model)) return {};
   const share = THINKING_SHARE[effort];
   if (share === undefined) return { thinking: { type: "disabled" } };
-  const budget = cap === null ? {} : { token_budget: Math.max(1, Math.floor(cap * share)) };
-  return { thinking: { type: "enabled", ...budget } };
+  return { thinking: { type: "enabled", token_budget: Math.max(1, Math.floor(cap * share)) } };
 }
 
 /** Cohere's purposes of an embedding; "image" is not a text's. */
@@ -167,7 +168,7 @@ export function embedRequest({ body, upstreamId }: EmbeddingsCall): JsonObject |
   }
   return {
     model: upstreamId,
-    texts: listOf(body.input),
+    texts: [body.input].flat(),
     input_type: purpose,
     embedding_types: ["float"],
     ...(dimensions !== undefined && { output_dimension: dimensions }),

@@ -1,9 +1,27 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
-import { listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
-import type { JsonObject, StreamEvent } from "../../core/provider.ts";
+import { parseObject, textOf } from "../../core/json-value.ts";
+import type { StreamEvent } from "../../core/provider.ts";
 import type { PayloadReader } from "../../core/sse-reader.ts";
 import { failureEvents } from "../../core/spent.ts";
-import { argumentsOf, finishOf, gaveUp, usageOf } from "./answer.ts";
+import { asIs, shape } from "../../core/shape.ts";
+import { call, finishOf, gaveUp, part, usageOf } from "./answer.ts";
+
+/** An event (Cohere's API reference v2, chat stream); the fields that its type has. A call is an object here. */
+const event = shape({
+  type: textOf,
+  message: asIs,
+  delta: shape({
+    message: shape({
+      content: part,
+      tool_plan: textOf,
+      tool_calls: (raw) => call(Array.isArray(raw) ? raw[0] : raw),
+    }),
+    finish_reason: asIs,
+    usage: asIs,
+    error: textOf,
+  }),
+});
+type Event = ReturnType<typeof event>;
 
 /**
  * Reads one stream of POST /v2/chat. It is over at `message-end`; [DONE] may follow. Calls come one
@@ -22,7 +40,8 @@ export class CohereStream implements PayloadReader {
     if (data.trim() === "[DONE]") return this.fail("no_message_end");
     const raw = parseObject(data);
     if (raw === null) return this.fail("bad_event");
-    return this.#event(textOf(raw["type"]) || name, raw);
+    const said = event(raw);
+    return this.#event(said.type === "" ? { ...said, type: name } : said);
   }
 
   fail(reason: string): StreamEvent[] {
@@ -30,51 +49,44 @@ export class CohereStream implements PayloadReader {
     return failureEvents({ kind: "retry", reason });
   }
 
-  #event(type: string, raw: JsonObject): StreamEvent[] {
-    const delta = objectOf(raw["delta"]);
-    const message = objectOf(delta["message"]);
+  #event({ type, delta, message: text }: Event): StreamEvent[] {
+    const { message } = delta;
     switch (type) {
       case "message-start":
         return this.#builder.begin();
       case "content-start":
       case "content-delta":
-        return this.#content(objectOf(message["content"]));
+        return [
+          ...this.#builder.reasoning(message.content.thinking),
+          ...this.#builder.text(message.content.text),
+        ];
       case "tool-plan-delta":
-        return this.#builder.text(textOf(message["tool_plan"]));
+        return this.#builder.text(message.tool_plan);
       case "tool-call-start":
       case "tool-call-delta":
-        return this.#toolCall(type === "tool-call-start", message["tool_calls"]);
+        return this.#toolCall(type === "tool-call-start", message.tool_calls);
       case "message-end":
         return this.#end(delta);
       case "message": // of no type: an error has only an id and a text
-        return typeof raw["message"] === "string" ? this.fail("error_event") : [];
+        return typeof text === "string" ? this.fail("error_event") : [];
       default:
         return [];
     }
   }
 
-  #content(content: JsonObject): StreamEvent[] {
+  #toolCall(isStart: boolean, { id, function: called }: ReturnType<typeof call>): StreamEvent[] {
     return [
-      ...this.#builder.reasoning(textOf(content["thinking"])),
-      ...this.#builder.text(textOf(content["text"])),
+      ...(isStart ? this.#builder.tool(id, called.name) : []),
+      ...this.#builder.toolArguments(called.arguments),
     ];
   }
 
-  #toolCall(isStart: boolean, raw: unknown): StreamEvent[] {
-    const call = objectOf(Array.isArray(raw) ? listOf(raw)[0] : raw);
-    const called = objectOf(call["function"]);
-    return [
-      ...(isStart ? this.#builder.tool(textOf(call["id"]), textOf(called["name"])) : []),
-      ...this.#builder.toolArguments(argumentsOf(called["arguments"])),
-    ];
-  }
-
-  #end(delta: JsonObject): StreamEvent[] {
-    const finish = finishOf(delta["finish_reason"]);
-    const usage = usageOf(delta["usage"]);
+  #end({ finish_reason: why, usage: billed, error }: Event["delta"]): StreamEvent[] {
+    const finish = finishOf(why);
+    const usage = usageOf(billed);
     this.#ended = true;
-    if (finish === null || textOf(delta["error"]) !== "") {
-      return failureEvents(gaveUp(delta["finish_reason"]), usage);
+    if (finish === null || error !== "") {
+      return failureEvents(gaveUp(why), usage);
     }
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.#builder.finish(finish), ...reported, { kind: "end" }];

@@ -1,6 +1,7 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { cleanedSchema } from "../../claude/json-schema.ts";
-import { isObject, listOf, objectOf } from "../../core/json-value.ts";
+import type { ChatBody } from "../../core/core-request.ts";
+import { answerToolName, formatOf } from "../../core/prompt.ts";
 import type { JsonObject, ChatCall } from "../../core/provider.ts";
 import { familyOf, forcingOf } from "./models.ts";
 
@@ -22,19 +23,19 @@ const TEXT: AnswerFormat = { kind: "text" };
  * makers' models and Claude's newest cannot be made to.
  */
 export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
-  const format = objectOf(body["response_format"]);
-  const isJson = format["type"] === "json_object" || format["type"] === "json_schema";
+  const format = formatOf(body);
   // A tool that the client names is called, whatever the answer was to be.
-  if (!isJson || isNamed(body["tool_choice"])) return TEXT;
-  const { schema } = objectOf(format["json_schema"]);
-  if (!isObject(schema) || Object.keys(schema).length === 0) {
+  if (format === "text" || isNamed(body.tool_choice)) return TEXT;
+  if (format === "json") {
     return { kind: "told", words: "Answer with one JSON object and nothing else." };
   }
+  const { schema } = format;
   if (takesSchema(upstreamId)) {
     return { kind: "schema", output: { type: "json_schema", schema: cleanedSchema(schema) } };
   }
-  if (forcingOf(upstreamId) === "tool" && (schema["type"] ?? "object") === "object") {
-    return { kind: "tool", schema, name: freeName(body) };
+  const type = schema["type"] ?? "object";
+  if (forcingOf(upstreamId) === "tool" && type === "object") {
+    return { kind: "tool", schema, name: answerToolName(body) };
   }
   const words = `Answer with one JSON value that matches this JSON schema, and nothing else: ${JSON.stringify(schema)}`;
   return { kind: "told", words };
@@ -46,8 +47,8 @@ export function answerTool(call: ChatCall): string | null {
   return format.kind === "tool" ? format.name : null;
 }
 
-function isNamed(choice: unknown): boolean {
-  return isObject(choice) && isObject(choice["function"]);
+function isNamed(choice: ChatBody["tool_choice"]): boolean {
+  return typeof choice === "object" && choice.type === "function";
 }
 
 /** Bedrock's copy of the Messages API ends at 4.6, the last that takes sampling. */
@@ -55,14 +56,4 @@ function takesSchema(model: string): boolean {
   if (familyOf(model) !== "claude") return false;
   const { jsonSchema, sampling } = claudeRules(model);
   return jsonSchema === "native" && sampling;
-}
-
-/** "json", unless a tool of the client's has that name. */
-function freeName(body: JsonObject): string {
-  const taken = new Set(
-    listOf(body["tools"]).map((tool) => objectOf(objectOf(tool)["function"])["name"]),
-  );
-  let name = "json";
-  while (taken.has(name)) name += "_";
-  return name;
 }

@@ -1,10 +1,10 @@
 import { thoughtDetail } from "../../claude/thoughts.ts";
-import type { FinishReason } from "../../core/chunk-builder.ts";
-import { completionOf } from "../../core/completion.ts";
-import type { SaidTool } from "../../core/completion.ts";
-import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
+import { textOf } from "../../core/json-value.ts";
 import type { Answer, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { textIn, withSpent } from "../../core/spent.ts";
+import { completionOf, outputOf } from "../../core/said.ts";
+import type { FinishReason, Said } from "../../core/said.ts";
+import { list, maybe, shape } from "../../core/shape.ts";
+import { withSpent } from "../../core/spent.ts";
 import { converseUsage } from "./converse-usage.ts";
 
 /** Reasons with which a model gave up rather than finished. */
@@ -35,37 +35,62 @@ export const BROKEN_OFF: ProviderFailure = {
   fault: "request",
 };
 
+/** A block of content of a whole message (Bedrock API reference, ContentBlock). */
+const block = shape({
+  text: textOf,
+  reasoningContent: shape({ reasoningText: shape({ text: textOf, signature: textOf }) }),
+  toolUse: maybe(shape({ toolUseId: textOf, name: textOf, input: (input) => input ?? {} })),
+});
+const whole = shape({ message: maybe(shape({ content: list(block) })) });
+
 /**
  * The body of a Converse answer (Bedrock API reference, Converse: Response Syntax); null when it is none.
  * `answerTool`: the tool whose input is the answer, if one was offered.
  */
 export function converseAnswer(
-  raw: JsonObject,
+  { output, stopReason, usage: reported }: JsonObject,
   answerTool: string | null,
 ): Answer | ProviderFailure | null {
-  const message = objectOf(raw["output"])["message"];
-  if (!isObject(message)) return null;
-  const finish = finishOf(raw["stopReason"]);
-  const said = { content: "", reasoning: "", finish: finish ?? ("stop" as const) };
-  const details: JsonObject[] = [];
-  const tools: SaidTool[] = [];
-  const answers: string[] = [];
-  for (const block of listOf(message["content"]).filter(isObject)) {
-    said.content += textOf(block["text"]);
-    const { text, signature } = objectOf(objectOf(block["reasoningContent"])["reasoningText"]);
-    said.reasoning += textOf(text);
-    const detail = thoughtDetail({ type: "thinking", thinking: text, signature });
-    if (detail !== null) details.push(detail);
-    const use = block["toolUse"];
-    if (!isObject(use)) continue;
-    const input = JSON.stringify(use["input"] ?? {});
-    const name = textOf(use["name"]);
-    if (name === answerTool) answers.push(input);
-    else tools.push({ id: textOf(use["toolUseId"]), name, arguments: input });
-  }
-  // What is said beside the answer is none; called twice, it was given twice.
-  said.content = answers[0] ?? said.content;
-  const answer = completionOf([{ ...said, details, tools }], converseUsage(raw["usage"]));
-  if (finish !== null) return answer;
-  return withSpent(BROKEN_OFF, { usage: answer.usage, said: textIn(answer.body) });
+  const { message } = whole(output);
+  if (message === null) return null;
+  const reason = finishOf(stopReason);
+  const usage = converseUsage(reported);
+  const answer = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
+  const said: Said[] = [
+    // What is said beside the answer is none; called twice, it was given twice.
+    { kind: "text", text: answer ? JSON.stringify(answer.input) : "" },
+    ...message.content.flatMap((one) => saidIn(one, answerTool)),
+    { kind: "finish", reason: reason ?? "stop" },
+  ];
+  const told = answer ? said.filter(({ kind }, at) => at === 0 || kind !== "text") : said;
+  if (reason !== null) return completionOf([told], usage);
+  return withSpent(BROKEN_OFF, { usage, said: outputOf(told) });
+}
+
+function saidIn(
+  { text, reasoningContent, toolUse }: ReturnType<typeof block>,
+  answerTool: string | null,
+): Said[] {
+  const { reasoningText: thought } = reasoningContent;
+  const detail = claudeDetail(thought.text, thought.signature);
+  return [
+    { kind: "text", text },
+    { kind: "thought", text: thought.text },
+    ...(detail === null ? [] : [{ kind: "detail" as const, detail }]),
+    ...(toolUse === null || toolUse.name === answerTool
+      ? []
+      : [
+          {
+            kind: "call" as const,
+            id: toolUse.toolUseId,
+            name: toolUse.name,
+            arguments: JSON.stringify(toolUse.input),
+          },
+        ]),
+  ];
+}
+
+/** What Claude needs back of a thought; null where it is not signed. */
+export function claudeDetail(thinking: string, signature: string): JsonObject | null {
+  return thoughtDetail({ type: "thinking", data: "", thinking, signature });
 }

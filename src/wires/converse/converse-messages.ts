@@ -89,7 +89,7 @@ function toolName(name: string): string {
 
 function thoughtBlocks(detail: JsonObject): Block[] {
   const block = thoughtBlock(detail);
-  if (block?.["type"] !== "thinking") return []; // what is redacted has another form there
+  if (block?.type !== "thinking") return []; // what is redacted has another form there
   const { thinking: text, signature } = block;
   return [{ reasoningContent: { reasoningText: { text, signature } } }];
 }

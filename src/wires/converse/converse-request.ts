@@ -1,6 +1,6 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { beginsWithoutThought } from "../../claude/thoughts.ts";
-import { conversationOf, refusal, unsupported } from "../../core/conversation.ts";
+import { refusal } from "../../core/conversation.ts";
 import { tellDropped } from "../../core/dropped.ts";
 import type { Places } from "../../core/dropped.ts";
 import { withInlineImages } from "../../core/inline-image.ts";
@@ -8,7 +8,7 @@ import type { InlineConversation } from "../../core/inline-image.ts";
 import { outgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { toolsOf } from "../../core/tools.ts";
+import { promptOf } from "../../core/prompt.ts";
 import { answerFormat } from "./answer-format.ts";
 import { converseMessages } from "./converse-messages.ts";
 import type { Asked, Message } from "./converse-messages.ts";
@@ -46,36 +46,39 @@ const PLACES: Places = {
  */
 export async function converseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;
-  if (cap === null) return { kind: "disabled", reason: "no_cap" };
-  if (typeof body["n"] === "number" && body["n"] > 1) return unsupported("Several choices", "n");
-  const said = conversationOf(body);
-  if ("reason" in said) return said;
-  const asked = toolsOf(body);
-  if ("reason" in asked) return asked;
+  const prompt = promptOf(body);
+  if ("kind" in prompt) return prompt;
+  const { said } = prompt;
   const inline = await withInlineImages(said, call);
   if ("reason" in inline) return inline;
   const format = answerFormat(call);
-  const tools = toolFields(asked, format, model);
+  const tools = toolFields(prompt.tools, format, model);
   const mayThink = !tools.isForced && !(isBudgeted(model) && beginsWithoutThought(said.turns));
-  const fields = modelFields({ body, model, cap, format, mayThink });
+  const fields = modelFields({ body, stops: prompt.stops, model, cap, format, mayThink });
   const words = [format.kind === "told" ? format.words : "", tools.words];
-  const request = bodyOf(call, told(inline, words), tools, fields);
+  const request = bodyOf({ call, caches: prompt.caches, said: told(inline, words), tools, fields });
   if (isFailure(request)) return request;
   tellDropped(call, { ...request, ...(hasCachePoint(request) && { cachePoint }) }, PLACES);
   return outgoingBody(request, inline.downloads);
 }
 
 function isFailure(request: JsonObject | ProviderFailure): request is ProviderFailure {
-  return typeof request["reason"] === "string";
+  return typeof request.reason === "string";
 }
 
+type Sendable = {
+  readonly call: ChatCall;
+  readonly caches: boolean;
+  readonly said: InlineConversation;
+  readonly tools: ToolFields;
+  readonly fields: ModelFields;
+};
+
 /** The body, once it is known what is said, with which tools, and what the model takes. */
-function bodyOf(
-  { body, cap, upstreamId }: ChatCall,
-  said: InlineConversation,
-  { toolConfig, toolChoice }: ToolFields,
-  { inference, additional, thoughts }: ModelFields,
-): JsonObject | ProviderFailure {
+function bodyOf({ call, caches, said, tools, fields }: Sendable): JsonObject | ProviderFailure {
+  const { cap, upstreamId } = call;
+  const { toolConfig, toolChoice } = tools;
+  const { inference, additional, thoughts } = fields;
   const family = familyOf(upstreamId);
   const toolBlocks = toolConfig !== undefined;
   const messages = converseMessages(said, { family, toolBlocks, thoughts });
@@ -83,7 +86,7 @@ function bodyOf(
   if (asked.messages.length === 0) return refusal("These messages say nothing.", "messages");
   const more = { ...additional, ...(toolChoice !== undefined && { tool_choice: toolChoice }) };
   return {
-    ...withCachePoint(asked, family, body),
+    ...(caches ? withCachePoint(asked, family) : asked),
     inferenceConfig: { maxTokens: cap, ...inference },
     ...(toolBlocks && { toolConfig }),
     ...(Object.keys(more).length > 0 && { additionalModelRequestFields: more }),
@@ -120,9 +123,7 @@ const CACHE_POINT = { cachePoint: { type: "default" } };
  * cached: Claude's after the last thing that the user said, so that the next turn finds all before it;
  * Nova's after the instructions, where it is sure to be taken.
  */
-function withCachePoint(asked: Asked, family: Family, body: JsonObject): Asked {
-  const wantsCache = FIELDS.some((field) => body[field] !== undefined);
-  if (!wantsCache) return asked;
+function withCachePoint(asked: Asked, family: Family): Asked {
   if (family === "nova" && asked.system !== undefined) {
     return { ...asked, system: [...asked.system, CACHE_POINT] };
   }
@@ -136,8 +137,6 @@ function withCachePoint(asked: Asked, family: Family, body: JsonObject): Asked {
 
 /** Whether a request has a cache point of ours. */
 function hasCachePoint({ system, messages }: JsonObject): boolean {
-  const contents = listOf(messages).flatMap((message) => listOf(objectOf(message)["content"]));
-  return [...listOf(system), ...contents].includes(CACHE_POINT);
+  const contents = listOf(messages).map(objectOf);
+  return [system, ...contents.map(({ content }) => content)].flat().includes(CACHE_POINT);
 }
-
-const FIELDS = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"];

@@ -1,14 +1,28 @@
-import { thoughtDetail } from "../../claude/thoughts.ts";
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import type { StreamReader } from "../../core/http-provider.ts";
-import { isObject, numberOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
+import { numberOf, parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
+import { asIs, maybe, shape } from "../../core/shape.ts";
 import { eventTooLarge, failureEvents } from "../../core/spent.ts";
 import { exceptionFailure } from "./bedrock-failure.ts";
-import { BROKEN_OFF, finishOf } from "./converse-answer.ts";
+import { BROKEN_OFF, claudeDetail, finishOf } from "./converse-answer.ts";
 import { converseUsage } from "./converse-usage.ts";
 import { FRAME_BYTES_MAX, FrameDecoder } from "./event-frames.ts";
 import type { Frame } from "./event-frames.ts";
+
+/** An event (Bedrock API reference, ConverseStreamOutput); the fields that its type has. */
+const event = shape({
+  contentBlockIndex: numberOf,
+  start: shape({ toolUse: maybe(shape({ toolUseId: textOf, name: textOf })) }),
+  delta: shape({
+    text: textOf,
+    toolUse: shape({ input: textOf }),
+    reasoningContent: shape({ text: textOf, signature: textOf }),
+  }),
+  stopReason: asIs,
+  usage: asIs,
+});
+type Event = ReturnType<typeof event>;
 
 /** A content block that is under way. */
 type Block = {
@@ -38,9 +52,9 @@ export class ConverseReader implements StreamReader {
   /** Text that stands for the answer only where the answer tool is not called. */
   #held = "";
   /** `messageStop` as it came. */
-  #stop: JsonObject | null = null;
+  #stop: Event | null = null;
   /** `metadata` as it came. */
-  #metadata: JsonObject | null = null;
+  #metadata: Event | null = null;
   #ended = false;
 
   /** `answerTool`: the tool whose input is the answer. `secrets`: what of ours an exception may quote. */
@@ -83,19 +97,20 @@ export class ConverseReader implements StreamReader {
 
   #event(type: string, raw: JsonObject): StreamEvent[] {
     if (type.endsWith("Exception")) return this.#except(type, raw);
-    const index = numberOf(raw["contentBlockIndex"]) ?? 0;
+    const said = event(raw);
+    const { contentBlockIndex: index = 0, start, delta } = said;
     switch (type) {
       case "messageStart":
         return this.#chunks.begin();
       case "contentBlockStart":
-        return this.#begin(index, objectOf(raw["start"])["toolUse"]);
+        return this.#begin(index, start.toolUse);
       case "contentBlockDelta":
-        return this.#delta(this.#blockAt(index), objectOf(raw["delta"]));
+        return this.#delta(this.#blockAt(index), delta);
       case "messageStop":
-        this.#stop ??= raw;
+        this.#stop ??= said;
         break;
       case "metadata":
-        this.#metadata ??= raw;
+        this.#metadata ??= said;
         break;
       default: // contentBlockStop says nothing; unknown events are none of ours
         return [];
@@ -103,9 +118,9 @@ export class ConverseReader implements StreamReader {
     return this.#stop === null || this.#metadata === null ? [] : this.#end(this.#stop);
   }
 
-  #begin(index: number, use: unknown): StreamEvent[] {
-    if (!isObject(use)) return [];
-    const name = textOf(use["name"]);
+  #begin(index: number, use: Event["start"]["toolUse"]): StreamEvent[] {
+    if (use === null) return [];
+    const { toolUseId: id, name } = use;
     if (name === this.#answerTool) {
       this.#blocks.set(index, { tool: this.#isAnswered ? "spare" : "answer", thought: "" });
       this.#isAnswered = true;
@@ -114,20 +129,17 @@ export class ConverseReader implements StreamReader {
     }
     this.#blocks.set(index, { tool: this.#tools, thought: "" });
     this.#tools += 1;
-    return [...this.#release(), ...this.#chunks.tool(textOf(use["toolUseId"]), name)];
+    return [...this.#release(), ...this.#chunks.tool(id, name)];
   }
 
-  #delta(block: Block, delta: JsonObject): StreamEvent[] {
-    const input = textOf(objectOf(delta["toolUse"])["input"]);
+  #delta(block: Block, { text, toolUse, reasoningContent }: Event["delta"]): StreamEvent[] {
     if (block.tool === "spare") return [];
-    if (block.tool === "answer") return this.#chunks.text(input);
-    if (block.tool !== null) return this.#chunks.toolArguments(input, block.tool);
-    const { text, signature } = objectOf(delta["reasoningContent"]);
-    block.thought += textOf(text);
-    const events = [...this.#text(textOf(delta["text"])), ...this.#chunks.reasoning(textOf(text))];
-    const detail = thoughtDetail({ type: "thinking", thinking: block.thought, signature });
-    if (detail === null) return events;
-    return [...events, ...this.#chunks.delta({ reasoning_details: [detail] })];
+    if (block.tool === "answer") return this.#chunks.text(toolUse.input);
+    if (block.tool !== null) return this.#chunks.toolArguments(toolUse.input, block.tool);
+    block.thought += reasoningContent.text;
+    const events = [...this.#text(text), ...this.#chunks.reasoning(reasoningContent.text)];
+    const detail = claudeDetail(block.thought, reasoningContent.signature);
+    return detail === null ? events : [...events, ...this.#chunks.say({ kind: "detail", detail })];
   }
 
   #text(text: string): StreamEvent[] {
@@ -151,9 +163,9 @@ export class ConverseReader implements StreamReader {
     return block;
   }
 
-  #end(stop: JsonObject): StreamEvent[] {
-    const reason = finishOf(stop["stopReason"]);
-    const usage = converseUsage(this.#metadata?.["usage"]);
+  #end(stop: Event): StreamEvent[] {
+    const reason = finishOf(stop.stopReason);
+    const usage = converseUsage(this.#metadata?.usage);
     this.#ended = true;
     if (reason === null) return failureEvents(BROKEN_OFF, usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];

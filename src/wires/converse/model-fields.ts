@@ -1,5 +1,5 @@
 import { claudeRules, reasoningFields } from "../../claude/claude-rules.ts";
-import { listOf, numberOf } from "../../core/json-value.ts";
+import type { ChatBody } from "../../core/core-request.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { AnswerFormat } from "./answer-format.ts";
 import { familyOf } from "./models.ts";
@@ -17,7 +17,8 @@ export type ModelFields = {
 /** What of a request decides on them. */
 type Asking = {
   /** The checked chat request. */
-  readonly body: JsonObject;
+  readonly body: ChatBody;
+  readonly stops: readonly string[];
   readonly model: string;
   /** The output cap in tokens, thinking included. */
   readonly cap: number;
@@ -28,25 +29,25 @@ type Asking = {
 
 /** Sampling, stops, reasoning and the schema of an answer as the model takes them. */
 export function modelFields(asking: Asking): ModelFields {
-  const { body, model } = asking;
+  const { body, stops, model } = asking;
   const family = familyOf(model);
   if (family === "claude") return claudeFields(asking);
-  const additional = reasoning(family, model, body["reasoning_effort"]);
+  const additional = reasoning(family, model, body.reasoning_effort);
   // GPT takes neither sampling nor stops.
-  const inference = family === "gpt" ? {} : { ...sampling(body), ...stopSequences(body["stop"]) };
+  const inference = family === "gpt" ? {} : { ...sampling(body), ...stopSequences(stops) };
   return { inference, additional, thoughts: false };
 }
 
-function claudeFields({ body, model, cap, format, mayThink }: Asking): ModelFields {
+function claudeFields({ body, stops, model, cap, format, mayThink }: Asking): ModelFields {
   const rules = claudeRules(model);
-  const fields = reasoningFields(rules, body["reasoning_effort"], cap, mayThink);
+  const fields = reasoningFields(rules, body.reasoning_effort, cap, mayThink);
   const { thinks, output_config: effort, ...thinking } = fields;
   const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
   const sampled = rules.sampling && !thinks ? sampling(body) : {};
   // With both, one is a 400.
-  const one = "temperature" in sampled ? { temperature: sampled["temperature"] } : sampled;
+  const one = "temperature" in sampled ? { temperature: sampled.temperature } : sampled;
   return {
-    inference: { ...one, ...stopSequences(body["stop"]) },
+    inference: { ...one, ...stopSequences(stops) },
     additional: { ...thinking, ...(output !== undefined && { output_config: output }) },
     thoughts: thinks && !rules.bound,
   };
@@ -75,18 +76,16 @@ function reasoning(family: string, model: string, effort: unknown): JsonObject {
 }
 
 /** Temperature goes to 1 there. */
-function sampling(body: JsonObject): JsonObject {
-  const temperature = numberOf(body["temperature"]);
-  const topP = numberOf(body["top_p"]);
+function sampling({ temperature, top_p: topP }: ChatBody): {
+  readonly temperature?: number;
+  readonly topP?: number;
+} {
   return {
     ...(temperature !== undefined && { temperature: Math.min(temperature, 1) }),
     ...(topP !== undefined && { topP }),
   };
 }
 
-function stopSequences(raw: unknown): JsonObject {
-  const stops = (typeof raw === "string" ? [raw] : listOf(raw)).filter(
-    (stop) => typeof stop === "string" && stop.trim() !== "",
-  );
+function stopSequences(stops: readonly string[]): JsonObject {
   return stops.length === 0 ? {} : { stopSequences: stops };
 }

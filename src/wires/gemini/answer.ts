@@ -1,15 +1,29 @@
-import type { FinishReason } from "../../core/chunk-builder.ts";
-import { completionOf } from "../../core/completion.ts";
-import type { Said, SaidTool } from "../../core/completion.ts";
-import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import { numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { Answer, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { textIn, withSpent } from "../../core/spent.ts";
+import { completionOf, outputOf } from "../../core/said.ts";
+import type { FinishReason, Said } from "../../core/said.ts";
+import { asIs, list, maybe, shape } from "../../core/shape.ts";
+import { withSpent } from "../../core/spent.ts";
 import { readUsage } from "./usage.ts";
 
-/** One part of a candidate's content; those that we have no word for are left out. */
-export type AnswerPart =
-  | { readonly kind: "text" | "thought"; readonly text: string }
-  | { readonly kind: "call"; readonly tool: SaidTool };
+/** A part of a candidate's content (ai.google.dev, Content); those that we have no word for are left out. */
+const part = shape({
+  text: textOf,
+  thought: asIs,
+  thoughtSignature: textOf,
+  functionCall: shape({ id: textOf, name: textOf, args: maybe(objectOf) }),
+});
+const candidate = shape({
+  index: numberOf,
+  content: shape({ parts: list(part) }),
+  finishReason: textOf,
+});
+/** A whole answer, or a chunk of one (ai.google.dev, GenerateContentResponse). */
+const answer = shape({
+  candidates: list(candidate),
+  promptFeedback: shape({ blockReason: textOf }),
+  usageMetadata: asIs,
+});
 
 const FINISHED: Readonly<Record<string, FinishReason>> = {
   MAX_TOKENS: "length",
@@ -39,64 +53,56 @@ export function finishOf(reason: string): FinishReason | ProviderFailure {
   return Object.hasOwn(FINISHED, reason) ? (FINISHED[reason] ?? "stop") : "stop";
 }
 
-/** Whether the prompt itself was blocked: an answer without candidates. */
-export function isBlocked(raw: JsonObject): boolean {
-  const reason = textOf(objectOf(raw["promptFeedback"])["blockReason"]);
-  return candidatesOf(raw).length === 0 && reason !== "";
+/** What one candidate says here, and why it ended; "" where it goes on. */
+export type Candidate = {
+  readonly index: number;
+  readonly said: readonly Said[];
+  readonly finish: string;
+};
+
+/** An answer or a chunk, read: its candidates, and whether the prompt itself was blocked. */
+export function answerOf(raw: JsonObject) {
+  const { candidates, promptFeedback, usageMetadata } = answer(raw);
+  const isBlocked = candidates.length === 0 && promptFeedback.blockReason !== "";
+  const read = candidates.map(
+    ({ index = -1, content, finishReason: finish }, position): Candidate => {
+      const at = Number.isSafeInteger(index) && index >= 0 ? index : position;
+      return { index: at, said: content.parts.flatMap(saidIn), finish };
+    },
+  );
+  return { isBlocked, candidates: read, usage: readUsage(usageMetadata) };
 }
 
-/** The candidates of an answer or a chunk, each with its index. */
-export function candidatesOf(raw: JsonObject): readonly (readonly [number, JsonObject])[] {
-  return listOf(raw["candidates"])
-    .filter(isObject)
-    .map((candidate, position) => {
-      const index = numberOf(candidate["index"]) ?? position;
-      return [Number.isSafeInteger(index) && index >= 0 ? index : position, candidate] as const;
-    });
-}
-
-/** The parts of a candidate in their order; empty texts are none. */
-export function partsOf(candidate: JsonObject): AnswerPart[] {
-  return listOf(objectOf(candidate["content"])["parts"]).filter(isObject).flatMap(partOf);
-}
-
-function partOf(part: JsonObject): AnswerPart[] {
-  const text = textOf(part["text"]);
-  if (text !== "") return [{ kind: part["thought"] === true ? "thought" : "text", text }];
-  const called = objectOf(part["functionCall"]);
-  const name = textOf(called["name"]);
+function saidIn({
+  text,
+  thought,
+  functionCall,
+  thoughtSignature,
+}: ReturnType<typeof part>): Said[] {
+  if (text !== "") return [{ kind: thought === true ? "thought" : "text", text }];
+  const { id, name, args } = functionCall;
   if (name === "") return [];
-  const id = textOf(called["id"]);
-  const signature = textOf(part["thoughtSignature"]);
-  const more = { extra_content: { google: { thought_signature: signature } } };
-  const tool = {
-    id,
-    name,
-    arguments: isObject(called["args"]) ? JSON.stringify(called["args"]) : "",
-    ...(signature !== "" && { more }),
-  };
-  return [{ kind: "call", tool }];
+  const more = { extra_content: { google: { thought_signature: thoughtSignature } } };
+  const given = args === null ? "" : JSON.stringify(args);
+  return [{ kind: "call", id, name, arguments: given, ...(thoughtSignature !== "" && { more }) }];
 }
 
 /** A chat completion of generateContent's answer; null when it is none. */
 export function chatAnswer(raw: JsonObject): Answer | ProviderFailure | null {
-  const usage = readUsage(raw["usageMetadata"]);
-  if (isBlocked(raw)) return completionOf([{ content: "", finish: "content_filter" }], usage);
-  const said: Said[] = [];
-  for (const [, candidate] of candidatesOf(raw).toSorted(([a], [b]) => a - b)) {
-    const finish = finishOf(textOf(candidate["finishReason"]));
-    const one = saidOf(partsOf(candidate), typeof finish === "object" ? "stop" : finish);
-    said.push(one);
-    if (typeof finish === "object") {
-      return withSpent(finish, { usage, said: textIn(completionOf(said, null).body) });
-    }
+  const { isBlocked, candidates, usage } = answerOf(raw);
+  if (isBlocked) {
+    return completionOf([[NOTHING, { kind: "finish", reason: "content_filter" }]], usage);
   }
-  return said.length === 0 ? null : completionOf(said, usage);
+  const choices: (readonly Said[])[] = [];
+  for (const { said, finish } of candidates.toSorted((a, b) => a.index - b.index)) {
+    const reason = finishOf(finish);
+    if (typeof reason === "object") {
+      return withSpent(reason, { usage, said: outputOf([...choices.flat(), ...said]) });
+    }
+    choices.push([NOTHING, ...said, { kind: "finish", reason }]);
+  }
+  return choices.length === 0 ? null : completionOf(choices, usage);
 }
 
-function saidOf(parts: readonly AnswerPart[], finish: FinishReason): Said {
-  const joined = (kind: "text" | "thought"): string =>
-    parts.map((part) => (part.kind === kind ? part.text : "")).join("");
-  const tools = parts.flatMap((part) => (part.kind === "call" ? [part.tool] : []));
-  return { content: joined("text"), reasoning: joined("thought"), tools, finish };
-}
+/** A choice that says nothing says an empty text. */
+const NOTHING: Said = { kind: "text", text: "" };

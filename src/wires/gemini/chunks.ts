@@ -1,13 +1,11 @@
 import type { Usage } from "../../lib/usage.ts";
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
-import { parseObject, textOf } from "../../core/json-value.ts";
+import { parseObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import type { PayloadReader } from "../../core/sse-reader.ts";
-import { candidatesOf, finishOf, isBlocked, partsOf } from "./answer.ts";
-import type { AnswerPart } from "./answer.ts";
+import { answerOf, finishOf } from "./answer.ts";
 import { failureInside, parsed } from "./failure.ts";
 import { failureEvents } from "../../core/spent.ts";
-import { readUsage } from "./usage.ts";
 
 /**
  * Turns one stream's payloads into events. There is no terminal marker: the end is the end of file after
@@ -38,7 +36,7 @@ export class ChunkReader implements PayloadReader {
     if (raw === null) return this.fail("bad_event");
     const failure = failureInside(raw, this.#secrets());
     if (failure === null) return this.#chunk(raw);
-    return this.#failed(failure, readUsage(raw["usageMetadata"]));
+    return this.#failed(failure, answerOf(raw).usage);
   }
 
   fail(reason: string): StreamEvent[] {
@@ -54,13 +52,12 @@ export class ChunkReader implements PayloadReader {
   }
 
   #chunk(raw: JsonObject): StreamEvent[] {
-    const usage = readUsage(raw["usageMetadata"]);
-    const events = isBlocked(raw) ? this.#blocked() : [];
-    for (const [index, candidate] of candidatesOf(raw)) {
+    const { isBlocked, candidates, usage } = answerOf(raw);
+    const events = isBlocked ? this.#blocked() : [];
+    for (const { index, said, finish: reason } of candidates) {
       const choice = this.#choice(index);
       if (choice.finished) continue;
-      events.push(...partsOf(candidate).flatMap((part) => said(choice, part)));
-      const reason = textOf(candidate["finishReason"]);
+      events.push(...said.flatMap((one) => choice.say(one)));
       if (reason === "") continue;
       const finish = finishOf(reason);
       if (typeof finish === "object") return [...events, ...this.#failed(finish, usage)];
@@ -93,12 +90,4 @@ export class ChunkReader implements PayloadReader {
     this.#ended = true;
     return failureEvents(failure, usage);
   }
-}
-
-function said(choice: ChunkBuilder, part: AnswerPart): StreamEvent[] {
-  if (part.kind === "call") {
-    const { id, name, arguments: json, more } = part.tool;
-    return [...choice.tool(id, name, more), ...choice.toolArguments(json)];
-  }
-  return part.kind === "text" ? choice.text(part.text) : choice.reasoning(part.text);
 }

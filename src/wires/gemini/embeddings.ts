@@ -1,5 +1,6 @@
 import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
-import { listOf, numberOf, objectOf } from "../../core/json-value.ts";
+import { numberOf } from "../../core/json-value.ts";
+import { asIs, list, shape } from "../../core/shape.ts";
 import type { Answer, JsonObject, EmbeddingsCall } from "../../core/provider.ts";
 import { embeddingUsage } from "./usage.ts";
 
@@ -14,6 +15,16 @@ export type EmbeddingMethod = {
   readonly answer: (raw: JsonObject, call: EmbeddingsCall) => Answer | null;
 };
 
+const batch = shape({
+  embeddings: list(shape({ values: asIs })),
+  usageMetadata: shape({ promptTokenCount: asIs }),
+});
+const predicted = shape({
+  predictions: list(
+    shape({ embeddings: shape({ values: asIs, statistics: shape({ token_count: numberOf }) }) }),
+  ),
+});
+
 /** The Gemini API: at most 100 texts (recorded); gemini-embedding-001 reports no usage. */
 export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
   method: "batchEmbedContents",
@@ -26,9 +37,9 @@ export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
     })),
   }),
   answer(raw, call) {
-    const vectors = listOf(raw["embeddings"]).map((item) => objectOf(item)["values"]);
-    const tokens = objectOf(raw["usageMetadata"])["promptTokenCount"];
-    return vectorList(vectors, call, tokens);
+    const { embeddings, usageMetadata } = batch(raw);
+    const vectors = embeddings.map(({ values }) => values);
+    return vectorList(vectors, call, usageMetadata.promptTokenCount);
   },
 };
 
@@ -48,14 +59,17 @@ export const PREDICT: EmbeddingMethod = {
     },
   }),
   answer(raw, call) {
-    const items = listOf(raw["predictions"]).map((item) => objectOf(objectOf(item)["embeddings"]));
+    const items = predicted(raw).predictions.map(({ embeddings }) => embeddings);
     let tokens: number | undefined = 0;
-    for (const item of items) {
-      const counted = numberOf(objectOf(item["statistics"])["token_count"]);
+    for (const { statistics } of items) {
+      const { token_count: counted } = statistics;
       tokens = tokens === undefined || counted === undefined ? undefined : tokens + counted;
     }
-    const vectors = items.map((item) => item["values"]);
-    return vectorList(vectors, call, tokens);
+    return vectorList(
+      items.map(({ values }) => values),
+      call,
+      tokens,
+    );
   },
 };
 

@@ -1,5 +1,6 @@
-import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import type { ProviderFailure } from "../../core/provider.ts";
+import { list, shape } from "../../core/shape.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
 /** Where a status stands for itself when no number does (google.rpc.Code). */
@@ -29,7 +30,7 @@ export function googleFailure(
   bodyText: string,
   secrets: readonly string[],
 ): ProviderFailure {
-  const error = errorIn(parsed(bodyText)) ?? {};
+  const error = errorIn(parsed(bodyText)) ?? NO_COMPLAINT;
   const inner = codeOf(error);
   const trusted = status >= 500 && inner !== null ? inner : status;
   return failureOf(trusted, headers, error, secrets);
@@ -50,48 +51,57 @@ export function parsed(text: string): unknown {
   }
 }
 
+/** An error (google.rpc.Status). */
+const complaint = shape({
+  code: numberOf,
+  status: textOf,
+  message: textOf,
+  details: list(shape({ reason: textOf, retryDelay: textOf })),
+});
+type Complaint = ReturnType<typeof complaint>;
+const NO_COMPLAINT = complaint({});
+
 /** The `error` of a body; where a stream was asked for, it may be the first of an array. */
-function errorIn(raw: unknown): JsonObject | null {
-  const body = objectOf(Array.isArray(raw) ? raw[0] : raw);
-  return isObject(body["error"]) ? body["error"] : null;
+function errorIn(raw: unknown): Complaint | null {
+  const { error } = objectOf(Array.isArray(raw) ? raw[0] : raw);
+  return isObject(error) ? complaint(error) : null;
 }
 
-function codeOf(error: JsonObject): number | null {
-  const code = numberOf(error["code"]) ?? STATUSES[textOf(error["status"])] ?? 0;
+function codeOf({ code: given, status }: Complaint): number | null {
+  const code = given ?? STATUSES[status] ?? 0;
   return Number.isSafeInteger(code) && code >= 400 && code <= 599 ? code : null;
 }
 
 function failureOf(
   status: number,
   headers: Headers,
-  error: JsonObject,
+  error: Complaint,
   secrets: readonly string[],
 ): ProviderFailure {
-  const details = listOf(error["details"]).filter(isObject);
-  const message = withoutSecrets(textOf(error["message"]), secrets);
-  if (isOurs(error, details, message)) return { kind: "disabled", reason: String(status) };
+  const message = withoutSecrets(error.message, secrets);
+  if (isOurs(error, message)) return { kind: "disabled", reason: String(status) };
   const failure = httpFailure(
     status,
     headers,
-    JSON.stringify({ error: { message, type: textOf(error["status"]) } }),
+    JSON.stringify({ error: { message, type: error.status } }),
   );
-  const wait = waitMs(details);
+  const wait = waitMs(error);
   return failure.kind === "refused" || wait === null ? failure : { ...failure, retryAfterMs: wait };
 }
 
 /** A bad key is a 400 here, and so are missing billing and a country that is not served. */
-function isOurs(error: JsonObject, details: readonly JsonObject[], message: string): boolean {
-  if (error["status"] === "FAILED_PRECONDITION") return true;
+function isOurs({ status, details }: Complaint, message: string): boolean {
+  if (status === "FAILED_PRECONDITION") return true;
   return (
-    details.some((detail) => textOf(detail["reason"]).startsWith("API_KEY_")) ||
+    details.some(({ reason }) => reason.startsWith("API_KEY_")) ||
     /^API key (?:not valid|expired|not found)/i.test(message) // not where a client's words are quoted
   );
 }
 
 /** google.rpc.RetryInfo: "34.4s". There is no Retry-After header. */
-function waitMs(details: readonly JsonObject[]): number | null {
-  for (const detail of details) {
-    const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(textOf(detail["retryDelay"])) ?? [];
+function waitMs({ details }: Complaint): number | null {
+  for (const { retryDelay } of details) {
+    const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(retryDelay) ?? [];
     if (seconds !== undefined) return Math.min(Math.ceil(Number(seconds) * 1000), WAIT_MS_MAX);
   }
   return null;

@@ -3,7 +3,8 @@ import { tellDropped } from "../../core/dropped.ts";
 import type { Places } from "../../core/dropped.ts";
 import { withInlineImages } from "../../core/inline-image.ts";
 import type { InlineConversation, InlinePart } from "../../core/inline-image.ts";
-import { isObject, objectOf, textOf } from "../../core/json-value.ts";
+import { textOf } from "../../core/json-value.ts";
+import { shape } from "../../core/shape.ts";
 import { outgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
@@ -83,6 +84,9 @@ function inCallOrder(
   return parts.toSorted((a, b) => place(a) - place(b));
 }
 
+/** What stands beside a call of ours (`extra_content`). */
+const extra = shape({ google: shape({ thought_signature: textOf }) });
+
 function partOf(part: InlinePart, model: string): JsonObject[] {
   if (part.kind === "text") return [{ text: part.text }];
   if (part.kind === "image") {
@@ -94,14 +98,15 @@ function partOf(part: InlinePart, model: string): JsonObject[] {
     const response = { output: part.text };
     return [{ functionResponse: { ...id, name: part.name, response } }];
   }
-  const signature = textOf(objectOf(part.extra?.["google"])["thought_signature"]);
+  const { google } = extra(part.extra);
+  const { thought_signature: signature } = google;
   const functionCall = { ...id, name: part.name, args: part.input };
   return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
 }
 
 /** Without a signature on the first call of a turn the whole request is a 400. */
 function signFirstCall(said: JsonObject[]): void {
-  const at = said.findIndex((part) => part["functionCall"] !== undefined);
+  const at = said.findIndex((part) => "functionCall" in part);
   const first = said[at];
   if (first !== undefined) said[at] = { thoughtSignature: NO_SIGNATURE, ...first };
 }
@@ -140,19 +145,22 @@ const PENALTIES = {
 } as const;
 
 function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
-  const config: Record<string, unknown> = { maxOutputTokens: cap ?? undefined };
-  for (const [ours, theirs] of Object.entries(RENAMED)) config[theirs] = body[ours] ?? undefined;
+  const config: Record<string, unknown> = { maxOutputTokens: cap };
+  for (const [ours, theirs] of Object.entries(RENAMED)) config[theirs] = body[ours];
   for (const [ours, theirs] of Object.entries(PENALTIES)) config[theirs] = body[ours] || undefined;
-  const { stop, seed, response_format: format } = body;
-  if (typeof seed === "number") config["seed"] = seed | 0; // theirs has 32 bits
-  const stops = [stop].flat().filter((text) => typeof text === "string" && text !== "");
-  if (stops.length > 0) config["stopSequences"] = stops;
-  if (isObject(format) && format["type"] !== "text") {
-    config["responseMimeType"] = "application/json";
-    config["responseJsonSchema"] = objectOf(format["json_schema"])["schema"] ?? undefined;
-  }
-  config["thinkingConfig"] = thinkingConfig(upstreamId, body["reasoning_effort"], cap);
-  return config;
+  const { stop = [], seed, response_format: format } = body;
+  const stops = [stop].flat().filter((text) => text !== "");
+  const isJson = format !== undefined && format.type !== "text";
+  return {
+    ...config,
+    ...(seed !== undefined && { seed: seed | 0 }), // theirs has 32 bits
+    ...(stops.length > 0 && { stopSequences: stops }),
+    ...(isJson && {
+      responseMimeType: "application/json",
+      responseJsonSchema: format.type === "json_schema" ? format.json_schema.schema : undefined,
+    }),
+    thinkingConfig: thinkingConfig(upstreamId, body.reasoning_effort, cap),
+  };
 }
 
 /** How much a family of models may think: levels (Gemini 3 and later) or a budget in tokens (2.5). */

@@ -1,6 +1,14 @@
 import type { Usage } from "../../lib/usage.ts";
-import { isObject } from "../../core/json-value.ts";
-import { countedUsage, tokenCount } from "../../core/token-count.ts";
+import { shape } from "../../core/shape.ts";
+import { countedUsage, countOr0, tokenCount } from "../../core/token-count.ts";
+
+const counts = shape({
+  promptTokenCount: tokenCount,
+  cachedContentTokenCount: countOr0,
+  toolUsePromptTokenCount: countOr0,
+  candidatesTokenCount: countOr0,
+  thoughtsTokenCount: countOr0,
+});
 
 /**
  * `usageMetadata` of a chat answer (ai.google.dev, GenerateContentResponse): the prompt includes what
@@ -8,12 +16,10 @@ import { countedUsage, tokenCount } from "../../core/token-count.ts";
  * 0; without the prompt's (Vertex in mid-stream), with 0 or with an odd one, there is no usage.
  */
 export function readUsage(raw: unknown): Usage | null {
-  if (!isObject(raw)) return null;
-  const prompt = tokenCount(raw["promptTokenCount"]);
-  const cached = tokenCount(raw["cachedContentTokenCount"] ?? 0);
-  const tools = tokenCount(raw["toolUsePromptTokenCount"] ?? 0);
-  const said = tokenCount(raw["candidatesTokenCount"] ?? 0);
-  const thoughts = tokenCount(raw["thoughtsTokenCount"] ?? 0);
+  const read = counts(raw);
+  const { promptTokenCount: prompt, cachedContentTokenCount: cached } = read;
+  const { toolUsePromptTokenCount: tools, candidatesTokenCount: said } = read;
+  const { thoughtsTokenCount: thoughts } = read;
   if (prompt === null || cached === null || tools === null) return null;
   if (said === null || thoughts === null) return null;
   const cacheRead = Math.min(cached, prompt);

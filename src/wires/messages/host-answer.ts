@@ -1,10 +1,28 @@
-import { completionOf } from "../../core/completion.ts";
-import type { Said, SaidTool } from "../../core/completion.ts";
-import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
+import { cleanedMessage } from "../../core/cleaned-message.ts";
+import { objectOf, textOf } from "../../core/json-value.ts";
 import type { Answer, JsonObject } from "../../core/provider.ts";
-import { finishOf, refusalOf } from "./host-stop-reason.ts";
+import { completionOf } from "../../core/said.ts";
+import type { FinishReason, Said } from "../../core/said.ts";
+import { asIs, list, shape } from "../../core/shape.ts";
 import { thoughtDetail } from "../../claude/thoughts.ts";
 import { messagesUsage } from "./host-usage.ts";
+
+/** A block of content, whole or as it starts (platform.claude.com, Create a Message). */
+export const block = shape({
+  type: textOf,
+  text: textOf,
+  thinking: textOf,
+  signature: textOf,
+  data: textOf,
+  id: textOf,
+  name: textOf,
+  input: objectOf,
+});
+export type Block = ReturnType<typeof block>;
+
+/** How a message ended: of a whole one, and of the last but one event of a stream. */
+export const ending = shape({ stop_reason: asIs, stop_details: shape({ explanation: textOf }) });
+export type Ending = ReturnType<typeof ending>;
 
 /**
  * The JSON of a message as a chat completion; null when it is none. `jsonTool` is the tool whose input
@@ -15,45 +33,38 @@ export function messagesAnswer(
   jsonTool: string | null,
   secret: string,
 ): Answer | null {
-  if (!Array.isArray(raw["content"])) return null;
-  const blocks = listOf(raw["content"]).filter(isObject);
-  const texts = blocks.map((block) => textIn(block, jsonTool)).filter((text) => text !== null);
-  const refusal = refusalOf(raw["stop_details"], secret);
-  const finish = finishOf(raw["stop_reason"]);
-  const isRefused = finish === "content_filter";
-  const said: Said = {
-    content: isRefused && texts.length === 0 ? null : texts.join(""),
-    reasoning: ofType(blocks, "thinking")
-      .map((block) => textOf(block["thinking"]))
-      .join(""),
-    details: blocks.map(detailIn).filter((detail) => detail !== null),
-    ...(isRefused && refusal !== "" && { refusal }),
-    tools: ofType(blocks, "tool_use")
-      .filter((block) => block["name"] !== jsonTool)
-      .map(toolIn),
-    finish,
-  };
-  return completionOf([said], messagesUsage(objectOf(raw["usage"])));
+  const { content, usage } = raw;
+  if (!Array.isArray(content)) return null;
+  const said = list(block)(content).flatMap((one) => saidIn(one, jsonTool));
+  return completionOf([[...said, ...endOf(ending(raw), secret)]], messagesUsage(usage));
 }
 
-function ofType(blocks: readonly JsonObject[], type: string): readonly JsonObject[] {
-  return blocks.filter((block) => block["type"] === type);
+function saidIn(one: Block, jsonTool: string | null): Said[] {
+  const { type, text, thinking, id, name, input } = one;
+  if (type === "text") return [{ kind: "text", text }];
+  if (type === "tool_use") {
+    const json = JSON.stringify(input);
+    if (name === jsonTool) return [{ kind: "text", text: json }];
+    return [{ kind: "call", id, name, arguments: json }];
+  }
+  if (!type.endsWith("thinking")) return [];
+  const detail = thoughtDetail(one);
+  const thought: Said[] = type === "thinking" ? [{ kind: "thought", text: thinking }] : [];
+  return detail === null ? thought : [...thought, { kind: "detail", detail }];
 }
 
-function textIn(block: JsonObject, jsonTool: string | null): string | null {
-  if (block["type"] === "text") return textOf(block["text"]);
-  const isAnswer = block["type"] === "tool_use" && block["name"] === jsonTool;
-  return isAnswer ? JSON.stringify(objectOf(block["input"])) : null;
+/** Why it was refused, as a client may read it, and the end. */
+export function endOf({ stop_reason: why, stop_details: details }: Ending, secret: string): Said[] {
+  const reason = finishOf(why);
+  const refusal = reason === "content_filter" ? cleanedMessage(details.explanation, secret) : "";
+  const end: Said = { kind: "finish", reason };
+  return refusal === "" ? [end] : [{ kind: "refusal", text: refusal }, end];
 }
 
-function detailIn(block: JsonObject): JsonObject | null {
-  return textOf(block["type"]).endsWith("thinking") ? thoughtDetail(block) : null;
-}
-
-function toolIn(block: JsonObject): SaidTool {
-  return {
-    id: textOf(block["id"]),
-    name: textOf(block["name"]),
-    arguments: JSON.stringify(objectOf(block["input"])),
-  };
+/** A `stop_reason` in OpenAI's words; after a tool call, "stop" is read as "tool_calls". */
+export function finishOf(stopReason: unknown): FinishReason {
+  if (stopReason === "max_tokens" || stopReason === "model_context_window_exceeded") {
+    return "length";
+  }
+  return stopReason === "refusal" ? "content_filter" : "stop";
 }

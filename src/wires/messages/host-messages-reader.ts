@@ -1,21 +1,40 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
-import { numberOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
+import { numberOf, parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
+import { asIs, shape } from "../../core/shape.ts";
 import type { PayloadReader } from "../../core/sse-reader.ts";
-import { tokenCount } from "../../core/token-count.ts";
-import { eventFailure } from "./host-failure.ts";
-import { finishOf, refusalOf } from "./host-stop-reason.ts";
 import { thoughtDetail } from "../../claude/thoughts.ts";
-import { laterUsage, messagesUsage } from "./host-usage.ts";
+import { block, ending, endOf } from "./host-answer.ts";
+import type { Block } from "./host-answer.ts";
+import { eventFailure } from "./host-failure.ts";
+import { laterUsage, messagesUsage, saysOutput } from "./host-usage.ts";
+
+/** An event (platform.claude.com, streaming messages); the fields that its type has. */
+const event = shape({
+  type: textOf,
+  index: numberOf,
+  message: shape({ usage: asIs }),
+  content_block: asIs,
+  delta: asIs,
+  usage: asIs,
+});
+type Event = ReturnType<typeof event>;
+const delta = shape({
+  type: textOf,
+  text: textOf,
+  thinking: textOf,
+  signature: textOf,
+  partial_json: textOf,
+});
 
 /** A content block that is being said. Thoughts are kept until they are whole: they are signed as one. */
-type Block =
+type Open =
   | {
       readonly kind: "thought";
-      readonly type: unknown;
+      readonly type: string;
       thinking: string;
       signature: string;
-      readonly data: unknown;
+      readonly data: string;
     }
   | { readonly kind: "tool"; readonly tool: number }
   | { readonly kind: "json"; hasText: boolean };
@@ -27,7 +46,7 @@ export class MessagesReader implements PayloadReader {
   /** An output was reported after the start, whose own is of the first token at most. */
   #isCounted = false;
   #tools = 0;
-  readonly #blocks = new Map<number, Block>();
+  readonly #blocks = new Map<number, Open>();
   readonly #builder = new ChunkBuilder();
   readonly #jsonTool: string | null;
   readonly #secret: string;
@@ -46,29 +65,27 @@ export class MessagesReader implements PayloadReader {
     if (this.#ended) return [];
     const raw = parseObject(data);
     if (raw === null) return this.fail("bad_event");
-    const type = textOf(raw["type"]);
+    const said = event(raw);
+    const { type } = said;
     if (name === "error" || type === "error") {
       this.#ended = true;
       return [{ kind: "error", failure: eventFailure(raw, this.#secret) }];
     }
-    return type.startsWith("content_block_") ? this.#content(raw, type) : this.#message(raw, type);
+    return type.startsWith("content_block_") ? this.#content(said) : this.#message(said);
   }
 
-  #message(raw: JsonObject, type: string): StreamEvent[] {
+  #message({ type, message, delta: last, usage }: Event): StreamEvent[] {
     if (type === "message_start") {
-      this.#usage = laterUsage({}, objectOf(raw["message"])["usage"]);
+      this.#usage = laterUsage({}, message.usage);
       return this.#reported(true); // the role comes with the first content: until then another route may be asked
     }
-    if (type === "message_delta") return this.#finish(objectOf(raw["delta"]), raw["usage"]);
+    if (type === "message_delta") return this.#finish(last, usage);
     return type === "message_stop" ? this.#end() : [];
   }
 
-  #content(raw: JsonObject, type: string): StreamEvent[] {
-    const index = numberOf(raw["index"]) ?? -1;
-    if (type === "content_block_start") return this.#start(index, objectOf(raw["content_block"]));
-    if (type === "content_block_delta") {
-      return this.#delta(this.#blocks.get(index), objectOf(raw["delta"]));
-    }
+  #content({ type, index = -1, content_block: started, delta: piece }: Event): StreamEvent[] {
+    if (type === "content_block_start") return this.#start(index, block(started));
+    if (type === "content_block_delta") return this.#delta(this.#blocks.get(index), delta(piece));
     return type === "content_block_stop" ? this.#stop(index) : [];
   }
 
@@ -77,63 +94,59 @@ export class MessagesReader implements PayloadReader {
     return [{ kind: "error", failure: { kind: "retry", reason } }];
   }
 
-  #start(index: number, raw: JsonObject): StreamEvent[] {
-    const { type, data } = raw;
-    if (type === "text") return this.#builder.text(textOf(raw["text"]));
+  #start(index: number, { type, text, data, name, id, ...thought }: Block): StreamEvent[] {
+    if (type === "text") return this.#builder.text(text);
     if (type === "thinking" || type === "redacted_thinking") {
-      const block: Block = { kind: "thought", type, thinking: "", signature: "", data };
-      this.#blocks.set(index, block);
-      return this.#thought(block, raw);
+      const open: Open = { kind: "thought", type, thinking: "", signature: "", data };
+      this.#blocks.set(index, open);
+      return this.#thought(open, thought);
     }
     if (type !== "tool_use") return [];
-    const name = textOf(raw["name"]);
     if (name === this.#jsonTool) {
       this.#blocks.set(index, { kind: "json", hasText: false });
       return [];
     }
     this.#blocks.set(index, { kind: "tool", tool: this.#tools++ });
-    return this.#builder.tool(textOf(raw["id"]), name);
+    return this.#builder.tool(id, name);
   }
 
-  #delta(block: Block | undefined, raw: JsonObject): StreamEvent[] {
-    if (raw["type"] === "text_delta") return this.#builder.text(textOf(raw["text"]));
-    if (block === undefined) return [];
-    if (block.kind === "thought") return this.#thought(block, raw);
-    const json = textOf(raw["partial_json"]);
-    if (block.kind === "tool") return this.#builder.toolArguments(json, block.tool);
-    if (json !== "") block.hasText = true;
+  #delta(open: Open | undefined, piece: ReturnType<typeof delta>): StreamEvent[] {
+    if (piece.type === "text_delta") return this.#builder.text(piece.text);
+    if (open === undefined) return [];
+    if (open.kind === "thought") return this.#thought(open, piece);
+    const { partial_json: json } = piece;
+    if (open.kind === "tool") return this.#builder.toolArguments(json, open.tool);
+    if (json !== "") open.hasText = true;
     return this.#builder.text(json);
   }
 
-  #thought(block: Block & { kind: "thought" }, raw: JsonObject): StreamEvent[] {
-    const thinking = textOf(raw["thinking"]);
-    block.thinking += thinking;
-    if (textOf(raw["signature"]) !== "") block.signature = textOf(raw["signature"]);
+  #thought(
+    open: Open & { kind: "thought" },
+    { thinking, signature }: Pick<Block, "thinking" | "signature">,
+  ): StreamEvent[] {
+    open.thinking += thinking;
+    if (signature !== "") open.signature = signature;
     return this.#builder.reasoning(thinking);
   }
 
   #stop(index: number): StreamEvent[] {
-    const block = this.#blocks.get(index);
+    const open = this.#blocks.get(index);
     this.#blocks.delete(index);
-    if (block?.kind === "json" && !block.hasText) return this.#builder.text("{}");
-    if (block?.kind !== "thought") return [];
-    const detail = thoughtDetail(block);
-    return detail === null ? [] : this.#builder.delta({ reasoning_details: [detail] });
+    if (open?.kind === "json" && !open.hasText) return this.#builder.text("{}");
+    const detail = open?.kind === "thought" ? thoughtDetail(open) : null;
+    return detail === null ? [] : this.#builder.say({ kind: "detail", detail });
   }
 
   /** The usage here is cumulative; it is the whole's once there is a reason to stop and it says the output. */
-  #finish(delta: JsonObject, usage: unknown): StreamEvent[] {
+  #finish(last: unknown, usage: unknown): StreamEvent[] {
     this.#usage = laterUsage(this.#usage, usage);
-    this.#isCounted ||= tokenCount(objectOf(usage)["output_tokens"]) !== null;
-    const reason = delta["stop_reason"];
-    if (typeof reason !== "string") {
+    this.#isCounted ||= saysOutput(usage);
+    const end = ending(last);
+    if (typeof end.stop_reason !== "string") {
       return this.#reported(!(this.#builder.finished && this.#isCounted));
     }
-    const finish = finishOf(reason);
-    const refusal =
-      finish === "content_filter" ? refusalOf(delta["stop_details"], this.#secret) : "";
-    const said = refusal === "" ? [] : this.#builder.delta({ refusal });
-    return [...said, ...this.#builder.finish(finish), ...this.#reported(!this.#isCounted)];
+    const said = endOf(end, this.#secret).flatMap((one) => this.#builder.say(one));
+    return [...said, ...this.#reported(!this.#isCounted)];
   }
 
   #reported(partial: boolean): StreamEvent[] {

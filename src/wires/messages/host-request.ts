@@ -1,11 +1,11 @@
-import { conversationOf, unsupported } from "../../core/conversation.ts";
 import type { Conversation } from "../../core/conversation.ts";
 import { tellDropped } from "../../core/dropped.ts";
 import type { Places } from "../../core/dropped.ts";
-import { isObject, listOf, numberOf } from "../../core/json-value.ts";
+import type { ChatBody } from "../../core/core-request.ts";
+import { isObject, listOf } from "../../core/json-value.ts";
+import { promptOf } from "../../core/prompt.ts";
+import type { Prompt } from "../../core/prompt.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { toolsOf } from "../../core/tools.ts";
-import type { Tools } from "../../core/tools.ts";
 import { claudeRules, reasoningFields } from "../../claude/claude-rules.ts";
 import type { ClaudeRules, Reasoning } from "../../claude/claude-rules.ts";
 import { jsonAnswerOf } from "./host-json-answer.ts";
@@ -36,10 +36,8 @@ const PLACES: Places = {
 /** A call that nothing in it keeps from being sent. */
 type Sendable = {
   readonly call: ChatCall;
-  readonly cap: number;
   readonly rules: ClaudeRules;
-  readonly said: Conversation;
-  readonly tools: Tools;
+  readonly prompt: Prompt;
 };
 
 /**
@@ -50,17 +48,12 @@ export function messagesRequest(
   call: ChatCall,
   geo: "us" | null,
 ): MessagesRequest | ProviderFailure {
-  const { body, cap } = call;
-  if (cap === null) return { kind: "disabled", reason: "no_embeddings" };
-  if ((numberOf(body["n"]) ?? 1) > 1) return unsupported("Several choices", "n");
-  const said = conversationOf(body);
-  if ("reason" in said) return said;
-  const tools = toolsOf(body);
-  if ("reason" in tools) return tools;
-  const problem = imageProblem(said.turns);
+  const prompt = promptOf(call.body);
+  if ("kind" in prompt) return prompt;
+  const problem = imageProblem(prompt.said.turns);
   if (problem !== null) return problem;
   const rules = claudeRules(call.upstreamId);
-  const { body: sent, beta } = requestBody({ call, cap, rules, said, tools });
+  const { body: sent, beta } = requestBody({ call, rules, prompt });
   tellDropped(call, sent, PLACES);
   return {
     beta,
@@ -73,13 +66,14 @@ export function messagesRequest(
   };
 }
 
-function requestBody({ call, cap, rules, said, tools }: Sendable): MessagesRequest {
-  const { body, upstreamId } = call;
+function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
+  const { body, cap, upstreamId } = call;
+  const { said, tools, stops, caches } = prompt;
   const json = jsonAnswerOf(body, rules);
   const { fields, forced } = toolFields(tools, rules, json, said);
   const needsThought = rules.thinking === "budget" && beginsWithoutThought(said.turns);
   const mayThink = !forced.isForced && !needsThought;
-  const reasoning = reasoningFields(rules, body["reasoning_effort"], cap, mayThink);
+  const reasoning = reasoningFields(rules, body.reasoning_effort, cap, mayThink);
   const conversation = told(said, json?.by === "words" ? JSON_WORDS : null, forced.words);
   const { system, messages } = messagesOf(conversation, reasoning.thinks);
   const isBound = rules.bound && reasoning.thinks && hasThoughts(messages);
@@ -94,8 +88,8 @@ function requestBody({ call, cap, rules, said, tools }: Sendable): MessagesReque
       ...thinkingOf(reasoning, isBound),
       ...outputConfig(reasoning, json),
       ...sampling(body, rules, reasoning),
-      ...stopSequences(body["stop"]),
-      ...(cachesPrompt(body) && { cache_control: { type: "ephemeral" } }), // 5 minutes; an hour is priced apart
+      ...(stops.length > 0 && { stop_sequences: stops }),
+      ...(caches && { cache_control: { type: "ephemeral" } }), // 5 minutes; an hour is priced apart
     },
   };
 }
@@ -130,23 +124,11 @@ function outputConfig({ output_config: effort }: Reasoning, json: JsonAnswer | n
 }
 
 /** Temperature goes to 1 there; with both given, one is a 400. */
-function sampling(body: JsonObject, rules: ClaudeRules, { thinks }: Reasoning): JsonObject {
+function sampling(body: ChatBody, rules: ClaudeRules, { thinks }: Reasoning): JsonObject {
   const { temperature, top_p: topP } = body;
   if (!rules.sampling || thinks) return {};
-  if (typeof temperature === "number") return { temperature: Math.min(temperature, 1) };
-  return typeof topP === "number" ? { top_p: topP } : {};
-}
-
-function stopSequences(raw: unknown): JsonObject {
-  const stops = (typeof raw === "string" ? [raw] : listOf(raw)).filter(
-    (stop) => typeof stop === "string" && stop.trim() !== "",
-  );
-  return stops.length === 0 ? {} : { stop_sequences: stops };
-}
-
-function cachesPrompt(body: JsonObject): boolean {
-  const fields = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"];
-  return fields.some((field) => body[field] !== undefined);
+  if (temperature !== undefined) return { temperature: Math.min(temperature, 1) };
+  return topP === undefined ? {} : { top_p: topP };
 }
 
 function hasThoughts(messages: readonly JsonObject[]): boolean {

@@ -1,8 +1,8 @@
-import { completionOf } from "../../core/completion.ts";
-import type { Said, SaidTool } from "../../core/completion.ts";
+import { completionOf, outputOf } from "../../core/said.ts";
+import type { Said } from "../../core/said.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { Answer, JsonObject, NativeSaid, ProviderFailure } from "../../core/provider.ts";
-import { textIn, withSpent } from "../../core/spent.ts";
+import { withSpent } from "../../core/spent.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
 
 /** A response as a chat completion; null when it is none. `secret` is our key there. */
@@ -16,21 +16,19 @@ export function responsesAnswer(
   const joined = (field: string): string => parts.map((part) => textOf(part[field])).join("");
   const refusal = joined("refusal");
   const finish = finishOf(raw);
-  const said: Said = {
-    content: joined("text") || (refusal === "" ? "" : null),
-    reasoning: items.map(reasoningText).filter(Boolean).join("\n\n"),
-    details: items
-      .filter(isReasoning)
-      .map(reasoningDetail)
-      .filter((detail) => detail !== null),
-    ...(refusal !== "" && { refusal }),
-    annotations: parts.flatMap((part) => listOf(part["annotations"])).flatMap(annotationOf),
-    tools: items.flatMap(toolIn),
-    finish: finish ?? "stop",
-  };
-  const answer = completionOf([said], responseUsage(raw["usage"]));
-  if (finish !== null) return answer;
-  return failedWith(raw, { usage: answer.usage, said: textIn(answer.body) }, secret);
+  const details = items.filter(isReasoning).map(reasoningDetail);
+  const annotations = parts.flatMap((part) => listOf(part["annotations"])).flatMap(annotationOf);
+  const said: Said[] = [
+    { kind: "thought", text: items.map(reasoningText).filter(Boolean).join("\n\n") },
+    ...details.flatMap((detail): Said[] => (detail === null ? [] : [{ kind: "detail", detail }])),
+    { kind: "text", text: joined("text") },
+    { kind: "refusal", text: refusal },
+    ...annotations.map((annotation): Said => ({ kind: "annotation", annotation })),
+    ...items.flatMap(callIn),
+  ];
+  const usage = responseUsage(raw["usage"]);
+  if (finish === null) return failedWith(raw, { usage, said: outputOf(said) }, secret);
+  return completionOf([[...said, { kind: "finish", reason: finish }]], usage);
 }
 
 /** A response as it came, and its usage to bill; null when it is none. */
@@ -72,14 +70,14 @@ function reasoningText(item: JsonObject): string {
   return parts.map((part) => textOf(part["text"])).join("\n\n");
 }
 
-function toolIn(item: JsonObject): SaidTool[] {
+function callIn(item: JsonObject): Said[] {
   const id = textOf(item["call_id"]);
   const name = textOf(item["name"]);
   if (item["type"] === "function_call") {
-    return [{ id, name, arguments: textOf(item["arguments"]) }];
+    return [{ kind: "call", id, name, arguments: textOf(item["arguments"]) }];
   }
   if (item["type"] !== "custom_tool_call") return [];
-  return [{ id, name, arguments: textOf(item["input"]), isCustom: true }];
+  return [{ kind: "call", id, name, arguments: textOf(item["input"]), isCustom: true }];
 }
 
 /** Chat nests a citation under its type. */

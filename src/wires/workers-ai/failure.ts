@@ -1,4 +1,5 @@
-import { isObject, listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
+import { isObject, listOf, parseObject, textOf } from "../../core/json-value.ts";
+import { asIs, shape } from "../../core/shape.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
 
@@ -41,9 +42,10 @@ export function thrownFailure(error: unknown): ProviderFailure | null {
 
 /** The failure inside a 2xx or an event of a stream, or null. */
 export function failureInside(raw: JsonObject): ProviderFailure | null {
-  if (isObject(raw["error"]) || typeof raw["error"] === "string") return streamFailure(raw);
-  const complains = listOf(raw["errors"]).length > 0 || raw["success"] === false;
-  if (!complains && raw["internalCode"] === undefined) return null;
+  const { error, errors, success, internalCode } = raw;
+  if (isObject(error) || typeof error === "string") return streamFailure(raw);
+  const complains = listOf(errors).length > 0 || success === false;
+  if (!complains && internalCode === undefined) return null;
   return failureOf(500, NO_HEADERS, complaintOf(raw));
 }
 
@@ -51,17 +53,19 @@ export function failureInside(raw: JsonObject): ProviderFailure | null {
 type Complaint = { readonly code?: unknown; readonly text: string };
 
 /** The REST form's `errors[0]`, the binding's `internalCode` and `description`, or OpenAI's `error`. */
+const complaints = shape({
+  errors: (raw) => shape({ message: textOf, code: asIs })(listOf(raw)[0]),
+  description: textOf,
+  message: textOf,
+  error: shape({ message: textOf }),
+  internalCode: asIs,
+});
+
 function complaintOf(raw: JsonObject): Complaint {
-  const first = objectOf(listOf(raw["errors"])[0]);
-  const text = [
-    first["message"],
-    raw["description"],
-    raw["message"],
-    objectOf(raw["error"])["message"],
-  ];
+  const { errors: first, description, message, error, internalCode } = complaints(raw);
   return {
-    code: first["code"] ?? raw["internalCode"],
-    text: text.map(textOf).find((one) => one !== "") ?? "",
+    code: first.code ?? internalCode,
+    text: first.message || description || message || error.message,
   };
 }
 

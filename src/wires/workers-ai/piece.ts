@@ -1,7 +1,9 @@
-import type { FinishReason } from "../../core/chunk-builder.ts";
-import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
+import { textOf } from "../../core/json-value.ts";
 import { argumentsText } from "../../core/chat-message.ts";
 import type { JsonObject } from "../../core/provider.ts";
+import type { FinishReason } from "../../core/said.ts";
+import { asIs, list, maybe, shape } from "../../core/shape.ts";
+import type { Read } from "../../core/shape.ts";
 
 /** What an answer, or one event of a stream, says: in Workers AI's own form or in OpenAI's. */
 export type Piece = {
@@ -25,39 +27,48 @@ export type WireCall = {
  * say the same, and OpenAI's counts.
  */
 export function pieceOf(raw: JsonObject): Piece {
-  if (!Array.isArray(raw["choices"])) {
-    return {
-      text: jsonText(raw["response"]),
-      reasoning: "",
-      calls: listOf(raw["tool_calls"]).filter(isObject).map(callOf),
-      finish: finishOf(raw["finish_reason"]),
-    };
+  const { choices, response, tool_calls: calls, finish_reason: why } = own(raw);
+  if (choices === null) {
+    return { text: jsonText(response), reasoning: "", calls, finish: finishOf(why) };
   }
-  const choice = objectOf(raw["choices"][0]);
-  const said = objectOf(choice["message"] ?? choice["delta"]);
-  return {
-    text: textOf(said["content"]),
-    reasoning: textOf(said["reasoning_content"]) || textOf(said["reasoning"]),
-    calls: listOf(said["tool_calls"]).filter(isObject).map(callOf),
-    finish: finishOf(choice["finish_reason"]),
-  };
+  const { message, delta, finish_reason: reason } = choices;
+  const { content: text, reasoning_content: thought, reasoning, tool_calls } = message ?? delta;
+  return { text, reasoning: thought || reasoning, calls: tool_calls, finish: finishOf(reason) };
 }
+
+/** OpenAI's nesting, or name and arguments on the call itself. */
+const called = shape({ name: textOf, arguments: argumentsText });
+const beside = shape({
+  index: (index) => (Number.isSafeInteger(index) ? Number(index) : null),
+  id: textOf,
+  function: maybe(called),
+});
+const callOf: Read<WireCall> = (raw) => {
+  const { function: inside, ...call } = beside(raw);
+  return { index: call.index, id: call.id, ...(inside ?? called(raw)) };
+};
+const message = shape({
+  content: textOf,
+  reasoning_content: textOf,
+  reasoning: textOf,
+  tool_calls: list(callOf),
+});
+const choice = shape({
+  message: (raw) => (raw === null || raw === undefined ? null : message(raw)),
+  delta: message,
+  finish_reason: asIs,
+});
+const own = shape({
+  choices: (raw) => (Array.isArray(raw) ? choice(raw[0]) : null),
+  response: asIs,
+  tool_calls: list(callOf),
+  finish_reason: asIs,
+});
 
 /** JSON mode answers with the value itself. */
 function jsonText(response: unknown): string {
   if (typeof response === "string") return response;
   return response === null || response === undefined ? "" : JSON.stringify(response);
-}
-
-/** OpenAI's nesting, or name and arguments on the call itself. */
-function callOf(raw: JsonObject): WireCall {
-  const called = isObject(raw["function"]) ? raw["function"] : raw;
-  return {
-    index: Number.isSafeInteger(raw["index"]) ? (raw["index"] as number) : null,
-    id: textOf(raw["id"]),
-    name: textOf(called["name"]),
-    arguments: argumentsText(called["arguments"]),
-  };
 }
 
 const FINISH: Readonly<Record<string, Piece["finish"]>> = {

@@ -73,7 +73,7 @@ export class WorkersAiStream implements PayloadReader {
   }
 
   #piece(raw: JsonObject): StreamEvent[] {
-    this.#hasSpoken ||= "response" in raw || listOf(raw["choices"]).length > 0;
+    this.#hasSpoken ||= "response" in raw || hasChoices(raw);
     if (this.#builder.finished || this.#broken !== null) return [];
     const { text, reasoning, calls, finish } = pieceOf(raw);
     const events = [...this.#builder.reasoning(reasoning), ...this.#builder.text(text)];
@@ -112,14 +112,15 @@ export class WorkersAiStream implements PayloadReader {
    * numbers may be above the sum of those before it.
    */
   #reported(raw: JsonObject): StreamEvent[] {
-    const usage = readCounts(raw["usage"], "chat");
+    const { usage: reported } = raw;
+    const usage = readCounts(reported, "chat");
     if (usage === null || this.#ended) return [];
     const isTotal = promptTokens(usage) > 0;
     if (isTotal) this.#usage = usage;
     else if (this.#usage === null) return [];
     else this.#usage = plus(this.#usage, usage);
     this.#isStale = false;
-    this.#isWhole = isTotal && this.#builder.finished && listOf(raw["choices"]).length === 0;
+    this.#isWhole = isTotal && this.#builder.finished && !hasChoices(raw);
     if (this.#isWhole) return [{ kind: "usage", usage: this.#usage }];
     // A report before any output would be taken for the whole, should none follow.
     return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
@@ -133,6 +134,10 @@ export class WorkersAiStream implements PayloadReader {
     }
     return [...events, { kind: "end" }];
   }
+}
+
+function hasChoices({ choices }: JsonObject): boolean {
+  return listOf(choices).length > 0;
 }
 
 function plus(sum: Usage, { output, reasoning }: Usage): Usage {
