@@ -20,6 +20,7 @@ import {
 import { Badge, Facts, Money } from "./ui/basics.tsx";
 import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
+import { LazyPage, fetchAhead, fetchWhenIdle } from "./ui/lazy.tsx";
 import { ConnectionBar } from "./ui/states.tsx";
 
 /** The whole console: who is logged in sees the pages, anybody else the way in. */
@@ -86,6 +87,7 @@ function Shell() {
   const pages = PAGES.filter(({ forWhom }) => forWhom(who));
   const page = pages.find((one) => one.path === (path[0] ?? "")) ?? pages[0];
   const [help, setHelp] = useState(false);
+  useEffect(() => fetchWhenIdle(pages), [who]);
   useKeyboard(pages, () => setHelp(true));
   useEffect(() => {
     document.title = `${page?.title ?? ""} - Turnpike`;
@@ -99,7 +101,7 @@ function Shell() {
         <ConnectionBar />
         <TopLine />
         <main ref={content} tabIndex={-1} key={page.path}>
-          <page.View />
+          <LazyPage page={page} />
         </main>
       </div>
       {help && <Help pages={pages} onClose={() => setHelp(false)} />}
@@ -127,6 +129,8 @@ function Rail({
       {pages.map((page) => (
         <a
           key={page.path}
+          onPointerEnter={() => fetchAhead(page)}
+          onFocus={() => fetchAhead(page)}
           href={hrefOf(page.path === "" ? [] : [page.path])}
           aria-current={page === current ? "page" : undefined}
         >

@@ -1,17 +1,5 @@
 import type { FunctionComponent } from "preact";
 import type { Session } from "./api/session.ts";
-import { Activity } from "./pages/activity.tsx";
-import { Connect } from "./pages/connect.tsx";
-import { EndUsers } from "./pages/end-users.tsx";
-import { Events } from "./pages/events.tsx";
-import { Health } from "./pages/health.tsx";
-import { Keys } from "./pages/keys.tsx";
-import { Organizations } from "./pages/organizations.tsx";
-import { OwnKey } from "./pages/own-key.tsx";
-import { Overview } from "./pages/overview.tsx";
-import { Playground } from "./pages/playground.tsx";
-import { Requests } from "./pages/requests.tsx";
-import { Settings } from "./pages/settings.tsx";
 import { isLimited, isOperator, isSenior } from "./state/session.ts";
 import type { IconName } from "./ui/icons.tsx";
 
@@ -24,7 +12,8 @@ export type Page = {
   readonly key: string;
   /** Whose rail has it; anybody else's address falls back to their first page. */
   readonly forWhom: (session: Session) => boolean;
-  readonly View: FunctionComponent;
+  /** Its script, fetched when it is first shown, pointed at, or when nothing else is to do. */
+  readonly load: () => Promise<FunctionComponent>;
 };
 
 const isPayer = (session: Session): boolean => !isOperator(session);
@@ -32,15 +21,29 @@ const unlimited = (session: Session): boolean => !isOperator(session) && !isLimi
 
 /** Every page, in the order of the rail; the first that a session may see is its home. */
 export const PAGES: readonly Page[] = [
-  { path: "", title: "Overview", icon: "overview", key: "o", forWhom: unlimited, View: Overview },
-  { path: "key", title: "This key", icon: "overview", key: "o", forWhom: isLimited, View: OwnKey },
+  {
+    path: "",
+    title: "Overview",
+    icon: "overview",
+    key: "o",
+    forWhom: unlimited,
+    load: async () => (await import("./pages/overview.tsx")).Overview,
+  },
+  {
+    path: "key",
+    title: "This key",
+    icon: "overview",
+    key: "o",
+    forWhom: isLimited,
+    load: async () => (await import("./pages/own-key.tsx")).OwnKey,
+  },
   {
     path: "activity",
     title: "Activity",
     icon: "activity",
     key: "a",
     forWhom: isSenior,
-    View: Activity,
+    load: async () => (await import("./pages/activity.tsx")).Activity,
   },
   {
     path: "requests",
@@ -48,34 +51,55 @@ export const PAGES: readonly Page[] = [
     icon: "requests",
     key: "r",
     forWhom: unlimited,
-    View: Requests,
+    load: async () => (await import("./pages/requests.tsx")).Requests,
   },
-  { path: "keys", title: "Keys", icon: "keys", key: "k", forWhom: unlimited, View: Keys },
+  {
+    path: "keys",
+    title: "Keys",
+    icon: "keys",
+    key: "k",
+    forWhom: unlimited,
+    load: async () => (await import("./pages/keys.tsx")).Keys,
+  },
   {
     path: "end-users",
     title: "End users",
     icon: "users",
     key: "u",
     forWhom: unlimited,
-    View: EndUsers,
+    load: async () => (await import("./pages/end-users.tsx")).EndUsers,
   },
-  { path: "events", title: "Events", icon: "events", key: "e", forWhom: isSenior, View: Events },
+  {
+    path: "events",
+    title: "Events",
+    icon: "events",
+    key: "e",
+    forWhom: isSenior,
+    load: async () => (await import("./pages/events.tsx")).Events,
+  },
   {
     path: "playground",
     title: "Playground",
     icon: "playground",
     key: "p",
     forWhom: isPayer,
-    View: Playground,
+    load: async () => (await import("./pages/playground.tsx")).Playground,
   },
-  { path: "connect", title: "Connect", icon: "connect", key: "c", forWhom: isPayer, View: Connect },
+  {
+    path: "connect",
+    title: "Connect",
+    icon: "connect",
+    key: "c",
+    forWhom: isPayer,
+    load: async () => (await import("./pages/connect.tsx")).Connect,
+  },
   {
     path: "settings",
     title: "Settings",
     icon: "settings",
     key: "s",
     forWhom: isSenior,
-    View: Settings,
+    load: async () => (await import("./pages/settings.tsx")).Settings,
   },
   {
     path: "organizations",
@@ -83,7 +107,7 @@ export const PAGES: readonly Page[] = [
     icon: "operator",
     key: "o",
     forWhom: isOperator,
-    View: Organizations,
+    load: async () => (await import("./pages/organizations.tsx")).Organizations,
   },
   {
     path: "health",
@@ -91,6 +115,6 @@ export const PAGES: readonly Page[] = [
     icon: "activity",
     key: "h",
     forWhom: isOperator,
-    View: Health,
+    load: async () => (await import("./pages/health.tsx")).Health,
   },
 ];

@@ -1,7 +1,7 @@
 type Value = string | number | boolean | null;
 
 /** What a spreadsheet would run is given a leading apostrophe. */
-const FORMULA = /^[=+\-@\t\r]/;
+const FORMULA = /^(?:[=+@\t\r]|-(?!\d+(?:\.\d+)?$))/;
 
 /** Rows as CSV of RFC 4180. Numbers are as they are, text that begins as a formula is disarmed. */
 export function csvOf(rows: readonly (readonly Value[])[]): string {

@@ -74,7 +74,7 @@ export function Activity() {
             {by === "key" ? nameOfKey(only) : only} ✕
           </button>
         )}
-        <a href={hrefOf(["requests"], requestsOf(by, only, range))}>Their requests</a>
+        <a href={hrefOf(["requests"], requestsOf(by, only, range))}>View requests</a>
       </div>
       <Shown read={read} height={720}>
         {({ rows, isCut }) => {
@@ -172,7 +172,7 @@ function FirstBytes({ range, days }: { range: Range; days: readonly string[] }) 
       {({ requests, p50, p99 }) => (
         <>
           <Chart
-            name="First byte by day"
+            name="TTFT by day"
             days={days}
             kind="lines"
             show={took}
@@ -283,15 +283,15 @@ function columnsOf(total: number): readonly Column<Sum>[] {
     },
     {
       id: "each",
-      title: "Each",
+      title: "Avg cost",
       align: "right",
       wide: true,
       value: ({ cost_micro, requests }) => (requests === 0 ? null : cost_micro / requests),
       cell: ({ cost_micro, requests }) =>
         requests === 0 ? "" : <Money micros={Math.ceil(cost_micro / requests)} />,
     },
-    tokens("prompt_tokens", "In"),
+    tokens("prompt_tokens", "Input tokens"),
     tokens("cached_tokens", "Cached"),
-    tokens("completion_tokens", "Out"),
+    tokens("completion_tokens", "Output tokens"),
   ];
 }

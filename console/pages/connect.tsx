@@ -28,7 +28,7 @@ export function Connect() {
       >
         {session.get()?.key?.limited !== true && (
           <button type="button" class="primary" onClick={() => goTo(["keys"], { make: "1" })}>
-            Make a key for it
+            Create a key for it
           </button>
         )}
       </Head>

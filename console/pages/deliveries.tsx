@@ -50,7 +50,7 @@ export function Deliveries({ id }: { id: string }) {
 const COLUMNS: readonly Column<Delivery>[] = [
   {
     id: "created",
-    title: "Since",
+    title: "Created",
     value: ({ created_at }) => created_at,
     cell: ({ created_at }) => <Time at={created_at} />,
   },
@@ -108,7 +108,7 @@ function Detail({ delivery, onClose }: { delivery: Delivery; onClose: () => void
           ["Last try", <Time key="last" at={delivery.last_attempt_at} />],
           ["Next try", <NextTry key="next" at={delivery.next_attempt_at} />],
           ["Answer", answerOf(delivery)],
-          ["It took", duration_ms === null ? null : took(duration_ms)],
+          ["Duration", duration_ms === null ? null : took(duration_ms)],
           ["Event", <code key="event">{delivery.event_id}</code>],
         ]}
       />

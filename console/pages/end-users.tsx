@@ -108,7 +108,7 @@ const COLUMNS: readonly Column<EndUser>[] = [
   },
   {
     id: "created",
-    title: "Since",
+    title: "Created",
     wide: true,
     value: ({ created_at }) => created_at,
     cell: ({ created_at }) => <Time at={created_at} />,
@@ -178,11 +178,11 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
                   />,
                 ],
                 ["Alert at", `${percent(user.alert_threshold)} of a quota`],
-                ["Since", <Time key="since" at={user.created_at} />],
+                ["Created", <Time key="since" at={user.created_at} />],
               ]}
             />
             <p class="actions">
-              <a href={hrefOf(["requests"], { external_id: externalId })}>Its requests</a>
+              <a href={hrefOf(["requests"], { external_id: externalId })}>View requests</a>
               <a href={hrefOf(["activity"], { split: "user", user: externalId })}>Its activity</a>
             </p>
           </>

@@ -127,13 +127,13 @@ function columnsOf(nameOf: NameOf): readonly Column<Event>[] {
     },
     {
       id: "subject",
-      title: "Of",
+      title: "Subject",
       value: ({ subject }) => subject,
       cell: (event) => <span title={event.subject}>{subjectName(event, nameOf)}</span>,
     },
     {
       id: "actor",
-      title: "By",
+      title: "Actor",
       wide: true,
       value: ({ actor }) => (actor.id === null ? actor.kind : `${actor.kind} ${actor.id}`),
       cell: (event) => <span title={event.actor.id ?? ""}>{actorName(event, nameOf)}</span>,

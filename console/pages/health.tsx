@@ -46,7 +46,7 @@ export function Health() {
               <Outboxes all={outboxes} />
             </Panel>
             <Troubles
-              title="Routes that are left alone for a while"
+              title="Providers resting"
               none="None: every route is asked."
               name="Breakers"
               columns={BREAKERS}

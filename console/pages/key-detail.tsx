@@ -70,15 +70,15 @@ function KeyFacts({
   const isOwn = useSession().key?.id === apiKey.id;
   const facts = [
     ["State", stateOf(apiKey, now)],
-    ["Begins with", <code key="prefix">{apiKey.prefix}…</code>],
+    ["Prefix", <code key="prefix">{apiKey.prefix}…</code>],
     ["Id", <code key="id">{apiKey.id}</code>],
-    ["Works in", apiKey.scope === "global" ? "every region" : apiKey.region.toUpperCase()],
+    ["Regions", apiKey.scope === "global" ? "every region" : apiKey.region.toUpperCase()],
     ["Budget", <Budget key="budget" apiKey={apiKey} />],
-    ["Requests in any 60 s", grouped(apiKey.rpm_limit)],
-    ["Tokens in any 60 s", apiKey.tpm_limit ? grouped(apiKey.tpm_limit) : "no limit"],
+    ["Rate limit, per 60 s", grouped(apiKey.rpm_limit)],
+    ["Token limit, per 60 s", apiKey.tpm_limit ? grouped(apiKey.tpm_limit) : "no limit"],
     ["Models", apiKey.allowed_models?.join(", ") ?? "all"],
     ["End user", apiKey.end_user ?? "as each request says"],
-    ["Made", <Time key="made" at={apiKey.created_at} />],
+    ["Created", <Time key="made" at={apiKey.created_at} />],
     ["Last used", <Time key="used" at={apiKey.last_used_at} />],
     ["Expires", <Time key="expires" at={apiKey.expires_at ?? null} />],
   ] as const;
@@ -90,7 +90,7 @@ function KeyFacts({
           <strong>
             <Money micros={used.micros} />
           </strong>
-          . <a href={hrefOf(["requests"], { key_id: apiKey.id })}>Its requests</a>
+          . <a href={hrefOf(["requests"], { key_id: apiKey.id })}>View requests</a>
         </p>
       )}
       <Facts facts={facts} />

@@ -89,7 +89,7 @@ function columnsAt(now: number): readonly Column<Key>[] {
     },
     {
       id: "prefix",
-      title: "Begins with",
+      title: "Prefix",
       wide: true,
       value: ({ prefix }) => prefix,
       cell: ({ prefix }) => <code class="small">{prefix}…</code>,

@@ -18,7 +18,7 @@ export function NewKey({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="New key"
-      verb="Make key"
+      verb="Create key"
       run={async () => {
         const body = { name: name.trim(), scope, ...bodyOf(terms) };
         return change("POST /v1/keys", { body, idempotencyKey }, ["/v1/keys"]);
@@ -35,7 +35,7 @@ export function NewKey({ onClose }: { onClose: () => void }) {
           onInput={(event) => setName(event.currentTarget.value)}
         />
       </Field>
-      <Field label="Works in" param="scope">
+      <Field label="Regions" param="scope">
         <select
           value={scope}
           onChange={(event) =>

@@ -69,13 +69,13 @@ function OrganizationFacts({ one }: { one: OrganizationAndMoney }) {
       ),
     ],
     ["Held", one.held_micro === null ? "unknown" : <Money key="h" micros={one.held_micro} />],
-    ["Requests under way", one.open_holds ?? "unknown"],
+    ["Running requests", one.open_holds ?? "unknown"],
     [
-      "Requests in any 60 s",
+      "Rate limit, per 60 s",
       one.rpm_limit === null ? "no limit of its own" : grouped(one.rpm_limit),
     ],
     ["Slug", one.slug],
-    ["Since", <Time key="since" at={one.created_at} />],
+    ["Created", <Time key="since" at={one.created_at} />],
   ] as const;
   return <Facts facts={facts} inPanel />;
 }
@@ -85,7 +85,7 @@ const MEMBERS: readonly Column<Member>[] = [
   { id: "role", title: "Role", value: ({ role }) => role },
   {
     id: "since",
-    title: "Since",
+    title: "Created",
     value: ({ created_at }) => created_at,
     cell: ({ created_at }) => <Time at={created_at} />,
   },
@@ -112,7 +112,7 @@ function Members({ id }: { id: string }) {
 
 const KEYS: readonly Column<MemberKey>[] = [
   { id: "name", title: "Name", value: ({ name }) => name },
-  { id: "prefix", title: "Begins with", value: ({ prefix }) => prefix },
+  { id: "prefix", title: "Prefix", value: ({ prefix }) => prefix },
   {
     id: "state",
     title: "State",
@@ -236,14 +236,14 @@ function Ledger({ id }: { id: string }) {
                 disabled={after.length === 1}
                 onClick={() => setAfter(after.slice(0, -1))}
               >
-                ← Back
+                ← Previous
               </button>
               <button
                 type="button"
                 disabled={rows.length < ROWS}
                 onClick={() => setAfter([...after, next])}
               >
-                More →
+                Next →
               </button>
             </div>
           </>

@@ -100,7 +100,7 @@ const COLUMNS: readonly Column<ListedOrganization>[] = [
   },
   {
     id: "created",
-    title: "Since",
+    title: "Created",
     wide: true,
     value: ({ created_at }) => created_at,
     cell: ({ created_at }) => <Time at={created_at} />,

@@ -49,7 +49,7 @@ function Spending() {
         >
           {balance.data && <Money micros={balance.data.available_micro} kind="left" />}
         </Card>
-        <Card title="Held" note="by requests under way">
+        <Card title="Held" note="by running requests">
           {balance.data && <Money micros={balance.data.held_micro} />}
         </Card>
         <Card title="Today" note="since 00:00 UTC">

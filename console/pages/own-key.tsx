@@ -24,8 +24,8 @@ export function OwnKey() {
                   `Budget${budget?.period ? ` of the ${budget.period}` : ""}`,
                   budget && <Left of={budget} />,
                 ],
-                ["Requests in any 60 s", <Places key="requests" of={requests} />],
-                ["Tokens in any 60 s", tokens && <Places of={tokens} />],
+                ["Rate limit, per 60 s", <Places key="requests" of={requests} />],
+                ["Token limit, per 60 s", tokens && <Places of={tokens} />],
                 ["Models", allowed_models?.join(", ") ?? "all"],
                 ["Expires", <Time key="expires" at={expires_at ?? null} />],
               ]}

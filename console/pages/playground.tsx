@@ -148,7 +148,7 @@ function Inputs({ asked, onChange }: { asked: Asked; onChange: (asked: Asked) =>
           {area("tools", 6)}
         </Field>
       </details>
-      <Field label="Longest answer, in tokens">
+      <Field label="Max output tokens">
         <input
           type="number"
           min="1"
@@ -286,8 +286,8 @@ function Shows({ answer, busy }: { answer: Answer | null; busy: boolean }) {
   const { granted, dropped } = answer;
   const seconds = tookMs === null || firstMs === null ? 0 : (tookMs - firstMs) / 1000;
   const facts = [
-    ["First words after", firstMs === null ? "" : took(firstMs)],
-    ["Whole after", tookMs === null ? "" : took(tookMs)],
+    ["TTFT", firstMs === null ? "" : took(firstMs)],
+    ["Duration", tookMs === null ? "" : took(tookMs)],
     ["Tokens", usage ? `${grouped(usage.input)} in, ${grouped(usage.output)} out` : ""],
     ["Tokens a second", usage && seconds > 0 ? grouped(Math.round(usage.output / seconds)) : ""],
     ["Cost", usage ? <Money key="cost" micros={usage.costMicro} /> : ""],

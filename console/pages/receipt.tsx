@@ -4,10 +4,11 @@ import { took } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Copy, Facts, Time } from "../ui/basics.tsx";
+import { Badge, Copy, Facts, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { Status } from "../ui/request-table.tsx";
+import { Status, STATUS_WORDS } from "../ui/request-table.tsx";
 import { Shown } from "../ui/states.tsx";
+import { usd } from "../ui/table.tsx";
 
 const WORDS = {
   input: "input",
@@ -47,10 +48,14 @@ function Bill({ of }: { of: Generation }) {
   const left = held - of.cost_micro;
   return (
     <>
+      <p class="said">{sentenceOf(of)}</p>
       <p>
-        <Status of={of.status} /> <Time at={of.created_at} />{" "}
-        <code class="small">{of.request_id}</code> <Copy text={of.request_id} label="Copy id" />
+        <Status of={of} /> <Time at={of.created_at} /> <code class="small">{of.request_id}</code>{" "}
+        <Copy text={of.request_id} label="Copy id" />{" "}
+        <Copy text={ticketOf(of)} label="Copy for a ticket" />
+        {of.error !== null && <a href={`/docs/errors#${of.error.code}`}>About this error</a>}
       </p>
+      <Attempts of={of} />
       <div class="table">
         <table class="bill">
           <tbody>
@@ -66,15 +71,13 @@ function Bill({ of }: { of: Generation }) {
             {sum > 0 && (
               <BillRow what="Sum, rounded up to a micro" micros={Math.ceil(sum - 1e-9)} />
             )}
-            {of.absorbed_micro > 0 && (
-              <BillRow what="Not charged: beyond what was held" micros={of.absorbed_micro} />
-            )}
+            {of.absorbed_micro > 0 && <BillRow what="Absorbed" micros={of.absorbed_micro} />}
             <tr class="sum">
               <td colSpan={2}>Charged</td>
               <td class="wide-only" />
               <td class="right">{exact(of.cost_micro)}</td>
             </tr>
-            {of.status !== "held" && left > 0 && <BillRow what="Given back" micros={left} />}
+            {of.status !== "held" && left > 0 && <BillRow what="Released" micros={left} />}
           </tbody>
         </table>
       </div>
@@ -85,6 +88,79 @@ function Bill({ of }: { of: Generation }) {
       )}
       <RequestFacts of={of} />
     </>
+  );
+}
+
+/** What became of it, for who was told of an error. */
+function sentenceOf({ status, error, cost_micro: cost, held_micro: held }: Generation): string {
+  const charged = cost > 0 ? `${spent(cost)} was charged.` : "Nothing was charged.";
+  if (status === "held") return `It is running: ${spent(held ?? 0)} is held for it.`;
+  if (status === "expired") return `No outcome came in time: its hold was released. ${charged}`;
+  if (error === null) return `It ${status === "settled" ? "succeeded" : "failed"}. ${charged}`;
+  const repeat = cost === 0 && (error.status >= 500 || error.status === 429);
+  const what = status === "refused" ? "Refused" : (IN_STREAM.get(error.status) ?? "Failed");
+  return `${what}: ${error.message} ${charged}${repeat ? " Repeating it is safe." : ""}`;
+}
+
+/** Where its client had begun to read. */
+const IN_STREAM = new Map([[200, "Broken off in its stream"]]);
+
+/** All of it that helps who is asked for help, as Markdown. */
+function ticketOf(of: Generation): string {
+  const facts = [
+    ["Request", of.request_id],
+    ["Time", of.created_at],
+    ["Status", STATUS_WORDS[of.status]],
+    ["Error", of.error && `${of.error.code} (${of.error.status}): ${of.error.message}`],
+    ["Model", of.model ?? of.asked_model],
+    ["Path", of.door],
+    ["Charged", `$${usd(of.cost_micro) ?? ""}`],
+    ...of.attempts.map(({ route: to, outcome, why, status, started_ms, ended_ms }, i) => [
+      `Attempt ${i + 1}`,
+      `${to} ${outcome} ${why ?? ""} ${status ?? ""} ${started_ms ?? "?"} to ${ended_ms ?? "?"} ms`,
+    ]),
+  ];
+  return facts
+    .filter(([, what]) => what !== null)
+    .map(([name, what]) => `- **${name ?? ""}**: ${what ?? ""}`)
+    .join("\n");
+}
+
+const OUTCOMES = { served: "served", failed: "failed", left: "its client left" } as const;
+
+/** Who was asked, when and with what outcome, each beside its part of the whole time. */
+function Attempts({ of: { attempts, duration_ms } }: { of: Generation }) {
+  if (attempts.length === 0) return null;
+  const whole = Math.max(1, duration_ms ?? 0, ...attempts.map(({ ended_ms }) => ended_ms ?? 0));
+  return (
+    <div class="table">
+      <table class="attempts" aria-label="Providers that were asked">
+        <tbody>
+          {attempts.map(({ route: to, outcome, why, status, started_ms, ended_ms }, i) => (
+            <tr key={i}>
+              <td>{to}</td>
+              <td>
+                <Badge tone={outcome === "failed" ? "bad" : "plain"}>{OUTCOMES[outcome]}</Badge>{" "}
+                {why !== null && why !== String(status) && <code class="small">{why}</code>}{" "}
+                {status}
+              </td>
+              <td class="waterfall wide-only">
+                <span
+                  class={`fill ${outcome === "failed" ? "bad" : ""}`}
+                  style={{
+                    marginLeft: `${((started_ms ?? 0) / whole) * 100}%`,
+                    width: `${Math.max(1, (((ended_ms ?? whole) - (started_ms ?? 0)) / whole) * 100)}%`,
+                  }}
+                />
+              </td>
+              <td class="right number">
+                {started_ms === null || ended_ms === null ? "" : took(ended_ms - started_ms)}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 
@@ -107,20 +183,23 @@ function RequestFacts({ of }: { of: Generation }) {
   const nameOfKey = useKeyNames();
   const facts = [
     ["Model", of.model],
+    ["Asked for", of.asked_model === of.model ? null : of.asked_model],
+    ["Path", of.door],
+    ["Client left after", of.client_left_ms === null ? null : took(of.client_left_ms)],
     ["Served by", of.provider && `${of.provider}, ${(of.region ?? "").toUpperCase()}`],
     ["Answer", wayOf(of)],
     ["Ended with", of.finish_reason],
-    ["First byte", of.first_byte_ms === null ? null : took(of.first_byte_ms)],
-    ["Took", of.duration_ms === null ? null : took(of.duration_ms)],
-    ["Of it reasoning", of.reasoning_tokens ? counted(of.reasoning_tokens, "token") : null],
+    ["TTFT", of.first_byte_ms === null ? null : took(of.first_byte_ms)],
+    ["Duration", of.duration_ms === null ? null : took(of.duration_ms)],
+    ["Reasoning tokens", of.reasoning_tokens ? counted(of.reasoning_tokens, "token") : null],
     [
       "Key",
       of.key_id === null ? null : <a href={hrefOf(["keys", of.key_id])}>{nameOfKey(of.key_id)}</a>,
     ],
-    ["End user", of.external_id],
-    ...of.failed_attempts.map(
-      ({ route, why }, i) => [`Attempt ${i + 1} failed`, `${route}: ${why}`] as const,
-    ),
+    [
+      "End user",
+      of.external_id && <a href={hrefOf(["end-users", of.external_id])}>{of.external_id}</a>,
+    ],
   ] as const;
   const curl = `curl ${location.origin}/v1/chat/completions \\
   -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\

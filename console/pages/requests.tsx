@@ -1,11 +1,11 @@
 import type { Hold, Generation } from "../api/types.ts";
-import { grouped } from "../lib/money.ts";
+import { counted, grouped } from "../lib/money.ts";
 import { duration, exactly } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Head, Money, useNow } from "../ui/basics.tsx";
+import { Head, Money, Tabs, useNow } from "../ui/basics.tsx";
 import { Choice, ClearFilters, Day, Text } from "../ui/filters.tsx";
 import { usePages } from "../ui/pages.ts";
 import { requestColumns } from "../ui/request-table.tsx";
@@ -14,15 +14,14 @@ import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Receipt } from "./receipt.tsx";
 
-const STATUSES = [
-  ["", "any status"],
-  ["settled", "charged"],
-  ["held", "under way"],
-  ["voided", "not charged"],
-  ["refused", "refused"],
-  ["expired", "never ended"],
+const FILTERS = ["model", "key_id", "external_id", "status", "code", "from", "to"] as const;
+/** Tabs, by the status that they are filtered by. */
+const TABS = [
+  ["All", ""],
+  ["Succeeded", "settled"],
+  ["Errors", "error"],
+  ["Running", "held"],
 ] as const;
-const FILTERS = ["model", "key_id", "external_id", "status", "from", "to"] as const;
 
 /** What happened to a request: every one of them, with its bill, and those that are under way. */
 export function Requests() {
@@ -44,8 +43,17 @@ export function Requests() {
   const [, id] = path;
   return (
     <>
-      <Head title="Requests" text="Newest first. A row opens its bill." />
-      <OpenHolds />
+      <Head title="Requests" text="What happened to each, and what it cost: newest first." />
+      <Tabs
+        label="Requests by status"
+        current={TABS.find(([, status]) => status === (query["status"] ?? ""))?.[0] ?? ""}
+        tabs={TABS.map(([title, status]) => [
+          title,
+          hrefOf(["requests"], { ...query, status, code: "" }),
+        ])}
+      />
+      {query["status"] === "error" && <ErrorCounts />}
+      {query["status"] === "held" && <OpenHolds />}
       <Shown read={page} height={480}>
         {() => (
           <Table
@@ -77,6 +85,7 @@ export function Requests() {
 }
 
 function Filters() {
+  const [query] = useQuery();
   const { data } = useRead("GET /v1/keys");
   const keys = data?.keys.map(({ id, name }) => [id, name] as const) ?? [];
   return (
@@ -93,11 +102,41 @@ function Filters() {
       <Text name="model" label="Model" />
       <Choice name="key_id" label="Key" options={[["", "any key"], ...keys]} />
       <Text name="external_id" label="End user" />
-      <Choice name="status" label="Status" options={STATUSES} />
+      {query["code"] !== undefined && <Text name="code" label="Error code" />}
       <Day name="from" />
       <Day name="to" />
       <ClearFilters names={FILTERS} />
     </>
+  );
+}
+
+/** What failed or was refused today, by its code: each a filter of the list. */
+function ErrorCounts() {
+  const [query, update] = useQuery();
+  const { from, to = from, key_id } = query;
+  const asked = Object.fromEntries(Object.entries({ from, to, key_id }).filter(([, one]) => one));
+  const read = useRead("GET /v1/errors", { query: asked }, { every: 30_000 });
+  return (
+    <Shown read={read} height={36}>
+      {({ data, total }) => (
+        <p class="notice calm">
+          {total === 0 ? "No errors" : counted(total, "error")}{" "}
+          {from === undefined ? "today (UTC)" : `from ${from} to ${to ?? ""}`}
+          {data.length > 0 && ": "}
+          {data.map(({ group = "", count }) => (
+            <button
+              key={group}
+              type="button"
+              class="quiet"
+              aria-pressed={query["code"] === group}
+              onClick={() => update({ code: query["code"] === group ? "" : group })}
+            >
+              {grouped(count)} {group}
+            </button>
+          ))}
+        </p>
+      )}
+    </Shown>
   );
 }
 
@@ -108,14 +147,14 @@ function OpenHolds() {
   const [oldest] = holds;
   const now = Math.max(useNow(), Date.now());
   if (data === undefined) return <p class="notice calm" />;
-  if (oldest === undefined) return <p class="notice calm muted">Nothing is under way.</p>;
+  if (oldest === undefined) return <p class="notice calm muted">Nothing is running.</p>;
   const more = data.next_after === undefined ? "" : " and more";
   const held = holds.reduce((sum, { granted_micro }) => sum + granted_micro, 0);
   return (
     <details class="notice calm">
       <summary>
         {grouped(holds.length)}
-        {more} under way, the oldest for {ageOf(oldest, now)}, <Money micros={held} /> held
+        {more} running, the oldest for {ageOf(oldest, now)}, <Money micros={held} /> held
       </summary>
       <HoldTable holds={holds} now={now} />
     </details>

@@ -87,7 +87,7 @@ function columnsOf(nameOfKey: (id: string | null) => string): readonly Column<Se
     { id: "rpm", title: "RPM", align: "right", wide: true, value: ({ rpm_limit }) => rpm_limit },
     {
       id: "made",
-      title: "Made",
+      title: "Created",
       wide: true,
       value: ({ created_at }) => created_at,
       cell: ({ created_at }) => <Time at={created_at} />,

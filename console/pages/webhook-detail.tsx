@@ -78,7 +78,7 @@ function WebhookFacts({ webhook }: { webhook: Webhook }) {
         ["State", <WebhookState key="state" webhook={webhook} />],
         ["Events", webhook.types?.join(", ") ?? "all"],
         ["Old secret signs until", until && <Time at={until} />],
-        ["Since", <Time key="since" at={webhook.created_at} />],
+        ["Created", <Time key="since" at={webhook.created_at} />],
         ["Id", <code key="id">{webhook.id}</code>],
       ]}
     />
@@ -102,9 +102,9 @@ function TestCall({ webhook: { id, url }, onClose }: Props) {
         <div role="status">
           <Facts
             facts={[
-              ["It was", told.delivered ? "taken" : "not taken"],
+              ["State", told.delivered ? "Delivered" : "Failed"],
               ["Answer", answerOf(told)],
-              ["It took", took(told.duration_ms ?? 0)],
+              ["Duration", took(told.duration_ms ?? 0)],
             ]}
           />
           <Beginning answer={told.answer} />

@@ -141,7 +141,7 @@ export function ReplayEvents({ id, onClose }: Closing & { id: string }) {
   const [sum, setSum] = useState(0);
   const [told, setTold] = useState<Replay | null>(null);
   const more = told?.next_since ?? null;
-  const result = <p role="status">On the way: {counted(sum, "event")}.</p>;
+  const result = <p role="status">{counted(sum, "event")} queued.</p>;
   if (told && more === null) {
     return (
       <Dialog title="Replay" onClose={onClose}>

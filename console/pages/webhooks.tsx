@@ -81,7 +81,7 @@ const COLUMNS: readonly Column<Webhook>[] = [
   },
   {
     id: "created",
-    title: "Since",
+    title: "Created",
     wide: true,
     value: ({ created_at }) => created_at,
     cell: ({ created_at }) => <Time at={created_at} />,

@@ -39,15 +39,20 @@ export function goTo(path: readonly string[], query: Query = {}): void {
   location.hash = hrefOf(path, query);
 }
 
-/** The query of the address, and how to change it: an empty value goes, the page stays. */
-export function useQuery(): readonly [Query, (changes: Query) => void] {
+/**
+ * The query of the address, and how to change it: an empty value goes, the page stays. A choice is a step that Back
+ * undoes; what is typed replaces what was typed before.
+ */
+export function useQuery(): readonly [Query, (changes: Query, isTyped?: boolean) => void] {
   const { query } = useCell(route);
-  const update = useCallback((changes: Query) => {
+  const update = useCallback((changes: Query, isTyped = false) => {
     const now = route.get();
     const next = Object.fromEntries(
       Object.entries({ ...now.query, ...changes }).filter(([, value]) => value !== ""),
     );
-    history.replaceState(null, "", hrefOf(now.path, next));
+    const address = hrefOf(now.path, next);
+    if (isTyped) history.replaceState(null, "", address);
+    else if (address !== location.hash) history.pushState(null, "", address);
     route.set({ path: now.path, query: next });
   }, []);
   return [query, update];

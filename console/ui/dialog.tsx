@@ -91,7 +91,7 @@ export function Confirm<T>({
       {failure && <Failed failure={failure} />}
       <div class="actions end">
         <button type="button" ref={safe} onClick={onClose}>
-          Keep it
+          Cancel
         </button>
         <button type="button" class="danger" disabled={busy} onClick={start}>
           {busy ? "Working…" : verb}

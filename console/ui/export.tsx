@@ -23,11 +23,12 @@ export function Export<T>({
     stopped.current = false;
     setProblem("");
     setCount(0);
-    const lines = [columns.map(({ title }) => title) as (string | number | boolean | null)[]];
+    const parts = columns.flatMap(({ csv, title, value }) => csv ?? [[title, value] as const]);
+    const lines = [parts.map(([heading]) => heading) as (string | number | boolean | null)[]];
     try {
       for await (const page of rows()) {
         if (stopped.current) break;
-        for (const row of page) lines.push(columns.map(({ value }) => value(row)));
+        for (const row of page) lines.push(parts.map(([, value]) => value(row)));
         setCount(lines.length - 1);
       }
       if (!stopped.current) save(`${name.toLowerCase().replaceAll(" ", "-")}.csv`, csvOf(lines));

@@ -76,16 +76,16 @@ export function TermFields({
           value={terms.budget_period}
           onChange={(event) => onChange({ ...terms, budget_period: event.currentTarget.value })}
         >
-          <option value="">its whole life</option>
+          <option value="">total</option>
           <option value="day">a day (UTC)</option>
           <option value="week">a week, from Monday (UTC)</option>
           <option value="month">a month (UTC)</option>
         </select>
       </Field>
-      <Field label="Requests in any 60 s" param="rpm_limit" hint="1 to 1000">
+      <Field label="Rate limit, per 60 s" param="rpm_limit" hint="1 to 1000">
         {input("rpm_limit", { ...number, max: "1000", placeholder: "60" })}
       </Field>
-      <Field label="Tokens in any 60 s" param="tpm_limit" hint="Empty: no limit">
+      <Field label="Token limit, per 60 s" param="tpm_limit" hint="Empty: no limit">
         {input("tpm_limit", number)}
       </Field>
       <Field

@@ -3,37 +3,45 @@ import { took } from "../lib/time.ts";
 import { goTo } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Badge, ModelName, Money, Time, Tokens } from "./basics.tsx";
-import { Grid } from "./table.tsx";
+import { Grid, usd } from "./table.tsx";
 import type { Column } from "./table.tsx";
 
 const TONES = {
   held: "warn",
-  voided: "plain",
+  settled: "plain",
+  voided: "bad",
   expired: "bad",
   refused: "bad",
 } as const;
-const STATUS_WORDS = {
-  held: "under way",
-  settled: "charged",
-  voided: "not charged",
-  expired: "never ended",
-  refused: "refused",
+export const STATUS_WORDS = {
+  held: "Running",
+  settled: "Succeeded",
+  voided: "Failed",
+  expired: "Expired",
+  refused: "Refused",
 } as const;
 
-/** What became of a request. */
-export function Status({ of }: { of: Generation["status"] }) {
-  if (of === "settled") return <>{STATUS_WORDS[of]}</>;
-  return <Badge tone={TONES[of]}>{STATUS_WORDS[of]}</Badge>;
+/** What became of a request, and by which error. */
+export function Status({ of: { status, error } }: { of: Pick<Generation, "status" | "error"> }) {
+  const [word, tone] = [STATUS_WORDS[status], TONES[status]];
+  if (error === null) return tone === "plain" ? <>{word}</> : <Badge tone={tone}>{word}</Badge>;
+  return (
+    <span title={error.message}>
+      <Badge tone={tone === "plain" ? "warn" : tone}>{word}</Badge>{" "}
+      <code class="small">{error.code}</code>
+    </span>
+  );
 }
 
 type Row = Generation;
 
 function tokens(id: string, title: string, of: (row: Row) => number | null): Column<Row> {
+  const heading = title.toLowerCase().replaceAll(" ", "_");
   const cell = (row: Row) => {
     const count = of(row);
     return count === null ? "" : <Tokens count={count} />;
   };
-  return { id, title, align: "right", wide: true, value: of, cell };
+  return { id, title, align: "right", wide: true, value: of, csv: [[heading, of]], cell };
 }
 
 function time(id: string, title: string, of: (row: Row) => number | null): Column<Row> {
@@ -41,7 +49,8 @@ function time(id: string, title: string, of: (row: Row) => number | null): Colum
     const ms = of(row);
     return ms === null ? "" : took(ms);
   };
-  return { id, title, align: "right", wide: true, value: of, cell };
+  const heading = `${title.toLowerCase()}_ms`;
+  return { id, title, align: "right", wide: true, value: of, csv: [[heading, of]], cell };
 }
 
 /** The columns of a list of requests. */
@@ -51,12 +60,31 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
       id: "time",
       title: "Time",
       value: (row) => row.created_at,
+      csv: [
+        ["created_at", (row) => row.created_at],
+        ["request_id", (row) => row.request_id],
+      ],
       cell: (row) => <Time at={row.created_at} withClock />,
+    },
+    {
+      id: "status",
+      title: "Status",
+      value: (row) => row.status,
+      csv: [
+        ["status", (row) => row.status],
+        ["error_code", (row) => row.error?.code ?? null],
+        ["error_status", (row) => row.error?.status ?? null],
+      ],
+      cell: (row) => <Status of={row} />,
     },
     {
       id: "model",
       title: "Model",
       value: (row) => row.model,
+      csv: [
+        ["model", (row) => row.model],
+        ["provider", (row) => row.provider],
+      ],
       cell: ({ model }) => (model === null ? "" : <ModelName id={model} />),
     },
     {
@@ -64,22 +92,31 @@ export function requestColumns(nameOfKey: (id: string | null) => string): readon
       title: "Cost",
       align: "right",
       value: (row) => row.cost_micro,
+      csv: [["cost_usd", (row) => usd(row.cost_micro)]],
       cell: (row) => <Money micros={row.cost_micro} />,
     },
-    { id: "key", title: "Key", wide: true, value: (row) => nameOfKey(row.key_id) },
-    { id: "user", title: "End user", wide: true, value: (row) => row.external_id },
     {
-      id: "status",
-      title: "Status",
+      id: "key",
+      title: "Key",
       wide: true,
-      value: (row) => row.status,
-      cell: (row) => <Status of={row.status} />,
+      value: (row) => nameOfKey(row.key_id),
+      csv: [
+        ["key_id", (row) => row.key_id],
+        ["key", (row) => nameOfKey(row.key_id)],
+      ],
     },
-    tokens("in", "In", (row) => row.prompt_tokens),
-    tokens("cached", "Cached", (row) => row.cached_tokens),
-    tokens("out", "Out", (row) => row.completion_tokens),
-    time("first_byte", "First byte", (row) => row.first_byte_ms),
-    time("took", "Took", (row) => row.duration_ms),
+    {
+      id: "user",
+      title: "End user",
+      wide: true,
+      value: (row) => row.external_id,
+      csv: [["external_id", (row) => row.external_id]],
+    },
+    tokens("in", "Input tokens", (row) => row.prompt_tokens),
+    tokens("cached", "Cached tokens", (row) => row.cached_tokens),
+    tokens("out", "Output tokens", (row) => row.completion_tokens),
+    time("first_byte", "TTFT", (row) => row.first_byte_ms),
+    time("took", "Duration", (row) => row.duration_ms),
   ];
 }
 

@@ -68,7 +68,8 @@ export function FirstSteps() {
 function remedyOf({ status, code }: CallFailure): string {
   if (status === 0) return "It is asked again by itself; what you see stays.";
   if (status === 403) return "Ask an owner of the organisation for a key that may do this.";
-  if (status === 404) return "It may have been deleted, or belong to somebody else.";
+  if (status === 402) return "Add credits, or ask who runs this region for them; then repeat.";
+  if (status === 404) return "It may be deleted, too old to be kept, or not yet told: try again.";
   if (status === 409) return "Somebody changed it meanwhile: look at it again, then repeat.";
   if (code === "rate_limit_exceeded") return "Wait a minute and repeat.";
   if (status >= 500) return "Repeat it. If it stays, tell who runs this region the request's id.";

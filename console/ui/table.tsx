@@ -10,12 +10,22 @@ export type Column<T> = {
   readonly title: string;
   /** What is sorted by, filtered and exported. */
   readonly value: (row: T) => Cell;
+  /** What a file has for it: headings with their units, and values; its title and value where left out. */
+  readonly csv?: readonly CsvColumn<T>[];
   /** What is shown, if not the value itself. */
   readonly cell?: (row: T) => ComponentChildren;
   readonly align?: "right";
   /** Left out on a phone. */
   readonly wide?: boolean;
 };
+/** One heading of a file, as the API names it, and its value. */
+export type CsvColumn<T> = readonly [heading: string, value: (row: T) => Cell];
+
+/** Dollars in a file: all six decimals. */
+export function usd(micros: number | null): string | null {
+  return micros === null ? null : (micros / 1_000_000).toFixed(6);
+}
+
 type Props<T> = {
   readonly name: string;
   readonly columns: readonly Column<T>[];
@@ -80,7 +90,7 @@ function Whole<T>(props: Props<T>) {
           aria-label="Filter"
           data-filter
           value={query["q"] ?? ""}
-          onInput={(event) => update({ q: event.currentTarget.value })}
+          onInput={(event) => update({ q: event.currentTarget.value }, true)}
         />
         {filters}
         <Export name={name} columns={columns} rows={() => [found]} />
@@ -269,10 +279,10 @@ function Turn({ at }: { at: Pick<Pager<unknown>, "label" | "previous" | "next"> 
     <div class="turn">
       <span class="small muted">{at.label}</span>
       <button type="button" disabled={!at.previous} onClick={at.previous}>
-        ← Back
+        ← Previous
       </button>
       <button type="button" disabled={!at.next} onClick={at.next}>
-        More →
+        Next →
       </button>
     </div>
   );

@@ -105,7 +105,7 @@ async function writeSite(folder: string): Promise<Built> {
   write("llms.txt", llmsText(pages));
   write("_headers", HEADERS + CONSOLE_HEADERS);
   writeApiTypes(openApi);
-  return { pages: pages.length, consoleBytes: await buildConsole(folder) };
+  return { pages: pages.length, consoleBytes: (await buildConsole(folder)).all };
 }
 
 function readPages(): Page[] {

@@ -3,15 +3,28 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
-import type { Plugin } from "esbuild";
+import type { Metafile, Plugin } from "esbuild";
 import { openApiText } from "../openapi.ts";
 import { apiTypes } from "./api-types.ts";
 import { clientsIn } from "./clients.ts";
 
 const SOURCE = path.join(import.meta.dirname, "../../console");
 const CLIENTS = path.join(import.meta.dirname, "../../docs/clients.md");
-/** What all scripts of the console may weigh together, gzipped. */
-export const CONSOLE_SCRIPT_BYTES_MAX = 60 * 1024;
+const KIB = 1024;
+/** What scripts of the console may weigh, gzipped: docs/internals/decisions/speed.md. */
+export const SCRIPT_BYTES_MAX = {
+  /** The frame, and what the first page loads before it is whole, its chart too. */
+  first: 60 * KIB,
+  /** Any page by itself, on its click. */
+  page: 12 * KIB,
+  all: 150 * KIB,
+};
+/** Bytes of scripts, gzipped one by one; `pages`: of what each loads beyond the frame. */
+export type ScriptSizes = {
+  readonly first: number;
+  readonly all: number;
+  readonly pages: Readonly<Record<string, number>>;
+};
 
 /** Nothing but its own files and its own API; no script from text, no markup from text. */
 export const CONSOLE_HEADERS = `/console/*
@@ -49,11 +62,11 @@ export function writeApiTypes(openApi: string): void {
   writeFileSync(path.join(SOURCE, "api/types.ts"), apiTypes(openApi));
 }
 
-/** Builds the console into `<folder>/console`. Returns the bytes of its scripts, gzipped one by one. */
-export async function buildConsole(folder: string): Promise<number> {
+/** Builds the console into `<folder>/console`, and says what its scripts weigh. */
+export async function buildConsole(folder: string): Promise<ScriptSizes> {
   const assets = path.join(folder, "console/assets");
   mkdirSync(assets, { recursive: true });
-  const { outputFiles } = await build({
+  const { outputFiles, metafile } = await build({
     entryPoints: [path.join(SOURCE, "main.tsx"), path.join(SOURCE, "style.css")],
     outdir: assets,
     entryNames: "[name].[hash]",
@@ -67,6 +80,7 @@ export async function buildConsole(folder: string): Promise<number> {
     jsxImportSource: "preact",
     legalComments: "none",
     write: false,
+    metafile: true,
     plugins: [LEAN_PLOT],
   });
   for (const { path: at, contents } of outputFiles) writeFileSync(at, contents);
@@ -84,9 +98,44 @@ export async function buildConsole(folder: string): Promise<number> {
   writeFileSync(path.join(folder, "console/index.html"), page);
   const clients = clientsIn(readFileSync(CLIENTS, "utf8"));
   writeFileSync(path.join(folder, "console/clients.json"), JSON.stringify(clients));
-  return outputFiles
-    .filter(({ path: at }) => at.endsWith(".js"))
-    .reduce((bytes, { contents }) => bytes + gzipSync(contents, { level: 9 }).length, 0);
+  const weights = new Map(
+    outputFiles.map(({ path: at, contents }) => [
+      path.basename(at),
+      gzipSync(contents, { level: 9 }).length,
+    ]),
+  );
+  return sizesOf(metafile, weights);
+}
+
+/** What a script loads with itself: all that it imports at once, and what that does. */
+function loadedWith(outputs: Metafile["outputs"], at: string, known = new Set<string>()) {
+  if (known.has(at)) return known;
+  known.add(at);
+  for (const { kind, path: next } of outputs[at]?.imports ?? []) {
+    if (kind === "import-statement") loadedWith(outputs, next, known);
+  }
+  return known;
+}
+
+function sizesOf({ outputs }: Metafile, weights: ReadonlyMap<string, number>): ScriptSizes {
+  const scripts = Object.keys(outputs).filter((at) => at.endsWith(".js"));
+  const weigh = (some: Iterable<string>): number =>
+    [...some].reduce((sum, at) => sum + (weights.get(path.basename(at)) ?? 0), 0);
+  const entry = (name: string): string =>
+    scripts.find((at) => outputs[at]?.entryPoint?.endsWith(name) === true) ?? name;
+  const frame = loadedWith(outputs, entry("console/main.tsx"));
+  const own = (name: string): string[] =>
+    [...loadedWith(outputs, entry(name))].filter((at) => !frame.has(at));
+  const pages = scripts.flatMap((at) => {
+    const page = /console\/pages\/(\S+)\.tsx$/.exec(outputs[at]?.entryPoint ?? "")?.[1];
+    return page === undefined ? [] : [[page, weigh(own(`console/pages/${page}.tsx`))] as const];
+  });
+  const first = new Set([
+    ...frame,
+    ...own("console/pages/overview.tsx"),
+    ...own("console/ui/plot.ts"),
+  ]);
+  return { first: weigh(first), all: weigh(scripts), pages: Object.fromEntries(pages) };
 }
 
 if (import.meta.main) writeApiTypes(await openApiText());

@@ -50,7 +50,7 @@ describe("an organisation of 100,000 end users", () => {
 
     await page.goto("/console/#/end-users");
     await page.getByRole("cell", { name: "user_000001" }).waitFor();
-    await page.getByRole("button", { name: "More" }).click();
+    await page.getByRole("button", { name: "Next" }).click();
     await page.getByText("51 to 100").waitFor();
     await page.getByLabel("External id").fill("user_099999");
     await page.keyboard.press("Enter");
@@ -222,10 +222,10 @@ it("markup in every field that holds a name is text", async () => {
   await page.getByText("Limits", { exact: true }).click();
   await page.getByLabel("Models").fill(HOSTILE); // no model: refused, and said as text
   await page.getByLabel("End user").fill(HOSTILE);
-  await page.getByRole("button", { name: "Make key" }).click();
+  await page.getByRole("button", { name: "Create key" }).click();
   await page.locator(".failed, .wrong").first().waitFor();
   await page.getByLabel("Models").fill("");
-  await page.getByRole("button", { name: "Make key" }).click();
+  await page.getByRole("button", { name: "Create key" }).click();
   await page.locator(".secret code").waitFor();
   await page.reload();
   await page.getByRole("cell", { name: HOSTILE }).click();

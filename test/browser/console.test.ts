@@ -120,7 +120,7 @@ describe("a key", () => {
     await goTo(page, "Keys");
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByLabel("Name").fill("Server");
-    await page.getByRole("button", { name: "Make key" }).click();
+    await page.getByRole("button", { name: "Create key" }).click();
     const first = await page.locator(".secret code").textContent();
     await page.getByRole("button", { name: "Done" }).click();
     await page.getByRole("button", { name: "Close without it" }).click(); // it was not copied: it asks

@@ -38,7 +38,7 @@ it.each([
   expect(page.url()).not.toContain("key=");
   expect(await dialog.textContent()).toContain(own.name);
   expect(await shown(page)).toBe(own.name);
-  await dialog.getByRole("button", { name: "Keep it" }).click();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
   await page.reload();
   await rail(page).waitFor();
   expect(await shown(page)).toBe(own.name);

@@ -79,7 +79,7 @@ it("a webhook is made, called, seen, replayed, given a new secret, switched off 
   await page.getByRole("cell", { name: url }).click();
   await page.getByRole("button", { name: "Test call" }).click();
   await inDialog(page, "Send it").click();
-  await page.getByText("taken", { exact: true }).waitFor();
+  await page.getByText("Delivered", { exact: true }).first().waitFor();
   await page.getByText("<b>thanks</b>", { exact: true }).waitFor();
   const [called] = ofType("webhook.test");
   expect(new Webhook(first).verify(called?.body ?? "", called?.headers ?? {})).toBeDefined();
@@ -94,7 +94,7 @@ it("a webhook is made, called, seen, replayed, given a new secret, switched off 
 
   await page.getByRole("button", { name: "Replay…" }).click();
   await inDialog(page, "Replay").click();
-  await page.getByText("On the way: 1 event.").waitFor();
+  await page.getByText("1 event queued.").waitFor();
   await expect.poll(() => ofType("settings.changed").length).toBe(2);
   expect(new Set(ofType("settings.changed").map(({ headers }) => headers["webhook-id"])).size).toBe(
     1,
@@ -109,7 +109,7 @@ it("a webhook is made, called, seen, replayed, given a new secret, switched off 
   const second = await secretShown(page);
   await page.getByRole("button", { name: "Test call" }).click();
   await inDialog(page, "Send it").click();
-  await page.getByText("taken", { exact: true }).waitFor();
+  await page.getByText("Delivered", { exact: true }).first().waitFor();
   const signed = ofType("webhook.test").at(-1);
   expect(new Webhook(second).verify(signed?.body ?? "", signed?.headers ?? {})).toBeDefined();
   expect(() => new Webhook(first).verify(signed?.body ?? "", signed?.headers ?? {})).toThrow();

@@ -1,0 +1,63 @@
+import type { FunctionComponent } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Page } from "../pages.ts";
+import { onRetry } from "../state/connection.ts";
+import { Failed, Skeleton } from "./states.tsx";
+
+/** The pages whose script is here. */
+const views = new Map<Page, FunctionComponent>();
+const NO_SCRIPT = {
+  status: 0,
+  code: "no_script",
+  message: "This page's script did not come: the region is away, or newer than this tab.",
+  param: null,
+  requestId: null,
+  docsUrl: null,
+};
+
+async function fetched(page: Page): Promise<FunctionComponent> {
+  const view = views.get(page) ?? (await page.load());
+  views.set(page, view);
+  return view;
+}
+
+/** Fetches a page's script before it is asked for; a failure says nothing until then. */
+export function fetchAhead(page: Page): void {
+  void fetched(page).catch(() => undefined);
+}
+
+/** Fetches all pages' scripts, one after the other, once nothing else is to do. */
+export function fetchWhenIdle(pages: readonly Page[]): () => void {
+  let isOver = false;
+  const timer = setTimeout(async () => {
+    for (const page of pages) {
+      if (isOver || document.hidden) return;
+      // oxlint-disable-next-line no-await-in-loop -- one after the other: what is asked for goes first
+      await fetched(page).catch(() => undefined);
+    }
+  }, IDLE_MS);
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+}
+
+const IDLE_MS = 3000;
+
+/** A page, once its script is here; a script that does not come is a failure like any other. */
+export function LazyPage({ page }: { page: Page }) {
+  const [, draw] = useState(0);
+  const [isLost, setLost] = useState(false);
+  const load = (): void => {
+    setLost(false);
+    void fetched(page).then(
+      () => draw((count) => count + 1),
+      () => setLost(true),
+    );
+  };
+  useEffect(load, [page]);
+  useEffect(() => onRetry(() => (views.has(page) ? false : (load(), true))), [page]);
+  const View = views.get(page);
+  if (View !== undefined) return <View />;
+  return isLost ? <Failed failure={NO_SCRIPT} again={load} /> : <Skeleton height={480} />;
+}
