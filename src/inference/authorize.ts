@@ -4,13 +4,12 @@ import { calledFromWire, shownFields, shownToWire } from "../keys/session-token.
 import { keyHashSchema as hash } from "../lib/key.ts";
 import type { Called } from "../lib/caller.ts";
 import { refuse, success } from "../lib/failure.ts";
-import type { Failure } from "../lib/failure.ts";
-import { BUDGET_PERIODS } from "../lib/key-terms.ts";
 import { micros } from "../lib/money.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import { isStorageFailure } from "../lib/storage-failure.ts";
 import { homeBudgetMs } from "../regions/home-budget.ts";
 import { callPeer } from "../regions/peer-call.ts";
+import { peerRefusal } from "./peer-refusal.ts";
 import type { PeerCallOptions } from "../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../contracts/wallet.ts";
 
@@ -65,78 +64,6 @@ export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
   return { ...called, hold: { ...rest, ...bounds, hasCap, externalId } };
 }
 
-const flag = z.boolean();
-/** What a request needs and open requests hold: see `Shortage` in lib/failure.ts. */
-const shortage = { requiredMicro: amount, heldMicro: amount, onlyHolds: flag };
-/** The refusals that home may give; anything else is no answer. */
-const refusal = z.discriminatedUnion("kind", [
-  z.object({
-    kind: z.literal("invalid_api_key"),
-    expiredAt: z.optional(amount),
-    isForGood: z.optional(z.literal(true)),
-  }),
-  z.object({ kind: z.literal("organization_suspended") }),
-  z.object({ kind: z.literal("invalid_request"), message: z.string(), param: z.nullable(word) }),
-  z.object({ kind: z.literal("model_not_allowed"), model: z.string() }),
-  z.object({
-    kind: z.literal("balance_too_low"),
-    balanceMicro: amount,
-    session: z.optional(z.literal(true)),
-    ...shortage,
-  }),
-  z.object({
-    kind: z.literal("quota_exceeded"),
-    period: z.enum(["day", "month"]),
-    quotaMicro: amount,
-    leftMicro: amount,
-    resetsAt: amount,
-    ...shortage,
-  }),
-  z.object({
-    kind: z.literal("key_budget_exceeded"),
-    period: z.nullable(z.enum(BUDGET_PERIODS)),
-    budgetMicro: amount,
-    leftMicro: amount,
-    resetsAt: z.nullable(amount),
-    session: z.optional(z.literal(true)),
-    ...shortage,
-  }),
-  z.object({
-    kind: z.literal("tokens_limited"),
-    limit: amount,
-    remaining: amount,
-    required: amount,
-    retryAfterMs: amount,
-  }),
-  z.object({
-    kind: z.literal("tokens_over_limit"),
-    limit: amount,
-    prompt: amount,
-    required: amount,
-  }),
-  z.object({
-    kind: z.literal("rate_limited"),
-    scope: z.enum(["organization", "session"]),
-    limit: amount,
-    retryAfterMs: amount,
-  }),
-  z.object({ kind: z.literal("too_many_end_users") }),
-  z.object({
-    kind: z.literal("conflict"),
-    message: z.string(),
-    param: z.nullable(word),
-    code: z.optional(word),
-  }),
-  z.object({
-    kind: z.literal("idempotency_replay"),
-    made: z.literal("generation"),
-    id: word,
-  }),
-  z.object({ kind: z.literal("idempotency_in_progress") }),
-  z.object({ kind: z.literal("idempotency_mismatch") }),
-  z.object({ kind: z.literal("overloaded") }),
-  z.object({ kind: z.literal("storage_unavailable") }),
-]);
 const tokens = z.object({ granted: amount, limit: amount, remaining: amount, resetMs: amount });
 const answerSchema = z.discriminatedUnion("ok", [
   z.object({
@@ -145,7 +72,11 @@ const answerSchema = z.discriminatedUnion("ok", [
     tokens: z.optional(tokens),
     keepHours: z.optional(amount),
   }),
-  z.object({ ok: z.literal(false), failure: refusal, may_hold: z._default(flag, false) }),
+  z.object({
+    ok: z.literal(false),
+    failure: peerRefusal,
+    may_hold: z._default(z.boolean(), false),
+  }),
 ]);
 
 /**
@@ -166,7 +97,7 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
     };
     return { unanswered: false, result: success(grant) };
   }
-  const failure = answer.failure as Failure;
+  const { failure } = answer;
   return answer.may_hold
     ? { unanswered: true, failure }
     : { unanswered: false, result: refuse(failure) };

@@ -6,11 +6,12 @@ import { RESPONSE_ID } from "../contracts/kept.ts";
 import type { KeptAnswer, RecallAsked, Recalled } from "../contracts/kept.ts";
 import type { Called } from "../lib/caller.ts";
 import { refuse, success } from "../lib/failure.ts";
-import type { Failure, Result } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
 import { mintedAt } from "../lib/id.ts";
 import { keyHashSchema } from "../lib/key.ts";
 import { callPeer } from "../regions/peer-call.ts";
 import type { PeerCallOptions } from "../regions/peer-call.ts";
+import { peerRefusal } from "./peer-refusal.ts";
 
 /** What a peer asks of a key's home about its kept answers; home knows whose the key is. */
 export type KeptRequest = {
@@ -62,7 +63,6 @@ export function readKeptBody(body: unknown): KeptRequest | null {
 
 const texts = z.record(z.string(), z.string());
 const link = z.object({ id, input: z.string(), response: z.string() });
-const kinds = z.enum(["invalid_api_key", "invalid_request", "overloaded", "storage_unavailable"]);
 const answerSchema = z.discriminatedUnion("ok", [
   z.object({
     ok: z.literal(true),
@@ -70,13 +70,7 @@ const answerSchema = z.discriminatedUnion("ok", [
       z.object({ links: z.nullable(z.array(link)), outputs: texts, inputs: texts }),
     ),
   }),
-  z.object({
-    ok: z.literal(false),
-    failure: z.union([
-      z.looseObject({ kind: kinds }),
-      z.object({ kind: z.literal("body_too_large"), bytesMax: whole }),
-    ]),
-  }),
+  z.object({ ok: z.literal(false), failure: peerRefusal }),
 ]);
 
 /** Home's answer; `recalled` null: the answer is kept. */
@@ -101,7 +95,7 @@ export function keptAnswerBody(result: Result<Recalled | null>): object {
 export function readKeptAnswer(body: unknown): Result<Recalled | null> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
-  if (!parsed.data.ok) return refuse(parsed.data.failure as Failure);
+  if (!parsed.data.ok) return refuse(parsed.data.failure);
   const { recalled } = parsed.data;
   if (recalled === null) return success(null);
   return success({
