@@ -1,7 +1,24 @@
 import type { Usage } from "../lib/usage.ts";
-import { isObject, objectOf } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
+import { asIs, shape } from "./shape.ts";
 import { countedUsage, tokenCount } from "./token-count.ts";
+
+/** The counts that hosts of OpenAI's wire report. */
+const counts = shape({
+  prompt_tokens: asIs,
+  completion_tokens: asIs,
+  total_tokens: asIs,
+  prompt_tokens_details: shape({ cached_tokens: asIs, cache_write_tokens: tokenCount }),
+  completion_tokens_details: shape({ reasoning_tokens: tokenCount }),
+  prompt_cache_hit_tokens: asIs,
+  num_cached_tokens: asIs,
+  prompt_token_details: shape({ cached_tokens: asIs }),
+});
+type Parts = Omit<
+  ReturnType<typeof counts>,
+  "prompt_tokens" | "completion_tokens" | "total_tokens"
+>;
+const place = shape({ usage: asIs });
 
 /** Where usage differs from OpenAI's. */
 export type UsageShape = {
@@ -23,32 +40,30 @@ export type UsageShape = {
 export function readUsage(
   raw: unknown,
   kind: "chat" | "embeddings",
-  shape: UsageShape = {},
+  differs: UsageShape = {},
 ): Usage | null {
-  return countedUsage(readCounts(raw, kind, shape));
+  return countedUsage(readCounts(raw, kind, differs));
 }
 
 /** As `readUsage`, but explicit zeros are zeros: for hosts that report one event of a stream alone. */
 export function readCounts(
   raw: unknown,
   kind: "chat" | "embeddings",
-  shape: UsageShape = {},
+  differs: UsageShape = {},
 ): Usage | null {
-  if (!isObject(raw)) return null;
+  const { prompt_tokens, completion_tokens, total_tokens: total, ...parts } = counts(raw);
   // Voyage says the total of an embedding alone.
-  const isChat = kind === "chat";
-  const prompt = tokenCount(
-    isChat ? raw["prompt_tokens"] : (raw["prompt_tokens"] ?? raw["total_tokens"]),
-  );
-  const output = isChat ? tokenCount(raw["completion_tokens"]) : 0;
+  const [asked, given] =
+    kind === "chat" ? [prompt_tokens, completion_tokens] : [prompt_tokens ?? total, 0];
+  const [prompt, output] = [tokenCount(asked), tokenCount(given)];
   if (prompt === null || output === null) return null;
-  const cached = cachedTokens(raw);
-  const written = part(raw["prompt_tokens_details"], "cache_write_tokens");
-  const thought = part(raw["completion_tokens_details"], "reasoning_tokens");
-  const isApart = shape.apart === true;
+  const cached = cachedTokens(parts);
+  const written = parts.prompt_tokens_details.cache_write_tokens ?? 0;
+  const thought = parts.completion_tokens_details.reasoning_tokens ?? 0;
+  const isApart = differs.apart === true;
   const whole = isApart && cached > prompt ? prompt + cached : prompt;
   // A total without it says that, for once, reasoning is inside.
-  const isInside = !isApart || tokenCount(raw["total_tokens"]) === whole + output;
+  const isInside = !isApart || tokenCount(total) === whole + output;
   const said = isInside ? output : output + thought;
   const cacheRead = Math.min(cached, whole);
   const cacheWrite = Math.min(written, whole - cacheRead);
@@ -58,19 +73,16 @@ export function readCounts(
 
 /** The usage of an answer or chunk, where its host puts it. */
 export function usageIn(raw: JsonObject, { inside }: UsageShape): unknown {
-  return raw["usage"] ?? (inside === undefined ? null : objectOf(raw[inside])["usage"]);
+  const { usage } = raw;
+  return usage ?? (inside === undefined ? null : place(raw[inside]).usage);
 }
 
 /** OpenAI's name for it first, then DeepSeek's and Mistral's own. */
-function cachedTokens(raw: JsonObject): number {
+function cachedTokens(parts: Parts): number {
   const said =
-    objectOf(raw["prompt_tokens_details"])["cached_tokens"] ??
-    raw["prompt_cache_hit_tokens"] ??
-    raw["num_cached_tokens"] ??
-    objectOf(raw["prompt_token_details"])["cached_tokens"];
+    parts.prompt_tokens_details.cached_tokens ??
+    parts.prompt_cache_hit_tokens ??
+    parts.num_cached_tokens ??
+    parts.prompt_token_details.cached_tokens;
   return tokenCount(said) ?? 0;
-}
-
-function part(details: unknown, name: string): number {
-  return tokenCount(objectOf(details)[name]) ?? 0;
 }

@@ -2,7 +2,8 @@ import { boundedText } from "../http/bounded-body.ts";
 import { afterTimeout } from "../lib/timers.ts";
 import { within } from "../lib/within.ts";
 import { fromBase64, toBase64Url } from "../core/base64.ts";
-import { numberOf, objectOf, parseObject, textOf } from "../core/json-value.ts";
+import { numberOf, parseObject, textOf } from "../core/json-value.ts";
+import { shape } from "../core/shape.ts";
 import type { ProviderFailure } from "../core/provider.ts";
 
 /** What a service account's JSON key says that we need. */
@@ -25,12 +26,14 @@ const EXCHANGE_MS = 10_000;
 const SHARED_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
 
+const granted = shape({ access_token: textOf, expires_in: numberOf });
+const jsonKey = shape({ client_email: textOf, private_key: textOf, project_id: textOf });
+
 /** The account in a JSON key, or the names of the fields that are missing or cannot be. */
 export function serviceAccountOf(json: string): ServiceAccount | readonly string[] {
   const raw = parseObject(json);
   if (raw === null) return ["a JSON object"];
-  const [email, privateKey] = [textOf(raw["client_email"]), textOf(raw["private_key"])];
-  const project = textOf(raw["project_id"]);
+  const { client_email: email, private_key: privateKey, project_id: project } = jsonKey(raw);
   const missing = [
     ...(email === "" ? ["client_email"] : []),
     ...(privateKey === "" ? ["private_key"] : []),
@@ -136,15 +139,14 @@ export class AccessTokens {
       signal,
     });
     const { status, ok } = response;
-    const raw = objectOf(parseObject(await boundedText(response, TOKEN_BYTES_MAX)));
+    const told = parseObject(await boundedText(response, TOKEN_BYTES_MAX));
     if (!ok) {
       const isOurs = status >= 400 && status < 500 && status !== 408 && status !== 429;
       return { kind: isOurs ? "disabled" : "retry", reason: `token_${status}` };
     }
-    const text = textOf(raw["access_token"]);
+    const { access_token: text, expires_in: lifeS = 0 } = granted(told);
     if (!/^[\x21-\x7e]+$/.test(text)) return { kind: "retry", reason: "token_missing" };
-    const lifeMs = (numberOf(raw["expires_in"]) ?? 0) * 1000;
-    return { text, untilMs: askedMs + lifeMs - MARGIN_MS };
+    return { text, untilMs: askedMs + lifeS * 1000 - MARGIN_MS };
   }
 }
 

@@ -3,7 +3,8 @@ import type { Wire } from "../core/http-provider.ts";
 import { boundedText } from "../http/bounded-body.ts";
 import { hmacKey, hmacSha256 } from "../lib/hmac.ts";
 import type { HmacKey } from "../lib/hmac.ts";
-import { isObject, listOf, objectOf, parseObject } from "../core/json-value.ts";
+import { isObject, listOf, parseObject } from "../core/json-value.ts";
+import { asIs, shape } from "../core/shape.ts";
 import type { JsonObject, ProviderFailure, ChatCall } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { httpFailure } from "../core/upstream-failure.ts";
@@ -52,8 +53,10 @@ export function responsesWire({ id, url, headers, secret }: ResponsesHost): Wire
         native === undefined ? responsesAnswer(raw, secret) : nativeAnswer(raw, secret),
     },
     embeddings: null,
-    failureInside: (raw) =>
-      isObject(raw["error"]) && !Array.isArray(raw["output"]) ? responseFailure(raw, secret) : null,
+    failureInside: (raw) => {
+      const { error, output } = raw;
+      return isObject(error) && !Array.isArray(output) ? responseFailure(raw, secret) : null;
+    },
     failure: (status, given, bodyText) => httpFailure(status, given, bodyText, secret),
     reader: ({ native }) =>
       sseReader(native === undefined ? new ChunkReader(secret) : new NativeReader(secret)),
@@ -64,26 +67,28 @@ const ERROR_BYTES_MAX = 64 * 1024;
 /** Reasoning is bound to the account that made it: there is another one since, or another made it. */
 const NOT_OURS = "invalid_encrypted_content";
 
+const kindOf = shape({ type: asIs });
+const complaint = shape({ error: shape({ code: asIs }) });
+
 type Answered = Response | ProviderFailure;
 
 /** Asks once more, without any reasoning, where that of the history cannot be read there. */
 async function againWithoutReasoning(
   answer: Answered,
-  body: JsonObject,
+  body: JsonObject & { readonly input?: unknown },
   send: (body: JsonObject) => Promise<Answered>,
 ): Promise<Answered> {
   if (!(answer instanceof Response) || answer.status !== 400) return answer;
-  const input = listOf(body["input"]);
-  const kept = input.filter((item) => objectOf(item)["type"] !== "reasoning");
+  const input = listOf(body.input);
+  const kept = input.filter((item) => kindOf(item).type !== "reasoning");
   if (kept.length === input.length) return answer;
   const text = (await boundedText(answer, ERROR_BYTES_MAX)) ?? "";
-  const { error } = parseObject(text) ?? {};
-  if (objectOf(error)["code"] === NOT_OURS) return send({ ...body, input: kept });
+  if (complaint(parseObject(text)).error.code === NOT_OURS) return send({ ...body, input: kept });
   return new Response(text, { status: answer.status, headers: answer.headers });
 }
 
 function isFailure(body: JsonObject | ProviderFailure): body is ProviderFailure {
-  return typeof body["reason"] === "string" && typeof body["kind"] === "string";
+  return typeof body.reason === "string" && typeof body["kind"] === "string";
 }
 
 const HASHES_MAX = 512;

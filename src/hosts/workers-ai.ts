@@ -87,10 +87,10 @@ function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
 
 /** `{ shape, data: [[...]], pooling }`, without usage; null when a vector is missing or pooled otherwise. */
 function embeddingAnswer(raw: JsonObject, call: EmbeddingsCall): Answer | ProviderFailure | null {
-  const vectors = listOf(raw["data"]);
+  const { data, pooling: given } = raw;
+  const vectors = listOf(data);
   const { pooling } = familyOf(call.upstreamId);
-  const isOther =
-    typeof raw["pooling"] === "string" && raw["pooling"] !== (pooling ?? raw["pooling"]);
+  const isOther = typeof given === "string" && given !== (pooling ?? given);
   if (vectors.length !== textsIn(call).length || isOther) return null;
   const { dimensions } = call.body;
   for (const vector of vectors) {

@@ -1,77 +1,69 @@
-import { isObject } from "../../core/json-value.ts";
 import { FILENAME } from "../../core/core-request.ts";
+import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
+import type { AssistantCall } from "../../core/conversation.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Profile } from "./profile.ts";
 
-const MESSAGE_KEYS = ["role", "content", "name", "refusal", "tool_call_id"] as const;
-const PART_KEYS: Readonly<Record<string, string>> = {
-  text: "text",
-  refusal: "refusal",
-  image_url: "image_url",
-  input_audio: "input_audio",
-  file: "file",
-};
-
 /**
- * The value of a request field with OpenAI's own keys alone inside messages and tools: strict hosts
+ * The value of a field of a checked request with OpenAI's own keys alone inside messages and tools: strict hosts
  * answer 400 to the extras that coding agents add (`cache_control` and the like).
  */
 export function forwarded(field: string, value: unknown, profile: Profile): unknown {
-  if (!Array.isArray(value)) return value;
-  if (field === "messages") return value.map((message) => forwardedMessage(message, profile));
-  return field === "tools" ? value.map(forwardedTool) : value;
-}
-
-function forwardedMessage(message: unknown, profile: Profile): unknown {
-  if (!isObject(message)) return message;
-  const kept: Record<string, unknown> = {};
-  for (const key of MESSAGE_KEYS) {
-    if (message[key] !== undefined && (message[key] !== null || key === "content")) {
-      kept[key] = message[key];
-    }
+  if (field === "messages") {
+    return (value as ChatBody["messages"]).map((message) => forwardedMessage(message, profile));
   }
-  if (message["role"] === "developer" && !profile.developerRole) kept["role"] = "system";
-  if (Array.isArray(message["content"])) kept["content"] = message["content"].map(forwardedPart);
-  if (Array.isArray(message["tool_calls"])) {
-    kept["tool_calls"] = message["tool_calls"].map(forwardedToolCall);
-  }
-  const call = message["function_call"];
-  if (isObject(call)) kept["function_call"] = picked(call, ["name", "arguments"]);
-  return kept;
+  return field === "tools" ? (value as Tool[]).map(forwardedTool) : value;
 }
 
-function forwardedPart(part: unknown): unknown {
-  if (!isObject(part)) return part;
-  const type = part["type"];
-  const key = typeof type === "string" ? PART_KEYS[type] : undefined;
-  if (key === undefined) return part;
-  const value = part[key];
-  const named = type === "file" ? { filename: FILENAME } : {};
-  return { type, [key]: isObject(value) ? { ...named, ...withoutNulls(value) } : value };
-}
-
-function forwardedToolCall(call: unknown): unknown {
-  if (!isObject(call)) return call;
+function forwardedMessage(message: ChatMessage, { developerRole }: Profile): JsonObject {
+  const { role, content } = message;
+  const parts = Array.isArray(content) ? content.map(forwardedPart) : content;
   return {
-    ...picked(call, ["id", "type"]),
-    ...(isObject(call["function"]) && {
-      function: picked(call["function"], ["name", "arguments"]),
-    }),
-    ...(isObject(call["custom"]) && { custom: picked(call["custom"], ["name", "input"]) }),
+    role: role === "developer" && !developerRole ? "system" : role,
+    ...(parts !== undefined && { content: parts }),
+    ...picked(message, ["name", "refusal", "tool_call_id"]),
+    ...(role === "assistant" && forwardedCalls(message)),
   };
 }
 
-function forwardedTool(tool: unknown): unknown {
-  if (!isObject(tool)) return tool;
+function forwardedCalls({ tool_calls: calls, function_call: legacy }: Assistant): JsonObject {
   return {
-    type: tool["type"],
-    ...(isObject(tool["function"]) && {
-      function: picked(tool["function"], ["name", "description", "parameters", "strict"]),
-    }),
-    ...(isObject(tool["custom"]) && {
-      custom: picked(tool["custom"], ["name", "description", "format"]),
-    }),
+    ...(calls && { tool_calls: calls.map(forwardedCall) }),
+    ...(legacy && { function_call: picked(legacy, ["name", "arguments"]) }),
   };
+}
+
+type Assistant = Extract<ChatMessage, { role: "assistant" }>;
+type Part = Exclude<NonNullable<ChatMessage["content"]>, string>[number];
+
+function forwardedPart(part: Part): JsonObject {
+  const { type } = part;
+  switch (type) {
+    case "text":
+      return { type, text: part.text };
+    case "refusal":
+      return { type, refusal: part.refusal };
+    case "image_url":
+      return { type, image_url: withoutNulls(part.image_url) };
+    case "file":
+      return { type, file: { filename: FILENAME, ...withoutNulls(part.file) } };
+  }
+}
+
+function forwardedCall(call: AssistantCall): JsonObject {
+  const { id, type } = call;
+  return type === "function"
+    ? { id, type, function: picked(call.function, ["name", "arguments"]) }
+    : { id, type, custom: picked(call.custom, ["name", "input"]) };
+}
+
+type Tool = NonNullable<ChatBody["tools"]>[number];
+
+function forwardedTool(tool: Tool): JsonObject {
+  const { type } = tool;
+  return type === "function"
+    ? { type, function: picked(tool.function, ["name", "description", "parameters", "strict"]) }
+    : { type, custom: picked(tool.custom, ["name", "description", "format"]) };
 }
 
 function withoutNulls(source: JsonObject): JsonObject {

@@ -1,5 +1,6 @@
-import { objectOf, parseObject, textOf } from "../../core/json-value.ts";
+import { parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { shape } from "../../core/shape.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
 /** The statuses of the error types (platform.claude.com, API errors), for errors that come without one. */
@@ -20,6 +21,9 @@ const SPENT: ReadonlySet<string> = new Set([
   "contract_spend_limit_reached",
   "enforced_spend_limit_reached",
 ]);
+const complaint = shape({
+  error: shape({ type: textOf, message: textOf, details: shape({ error_code: textOf }) }),
+});
 const LIMITS = ["requests", "tokens", "input-tokens", "output-tokens"];
 
 /** The failure that an answer outside 2xx means. `secret` is our key there. */
@@ -29,19 +33,19 @@ export function messagesFailure(
   bodyText: string,
   secret: string,
 ): ProviderFailure {
-  const { message, details } = objectOf(parseObject(bodyText)?.["error"]);
+  const { message, details } = complaint(parseObject(bodyText)).error;
   // Anchored: what a request says, and an error may quote, must not take the route from everybody.
-  if (status === 400 && /^your credit balance is too low/i.test(textOf(message))) {
+  if (status === 400 && /^your credit balance is too low/i.test(message)) {
     return { kind: "disabled", reason: "credit_balance" };
   }
-  const code = textOf(objectOf(details)["error_code"]);
+  const { error_code: code } = details;
   if (status === 429 && SPENT.has(code)) return { kind: "disabled", reason: code };
   return httpFailure(status, status === 429 ? withReset(headers) : headers, bodyText, secret);
 }
 
 /** The failure that an error event, or an error inside a 200, means. */
 export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
-  const type = textOf(objectOf(raw["error"])["type"]);
+  const { type } = complaint(raw).error;
   return messagesFailure(STATUSES[type] ?? 500, new Headers(), JSON.stringify(raw), secret);
 }
 

@@ -67,14 +67,16 @@ function isPdf(image: Image): boolean {
   return "mediaType" in image && image.mediaType === PDF;
 }
 
-function blocksOf(parts: readonly Part[], thinks: boolean, ids: ToolCallIds): JsonObject[] {
+type Block = JsonObject & { readonly text?: unknown };
+
+function blocksOf(parts: readonly Part[], thinks: boolean, ids: ToolCallIds): Block[] {
   const blocks = parts.flatMap((part) => blockOf(part, thinks, ids));
   // A message may not end in a thought: its answer was lost.
   while (isThinking(blocks.at(-1))) blocks.pop();
   return blocks;
 }
 
-function blockOf(part: Part, thinks: boolean, ids: ToolCallIds): JsonObject[] {
+function blockOf(part: Part, thinks: boolean, ids: ToolCallIds): Block[] {
   switch (part.kind) {
     case "text":
       return textBlocks(part.text);
@@ -93,20 +95,21 @@ function blockOf(part: Part, thinks: boolean, ids: ToolCallIds): JsonObject[] {
   }
 }
 
-function textBlocks(text: string): JsonObject[] {
+function textBlocks(text: string): Block[] {
   return text.trim() === "" ? [] : [{ type: "text", text }];
 }
 
 /** Whether a block holds a thought, redacted or not. */
 export function isThinking(block: JsonObject | undefined): boolean {
-  return block?.["type"] === "thinking" || block?.["type"] === "redacted_thinking";
+  const { type } = block ?? {};
+  return type === "thinking" || type === "redacted_thinking";
 }
 
 /** An answer that the model is to go on with may not end in white space. */
-function withoutTrailingSpace(blocks: readonly JsonObject[]): JsonObject[] {
+function withoutTrailingSpace(blocks: readonly Block[]): Block[] {
   return blocks.map((block, index) =>
-    index === blocks.length - 1 && typeof block["text"] === "string"
-      ? { ...block, text: block["text"].trimEnd() }
+    index === blocks.length - 1 && typeof block.text === "string"
+      ? { ...block, text: block.text.trimEnd() }
       : block,
   );
 }

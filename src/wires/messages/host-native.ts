@@ -1,12 +1,12 @@
 import type { Usage } from "../../lib/usage.ts";
-import { isObject, numberOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
+import { isObject, numberOf, parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, NativeSaid, ChatCall, StreamEvent } from "../../core/provider.ts";
+import { asIs, shape } from "../../core/shape.ts";
 import type { PayloadReader } from "../../core/sse-reader.ts";
 import { RepeatedText } from "../../core/text-template.ts";
-import { tokenCount } from "../../core/token-count.ts";
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { eventFailure } from "./host-failure.ts";
-import { laterUsage, messagesUsage } from "./host-usage.ts";
+import { laterUsage, messagesUsage, saysOutput } from "./host-usage.ts";
 
 /**
  * A request of a client that speaks Messages itself, as it goes out: the client's fields, our model, cap and
@@ -19,7 +19,8 @@ export function nativeRequest(
   if (native === undefined) return null;
   const rules = claudeRules(upstreamId);
   const { temperature, top_p, top_k, ...body } = native.body;
-  const mayTune = rules.sampling && !THINKS.has(objectOf(body["thinking"])["type"]);
+  const { thinking, max_tokens: asked } = asking(body);
+  const mayTune = rules.sampling && !THINKS.has(thinking.type);
   const tuned = given({ temperature, top_p, top_k });
   const sampling = mayTune ? samplingOf(tuned) : {};
   onDropped?.(Object.keys(tuned).filter((field) => !Object.hasOwn(sampling, field)));
@@ -29,7 +30,7 @@ export function nativeRequest(
       ...body,
       ...sampling,
       model: upstreamId,
-      max_tokens: numberOf(body["max_tokens"]) === 0 ? 0 : cap,
+      max_tokens: asked === 0 ? 0 : cap,
       ...(geo !== null && rules.geo && { inference_geo: geo }),
       service_tier: "standard_only", // priority is priced apart
       ...(stream && { stream: true }),
@@ -46,17 +47,17 @@ export function keepsAnHour(body: JsonObject): boolean {
 function marksHour(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(marksHour);
   if (!isObject(value)) return false;
-  if (value["ttl"] === "1h" && value["type"] === "ephemeral") return true;
-  return ["cache_control", "content", "source"].some((field) => marksHour(value[field]));
+  const { type, ttl, cache_control: mark, content, source } = value;
+  return (ttl === "1h" && type === "ephemeral") || [mark, content, source].some(marksHour);
 }
 
+const asking = shape({ max_tokens: numberOf, thinking: shape({ type: asIs }) });
 const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
 /** Temperature or top_p: with both, one is a 400. */
 function samplingOf(tuned: JsonObject): JsonObject {
-  if (tuned["temperature"] === undefined) return tuned;
   const { top_p: _, ...one } = tuned;
-  return one;
+  return "temperature" in one ? one : tuned;
 }
 
 function given(fields: JsonObject): JsonObject {
@@ -65,9 +66,11 @@ function given(fields: JsonObject): JsonObject {
 
 /** A whole message of theirs, and its usage to bill; null when it is none. */
 export function nativeAnswer(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
-  if (!Array.isArray(raw["content"])) return null;
-  const usage = messagesUsage(objectOf(raw["usage"]), asksHour);
-  return { body: raw, usage, native: nativeSaid(raw) };
+  const { content, usage, stop_reason: why } = raw;
+  if (!Array.isArray(content)) return null;
+  const said = content.map((block) => saidIn(part(block))).join("");
+  const native = { said, finish: textOf(why) || null };
+  return { body: raw, usage: messagesUsage(usage, asksHour), native };
 }
 
 type NativeAnswer = {
@@ -76,22 +79,34 @@ type NativeAnswer = {
   readonly native: NativeSaid;
 };
 
-/** What of a whole message counts as output, and why it ended. */
-function nativeSaid(message: JsonObject): NativeSaid {
-  const content = Array.isArray(message["content"]) ? (message["content"] as unknown[]) : [];
-  return {
-    said: content.map((block) => saidIn(objectOf(block))).join(""),
-    finish: textOf(message["stop_reason"]) || null,
-  };
-}
+/** A block, or a piece of one, as far as it counts as output. */
+const part = shape({
+  text: textOf,
+  thinking: textOf,
+  partial_json: textOf,
+  name: textOf,
+  input: (input) => (input === undefined ? "" : JSON.stringify(input)),
+});
+/** An event, as far as it is read; it is passed on as it came. */
+const told = shape({
+  type: textOf,
+  index: numberOf,
+  message: shape({ usage: asIs }),
+  content_block: part,
+  delta: shape({ type: asIs, text: textOf, stop_reason: textOf }),
+  usage: asIs,
+});
+type Event = ReturnType<typeof told>;
 
-/** The text of a block or a delta: words, thoughts, names and arguments of calls. */
-function saidIn(part: JsonObject): string {
-  const { text, thinking, partial_json: json, name, input } = part;
-  const called = input === undefined ? "" : JSON.stringify(input);
-  return (
-    textOf(text) + textOf(thinking) + textOf(json) + textOf(name) + (called === "{}" ? "" : called)
-  );
+/** Words, thoughts, names and arguments of calls. */
+function saidIn({
+  text,
+  thinking,
+  partial_json: json,
+  name,
+  input,
+}: ReturnType<typeof part>): string {
+  return text + thinking + json + name + (input === "{}" ? "" : input);
 }
 
 /** Reads the stream of one message and passes its events on as they are (reference: platform.claude.com, streaming messages). */
@@ -122,27 +137,27 @@ export class NativeReader implements PayloadReader {
     const text = this.#texts.read(data);
     if (text !== null) return [text];
     this.#texts.forget();
-    const event = parseObject(data);
-    if (event === null) return this.fail("bad_event");
-    const type = textOf(event["type"]);
+    const raw = parseObject(data);
+    if (raw === null) return this.fail("bad_event");
+    const { type, message, content_block: block, ...rest } = told(raw);
     if (name === "error" || type === "error") {
       this.#ended = true;
-      return [{ kind: "error", failure: eventFailure(event, this.#secret) }];
+      return [{ kind: "error", failure: eventFailure(raw, this.#secret) }];
     }
     switch (type) {
       case "message_start":
-        this.#usage = laterUsage({}, objectOf(event["message"])["usage"]);
-        this.#start = [passed(event, "", null)];
+        this.#usage = laterUsage({}, message.usage);
+        this.#start = [passed(raw, "", null)];
         return this.#reported();
       case "content_block_start":
-        return this.#begun(passed(event, saidIn(objectOf(event["content_block"])), null));
+        return this.#begun(passed(raw, saidIn(block), null));
       case "content_block_delta":
-        this.#learn(data, event);
-        return this.#begun(deltaOf(event));
+        this.#learn(data, rest);
+        return this.#begun(passed(raw, saidIn(part(raw["delta"])), null));
       case "content_block_stop":
-        return this.#begun(passed(event, "", null));
+        return this.#begun(passed(raw, "", null));
       case "message_delta":
-        return this.#finish(event);
+        return this.#finish(raw, rest);
       case "message_stop":
         return this.#end();
       default:
@@ -155,10 +170,9 @@ export class NativeReader implements PayloadReader {
     return [{ kind: "error", failure: { kind: "retry", reason } }];
   }
 
-  #learn(data: string, event: JsonObject): void {
-    const { type, text } = objectOf(event["delta"]);
-    const index = numberOf(event["index"]);
-    if (type === "text_delta" && index !== undefined) this.#texts.learn(data, index, textOf(text));
+  #learn(data: string, { index, delta }: Pick<Event, "index" | "delta">): void {
+    const isText = delta.type === "text_delta" && index !== undefined;
+    if (isText) this.#texts.learn(data, index, delta.text);
   }
 
   #begun(event: StreamEvent): StreamEvent[] {
@@ -168,12 +182,12 @@ export class NativeReader implements PayloadReader {
     return [...start, event];
   }
 
-  #finish(event: JsonObject): StreamEvent[] {
-    this.#usage = laterUsage(this.#usage, event["usage"]);
-    this.#isCounted ||= tokenCount(objectOf(event["usage"])["output_tokens"]) !== null;
-    const reason = textOf(objectOf(event["delta"])["stop_reason"]) || null;
+  #finish(raw: JsonObject, { usage, delta }: Pick<Event, "usage" | "delta">): StreamEvent[] {
+    this.#usage = laterUsage(this.#usage, usage);
+    this.#isCounted ||= saysOutput(usage);
+    const reason = delta.stop_reason || null;
     this.#isFinished ||= reason !== null;
-    return [...this.#begun(passed(event, "", reason)), ...this.#reported()];
+    return [...this.#begun(passed(raw, "", reason)), ...this.#reported()];
   }
 
   /** Usage so far; it is the whole's once there is a reason to stop and it says the output. */
@@ -193,8 +207,4 @@ export class NativeReader implements PayloadReader {
 
 function passed(event: JsonObject, said: string, finish: string | null): StreamEvent {
   return { kind: "native", event, said, finish };
-}
-
-function deltaOf(event: JsonObject): StreamEvent {
-  return passed(event, saidIn(objectOf(event["delta"])), null);
 }

@@ -1,8 +1,10 @@
 import { FILENAME } from "../../core/core-request.ts";
-import { noFunctions, refusal } from "../../core/conversation.ts";
+import type { ChatBody } from "../../core/core-request.ts";
+import { noFunctions, refusal, usesFunctions } from "../../core/conversation.ts";
+import type { Assistant, UserContent } from "../../core/conversation.ts";
 import { tellDropped } from "../../core/dropped.ts";
 import type { Places } from "../../core/dropped.ts";
-import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
+import { isObject, listOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
 import { KNOWS_NAMESPACES, withoutNamespaces } from "../../core/namespaces.ts";
@@ -19,12 +21,11 @@ const SAMPLING = ["temperature", "top_p"];
  */
 export function responsesRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, upstreamId, stream } = call;
-  if (cap === null) return { kind: "disabled", reason: "no_cap" };
   const problem = problemOf(body, cap);
   if (problem !== null) return problem;
-  const input = inputOf(listOf(body["messages"]).filter(isObject));
+  const input = inputOf(body);
   if (!Array.isArray(input)) return input;
-  const effort = body["reasoning_effort"];
+  const { reasoning_effort: effort } = body;
   const sampling = effort === "none" ? SAMPLING : [];
   const request = {
     model: upstreamId,
@@ -32,7 +33,7 @@ export function responsesRequest(call: ChatCall): JsonObject | ProviderFailure {
     ...fieldsOf(body, [...SAME, ...sampling]),
     ...toolFields(body),
     ...textField(body),
-    ...(typeof effort === "string" && { reasoning: { effort: effortFor(upstreamId, effort) } }),
+    ...(effort !== undefined && { reasoning: { effort: effortFor(upstreamId, effort) } }),
     max_output_tokens: cap,
     ...FIXED,
     ...(stream && { stream: true, stream_options: { include_obfuscation: false } }),
@@ -59,18 +60,19 @@ const FIXED: JsonObject = {
 /** A client's own body: its fields, our model, cap and tier; without what the model refuses though it only tunes. */
 export function nativeRequest(call: ChatCall): JsonObject {
   const { upstreamId, cap, stream } = call;
-  const { effort, ...reasoning } = objectOf(call.native?.body["reasoning"]);
+  const { reasoning: given } = call.native?.body ?? {};
+  const { effort, ...reasoning } = objectOf(given);
   const { body, tuned } = tunedBody(call, effort);
   return {
     ...body,
     ...tuned,
-    ...(body["reasoning"] !== undefined && {
+    ...(given !== undefined && {
       reasoning: said({ ...reasoning, effort: effortFor(upstreamId, effort) }),
     }),
     model: upstreamId,
-    ...(cap !== null && { max_output_tokens: cap }),
+    max_output_tokens: cap,
     ...FIXED,
-    include: [...new Set([...listOf(tuned["include"]), REASONING])],
+    include: [...new Set([...listOf(tuned.include), REASONING])],
     stream,
     ...(stream && { stream_options: { include_obfuscation: false } }),
   };
@@ -80,7 +82,7 @@ export function nativeRequest(call: ChatCall): JsonObject {
 function tunedBody(
   { native, upstreamId, onDropped }: ChatCall,
   effort: unknown,
-): { readonly body: JsonObject; readonly tuned: JsonObject } {
+): { readonly body: JsonObject; readonly tuned: JsonObject & { readonly include?: unknown } } {
   const given = native?.body ?? {};
   const known = KNOWS_NAMESPACES.test(upstreamId) ? given : withoutNamespaces(given);
   const { temperature, top_p, top_logprobs, include, ...body } = known;
@@ -98,11 +100,12 @@ function effortFor(upstreamId: string, effort: unknown): unknown {
   return effort === "minimal" && LOW_IS_LEAST.test(upstreamId) ? "low" : effort;
 }
 
-function problemOf(body: JsonObject, cap: number): ProviderFailure | null {
-  if (body["functions"] !== undefined || body["function_call"] !== undefined) {
+function problemOf(body: ChatBody, cap: number): ProviderFailure | null {
+  const { functions, function_call: called } = body;
+  if (functions !== undefined || called !== undefined) {
     return refusal("This model does not take 'functions': send 'tools'.", "functions");
   }
-  if (Number(body["n"] ?? 1) > 1) {
+  if ((body.n ?? 1) > 1) {
     return refusal("This model gives one choice only: 'n' must be 1.", "n");
   }
   if (cap >= CAP_MIN) return null;
@@ -115,47 +118,43 @@ function fieldsOf(body: JsonObject, names: readonly string[]): JsonObject {
 }
 
 /** The items of a conversation, in its order; calls and their results are paired by `call_id`. */
-function inputOf(messages: readonly JsonObject[]): JsonObject[] | ProviderFailure {
+function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
   const ids = new ToolCallIds(WORD_64);
   const customs = new Set<string>();
   const items: JsonObject[] = [];
   for (const message of messages) {
-    const { role, content } = message;
-    if (role === "function" || isObject(message["function_call"])) return noFunctions();
-    if (role === "assistant") {
-      items.push(...assistantItems(message, ids, customs));
-    } else if (role === "tool") {
-      const id = textOf(message["tool_call_id"]);
+    if (message.role === "function" || usesFunctions(message)) return noFunctions();
+    if (message.role === "assistant") items.push(...assistantItems(message, ids, customs));
+    else if (message.role === "tool") {
+      const { tool_call_id: id, content } = message;
       const type = customs.has(id) ? "custom_tool_call_output" : "function_call_output";
       items.push({ type, call_id: ids.idFor(id), output: textIn(content) });
     } else {
-      items.push({ type: "message", role, content: userParts(content) });
+      items.push({ type: "message", role: message.role, content: userParts(message.content) });
     }
   }
   return items;
 }
 
 /** Reasoning stands before what it led to. */
-function assistantItems(message: JsonObject, ids: ToolCallIds, customs: Set<string>): JsonObject[] {
-  const thoughts = listOf(message["reasoning_details"]).filter(isObject).map(reasoningItem);
-  const text = textIn(message["content"]);
-  const refused = textOf(message["refusal"]);
+function assistantItems(message: Assistant, ids: ToolCallIds, customs: Set<string>): JsonObject[] {
+  const thoughts = (message.reasoning_details ?? []).map(reasoningItem);
+  const text = textIn(message.content ?? "");
+  const refused = message.refusal ?? "";
   const content = [
     ...(text === "" ? [] : [{ type: "output_text", text }]),
     ...(refused === "" ? [] : [{ type: "refusal", refusal: refused }]),
   ];
-  const calls = listOf(message["tool_calls"])
-    .filter(isObject)
-    .map((call) => {
-      const call_id = ids.idFor(textOf(call["id"]));
-      if (isObject(call["custom"])) {
-        customs.add(textOf(call["id"]));
-        const { name, input } = call["custom"];
-        return { type: "custom_tool_call", call_id, name, input: textOf(input) };
-      }
-      const { name, arguments: given } = objectOf(call["function"]);
-      return { type: "function_call", call_id, name, arguments: textOf(given) || "{}" };
-    });
+  const calls = (message.tool_calls ?? []).map((call) => {
+    const call_id = ids.idFor(call.id);
+    if (call.type === "custom") {
+      customs.add(call.id);
+      const { name, input } = call.custom;
+      return { type: "custom_tool_call", call_id, name, input };
+    }
+    const { name, arguments: given } = call.function;
+    return { type: "function_call", call_id, name, arguments: given || "{}" };
+  });
   return [
     ...thoughts.filter((item) => item !== null),
     ...(content.length === 0 ? [] : [{ type: "message", role: "assistant", content }]),
@@ -163,45 +162,44 @@ function assistantItems(message: JsonObject, ids: ToolCallIds, customs: Set<stri
   ];
 }
 
-function userParts(content: unknown): JsonObject[] {
+function userParts(content: UserContent): JsonObject[] {
   if (typeof content === "string") return [{ type: "input_text", text: content }];
-  return listOf(content)
-    .filter(isObject)
-    .map((part): JsonObject => {
-      if (isObject(part["file"])) {
-        const { file_data, filename } = part["file"];
-        return { type: "input_file", filename: filename ?? FILENAME, file_data };
-      }
-      if (!isObject(part["image_url"])) return { type: "input_text", text: textOf(part["text"]) };
-      const { url, detail } = part["image_url"];
-      return { type: "input_image", image_url: url, detail: detail ?? "auto" };
-    });
+  return content.map((part): JsonObject => {
+    if (part.type === "text") return { type: "input_text", text: part.text };
+    if (part.type === "file") {
+      const { file_data, filename } = part.file;
+      return { type: "input_file", filename: filename ?? FILENAME, file_data };
+    }
+    const { url, detail } = part.image_url;
+    return { type: "input_image", image_url: url, detail: detail ?? "auto" };
+  });
 }
 
-function textIn(content: unknown): string {
+function textIn(content: string | NonNullable<Exclude<Assistant["content"], string>>): string {
   if (typeof content === "string") return content;
-  const parts = listOf(content).filter(isObject);
-  return parts.map((part) => textOf(part["text"]) || textOf(part["refusal"])).join("");
+  return content.map((part) => (part.type === "text" ? part.text : part.refusal)).join("");
 }
 
-function toolFields({ tools, tool_choice: choice }: JsonObject): JsonObject {
-  const list = listOf(tools).filter(isObject).map(toolOf);
-  if (list.length === 0) return {};
+function toolFields({ tools = [], tool_choice: choice }: ChatBody): JsonObject {
+  if (tools.length === 0) return {};
   return {
-    tools: list,
-    ...(choice !== undefined && choice !== null && { tool_choice: choiceOf(choice) }),
+    tools: tools.map(toolOf),
+    ...(choice !== undefined && { tool_choice: choiceOf(choice) }),
   };
 }
 
+type Tool = NonNullable<ChatBody["tools"]>[number];
+type Choice = NonNullable<ChatBody["tool_choice"]>;
+
 /** Not strict unless said: Responses would be, chat is not. */
-function toolOf(tool: JsonObject): JsonObject {
-  if (isObject(tool["custom"])) {
-    const { name, description, format } = tool["custom"];
+function toolOf(tool: Tool): JsonObject {
+  if (tool.type === "custom") {
+    const { name, description, format } = tool.custom;
     const { grammar } = objectOf(format);
     const flat = isObject(grammar) ? { type: "grammar", ...grammar } : format;
     return { type: "custom", name, ...said({ description, format: flat }) };
   }
-  const { name, description, parameters, strict } = objectOf(tool["function"]);
+  const { name, description, parameters, strict } = tool.function;
   return {
     type: "function",
     name,
@@ -211,27 +209,28 @@ function toolOf(tool: JsonObject): JsonObject {
   };
 }
 
-function choiceOf(choice: unknown): unknown {
-  if (!isObject(choice)) return choice;
-  if (choice["type"] !== "allowed_tools") return nameOf(choice);
-  const { mode, tools } = objectOf(choice["allowed_tools"]);
-  return { type: "allowed_tools", mode, tools: listOf(tools).filter(isObject).map(nameOf) };
+function choiceOf(choice: Choice): unknown {
+  if (typeof choice === "string") return choice;
+  if (choice.type !== "allowed_tools") return nameOf(choice);
+  const { mode, tools } = choice.allowed_tools;
+  return { type: "allowed_tools", mode, tools: tools.map(nameOf) };
 }
 
 /** Chat nests the name of a tool under its type. */
-function nameOf({ type, ...rest }: JsonObject): JsonObject {
-  return { type, name: objectOf(rest[textOf(type)])["name"] };
+function nameOf(one: Exclude<Choice, string | { type: "allowed_tools" }>): JsonObject {
+  const { name } = one.type === "function" ? one.function : one.custom;
+  return { type: one.type, name };
 }
 
-function textField({ response_format: format, verbosity }: JsonObject): JsonObject {
+function textField({ response_format: format, verbosity }: ChatBody): JsonObject {
   const text = { ...formatOf(format), ...said({ verbosity }) };
   return Object.keys(text).length === 0 ? {} : { text };
 }
 
-function formatOf(format: unknown): JsonObject {
-  if (!isObject(format) || format["type"] === "text") return {};
-  if (format["type"] !== "json_schema") return { format: { type: format["type"] } };
-  const { name, schema, strict, description } = objectOf(format["json_schema"]);
+function formatOf(format: ChatBody["response_format"]): JsonObject {
+  if (format === undefined || format.type === "text") return {};
+  if (format.type !== "json_schema") return { format: { type: format.type } };
+  const { name, schema, strict, description } = format.json_schema;
   return { format: { type: "json_schema", name, schema, ...said({ strict, description }) } };
 }
 
