@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Counts } from "../../scripts/workers/counts.ts";
+import { Account } from "./support/account.ts";
+import { startTwoRegions } from "./support/two-regions.ts";
+
+const AT_ONCE = 64;
+const ROUNDS = 5;
+const ECHO = { model: "sandbox/echo", messages: [{ role: "user", content: "one of many" }] };
+
+let regions: Awaited<ReturnType<typeof startTwoRegions>>;
+beforeAll(async () => {
+  regions = await startTwoRegions({ entry: "scripts/workers/counting.ts" });
+});
+afterAll(async () => {
+  await regions.stop();
+});
+
+async function countsOfEu(): Promise<Counts> {
+  return (await (await fetch(`${regions.eu.url}__counts`)).json()) as Counts;
+}
+
+it("64 requests at once on one wallet make at most half a call each, and are charged to the micro", async () => {
+  const account = await Account.open(() => regions.eu, { credits: 1_000_000, rpmLimit: 1000 });
+  const [first] = [await account.chat(ECHO)];
+  expect(first.status).toBe(200);
+  const paid = 1_000_000 - (await account.balance());
+  await countsOfEu();
+  for (let round = 0; round < ROUNDS; round++) {
+    // oxlint-disable-next-line no-await-in-loop -- so many at once
+    const answers = await Promise.all(
+      Array.from({ length: AT_ONCE }, async () => {
+        const answer = await account.chat(ECHO);
+        await answer.text();
+        return answer.status;
+      }),
+    );
+    expect(new Set(answers)).toEqual(new Set([200]));
+  }
+  const { objectCalls } = await countsOfEu();
+  const requests = AT_ONCE * ROUNDS;
+  expect(objectCalls / requests).toBeLessThanOrEqual(0.5);
+  expect(await account.balance()).toBe(1_000_000 - (requests + 1) * paid);
+});
