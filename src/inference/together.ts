@@ -18,14 +18,16 @@ const makeGroups = () => ({
  * Whether this runtime lets a request wait for what another one resolves (since 2024-10-14, unless it is switched
  * off, as the test runner does): else every call goes alone.
  */
-const CAN_WAIT = Cloudflare.compatibilityFlags["handle_cross_request_promise_resolution"] === true;
+function canWait(): boolean {
+  return Cloudflare.compatibilityFlags["handle_cross_request_promise_resolution"] === true;
+}
 
 /** The wallets of this region, as one request asks them: `env` and `after` are its own. */
 export function walletsOf(config: Config, env: Env, after: After): WalletAt {
   const { wallets } = Isolate.of(config).get(makeGroups);
   return (orgId, attempt) => {
     const stub = () => objectsOf(env).wallet(orgId);
-    return CAN_WAIT && attempt === 1 ? wallets.walletOf(orgId, stub, after) : stub();
+    return attempt === 1 && canWait() ? wallets.walletOf(orgId, stub, after) : stub();
   };
 }
 
@@ -36,7 +38,7 @@ export function outboxesOf(config: Config, env: Env, after: After): OutboxAt {
   const { outboxes } = Isolate.of(config).get(makeGroups);
   return (name, attempt) => {
     const stub = () => objectsOf(env).outbox(name);
-    if (!CAN_WAIT || attempt > 1) return stub();
+    if (attempt > 1 || !canWait()) return stub();
     return {
       enqueue: (part) =>
         outboxes.ask(name, {
