@@ -63,8 +63,24 @@ export function daysBetween(from: string, to: string): string[] {
   return days;
 }
 
-/** A UTC day as a chart names it: `22 Nov`. */
+/** The UTC hours of these days, the one that is not begun left out: `2026-11-22T14`. */
+export function hoursBetween(from: string, to: string, now: number): string[] {
+  const hours: string[] = [];
+  const end = to.includes("T") ? hourStart(to) : Date.parse(to) + DAY - HOUR;
+  for (let at = hourStart(from); at <= Math.min(end, now) && hours.length < 72; at += HOUR) {
+    hours.push(new Date(at).toISOString().slice(0, 13));
+  }
+  return hours;
+}
+
+/** When a UTC day or hour begins, Unix ms. */
+export function hourStart(text: string): number {
+  return Date.parse(text.includes("T") ? `${text}:00Z` : text);
+}
+
+/** A UTC day or hour as a chart names it: `22 Nov`, `14:00`. */
 export function dayName(day: string): string {
+  if (day.includes("T")) return `${day.slice(11)}:00`;
   return new Date(day).toLocaleDateString("en-GB", {
     day: "numeric",
     month: "short",

@@ -1,25 +1,30 @@
-import { cacheShares, stacked, sumOf, summed } from "../lib/spend.ts";
-import type { DayRow, Metric, Sum } from "../lib/spend.ts";
-import { grouped, percent, short, spent } from "../lib/money.ts";
-import { DAY, daysBetween, took, utcDay } from "../lib/time.ts";
+import { cacheShares, stacked, sumOf } from "../lib/spend.ts";
+import type { DayRow, Metric } from "../lib/spend.ts";
+import { counted, grouped, percent, short, spent } from "../lib/money.ts";
+import { DAY, daysBetween, exactly, hourStart, hoursBetween, took } from "../lib/time.ts";
+import { daysOf, lengthOf, rangeBefore, rangeOf } from "../lib/range.ts";
+import type { Range } from "../lib/range.ts";
 import { slotOf } from "../state/colors.ts";
 import { useLatency } from "../state/latency.ts";
-import { goTo, hrefOf, useQuery } from "../state/route.ts";
+import { hrefOf, useQuery } from "../state/route.ts";
 import type { Query } from "../state/route.ts";
-import { useKeyNames, useSpend } from "../state/spend.ts";
-import type { Range, SplitBy } from "../state/spend.ts";
-import { Count, Head, ModelName, Money, Panel, Tokens, useNow } from "../ui/basics.tsx";
-import { Chart, Swatch } from "../ui/chart.tsx";
+import { useActivity, useKeyNames } from "../state/spend.ts";
+import type { Only, Splits } from "../state/spend.ts";
+import { Head, Money, Panel, useNow } from "../ui/basics.tsx";
+import { Chart } from "../ui/chart.tsx";
 import { Choice, Day } from "../ui/filters.tsx";
 import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
-import { Table } from "../ui/table.tsx";
-import type { Column } from "../ui/table.tsx";
+import { NO_USER, Sums, changed } from "./activity-sums.tsx";
 
 const RANGES = [
   ["30", "30 days"],
   ["1", "today"],
+  ["yesterday", "yesterday"],
+  ["24h", "24 hours"],
   ["7", "7 days"],
   ["90", "90 days"],
+  ["month", "this month"],
+  ["last-month", "last month"],
   ["dates", "dates"],
 ] as const;
 const METRICS = [
@@ -29,75 +34,170 @@ const METRICS = [
   ["completion_tokens", "output tokens"],
   ["cached_tokens", "cached tokens"],
   ["cache_share", "share from cache"],
-  ["first_byte", "first byte"],
+  ["first_byte", "TTFT"],
 ] as const;
 const SPLITS = [
   ["model", "by model"],
+  ["provider", "by provider"],
   ["key", "by key"],
   ["user", "by end user"],
 ] as const;
-const NO_USER = "without an end user";
+/** What is looked at alone, by its name in the address and in the API. */
+const CHIPS = [
+  ["model", "model"],
+  ["provider", "provider"],
+  ["key", "key_id"],
+  ["user", "external_id"],
+] as const;
 /** Groups that a chart names; the others are one. */
 const MOST = 7;
-/** How a list of requests names what is split by. */
-const FILTER_OF = { model: "model", key: "key_id", user: "external_id" } as const;
+/** Days are drawn by the hour up to so many. */
+const HOURLY_DAYS = 3;
 
-/** Who spent it, on what: bars by day and their sums. */
+/** Who spent it, on what, when: bars by day or hour, their sums, and the same of the period before. */
 export function Activity() {
   const [query, update] = useQuery();
-  const range = rangeOf(query, useNow());
-  const days = daysBetween(range.from, range.to);
+  const now = useNow();
+  const range = rangeOf(query, now);
+  const isHourly = lengthOf(range) <= HOURLY_DAYS * DAY;
+  const days = isHourly
+    ? hoursBetween(range.from, range.to, now)
+    : daysBetween(range.from, range.to);
   const by = SPLITS.find(([name]) => name === query["split"])?.[0] ?? "model";
   const metric = METRICS.find(([name]) => name === query["metric"])?.[0] ?? "cost_micro";
-  const read = useSpend(by, range);
-  const only = query[by];
-  const nameOfKey = useKeyNames();
+  const only = onlyOf(query);
+  const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
+  const read = useActivity({ ...range, ...only, group_by });
+  const before = useActivity({ ...rangeBefore(range), ...only, group_by: by });
   const pick = (from: string, to: string): void => update({ range: "dates", from, to });
   return (
     <>
       <Head
         title="Activity"
-        text="Click a day or drag over several to look closer; click a row for it alone."
+        text="Click a bar or drag over several to look closer, a row to look at it alone; Back undoes each step."
       />
       <div class="filter-line">
-        <Choice name="range" label="Range" options={RANGES} />
-        {query["range"] === "dates" && (
-          <>
-            <Day name="from" />
-            <Day name="to" />
-          </>
-        )}
+        <Period />
         <Choice name="metric" label="Show" options={METRICS} />
         <Choice name="split" label="Split" options={SPLITS} />
-        {only !== undefined && (
-          <button type="button" onClick={() => update({ [by]: "" })}>
-            {by === "key" ? nameOfKey(only) : only} ✕
-          </button>
-        )}
-        <a href={hrefOf(["requests"], requestsOf(by, only, range))}>View requests</a>
+        <Chips />
+        <a href={hrefOf(["requests"], { ...daysOf(range), ...only })}>View requests</a>
       </div>
       <Shown read={read} height={720}>
-        {({ rows, isCut }) => {
-          const own = only === undefined ? rows : rows.filter(({ group }) => group === only);
-          return (
-            <>
-              {isCut && <p class="notice">▲ There is more than can be shown: choose fewer days.</p>}
-              <Panel title={titleOf(metric, by)}>
-                <Drawing
-                  rows={own}
-                  days={days}
-                  range={range}
-                  by={by}
-                  metric={metric}
-                  onSelect={pick}
-                />
-              </Panel>
-              <Sums rows={own} by={by} drawn={drawnOf(own, days, metric)} />
-            </>
-          );
-        }}
+        {({ rows, isCut, completeFrom }) => (
+          <>
+            {isCut && <p class="notice">▲ There is more than can be shown: choose fewer days.</p>}
+            {completeFrom !== null && Date.parse(completeFrom) > hourStart(range.from) && (
+              <p class="notice">
+                ▲ What was asked before {exactly(completeFrom)} is no longer kept in this detail.
+              </p>
+            )}
+            <Panel title={titleOf(metric, by)}>
+              <Summary rows={rows} before={before.data?.rows} parts={days.length} range={range} />
+              <Drawing
+                rows={rows}
+                days={days}
+                range={daysOf(range)}
+                by={by}
+                metric={metric}
+                onSelect={pick}
+              />
+            </Panel>
+            <Sums
+              rows={rows}
+              before={before.data?.rows ?? []}
+              by={by}
+              drawn={drawnOf(rows, days, metric)}
+            />
+          </>
+        )}
       </Shown>
     </>
+  );
+}
+
+/** The period: a preset, or two days; choosing one clears the other. */
+function Period() {
+  const [query, update] = useQuery();
+  return (
+    <>
+      <select
+        aria-label="Range"
+        value={query["range"] ?? "30"}
+        onChange={({ currentTarget: { value } }) =>
+          update({
+            range: value === "30" ? "" : value,
+            ...(value !== "dates" && { from: "", to: "" }),
+          })
+        }
+      >
+        {RANGES.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+      {query["range"] === "dates" && (
+        <>
+          <Day name="from" />
+          <Day name="to" />
+        </>
+      )}
+    </>
+  );
+}
+
+/** What is looked at alone, each gone at a click. */
+function Chips() {
+  const [query, update] = useQuery();
+  const nameOfKey = useKeyNames();
+  return (
+    <>
+      {CHIPS.flatMap(([name]) => {
+        const value = query[name];
+        if (value === undefined) return [];
+        return (
+          <button key={name} type="button" onClick={() => update({ [name]: "" })}>
+            {name === "key" ? nameOfKey(value) : value} ✕
+          </button>
+        );
+      })}
+    </>
+  );
+}
+
+function onlyOf(query: Query): Only {
+  return Object.fromEntries(
+    CHIPS.flatMap(([name, field]) => {
+      const value = query[name];
+      return value === undefined ? [] : [[field, value]];
+    }),
+  );
+}
+
+/** Sum, average and what changed, in a line. */
+function Summary({
+  rows,
+  before,
+  parts,
+  range,
+}: {
+  rows: readonly DayRow[];
+  before: readonly DayRow[] | undefined;
+  parts: number;
+  range: Range;
+}) {
+  const cost = sumOf(rows, "cost_micro");
+  const requests = sumOf(rows, "requests");
+  const earlier = before && sumOf(before, "cost_micro");
+  const one = lengthOf(range) <= HOURLY_DAYS * DAY ? "an hour" : "a day";
+  return (
+    <p class="small">
+      <Money micros={cost} /> in {counted(requests, "request")}; on average{" "}
+      <Money micros={Math.ceil(cost / Math.max(1, parts))} /> {one},{" "}
+      <Money micros={Math.ceil(cost / Math.max(1, requests))} /> a request
+      {earlier !== undefined && earlier > 0 && <>; {changed(cost, earlier)} to the period before</>}
+    </p>
   );
 }
 
@@ -105,34 +205,17 @@ function wordOf(list: readonly (readonly [string, string])[], name: string): str
   return list.find(([value]) => value === name)?.[1] ?? name;
 }
 
-function titleOf(metric: Drawn["metric"], by: SplitBy): string {
+function titleOf(metric: Drawn["metric"], by: Splits): string {
   const isWhole = metric === "first_byte" || metric === "cache_share";
   const title = `${wordOf(METRICS, metric)}${isWhole ? "" : ` ${wordOf(SPLITS, by)}`}`;
   return title.slice(0, 1).toUpperCase() + title.slice(1);
-}
-
-/** The days that are looked at: the last so many, or those of the address; at most 366. */
-export function rangeOf(query: Query, now: number): Range {
-  const today = utcDay(now);
-  const { range = "30", from = "", to = "" } = query;
-  const hasDates = /^\d{4}-\d\d-\d\d$/.test(from) && /^\d{4}-\d\d-\d\d$/.test(to) && from <= to;
-  if (hasDates) {
-    const first = utcDay(Date.parse(to) - 365 * DAY);
-    return { from: from < first ? first : from, to };
-  }
-  const count = Math.min(90, Math.max(1, Number(range) || 30));
-  return { from: utcDay(now - (count - 1) * DAY), to: today };
-}
-
-function requestsOf(by: SplitBy, only: string | undefined, { from, to }: Range): Query {
-  return { from, to, ...(only !== undefined && { [FILTER_OF[by]]: only }) };
 }
 
 type Drawn = {
   readonly rows: readonly DayRow[];
   readonly days: readonly string[];
   readonly range: Range;
-  readonly by: SplitBy;
+  readonly by: Splits;
   readonly metric: Metric | "cache_share" | "first_byte";
   readonly onSelect: (from: string, to: string) => void;
 };
@@ -196,102 +279,4 @@ function drawnOf(
 ): ReadonlySet<string | null> {
   if (metric === "first_byte" || metric === "cache_share") return new Set();
   return new Set(stacked(rows, days, { metric, most: MOST }).map(({ name }) => name));
-}
-
-/** What each group came to; a row is looked at alone. */
-function Sums({
-  rows,
-  by,
-  drawn,
-}: {
-  rows: readonly DayRow[];
-  by: SplitBy;
-  drawn: ReadonlySet<string | null>;
-}) {
-  const [query] = useQuery();
-  const nameOfKey = useKeyNames();
-  const total = sumOf(rows, "cost_micro");
-  const sums = summed(rows);
-  const nameOf = (group: string | null): string =>
-    by === "key" ? nameOfKey(group) : (group ?? NO_USER);
-  return (
-    <Table
-      name={`Activity ${by}`}
-      columns={[groupColumn(by, drawn, nameOf), ...columnsOf(total)]}
-      rows={sums}
-      keyOf={({ group }) => group ?? ""}
-      open={({ group }) => {
-        if (group !== null) goTo(["activity"], { ...query, [by]: group });
-      }}
-      empty={null}
-    />
-  );
-}
-
-function tokens(id: Metric, title: string): Column<Sum> {
-  return {
-    id,
-    title,
-    align: "right",
-    wide: true,
-    value: (row) => row[id],
-    cell: (row) => <Tokens count={row[id]} />,
-  };
-}
-
-function groupColumn(
-  by: SplitBy,
-  drawn: ReadonlySet<string | null>,
-  nameOf: (group: string | null) => string,
-): Column<Sum> {
-  return {
-    id: "group",
-    title: { model: "Model", key: "Key", user: "End user" }[by],
-    value: ({ group }) => nameOf(group),
-    cell: ({ group }) => (
-      <>
-        {drawn.size > 0 && <Swatch slot={drawn.has(group) ? slotOf(by, group) : null} />}{" "}
-        {by === "model" ? <ModelName id={nameOf(group)} /> : nameOf(group)}
-      </>
-    ),
-  };
-}
-
-function columnsOf(total: number): readonly Column<Sum>[] {
-  return [
-    {
-      id: "cost_micro",
-      title: "Spend",
-      align: "right",
-      value: ({ cost_micro }) => cost_micro,
-      cell: ({ cost_micro }) => <Money micros={cost_micro} />,
-    },
-    {
-      id: "share",
-      title: "Share",
-      align: "right",
-      value: ({ cost_micro }) => (total === 0 ? 0 : cost_micro / total),
-      cell: ({ cost_micro }) => percent(total === 0 ? 0 : cost_micro / total),
-    },
-    {
-      id: "requests",
-      title: "Requests",
-      align: "right",
-      wide: true,
-      value: ({ requests }) => requests,
-      cell: ({ requests }) => <Count count={requests} />,
-    },
-    {
-      id: "each",
-      title: "Avg cost",
-      align: "right",
-      wide: true,
-      value: ({ cost_micro, requests }) => (requests === 0 ? null : cost_micro / requests),
-      cell: ({ cost_micro, requests }) =>
-        requests === 0 ? "" : <Money micros={Math.ceil(cost_micro / requests)} />,
-    },
-    tokens("prompt_tokens", "Input tokens"),
-    tokens("cached_tokens", "Cached"),
-    tokens("completion_tokens", "Output tokens"),
-  ];
 }

@@ -6,7 +6,10 @@ const slots = new Map<string, number>();
  * The colour of a name: one of eight in the order in which names are first asked for, which is by their
  * spend; later ones have none of their own (null, grey).
  */
-export function slotOf(kind: "model" | "key" | "user", name: string | null): number | null {
+export function slotOf(
+  kind: "model" | "provider" | "key" | "user",
+  name: string | null,
+): number | null {
   if (name === "other") return null;
   const id = `${kind} ${name ?? ""}`;
   const known = slots.get(id);

@@ -45,19 +45,44 @@ function useSums(group_by: GroupBy | null, { from, to }: Range): Read<Rows> {
   return useLoaded(url, load, { every });
 }
 
-async function allSums(query: Range & { readonly group_by: GroupBy }): Promise<Outcome<Rows>> {
+export type Splits = SplitBy | "provider";
+/** Of which requests alone, as the API names it. */
+export type Only = {
+  readonly model?: string;
+  readonly provider?: string;
+  readonly key_id?: string;
+  readonly external_id?: string;
+};
+type Asked = Range & Only & { readonly group_by: `day,${Splits}` | `hour,${Splits}` | Splits };
+export type Whole = Rows & { readonly completeFrom: string | null };
+
+/** Sums of each day or hour and each group, or of each group alone, of some requests; null reads nothing. */
+export function useActivity(asked: Asked | null): Read<Whole> {
+  const url = asked === null ? null : `${urlOf(CALL, { query: asked })}&activity`;
+  const load = async (): Promise<Outcome<Whole>> => {
+    const outcome = await allSums(asked ?? { from: "", to: "", group_by: "model" });
+    return outcome;
+  };
+  return useLoaded(url, load, { every: EVERY_MS });
+}
+
+async function allSums(
+  query: Range & Only & { readonly group_by: GroupBy | Asked["group_by"] },
+): Promise<Outcome<Whole>> {
   const rows: DayRow[] = [];
   let after: string | undefined;
+  let completeFrom: string | null = null;
   for (let page = 0; page < PAGES_MAX; page += 1) {
     // oxlint-disable-next-line no-await-in-loop -- a page says where the next begins
     const outcome = await readOnce(CALL, { query: { ...query, ...(after && { after }) } });
     if (!outcome.ok) return outcome;
-    const { data, next_after } = outcome.value;
-    for (const row of data) rows.push({ ...row, day: row.day ?? query.from });
+    const { data, next_after, complete_from } = outcome.value;
+    completeFrom = complete_from ?? null;
+    for (const row of data) rows.push({ ...row, day: row.hour ?? row.day ?? query.from });
     after = next_after;
     if (after === undefined) break;
   }
-  return { ok: true, value: { rows, isCut: after !== undefined } };
+  return { ok: true, value: { rows, isCut: after !== undefined, completeFrom } };
 }
 
 /** Names of keys by their ids, as far as the reader may see them. */

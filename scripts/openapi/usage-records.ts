@@ -10,10 +10,29 @@ const amounts = {
   cost_micro: micros,
 };
 export const usage = record("Usage", {
-  from: day,
-  to: day,
-  group_by: z.enum(["day", "model", "key", "user", "day,model", "day,key", "day,user"]),
-  data: z.array(z.strictObject({ day: day.optional(), group: z.string().nullable(), ...amounts })),
+  from: z.string().describe("A UTC day, or an hour."),
+  to: z.string(),
+  group_by: z.string(),
+  source: z
+    .literal("rows")
+    .optional()
+    .describe("Of the requests' own rows; absent: of sums of days."),
+  complete_from: time
+    .optional()
+    .describe("What was admitted before it is not in an answer of rows."),
+  data: z.array(
+    z.strictObject({
+      day: day.optional(),
+      hour: z.string().optional().describe("UTC, as `2026-11-23T14`."),
+      group: z.string().nullable(),
+      group2: z.string().nullable().optional(),
+      ...amounts,
+      first_byte_ms: z
+        .strictObject({ p50: z.number().nullable(), p99: z.number().nullable(), n: count })
+        .optional(),
+      tokens_per_s: z.number().nullable().optional(),
+    }),
+  ),
   total: z.strictObject(amounts),
   next_after: z.string().optional().describe("Where more groups follow: what `after` takes."),
 });

@@ -27,6 +27,39 @@ export type UsageReport = {
   readonly nextAfter: string | null;
 };
 
+/** What rows of usage are by: a day or hour (UTC) of admission, or what a request has. */
+export const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user"] as const;
+export type RowDimension = (typeof ROW_DIMENSIONS)[number];
+/** Requests that were admitted from `fromMs` to before `beforeMs` (Unix ms), of any of those that each list names. */
+export type RowsQuery = {
+  readonly fromMs: number;
+  readonly beforeMs: number;
+  /** One or two. */
+  readonly by: readonly RowDimension[];
+  readonly models: readonly string[] | null;
+  readonly providers: readonly string[] | null;
+  readonly keyIds: readonly string[] | null;
+  readonly externalIds: readonly string[] | null;
+  /** Whether times are asked for too. */
+  readonly latency: boolean;
+};
+/** `names`: as `by` has them; null for requests without an end user. Times in ms, of those that have one. */
+export type RowsGroup = UsageAmounts & {
+  readonly names: readonly (string | null)[];
+  readonly firstByteMs?: {
+    readonly p50: number | null;
+    readonly p99: number | null;
+    readonly n: number;
+  };
+  readonly tokensPerSecond?: number | null;
+};
+/** `completeFrom`: what was admitted before it is not in the answer, Unix ms. */
+export type RowsReport = {
+  readonly data: readonly RowsGroup[];
+  readonly total: UsageAmounts;
+  readonly completeFrom: number;
+};
+
 export type AlertRecord = {
   readonly id: string;
   readonly kind: "user_daily" | "user_monthly" | "low_balance";

@@ -17,7 +17,14 @@ import type { Idempotency } from "../lib/idempotency.ts";
 import type { SettingsChange, SettingsRecord } from "./settings.ts";
 import type { Session } from "../lib/session.ts";
 import type { Micros } from "../lib/money.ts";
-import type { UsageReport, UsagePage, UsageGroupBy, AlertPage } from "./reports.ts";
+import type {
+  RowsQuery,
+  RowsReport,
+  UsageReport,
+  UsagePage,
+  UsageGroupBy,
+  AlertPage,
+} from "./reports.ts";
 
 /** What a request may come to: its prompt as estimated, with the least and the most output that it may have. */
 export type TokenAsk = {
@@ -359,6 +366,8 @@ export type WalletCalls = {
     readonly after: string | null;
     readonly keyIds: readonly string[] | null;
   }): Promise<Result<HoldsPage>>;
+  /** Usage as the requests' own rows have it, while they are kept: by hours, by two things, of some requests alone. */
+  usageOfRows(asked: RowsQuery): Promise<Result<RowsReport>>;
   /** Usage of the UTC days `from` to `to` (YYYY-MM-DD), both inclusive; the first 10,000 groups unless asked otherwise. */
   usage(
     from: string,

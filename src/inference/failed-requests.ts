@@ -29,8 +29,7 @@ type Waiting = {
  */
 export class FailedRequests {
   readonly #delayMs: number;
-  #waiting = new Map<string, Waiting>();
-  readonly #telling = new Map<string, Promise<void>>();
+  readonly #waiting = new Map<string, Waiting>();
   /** When the wait for the next telling began, `elapsedMs`; never while nobody waits. */
   #begunMs = -Infinity;
 
@@ -68,17 +67,14 @@ export class FailedRequests {
     await Promise.all([...this.#waiting.keys()].map((orgId) => this.tellNow(orgId, tell)));
   }
 
-  /** Returns once what was noted of an organisation is told, or could not be. */
-  tellNow(orgId: string, tell: Tell): Promise<void> {
+  /**
+   * Returns once what was noted of an organisation is told, or could not be. What another request is telling is not
+   * waited for: a promise belongs to the request that made it.
+   */
+  async tellNow(orgId: string, tell: Tell): Promise<void> {
     const waiting = this.#waiting.get(orgId);
-    const underWay = this.#telling.get(orgId) ?? Promise.resolve();
-    if (waiting === undefined) return underWay;
     this.#waiting.delete(orgId);
-    const told = underWay.then(() => toldOnce(waiting, tell));
-    this.#telling.set(orgId, told);
-    return told.finally(() => {
-      if (this.#telling.get(orgId) === told) this.#telling.delete(orgId);
-    });
+    if (waiting !== undefined) await toldOnce(waiting, tell);
   }
 }
 

@@ -2,19 +2,15 @@ import type { Answer } from "../http/endpoint.ts";
 import { pageQuery, parseQuery } from "../http/parse-body.ts";
 import { success } from "../lib/failure.ts";
 import { eventQuery, eventsView, alertsView } from "../wallet/routes/reads.route.ts";
-import { usageQuery, usageView } from "../wallet/routes/usage.route.ts";
+import { answerUsage } from "../wallet/routes/usage.route.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 /** `GET /orgs/{id}/usage?from&to&group_by&limit&after`: as `GET /v1/usage`. */
 export async function getUsage(call: OperatorCall): Promise<Answer> {
-  const asked = usageQuery(call.url, call.now);
-  if (!asked.ok) return asked;
   const found = await organizationOf(call);
   if (!found.ok) return found;
-  const { from, to, groupBy, page } = asked.value;
-  const answer = await call.wallet(found.value.id).usage(from, to, groupBy, page);
-  return answer.ok ? success(usageView(asked.value, answer.value)) : answer;
+  return answerUsage(call.url, call.now, (ask) => ask(call.wallet(found.value.id)));
 }
 
 /** `GET /orgs/{id}/alerts?limit&offset`: as `GET /v1/alerts`. */

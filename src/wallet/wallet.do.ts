@@ -32,6 +32,7 @@ import { publish } from "./object/publish.do.ts";
 import { noteFailed, readFailures } from "./object/failures.do.ts";
 import * as reads from "./object/reads.do.ts";
 import { readUsage } from "./object/usage.do.ts";
+import { readUsageOfRows } from "./object/usage-rows.do.ts";
 import { WebhookTelling, takeWaitingEvents } from "./object/events.do.ts";
 import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
 import { endSessionBy, listSessions } from "./object/sessions.do.ts";
@@ -43,7 +44,7 @@ import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
 import type { ReconcileAsk, Reconciliation } from "../contracts/reconciliation.ts";
 import type { SettingsChange, SettingsRecord } from "../contracts/settings.ts";
-import type { UsageReport, UsagePage, UsageGroupBy, AlertPage } from "../contracts/reports.ts";
+import type * as Reports from "../contracts/reports.ts";
 import type * as Contract from "../contracts/wallet.ts";
 
 /** A wallet that cannot be read has its alarm again so often: the platform would give it up. */
@@ -264,16 +265,20 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#decisions.decide((desk) => reads.readHolds(desk, asked));
   }
 
+  async usageOfRows(asked: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
+    return this.#decisions.decide((desk) => success(readUsageOfRows(desk, asked)));
+  }
+
   async usage(
     from: string,
     to: string,
-    groupBy: UsageGroupBy,
-    page?: UsagePage,
-  ): Promise<Result<UsageReport>> {
+    groupBy: Reports.UsageGroupBy,
+    page?: Reports.UsagePage,
+  ): Promise<Result<Reports.UsageReport>> {
     return this.#decisions.decide((desk) => readUsage(desk, { from, to, groupBy }, page));
   }
 
-  async alerts(limit: number, offset: number): Promise<Result<AlertPage>> {
+  async alerts(limit: number, offset: number): Promise<Result<Reports.AlertPage>> {
     return this.#decisions.decide((desk) => reads.readAlerts(desk, limit, offset));
   }
 

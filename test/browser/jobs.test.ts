@@ -71,3 +71,24 @@ it("what failed today is counted by its code, and a code is a filter that Back t
   await page.waitForURL(/status=error(?!.*code)/);
   expect(page.faults).toEqual([]);
 });
+
+it("activity: which models one end user used, in two actions; hours, sums, and Back undoes each step", async () => {
+  for (const user of ["ann", "bob"]) expect((await ask(owner.key, { user })).status).toBe(200);
+  const page = await logIn(browser, owner.key);
+  await page.goto("/console/#/activity?range=1&split=user");
+  await page.getByText("on average").waitFor();
+  const job = counted(page);
+  await job.act(() => page.getByRole("cell", { name: "ann" }).click());
+  await page.waitForURL(/user=ann/);
+  await job.act(() => page.getByLabel("Split").selectOption("model"));
+  await page.getByRole("button", { name: "ann ✕" }).waitFor();
+  await page.getByRole("row", { name: /echo/ }).first().waitFor();
+  await page.getByText("in 1 request").waitFor();
+  await expectAccessible(page);
+  await page.goBack();
+  await page.waitForURL(/split=user.*user=ann|user=ann.*split=user/);
+  await page.goBack();
+  await page.waitForURL(/(?!.*user=ann)split=user/);
+  expect(page.faults).toEqual([]);
+  expect(job.spent()).toBeLessThanOrEqual(2);
+});

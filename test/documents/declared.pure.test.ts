@@ -182,6 +182,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   ],
   "messages that wait for a webhook": ["webhooks/delivery-rows.do.ts PENDING_MAX"],
   "replays of a webhook; events of one": ["webhooks/webhooks.route.ts REPLAY_MAX"],
+  "hours in one answer of usage": ["wallet/routes/usage.route.ts HOURS_MAX"],
   "days in one answer of usage; groups": [
     "wallet/routes/usage.route.ts DAYS_MAX",
     "wallet/rules/usage-totals.ts USAGE_GROUPS_MAX",

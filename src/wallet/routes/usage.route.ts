@@ -2,12 +2,17 @@ import * as z from "zod/mini";
 import type { AppContext } from "../../http/context.ts";
 import type { Answer, View } from "../../http/endpoint.ts";
 import { once, parseQuery, wholeNumber } from "../../http/parse-body.ts";
-import { now } from "../../lib/clock.ts";
+import { now, timestamp } from "../../lib/clock.ts";
 import { invalid, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { periodOf } from "../../lib/period.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
+import type { WalletCalls } from "../../contracts/wallet.ts";
 import type {
+  RowDimension,
+  RowsGroup,
+  RowsQuery,
+  RowsReport,
   UsageReport,
   UsagePage,
   UsageAmounts,
@@ -15,13 +20,29 @@ import type {
 } from "../../contracts/reports.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
-/** GET /v1/usage?from&to&group_by&limit&after: what the organisation used and paid, always current. */
+/** GET /v1/usage?from&to&group_by&...: what the organisation used and paid, always current. */
 export async function usageRoute(c: AppContext): Promise<Answer> {
-  const asked = usageQuery(c.req.url, now(c.env));
-  if (!asked.ok) return asked;
-  const { from, to, groupBy, page } = asked.value;
-  const answer = await askOwnWallet(c, (wallet) => wallet.usage(from, to, groupBy, page));
-  return answer.ok ? success(usageView(asked.value, answer.value)) : answer;
+  return answerUsage(c.req.url, now(c.env), (call) => askOwnWallet(c, call));
+}
+
+type AskWallet = <T>(
+  call: (wallet: Pick<WalletCalls, "usage" | "usageOfRows">) => Promise<Result<T>>,
+) => Promise<Result<T>>;
+
+/** What a URL asks of usage, as a wallet says it: of the totals where they have it, else of the requests' own rows. */
+export async function answerUsage(url: string, nowMs: number, ask: AskWallet): Promise<Answer> {
+  const rows = rowsQuery(url, nowMs);
+  if (!rows.ok) return rows;
+  if (rows.value !== null) {
+    const { asked, view } = rows.value;
+    const answer = await ask((wallet) => wallet.usageOfRows(asked));
+    return answer.ok ? success(view(answer.value)) : answer;
+  }
+  const query = usageQuery(url, nowMs);
+  if (!query.ok) return query;
+  const { from, to, groupBy, page } = query.value;
+  const answer = await ask((wallet) => wallet.usage(from, to, groupBy, page));
+  return answer.ok ? success(usageView(query.value, answer.value)) : answer;
 }
 
 export const DAY_MS = 86_400_000;
@@ -41,13 +62,41 @@ export const day = once.check(
   z.refine((text) => startOf(text) !== null, "must be a date that exists, as YYYY-MM-DD"),
 );
 
+const DAILY = ["day", "model", "key", "user", "day,model", "day,key", "day,user"] as const;
+/** What is not in the totals of days. */
+const OF_ROWS = [
+  "hour",
+  "hour,model",
+  "hour,provider",
+  "hour,key",
+  "hour,user",
+  "provider",
+  "day,provider",
+  "model,provider",
+  "model,key",
+  "model,user",
+  "provider,key",
+  "provider,user",
+  "key,user",
+] as const;
+/** A UTC day or hour, YYYY-MM-DD or YYYY-MM-DDTHH. */
+const dayOrHour = once.check(
+  z.refine((text) => beginOf(text) !== null, "must be a day or an hour, as 2026-11-23T14"),
+);
+/** Several by comma. */
+const several = z.pipe(
+  once.check(z.minLength(1), z.maxLength(2000)),
+  z.transform((list) => list.split(",")),
+);
 export const usageParameters = z.object({
-  from: z.optional(day),
-  to: z.optional(day),
-  group_by: z._default(
-    z.enum(["day", "model", "key", "user", "day,model", "day,key", "day,user"]),
-    "day",
-  ),
+  from: z.optional(dayOrHour),
+  to: z.optional(dayOrHour),
+  group_by: z._default(z.enum([...DAILY, ...OF_ROWS]), "day"),
+  model: z.optional(several),
+  provider: z.optional(several),
+  key_id: z.optional(several),
+  external_id: z.optional(once.check(z.maxLength(256))),
+  with: z.optional(z.enum(["latency"])),
   limit: wholeNumber(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
   after: z._default(z.nullable(once), null),
 });
@@ -62,7 +111,8 @@ const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
 export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   const fields = parseQuery(usageParameters, url);
   if (!fields.ok) return fields;
-  const { to = periodOf(nowMs).day, group_by: groupBy, limit, after } = fields.value;
+  const { to = periodOf(nowMs).day, group_by, limit, after } = fields.value;
+  const groupBy = group_by as UsageGroupBy; // what else there is, rows answer
   const { from = daysBefore(to, DAYS_DEFAULT - 1) } = fields.value;
   if (from > to) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (from < daysBefore(to, DAYS_MAX - 1)) {
@@ -89,6 +139,92 @@ export function usageView(asked: UsageQuery, report: UsageReport): View {
     total: amountsView(report.total),
     ...(report.nextAfter !== null && { next_after: report.nextAfter }),
   };
+}
+
+const HOUR_MS = 3_600_000;
+const HOURS_MAX = 72;
+
+type RowsAsked = {
+  readonly asked: RowsQuery;
+  readonly view: (report: RowsReport) => View;
+};
+
+type Fields = z.infer<typeof usageParameters>;
+
+/** What only the requests' own rows can say, or null for what the totals of days have. */
+function rowsQuery(url: string, nowMs: number): Result<RowsAsked | null> {
+  const fields = parseQuery(usageParameters, url);
+  if (!fields.ok) return fields;
+  if (isOfTotals(fields.value)) return success(null);
+  const { group_by: groupBy, to = periodOf(nowMs).day, from = to.slice(0, 10) } = fields.value;
+  const fromMs = beginOf(from) ?? 0;
+  const beforeMs = (beginOf(to) ?? 0) + (to.includes("T") ? HOUR_MS : DAY_MS);
+  if (fromMs >= beforeMs) return invalid(`from must not be after to, which is ${to}.`, "from");
+  if (groupBy.startsWith("hour") && beforeMs - fromMs > HOURS_MAX * HOUR_MS) {
+    return invalid(`from must be at most ${HOURS_MAX} hours up to and with ${to}.`, "from");
+  }
+  const by = groupBy.split(",") as RowDimension[];
+  const asked = { fromMs, beforeMs, by, ...listsOf(fields.value) };
+  return success({ asked, view: (report) => rowsView({ from, to, groupBy }, by, report) });
+}
+
+function listsOf(fields: Fields): Omit<RowsQuery, "fromMs" | "beforeMs" | "by"> {
+  return {
+    models: fields.model ?? null,
+    providers: fields.provider ?? null,
+    keyIds: fields.key_id ?? null,
+    externalIds: fields.external_id === undefined ? null : [fields.external_id],
+    latency: fields.with !== undefined,
+  };
+}
+
+function isOfTotals(fields: Fields): boolean {
+  const { latency, ...lists } = listsOf(fields);
+  const isHourly = [fields.from, fields.to].some((text) => text?.includes("T") === true);
+  const isDaily = (DAILY as readonly string[]).includes(fields.group_by);
+  return isDaily && !isHourly && !latency && Object.values(lists).every((list) => list === null);
+}
+
+type Head = { readonly from: string; readonly to: string; readonly groupBy: string };
+
+/** The JSON of usage by rows: as that of days, with `hour` or a second group, and from when it is whole. */
+function rowsView({ from, to, groupBy }: Head, by: readonly RowDimension[], report: RowsReport) {
+  const { data, total, completeFrom } = report;
+  return {
+    from,
+    to,
+    group_by: groupBy,
+    source: "rows",
+    complete_from: timestamp(completeFrom),
+    data: data.map((group) => rowView(by, group)),
+    total: amountsView(total),
+  };
+}
+
+function rowView(by: readonly RowDimension[], { names, ...group }: RowsGroup): object {
+  const { firstByteMs, tokensPerSecond } = group;
+  return {
+    ...namesView(by, names),
+    ...amountsView(group),
+    ...(firstByteMs !== undefined && { first_byte_ms: firstByteMs }),
+    ...(tokensPerSecond !== undefined && { tokens_per_s: tokensPerSecond }),
+  };
+}
+
+function namesView(by: readonly RowDimension[], names: readonly (string | null)[]): object {
+  const [one = null, two = null] = names;
+  const [first] = by;
+  if (first !== "day" && first !== "hour") {
+    return { group: one, ...(by.length > 1 && { group2: two }) };
+  }
+  return { [first]: one, group: by.length > 1 ? two : one };
+}
+
+/** When a day or an hour begins, Unix ms; null when there is no such. */
+function beginOf(text: string): number | null {
+  const [, on = text, hour = "00"] = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])$/.exec(text) ?? [];
+  const start = startOf(on);
+  return start === null ? null : start + Number(hour) * HOUR_MS;
 }
 
 function amountsView(amounts: UsageAmounts): object {

@@ -1,0 +1,52 @@
+import { DAY, hourStart, monthStart, utcDay } from "./time.ts";
+
+/** UTC days or hours (`2026-11-22T14`), both included. */
+export type Range = { readonly from: string; readonly to: string };
+type Query = Readonly<Record<string, string>>;
+
+/** How long it is, ms. */
+export function lengthOf({ from, to }: Range): number {
+  return hourStart(to) + (to.includes("T") ? DAY / 24 : DAY) - hourStart(from);
+}
+
+/** As long, and just before it. */
+export function rangeBefore(range: Range): Range {
+  const length = lengthOf(range);
+  const asHours = range.from.includes("T") || range.to.includes("T");
+  const at = (ms: number): string => new Date(ms).toISOString().slice(0, asHours ? 13 : 10);
+  const start = hourStart(range.from);
+  return { from: at(start - length), to: at(start - (asHours ? DAY / 24 : DAY)) };
+}
+
+/** The days that hours lie on. */
+export function daysOf({ from, to }: Range): Range {
+  return { from: from.slice(0, 10), to: to.slice(0, 10) };
+}
+
+const A_DAY_OR_HOUR = /^\d{4}-\d\d-\d\d(?:T\d\d)?$/;
+
+const hourOf = (at: number): string => new Date(at).toISOString().slice(0, 13);
+const dayBefore = (day: string): string => utcDay(Date.parse(day) - DAY);
+const PRESETS: Readonly<Record<string, (now: number) => Range>> = {
+  "24h": (now) => ({ from: hourOf(now - DAY + DAY / 24), to: hourOf(now) }),
+  yesterday: (now) => ({ from: utcDay(now - DAY), to: utcDay(now - DAY) }),
+  month: (now) => ({ from: monthStart(utcDay(now)), to: utcDay(now) }),
+  "last-month": (now) => ({
+    from: monthStart(utcDay(now), 1),
+    to: dayBefore(monthStart(utcDay(now))),
+  }),
+};
+
+/** What is looked at: the last so many days, a preset, or days or hours of the address; at most 366 days. */
+export function rangeOf(query: Query, now: number): Range {
+  const today = utcDay(now);
+  const { range = "30", from = "", to = "" } = query;
+  if (A_DAY_OR_HOUR.test(from) && A_DAY_OR_HOUR.test(to) && from <= to) {
+    const first = utcDay(Date.parse(to.slice(0, 10)) - 365 * DAY);
+    return { from: from < first ? first : from, to };
+  }
+  const preset = PRESETS[range]?.(now);
+  if (preset !== undefined) return preset;
+  const count = Math.min(90, Math.max(1, Number(range) || 30));
+  return { from: utcDay(now - (count - 1) * DAY), to: today };
+}

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { setClock } from "../wallet/wallet-desk.ts";
+import { addKey, chat, errorOf, openAccount, send } from "./client.ts";
+
+/** Of a day that is always to come. */
+const LATE = Date.UTC(2036, 10, 20, 23, 59);
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => undefined);
+});
+afterEach(() => {
+  setClock(null);
+  vi.restoreAllMocks();
+});
+
+type Usage = {
+  readonly data: readonly (Record<string, unknown> & { readonly cost_micro: number })[];
+  readonly total: { readonly requests: number; readonly cost_micro: number };
+};
+
+async function usage(key: string, query: string): Promise<Usage> {
+  const response = await send(`/v1/usage?${query}`, { key });
+  expect(response.status).toBe(200);
+  return response.json<Usage>();
+}
+
+it("two things, hours and filters come to what the requests' receipts do, over a midnight", async () => {
+  const account = await openAccount();
+  const second = await addKey(account.orgId, account.memberId);
+  const costs: [string, string, number][] = [];
+  for (const [at, key, user] of [
+    [LATE, account.key, "ann"],
+    [LATE, account.key, "bob"],
+    [LATE + 120_000, second.key, "ann"],
+  ] as const) {
+    setClock(at);
+    const response = await chat(key, { user });
+    costs.push([key, user, Number(response.headers.get("x-cost-micro"))]);
+  }
+  const sum = (test: (key: string, user: string) => boolean): number =>
+    costs.reduce((all, [key, user, cost]) => all + (test(key, user) ? cost : 0), 0);
+  const days = "from=2036-11-20&to=2036-11-21";
+
+  const hours = await usage(account.key, `${days}&group_by=hour`);
+  expect(hours.data.map(({ hour, requests }) => [hour, requests])).toEqual([
+    ["2036-11-20T23", 2],
+    ["2036-11-21T00", 1],
+  ]);
+  expect(hours.total.cost_micro).toBe(sum(() => true));
+  const both = await usage(account.key, `${days}&group_by=key,user`);
+  expect(both.data).toHaveLength(3);
+  expect(both.data).toContainEqual(
+    expect.objectContaining({
+      group: second.keyId,
+      group2: "ann",
+      cost_micro: sum((key) => key === second.key),
+    }),
+  );
+  const anns = await usage(account.key, `${days}&group_by=day&external_id=ann`);
+  expect(anns.total).toMatchObject({ requests: 2, cost_micro: sum((_, user) => user === "ann") });
+  const one = await usage(account.key, "from=2036-11-21T00&to=2036-11-21T00&group_by=provider");
+  expect(one.data).toMatchObject([{ group: "sandbox", requests: 1 }]);
+  expect((await usage(account.key, `${days}&group_by=model&model=none`)).data).toEqual([]);
+  const times = await usage(account.key, `${days}&group_by=model&with=latency`);
+  expect(times.data).toMatchObject([{ first_byte_ms: { n: 3 } }]);
+  expect((await usage(account.key, days)).total).toEqual(hours.total);
+});
+
+it("400: more than 72 hours, what is no hour, an end before its beginning", async () => {
+  const { key } = await openAccount();
+  for (const [query, param] of [
+    ["group_by=hour&from=2036-11-01&to=2036-11-20", "from"],
+    ["from=2036-11-01T24", "from"],
+    ["group_by=model,user&from=2036-11-02&to=2036-11-01", "from"],
+    ["group_by=user,day", "group_by"],
+  ]) {
+    const refused = await errorOf(await send(`/v1/usage?${query ?? ""}`, { key }), 400);
+    expect(refused.param).toBe(param);
+  }
+});
