@@ -20,8 +20,7 @@ import type { AlertPage } from "../../contracts/reports.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import { selectFailed } from "../tables/failed-rows.do.ts";
 import { selectEventPage } from "./event-rows.do.ts";
-import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
-import type { Rest, Sold } from "../tables/request-rows.do.ts";
+import { generationIn, KEY_ID, MODEL } from "../tables/request-rows.do.ts";
 import { selectAlertPage } from "./alerts.do.ts";
 import type { Desk } from "./memory.do.ts";
 
@@ -310,7 +309,8 @@ function recordOf(row: Row): RequestRecord {
 }
 
 function generationOf(row: Row): GenerationRecord {
-  const whose = {
+  return {
+    ...generationIn(row),
     id: row.id,
     keyId: row.key_id,
     externalId: row.external_id,
@@ -318,36 +318,5 @@ function generationOf(row: Row): GenerationRecord {
     costMicro: micros(row.charged),
     heldMicro: micros(row.granted ?? 0),
     absorbedMicro: micros(row.shortfall),
-  };
-  const [
-    streamed,
-    cacheRead,
-    cacheWrite,
-    reasoning,
-    firstByteMs,
-    durationMs,
-    estimated,
-    finishReason,
-    cacheWriteHour,
-    failed,
-  ] = JSON.parse(row.detail ?? "") as Rest;
-  const input = row.prompt_tokens - cacheRead - cacheWrite;
-  return {
-    ...(JSON.parse(row.sold ?? "") as Sold),
-    ...whose,
-    usage: {
-      input,
-      cacheRead,
-      cacheWrite,
-      ...(cacheWriteHour !== undefined && cacheWriteHour > 0 && { cacheWriteHour }),
-      output: row.completion_tokens,
-      reasoning,
-    },
-    streamed: streamed === 1,
-    firstByteMs,
-    durationMs,
-    estimated: estimated === 1,
-    finishReason,
-    ...(failed && { failed }),
   };
 }

@@ -149,9 +149,9 @@ export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
 }
 
 /** What many requests have in common of their generations. */
-export type Sold = Pick<Generation, "model" | "provider" | "region" | "price">;
+type Sold = Pick<Generation, "model" | "provider" | "region" | "price">;
 /** What each has for itself, beside its tokens: `detail` in the table. */
-export type Rest = readonly [
+type Rest = readonly [
   streamed: 0 | 1,
   cacheRead: number,
   cacheWrite: number,
@@ -187,6 +187,30 @@ function restOf(generation: Generation): string {
   ] as const;
   if (failed !== undefined) return JSON.stringify([...usual, hour, failed] satisfies Rest);
   return JSON.stringify((hour === 0 ? usual : [...usual, hour]) satisfies Rest);
+}
+
+/** What a settled request's row has of its generation. */
+export function generationIn(row: {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly detail: string | null;
+  readonly sold: string | null;
+}): Omit<Generation, "keyId"> {
+  const rest = JSON.parse(row.detail ?? "") as Rest;
+  const [streamed, cacheRead, cacheWrite, reasoning, firstByteMs, durationMs, ...more] = rest;
+  const [estimated, finishReason, cacheWriteHour = 0, failed] = more;
+  const input = row.prompt_tokens - cacheRead - cacheWrite;
+  const usage = { input, cacheRead, cacheWrite, output: row.completion_tokens, reasoning };
+  return {
+    ...(JSON.parse(row.sold ?? "") as Sold),
+    usage: cacheWriteHour > 0 ? { ...usage, cacheWriteHour } : usage,
+    streamed: streamed === 1,
+    firstByteMs,
+    durationMs,
+    estimated: estimated === 1,
+    finishReason,
+    ...(failed && { failed }),
+  };
 }
 
 /** A request's place in the ledger. */
