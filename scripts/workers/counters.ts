@@ -1,9 +1,7 @@
 import type { Counts } from "./counts.ts";
-import { replaced } from "./replaced.ts";
+import { patch, replaced } from "./replaced.ts";
 import { replacedBook } from "./replaced-book.ts";
 import type { Method } from "./replaced.ts";
-
-const patched = new WeakSet<object>();
 
 /** The same namespace, whose stubs count their calls. */
 export function countedNamespace<T extends Rpc.DurableObjectBranded | undefined>(
@@ -84,19 +82,4 @@ export function countLog(counts: Counts): void {
       return real.apply(that, parameters);
     });
   }
-}
-
-/** Replaces a method of a runtime's own object or prototype, once. */
-function patch<T extends object>(
-  owner: T,
-  name: keyof T & string,
-  run: (real: Method, that: unknown, parameters: unknown[]) => unknown,
-): void {
-  const real = owner[name] as Method;
-  if (patched.has(real)) return;
-  const made = function counted(this: unknown, ...parameters: unknown[]): unknown {
-    return run(real, this, parameters);
-  };
-  patched.add(made);
-  Object.assign(owner, { [name]: made });
 }

@@ -3,13 +3,13 @@
  * object or in D1, has at most 2 MB. The others it keeps itself: 100 bound values and 100 KB a statement,
  * 100 columns, 32 MiB a call of an object. `test/platform-limits.test.ts` holds all of them.
  */
+import { patch } from "./replaced.ts";
 import type { Method } from "./replaced.ts";
 
 /** Bytes of a string, a blob or a row (developers.cloudflare.com/durable-objects/platform/limits). */
 export const SQLITE_BYTES_MAX = 2_000_000;
 
 const WRITES = /^\s*(insert|replace|update)\b/i;
-const patched = new WeakSet<object>();
 const encoder = new TextEncoder();
 
 /** From here on every object of this isolate is refused what the platform would refuse it. */
@@ -70,19 +70,4 @@ function bytesOf(value: unknown): number {
 
 function checkBytes(bytes: number): void {
   if (bytes > SQLITE_BYTES_MAX) throw new Error("string or blob too big: SQLITE_TOOBIG");
-}
-
-/** Replaces a method of a runtime's own prototype, once. */
-function patch<T extends object>(
-  owner: T,
-  name: keyof T & string,
-  run: (real: Method, that: unknown, parameters: unknown[]) => unknown,
-): void {
-  const real = owner[name] as Method;
-  if (patched.has(real)) return;
-  const made = function limited(this: unknown, ...parameters: unknown[]): unknown {
-    return run(real, this, parameters);
-  };
-  patched.add(made);
-  Object.assign(owner, { [name]: made });
 }

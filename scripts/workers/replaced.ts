@@ -13,3 +13,20 @@ export function replaced<T extends object>(target: T, replace: Replace): T {
     },
   });
 }
+
+const patched = new WeakSet<object>();
+
+/** Replaces a method of a runtime's own object or prototype, once. */
+export function patch<T extends object>(
+  owner: T,
+  name: keyof T & string,
+  run: (real: Method, that: unknown, parameters: unknown[]) => unknown,
+): void {
+  const real = owner[name] as Method;
+  if (patched.has(real)) return;
+  const made = function replacement(this: unknown, ...parameters: unknown[]): unknown {
+    return run(real, this, parameters);
+  };
+  patched.add(made);
+  Object.assign(owner, { [name]: made });
+}

@@ -98,14 +98,12 @@ describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
   });
 
   it.each(DOLLARS)("%s dollars are stored to the micro", async (text, shown, micros) => {
-    const own = await openAccount({ credits: 0 });
-    for (const [field, column] of MONEY) {
-      await patch(own, { [field]: 7 });
-      expect(await (await patch(own, `{"${field}":${text}}`)).json()).toMatchObject({
-        [field]: shown,
-      });
-      expect(await stored(own)).toMatchObject([{ [column]: micros }]);
-    }
+    await patch(account, Object.fromEntries(MONEY.map(([field]) => [field, 7])));
+    const body = `{${MONEY.map(([field]) => `"${field}":${text}`).join()}}`;
+    const all = Object.fromEntries(MONEY.map(([field]) => [field, shown]));
+    expect(await (await patch(account, body)).json()).toMatchObject(all);
+    const columns = Object.fromEntries(MONEY.map(([, column]) => [column, micros]));
+    expect(await stored(account)).toMatchObject([columns]);
   });
 
   it("new defaults are for end users that come later, by a request or by hand, not for those there", async () => {
@@ -140,16 +138,15 @@ describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
 
 describe("PATCH /v1/orgs/{org_id}/settings: 400", () => {
   it.each(NO_DOLLARS)("%s dollars are named, and what is stored stays", async (text) => {
-    const own = await openAccount({ credits: 0 });
-    for (const [field] of MONEY) await patch(own, { [field]: 8.2 });
-    const before = await stored(own);
+    await patch(account, Object.fromEntries(MONEY.map(([field]) => [field, 8.2])));
+    const before = await stored(account);
+    expect(before).toMatchObject([{ monthly_quota: 8_200_000, low_balance: 8_200_000 }]);
     for (const [field] of MONEY) {
       const body = `{"default_alert_threshold":0.1,"${field}":${text}}`;
-      const error = await errorOf(await patch(own, body), 400);
+      const error = await errorOf(await patch(account, body), 400);
       expect(error).toMatchObject({ type: "invalid_request_error", param: field });
     }
-    expect(await stored(own)).toEqual(before);
-    expect(before).toMatchObject([{ monthly_quota: 8_200_000, low_balance: 8_200_000 }]);
+    expect(await stored(account)).toEqual(before);
   });
 
   it.each(NO_FRACTIONS)("a default_alert_threshold of %s is named", async (text) => {
