@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { PAGES } from "./pages.ts";
 import type { Page } from "./pages.ts";
 import { Login } from "./pages/login.tsx";
+import { Invitation } from "./pages/ways-in.tsx";
 import { useCell } from "./state/cell.ts";
 import { login } from "./api/client.ts";
 import { foundConnection, lostConnection, onRetry } from "./state/connection.ts";
@@ -9,14 +10,7 @@ import { useRead } from "./state/reads.ts";
 import { broughtKey, organizationOf, logInByLink } from "./state/link.ts";
 import { goTo, hrefOf, route } from "./state/route.ts";
 import { nextScheme, scheme } from "./state/scheme.ts";
-import {
-  isLimited,
-  isOperator,
-  leave,
-  recallSession,
-  session,
-  useSession,
-} from "./state/session.ts";
+import { isLimited, leave, recallSession, session, useSession } from "./state/session.ts";
 import { Badge, Facts, Money } from "./ui/basics.tsx";
 import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
@@ -39,6 +33,8 @@ export function App() {
   useEffect(() => {
     if (who === null) void logInByLink();
   }, [who, brought]);
+  const { path } = useCell(route);
+  if (path[0] === "invitation" && who !== undefined) return <Invitation token={path[1] ?? ""} />;
   if (who === null) return <Login />;
   if (who === undefined) return <ConnectionBar />;
   return (
@@ -152,13 +148,15 @@ function TopLine() {
   return (
     <header class="top">
       <strong class="organization" title={organization?.name}>
-        {organization?.name ?? "Operator"}
+        {organization?.name ?? (kind === "operator" ? "Operator" : "No organisation yet")}
       </strong>
       <Badge>{region.toUpperCase()}</Badge>
-      {!isOperator(who) && !isLimited(who) && <Available />}
+      {organization !== null && !isLimited(who) && <Available />}
       <span class="spacer" />
       <span class="whose small muted">
-        {kind === "key" ? `${key?.name ?? "Key"}, ${role ?? ""}` : "operator"}
+        {kind === "operator"
+          ? "operator"
+          : `${who.person?.name ?? key?.name ?? "Key"}, ${role ?? ""}`}
       </span>
       <button
         type="button"

@@ -1,6 +1,6 @@
 import type { FunctionComponent } from "preact";
 import type { Session } from "./api/session.ts";
-import { isLimited, isOperator, isSenior } from "./state/session.ts";
+import { isLimited, isOperator, isPerson, isSenior } from "./state/session.ts";
 import type { IconName } from "./ui/icons.tsx";
 
 /** A page of the rail: what stands behind `#/` names it. */
@@ -16,8 +16,9 @@ export type Page = {
   readonly load: () => Promise<FunctionComponent>;
 };
 
-const isPayer = (session: Session): boolean => !isOperator(session);
-const unlimited = (session: Session): boolean => !isOperator(session) && !isLimited(session);
+const isPayer = (session: Session): boolean => session.organization !== null;
+const unlimited = (session: Session): boolean => isPayer(session) && !isLimited(session);
+const isMember = (session: Session): boolean => isPerson(session) && isPayer(session);
 
 /** Every page, in the order of the rail; the first that a session may see is its home. */
 export const PAGES: readonly Page[] = [
@@ -70,6 +71,14 @@ export const PAGES: readonly Page[] = [
     load: async () => (await import("./pages/end-users.tsx")).EndUsers,
   },
   {
+    path: "team",
+    title: "Team",
+    icon: "users",
+    key: "t",
+    forWhom: isMember,
+    load: async () => (await import("./pages/team.tsx")).Team,
+  },
+  {
     path: "events",
     title: "Events",
     icon: "events",
@@ -100,6 +109,14 @@ export const PAGES: readonly Page[] = [
     key: "s",
     forWhom: isSenior,
     load: async () => (await import("./pages/settings.tsx")).Settings,
+  },
+  {
+    path: "profile",
+    title: "Profile",
+    icon: "keys",
+    key: "i",
+    forWhom: isPerson,
+    load: async () => (await import("./pages/profile.tsx")).Profile,
   },
   {
     path: "organizations",

@@ -16,6 +16,9 @@ const VARS = [
   "SANDBOX",
   "MARKUP_PERCENT",
   "DEFAULT_MAX_OUTPUT",
+  "LOGIN_ISSUERS",
+  "OPERATOR_LOGINS",
+  "SIGN_UP",
 ];
 
 /** What the built-in providers read: their keys, their addresses, and what some have beside these. */

@@ -33,6 +33,7 @@ export function welcome(demo: Demo, directory: string, showcase: Showcase | null
     "Operate them with: npm run -s admin -- --help",
     `Console of ${whose}, as its owner:\n  ${consoleAt(demo[FIRST_REGION].base_url, shown)}`,
     `Console of the ${FIRST}, as an operator:\n  ${consoleAt(demo[FIRST_REGION].base_url, demo.admin_token)}`,
+    `Or log in as a person: ${new URL("/console/", demo[FIRST_REGION].base_url).href} (Continue with this machine, as Ann).`,
     "Stop with Ctrl-C.",
     "",
   ].join("\n");

@@ -5,6 +5,7 @@ import { developerBindings } from "./dev-bindings.ts";
 import { ensureDemo, readDemo } from "./dev-demo.ts";
 import { lockState, StateRefused } from "./dev-state.ts";
 import { localSecrets, portOf, portVariable, stateDirectory } from "./dev-settings.ts";
+import { serveIssuer } from "./dev-issuer.ts";
 import { makeShowcase, readShowcase } from "./dev-showcase.ts";
 import { HELP, welcome } from "./dev-words.ts";
 import { isPortTaken } from "./ports.ts";
@@ -18,6 +19,8 @@ import { removeDirectory } from "./tmpfs.ts";
 const CRON = "0 * * * *"; // as in wrangler.toml
 const CRON_INTERVAL_MS = 3_600_000;
 const LOG_LINES_KEPT = 200;
+/** What is added to the first region's port for the issuer's. */
+const ISSUER_PORT = 10;
 const PARENT_CHECK_MS = 500;
 
 /** Why the regions cannot run, in words for whoever started them. */
@@ -49,18 +52,35 @@ async function main(flags: readonly string[]): Promise<void> {
   if (flags.includes("--clean")) forget(directory);
   readDemo(directory); // one that cannot be read is said before anything is started
   const { KEY_SECRETS, ADMIN_TOKEN, LINK_SECRET: link } = localSecrets(directory);
-  const own = { SANDBOX: "on", KEY_SECRETS, ADMIN_TOKEN };
-  const bindings = byRegion((region) => ({ ...own, ...developerBindings(region) }));
+  const login = await localIssuer(ports[FIRST_REGION] + ISSUER_PORT);
+  const own = { SANDBOX: "on", KEY_SECRETS, ADMIN_TOKEN, ...login };
+  const bindings = byRegion((region) => localLogins({ ...own, ...developerBindings(region) }));
   if (flags.includes("--demo")) await fillDemo({ ports, directory, bindings, link });
   const regions = await startAll({ ports, directory, bindings, link });
   stopOnSignal(regions);
   await Promise.all(Object.values(regions).map(mustBeConfigured));
+  const adminToken = bindings[FIRST_REGION]["ADMIN_TOKEN"] ?? ADMIN_TOKEN;
   progress("demo organisations");
-  const demo = await ensureDemo(regions, bindings[FIRST_REGION].ADMIN_TOKEN, directory);
+  const demo = await ensureDemo(regions, adminToken, directory);
   progress("ready");
   console.log(welcome(demo, directory, readShowcase(directory)));
   showLog = true;
   setInterval(() => void runCrons(regions), CRON_INTERVAL_MS);
+}
+
+/** The issuer of this machine: on the same port each time, for its address is half of who somebody is. */
+async function localIssuer(port: number): Promise<Readonly<Record<string, string>>> {
+  if (await isPortTaken(port)) {
+    throw new CannotStart(`Port ${port} is taken, where people log in: choose another EU_PORT.`);
+  }
+  return (await serveIssuer(port)).bindings;
+}
+
+/** Without the sandbox no issuer without https is asked: the local one goes, a developer's own stay. */
+function localLogins(bindings: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const isLocal = (bindings["LOGIN_ISSUERS"] ?? "").includes("LOCAL_LOGIN_SECRET");
+  if (bindings["SANDBOX"] === "on" || !isLocal) return bindings;
+  return { ...bindings, LOGIN_ISSUERS: "", SIGN_UP: "" };
 }
 
 async function usablePort(region: RegionName): Promise<number> {

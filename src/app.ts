@@ -2,7 +2,10 @@ import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
 import type { MiddlewareHandler } from "hono";
 import { consoleDispatch } from "./console/dispatch.route.ts";
-import { loginRoute, logoutRoute, requireOwnPage, sessionRoute } from "./console/session.route.ts";
+import { callbackRoute, issuersRoute, startRoute } from "./console/login.route.ts";
+import { requireOwnPage } from "./console/own-session.route.ts";
+import { peopleRoutes } from "./console/people.route.ts";
+import { loginRoute, logoutRoute, sessionRoute } from "./console/session.route.ts";
 import { failUnexpectedly, requestContext } from "./http/context.ts";
 import type { AppEnv } from "./http/context.ts";
 import { notFound, refuseOtherMethods } from "./http/not-found.ts";
@@ -88,12 +91,18 @@ refuseOtherMethods(app, rowsOf("managed"));
 
 app.route("/admin/v1", operatorRoutes(deploymentOf));
 
+app.get("/console/api/login/callback/:issuer", callbackRoute);
 app.use("/console/api/*", requireOwnPage);
+app.get("/console/api/login", issuersRoute);
+app.post("/console/api/login/start", startRoute);
+app.route("/console/api/people", peopleRoutes());
 app.post("/console/api/login", loginRoute);
 app.get("/console/api/session", sessionRoute);
 app.post("/console/api/logout", logoutRoute);
 refuseOtherMethods(app, [
+  { method: "GET", path: "/console/api/login" },
   { method: "POST", path: "/console/api/login" },
+  { method: "POST", path: "/console/api/login/start" },
   { method: "GET", path: "/console/api/session" },
   { method: "POST", path: "/console/api/logout" },
 ]);

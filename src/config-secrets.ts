@@ -1,3 +1,5 @@
+import { OPERATOR_ROLES } from "./config-people.ts";
+import type { OperatorRole } from "./config-people.ts";
 import type { Region } from "./lib/caller.ts";
 
 const SECRET_CHARACTERS_MIN = 32;
@@ -15,7 +17,11 @@ export function secretProblem(secret: string, sandbox: boolean): string | null {
 export type KeySecret = { readonly id: string; readonly secret: string };
 
 /** Who may call `/admin/v1`, and with what. */
-export type OperatorToken = { readonly name: string; readonly token: string };
+export type OperatorToken = {
+  readonly name: string;
+  readonly role: OperatorRole;
+  readonly token: string;
+};
 
 /** One secret of one direction of a link: `sender` signs with it, the other region checks with it. */
 export type PeerSecret = { readonly sender: Region; readonly secret: string };
@@ -67,7 +73,7 @@ export function parseOperators(
   sandbox: boolean,
   complain: Complain,
 ): OperatorToken[] {
-  const admin = { name: "admin", token: text("ADMIN_TOKEN") };
+  const admin: OperatorToken = { name: "admin", role: "all", token: text("ADMIN_TOKEN") };
   const weakness = secretProblem(admin.token, sandbox);
   if (weakness !== null) complain("ADMIN_TOKEN", weakness);
   const raw = text("ADMIN_TOKENS");
@@ -76,7 +82,7 @@ export function parseOperators(
   if (valid.length !== named.length) {
     complain(
       "ADMIN_TOKENS",
-      `each entry must be a name of a-z, 0-9, - and _, a colon and ${SECRET}`,
+      `each entry must be a name of a-z, 0-9, - and _, if need be / and one of ${OPERATOR_ROLES.join(", ")}, a colon and ${SECRET}`,
     );
   }
   const operators = [admin, ...valid];
@@ -90,9 +96,11 @@ export function parseOperators(
 }
 
 function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
-  const [, name, token] = /^\s*([a-z0-9][a-z0-9_-]{0,39}):(\S+)\s*$/.exec(entry) ?? [];
-  if (name === undefined || token === undefined) return null;
-  return secretProblem(token, sandbox) === null ? { name, token } : null;
+  const [, name, named = "all", token] =
+    /^\s*([a-z0-9][a-z0-9_-]{0,39})(?:\/([a-z]+))?:(\S+)\s*$/.exec(entry) ?? [];
+  const role = OPERATOR_ROLES.find((one) => one === named);
+  if (name === undefined || token === undefined || role === undefined) return null;
+  return secretProblem(token, sandbox) === null ? { name, role, token } : null;
 }
 
 /**

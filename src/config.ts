@@ -1,4 +1,6 @@
 import * as z from "zod/mini";
+import { checkIssuers, issuers, operatorLogins } from "./config-people.ts";
+import type { IssuerEntry, OperatorLogin } from "./config-people.ts";
 import { parseKeySecrets, parseOperators, parsePeers } from "./config-secrets.ts";
 import type { KeySecret, OperatorToken, PeerConfig } from "./config-secrets.ts";
 import { REGIONS } from "./lib/regions.ts";
@@ -48,6 +50,7 @@ const aliases = z.record(name, name);
 
 export type ProviderEntry = z.infer<typeof providers>[number];
 export type ModelEntry = z.infer<typeof models>[number];
+export type { IssuerEntry, OperatorLogin, OperatorRole } from "./config-people.ts";
 export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
 
 /** Whole-number vars: name, default, least, most. Times carry their unit in the name. */
@@ -75,6 +78,10 @@ export const NUMBERS = {
   ORGANIZATION_IN_FLIGHT_MAX: [128, 1, 100_000],
   ISOLATE_IN_FLIGHT_MAX: [512, 1, 100_000],
   ISOLATE_BODIES_MIB_MAX: [24, 20, 100_000],
+  SIGN_UPS_AN_HOUR: [100, 1, 100_000],
+  SIGN_UPS_A_DAY_AN_ADDRESS: [5, 1, 100_000],
+  SIGN_UP_CREDIT_MICRO: [0, 0, 1_000_000_000],
+  SIGN_UP_CREDITS_A_DAY_MICRO: [0, 0, 1_000_000_000_000],
 } as const;
 export type NumberVar = keyof typeof NUMBERS;
 export type NumberVars = { readonly [K in NumberVar]: number };
@@ -102,6 +109,11 @@ export type Config = {
   readonly numbers: NumberVars;
   readonly keySecrets: readonly KeySecret[];
   readonly operators: readonly OperatorToken[];
+  /** Where people may log in; empty: nowhere, keys alone open the console. */
+  readonly issuers: readonly IssuerEntry[];
+  readonly operatorLogins: readonly OperatorLogin[];
+  /** Whether people may make an organisation themselves; `approve`: an operator resumes each. */
+  readonly signUp: "off" | "approve" | "on";
   readonly version: string;
   /** The binding of Workers AI, or undefined when there is none. */
   readonly ai: AiBinding | undefined;
@@ -153,10 +165,15 @@ export function parseConfig(bindings: object): ParsedConfig {
       complain("KEY_SECRETS", problem),
     ),
     operators: parseOperators(text, sandbox, complain),
+    issuers: json("LOGIN_ISSUERS", issuers, []),
+    operatorLogins: json("OPERATOR_LOGINS", operatorLogins, []),
+    signUp: oneOf("SIGN_UP", ["off", "approve", "on"], "off"),
     version: versionOf(env["CF_VERSION"]),
     ai: isAiBinding(env["AI"]) ? env["AI"] : undefined,
     secret: (variable) => (text(variable) === "" ? undefined : text(variable)),
   };
+  const { issuers: entries, operatorLogins: logins } = config;
+  checkIssuers({ entries, logins, sandbox, text, complain });
   for (const ttl of ["HOLD_TTL_S", "PEER_HOLD_TTL_S"] as const) {
     if (config.numbers[ttl] > config.numbers.REQUEST_DEADLINE_S) continue;
     complain(ttl, "must be longer than REQUEST_DEADLINE_S, or holds expire under their requests");

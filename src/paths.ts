@@ -117,7 +117,12 @@ export const PATHS: readonly Path[] = [
   endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute),
   endpoint("GET /v1/holds", "managed", OWN, holdsRoute(memberKeyIds)),
   endpoint("GET /v1/generations", "managed", OWN, listGenerationsRoute(memberKeyIds)),
-  endpoint("GET /v1/generations/:id", "managed", OWN, generationRoute(findKey)),
+  endpoint(
+    "GET /v1/generations/:id",
+    "managed",
+    OWN,
+    generationRoute((db, id, owner) => findKey(db, id, { ...owner, withConsole: true })),
+  ),
   endpoint("GET /v1/errors", "managed", OWN, errorsRoute(memberKeyIds)),
   endpoint("GET /v1/alerts", "managed", ACCOUNTANTS, alertsRoute),
   endpoint("GET /v1/events", "managed", ACCOUNTANTS, eventsRoute),

@@ -4,14 +4,24 @@ import type { Source } from "./tidy-source.ts";
 /** The style of src as rules over its files: path from the root to text, in; faults in words, out. */
 export type Files = Readonly<Record<string, string>>;
 
-const NOUNS = ["catalog", "kept", "keys", "metrics", "wallet", "organizations", "webhooks"];
-const BASE = ["lib", "config.ts", "contracts", "http", "regions"];
+const NOUNS = [
+  "catalog",
+  "issuers",
+  "kept",
+  "keys",
+  "metrics",
+  "wallet",
+  "organizations",
+  "webhooks",
+];
+const BASE = ["lib", "config-people.ts", "config.ts", "contracts", "http", "regions"];
 /** The ladder: what each folder (or file beside them) may import beside itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lib: [],
   contracts: ["lib"],
-  "config-secrets.ts": ["lib"],
-  "config.ts": ["lib", "config-secrets.ts"],
+  "config-secrets.ts": ["lib", "config-people.ts"],
+  "config-people.ts": ["lib"],
+  "config.ts": ["lib", "config-secrets.ts", "config-people.ts"],
   http: ["lib", "config.ts"],
   regions: ["lib", "config.ts", "contracts", "http"],
   ...Object.fromEntries(NOUNS.map((noun) => [noun, BASE])),
@@ -22,10 +32,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   doors: ["lib", "contracts", "http", "catalog", "kept", "core", "wires"],
   routing: ["lib", "core"],
   inference: [...BASE, ...NOUNS, "core", "wires", "hosts", "doors", "routing"],
-  operator: [...BASE, ...NOUNS, "routing"],
-  console: [...BASE, "keys", "operator"],
+  people: [...BASE, ...NOUNS],
+  operator: [...BASE, ...NOUNS, "people", "routing"],
+  console: [...BASE, "keys", "issuers", "people", "operator"],
   "paths.ts": [...BASE, ...NOUNS, "doors", "inference"],
-  "app.ts": [...BASE, ...NOUNS, "doors", "inference", "operator", "console", "paths.ts"],
+  "app.ts": [...BASE, ...NOUNS, "doors", "inference", "people", "operator", "console", "paths.ts"],
   "index.ts": [...BASE, ...NOUNS, "inference", "operator", "console", "paths.ts", "app.ts"],
 };
 

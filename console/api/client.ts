@@ -28,6 +28,9 @@ export type Outcome<T> =
 const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
 
+/** The organisation that this page shows: a call for another one than the session's is refused. */
+export const shown: { organization: string | null } = { organization: null };
+
 /** Where a call goes: the same address is the same state. */
 export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Filling<C> = {}): string {
   const [, template = ""] = name.split(" ");
@@ -39,7 +42,8 @@ export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Fillin
     if (value !== undefined && value !== null && value !== "") search.set(key, String(value));
   }
   const text = search.toString();
-  return `${BASE}${filled}${text === "" ? "" : `?${text}`}`;
+  const base = template.startsWith(BASE) ? "" : BASE;
+  return `${base}${filled}${text === "" ? "" : `?${text}`}`;
 }
 
 /** Calls the API of this region with the session's cookie. */
@@ -53,6 +57,7 @@ export async function call<C extends Call>(
     method,
     ...(body !== undefined && { body: JSON.stringify(body) }),
     headers: {
+      ...(shown.organization !== null && { "x-organization": shown.organization }),
       ...(body !== undefined && { "content-type": "application/json" }),
       ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
     },

@@ -1,12 +1,14 @@
 /** Who is logged in, as `/console/api/session` answers. */
 export type Session = {
-  readonly kind: "key" | "operator";
-  readonly role: "owner" | "admin" | "billing" | "member" | "operator";
+  readonly kind: "key" | "person" | "operator";
+  readonly role: "owner" | "admin" | "billing" | "member" | "operator" | null;
   readonly organization: {
     readonly id: string;
     readonly name: string;
     readonly slug: string;
+    readonly is_personal?: boolean;
   } | null;
+  readonly person?: { readonly id: string; readonly name: string };
   readonly key: {
     readonly id: string;
     readonly name: string;

@@ -20,6 +20,8 @@ const ALL = {
   "member.created": 1,
   "member.changed": 1,
   "member.removed": 1,
+  "invitation.created": 1,
+  "invitation.ended": 1,
   "settings.changed": 1,
   "organization.created": 1,
   "organization.changed": 1,

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { login } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
 import { farewell, session } from "../state/session.ts";
+import { WaysIn } from "./ways-in.tsx";
 import { Facts } from "../ui/basics.tsx";
 import { Field, Form } from "../ui/dialog.tsx";
 
@@ -25,6 +26,7 @@ export function Login() {
           {why}
         </p>
       )}
+      <WaysIn purpose="log_in" />
       <Form
         verb="Log in"
         run={() => login(key)}

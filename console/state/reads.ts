@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, urlOf } from "../api/client.ts";
+import { startLogIn } from "../api/people.ts";
 import type { Call, CallFailure, Filling, Outcome, ReadCall } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
 import { foundConnection, lostConnection, onRetry } from "./connection.ts";
@@ -94,7 +95,9 @@ export async function readOnce<C extends ReadCall>(
 }
 
 /** What a failure means for the whole console: a session that ended, a region that is away. */
-export function noteFailure({ status }: CallFailure): void {
+export function noteFailure({ status, code }: CallFailure): void {
+  if (code === "login_too_old") void startLogIn("step_up", { go: location.hash });
+  if (code === "other_organization") location.reload();
   if (status === 0) lostConnection();
   if (status === 401) {
     endSession("This session has ended: its key was revoked, or 12 hours are over.");

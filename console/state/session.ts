@@ -1,4 +1,4 @@
-import { logout, readSession } from "../api/client.ts";
+import { logout, readSession, shown } from "../api/client.ts";
 import type { Session } from "../api/session.ts";
 import { cell, useCell } from "./cell.ts";
 
@@ -6,6 +6,11 @@ import { cell, useCell } from "./cell.ts";
 export const session = cell<Session | null | undefined>(undefined);
 /** Why the session ended, for the page that asks for a key again. */
 export const farewell = cell<string | null>(null);
+
+session.watch(() => {
+  const who = session.get();
+  shown.organization = who?.kind === "person" ? (who.organization?.id ?? null) : null;
+});
 
 /** Who is logged in; only pages that are drawn for somebody may ask. */
 export function useSession(): Session {
@@ -37,7 +42,7 @@ export async function leave(): Promise<void> {
 
 /** Whether it may read the spend of all keys. */
 export function isSenior({ kind, role, key }: Session): boolean {
-  return kind === "key" && role !== "member" && role !== null && key?.limited !== true;
+  return kind !== "operator" && role !== "member" && role !== null && key?.limited !== true;
 }
 
 /** Whether it may say where events are sent. */
@@ -47,6 +52,11 @@ export function isManager({ role, key }: Session): boolean {
 
 export function isLimited({ key }: Session): boolean {
   return key?.limited === true;
+}
+
+/** A person, who may be in no organisation. */
+export function isPerson({ kind }: Session): boolean {
+  return kind === "person";
 }
 
 export function isOperator({ kind }: Session): boolean {

@@ -51,11 +51,22 @@ export function openApiDocument(examples: Examples): Json {
           name: "x-api-key",
           description: "A key as Anthropic's clients send it.",
         },
+        session: {
+          type: "apiKey",
+          in: "cookie",
+          name: "__Host-turnpike-eu",
+          description: "A session of the console, `-us` in the US; its page alone may send it.",
+        },
         operator: { type: "http", scheme: "bearer", description: "The region's `ADMIN_TOKEN`." },
       },
     },
   };
 }
+
+const SECURITY: Readonly<Record<string, readonly Json[]>> = {
+  Operator: [{ operator: [] }],
+  People: [{ session: [] }],
+};
 
 function operationObject(
   operation: Operation,
@@ -76,7 +87,7 @@ function operationObject(
     tags: [tag],
     summary,
     description: [description, `Who may: ${roles}.`].filter(Boolean).join("\n\n"),
-    security: tag === "Operator" ? [{ operator: [] }] : [{ key: [] }, { apiKey: [] }],
+    security: SECURITY[tag] ?? [{ key: [] }, { apiKey: [] }],
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && {
       requestBody: {

@@ -69,6 +69,9 @@ const SAMPLES: Samples = {
   unsupported_media_type: [{ kind: "unsupported_media_type", message }],
   no_console_session: [{ kind: "no_console_session" }],
   origin_not_allowed: [{ kind: "origin_not_allowed" }],
+  login_refused: [{ kind: "login_refused", why: "unknown" }],
+  login_too_old: [{ kind: "login_too_old" }],
+  issuer_unreachable: [{ kind: "issuer_unreachable" }],
   rate_limited: [
     { kind: "rate_limited", scope: "organization", ...minute },
     { kind: "rate_limited", scope: "key", ...minute, orgId: "o" },

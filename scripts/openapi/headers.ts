@@ -89,6 +89,16 @@ export function idempotencyKey(required: boolean): HeaderParameter {
   };
 }
 
+/** Which organisation the page shows that a person's session asks from. */
+export const SHOWN_ORGANIZATION: HeaderParameter = {
+  name: "x-organization",
+  in: "header",
+  required: false,
+  description:
+    "The id of the organisation that the page shows: another than the session's is refused.",
+  schema: { type: "string" },
+};
+
 /** What every request that costs money may come with. */
 export const END_USER: HeaderParameter = {
   name: "x-end-user",

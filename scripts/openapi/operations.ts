@@ -33,6 +33,7 @@ import { BETA, END_USER, idempotencyKey, LIST_VERSION, VERSION } from "./headers
 import { operationsOf } from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
+import { PEOPLE_OPERATIONS } from "./people-operations.ts";
 import * as record from "./records.ts";
 import { queryOf } from "./schemas.ts";
 import { operatorStanding, standingOf } from "./standing.ts";
@@ -386,8 +387,9 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
   },
 };
 
-/** Every operation below `/v1` and `/admin/v1` that answers JSON, from the tables of paths. */
+/** Every operation below `/v1`, `/admin/v1` and of persons that answers JSON, from the tables of paths. */
 export const OPERATIONS: readonly Operation[] = [
   ...operationsOf(PATHS, "", { ...PAID_OPERATIONS, ...ORGANIZATION_OPERATIONS }, standingOf),
   ...operationsOf(OPERATOR_ENDPOINTS, "/admin/v1", OPERATOR_OPERATIONS, operatorStanding),
+  ...PEOPLE_OPERATIONS,
 ];

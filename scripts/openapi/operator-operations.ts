@@ -11,6 +11,9 @@ import { newOrganization, organizationsQuery } from "../../src/operator/organiza
 import { unsaved } from "../../src/operator/recovery.ts";
 import { credit, ledgerQuery, reconcileAsk } from "../../src/operator/wallets.ts";
 import { deliveriesParameters, replaySchema } from "../../src/webhooks/webhooks.route.ts";
+import { givingUp } from "../../src/operator/people.ts";
+import { newInvitation } from "../../src/people/inviting.ts";
+import { ended, madeInvitation } from "./people-records.ts";
 import { idempotencyKey } from "./headers.ts";
 import type { Description } from "./operation.ts";
 import * as record from "./records.ts";
@@ -63,6 +66,19 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     { 200: record.heldOrganization },
     { body: organizationChange, errors: ["conflict"] },
   ),
+  operator(
+    `DELETE ${ORG}`,
+    "Close an organisation for good; its ledger stays",
+    { 200: record.deleted },
+    { query: queryOf(givingUp), errors: ["conflict"] },
+  ),
+  operator(
+    `POST ${ORG}/invitations`,
+    "Invite into an organisation, or give a member with keys alone a log-in; the link is in the answer",
+    { 201: madeInvitation },
+    { body: newInvitation, errors: ["conflict", "role_required"] },
+  ),
+  operator(`DELETE ${ORG}/invitations/{invitation_id}`, "Withdraw an invitation", { 200: ended }),
   operator(`GET ${ORG}/members`, "Members with their roles", { 200: record.members }),
   operator(
     `POST ${ORG}/members`,

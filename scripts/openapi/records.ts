@@ -220,7 +220,7 @@ const alert = record("Alert", {
 export const alerts = record("Alerts", { alerts: z.array(alert), ...paged });
 
 const actor = z.union([
-  z.strictObject({ kind: z.enum(["key", "session", "operator"]), id: z.string() }),
+  z.strictObject({ kind: z.enum(["key", "session", "member", "operator"]), id: z.string() }),
   z.strictObject({ kind: z.literal("system"), id: z.null() }),
 ]);
 const event = record("Event", {

@@ -65,7 +65,7 @@ export function responsesOf(operation: Operation, parts: Parts, answer: unknown)
 
 /** On every answer below `/v1` to a key that was admitted, and on any other as far as it is known. */
 function ofKey({ path }: Operation): { readonly always: string[]; readonly some: string[] } {
-  if (path.startsWith("/admin/")) return { always: [], some: [] };
+  if (!path.startsWith("/v1/")) return { always: [], some: [] };
   const own = dialectHeaders(path);
   return { always: [...OF_KEY.always, ...own.always], some: [...OF_KEY.some, ...own.some] };
 }

@@ -1,4 +1,6 @@
 import { EVERYONE } from "../../src/paths.ts";
+import { OPERATOR_ROLES } from "../../src/config-people.ts";
+import type { OperatorEndpoint } from "../../src/operator/operator-context.ts";
 import type { Path } from "../../src/paths.ts";
 import type { Description, Row, Standing } from "./operation.ts";
 
@@ -49,8 +51,13 @@ function rolesOf({ who: { roles, others } }: Path): string {
 }
 
 /** Of a row below `/admin/v1`. */
-export function operatorStanding(row: Row): Standing {
+export function operatorStanding(row: OperatorEndpoint): Standing {
   const readsBody = row.method === "POST" || row.method === "PATCH";
-  const errors = errorsOfRow(row, { readsBody, hasKey: false });
-  return { roles: "operator", errors, isPaid: false, isStrict: true };
+  const everyone = row.roles.length === OPERATOR_ROLES.length;
+  const errors = [
+    ...errorsOfRow(row, { readsBody, hasKey: false }),
+    ...(everyone ? [] : ["role_required"]),
+  ];
+  const roles = everyone ? "every operator" : `operators of the role ${row.roles.join(" or ")}`;
+  return { roles, errors, isPaid: false, isStrict: true };
 }

@@ -7,7 +7,7 @@ import type { StoredAdmission } from "../lib/rate-window.ts";
 import type { RateState } from "../lib/key-terms.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
 import type { Tables } from "../lib/tables.do.ts";
-import type { ConsoleIdentity, Entered } from "../contracts/console-session.ts";
+import type { ConsoleIdentity, Entered, ListedSession } from "../contracts/console-session.ts";
 
 /** What all sessions of a key or an operator may call in any 60 s, how often it may log in, and what lives of it. */
 const CALLS_MAX = 300;
@@ -86,6 +86,37 @@ export class ConsoleSession extends DurableObject<Env> {
     this.#memory = null;
     this.ctx.storage.sql.exec("DELETE FROM sessions WHERE ?1 IS NULL OR name = ?1", name);
     return success(null);
+  }
+
+  /** Ends the sessions that act as a member. */
+  async closeOf(memberId: string): Promise<Result<null>> {
+    if (!openTables(this.ctx.storage, SESSION_TABLES)) return success(null);
+    this.#memory = null;
+    this.ctx.storage.sql.exec("DELETE FROM sessions WHERE identity ->> '$.memberId' = ?", memberId);
+    return success(null);
+  }
+
+  /** Makes a live session another one's; `no_console_session`. */
+  async become(name: string, identity: ConsoleIdentity): Promise<Result<null>> {
+    if (!openTables(this.ctx.storage, SESSION_TABLES)) {
+      return refuse({ kind: "no_console_session" });
+    }
+    this.#memory = null;
+    const { rowsWritten } = this.ctx.storage.sql.exec(
+      "UPDATE sessions SET identity = ? WHERE name = ? AND expires_at > ?",
+      JSON.stringify(identity),
+      name,
+      now(this.env),
+    );
+    return rowsWritten === 0 ? refuse({ kind: "no_console_session" }) : success(null);
+  }
+
+  /** What lives, the newest first. */
+  list(): Result<readonly ListedSession[]> {
+    const live = [...this.#remember().sessions]
+      .filter(([, { expiresAt }]) => expiresAt > now(this.env))
+      .map(([name, { identity, expiresAt }]) => ({ name, identity, expiresAt }));
+    return success(live.toReversed());
   }
 
   /** Forgets what is over, and all when nothing else is left: whatever was counted is older than a minute by then. */

@@ -6,9 +6,11 @@ import { notFound } from "../http/not-found.ts";
 import { routingPath } from "../http/routing-path.ts";
 import { vouchFor, vouchForKey, admittedAs } from "../keys/vouched.ts";
 import { calledBy } from "../lib/caller.ts";
+import { now } from "../lib/clock.ts";
 import { vouchForOperator } from "../operator/operator-token.ts";
-import { enterSession, failSession } from "./session.route.ts";
-import type { LiveSession } from "./session.route.ts";
+import { enterSession, failSession } from "./own-session.route.ts";
+import type { LiveIdentity, LivePerson, LiveSession } from "./own-session.route.ts";
+import { isFresh, isLasting } from "./step-up.ts";
 
 /** How a request is answered as if it had come from outside, and what of it asks a provider. */
 type Surface = {
@@ -52,6 +54,10 @@ export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Pro
   if (isPaid && !PLAYGROUND.has(path)) return notFound(c);
   const entered = await enterSession(c, !isPaid);
   if (!entered.ok) return failSession(c, entered.failure);
+  const { identity } = entered.value;
+  if (isLasting(c.req.method, path) && identity.kind === "person") {
+    if (!isFresh(identity.session, now(c.env))) return fail(c, { kind: "login_too_old" });
+  }
   if (!vouched(c, request, { session: entered.value, path, isPaid })) {
     const roles = path.startsWith("/admin/") ? ["operator"] : EVERYONE;
     return fail(c, { kind: "role_required", roles });
@@ -81,15 +87,27 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
   const { identity, rate } = called.session;
   const isAdmin = /^\/admin\/v1(?:\/|$)/.test(called.path);
   if (identity.kind === "operator") {
-    if (isAdmin) vouchForOperator(request, identity.name);
+    if (isAdmin) vouchForOperator(request, identity.operator);
     return isAdmin;
   }
   if (isAdmin) return false;
-  const { key, known } = identity;
-  if (called.isPaid) vouchForKey(request, key);
+  const key = keyOf(identity);
+  if (key === null) return false;
+  const { verified, known } = key;
+  if (called.isPaid) vouchForKey(request, verified);
   else {
-    const by = calledBy(key.hash, key.shown);
-    vouchFor(request, { ...admittedAs(known, by, c.var.config.region), rate });
+    const by = calledBy(verified.hash, verified.shown);
+    const admitted = admittedAs(known, by, c.var.config.region);
+    const isPerson = identity.kind === "person";
+    const caller = { ...admitted.caller, ...(isPerson && { isPerson }) };
+    vouchFor(request, { ...admitted, caller, rate });
   }
   return true;
+}
+
+/** What an identity pays and is admitted with; null for a person in no organisation. */
+function keyOf(identity: Exclude<LiveIdentity, { readonly kind: "operator" }>): LivePerson["key"] {
+  return identity.kind === "person"
+    ? identity.key
+    : { verified: identity.key, known: identity.known };
 }

@@ -1,43 +1,49 @@
 import type { KeySecret } from "../config.ts";
 import { hmacOf, sameText, sign } from "../keys/api-key.ts";
+import type { Region } from "../lib/regions.ts";
 import { assert } from "../lib/assert.ts";
 import { randomBase62 } from "../lib/id.ts";
 import { sha256Hex } from "../operator/operator-token.ts";
 
-/** `__Host-`: only this host, only over https (or to this machine), only for the whole path. */
-const NAME = "__Host-turnpike";
+/**
+ * `__Host-`: only this host, only over https (or to this machine), only for the whole path. With the region: two of them
+ * on one host, as on a laptop, are in one jar, whatever their ports.
+ */
+const nameOf = (region: Region): string => `__Host-turnpike-${region}`;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Strict; Path=/";
 /** The id of a secret, randomness (256 bits), whose sessions it is one of, and the tag in hex. */
 const VALUE = /^(([0-9A-Za-z])[0-9A-Za-z]{43}([0-9a-f]{64}))([0-9a-f]{64})$/;
-/** Every cookie of this name in a `Cookie` header. */
-const OURS = new RegExp(`(?:^|;)\\s*${NAME}=([^;\\s]*)`, "g");
+
+type CookieConfig = { readonly keySecrets: readonly KeySecret[]; readonly region: Region };
 
 /** Where a session is kept: the name of its object, and its own there. */
 export type SessionPlace = { readonly account: string; readonly session: string };
 
 /** A session's cookie as the browser is given it, and the session's name in the object of its account. */
 export async function mintCookie(
-  secrets: readonly KeySecret[],
+  { keySecrets: secrets, region }: CookieConfig,
   account: string,
   ageS: number,
 ): Promise<{ readonly header: string } & SessionPlace> {
   const [secret] = secrets;
   assert(secret !== undefined, "a cookie needs a secret");
   const untagged = secret.id + randomBase62(43) + account;
-  const value = untagged + (await tagOf(secret, untagged));
+  const value = untagged + (await tagOf(secret, region, untagged));
   return {
-    header: `${NAME}=${value}; ${ATTRIBUTES}; Max-Age=${ageS}`,
+    header: `${nameOf(region)}=${value}; ${ATTRIBUTES}; Max-Age=${ageS}`,
     account,
     session: await sha256Hex(value),
   };
 }
 
 /** What ends a session in the browser. */
-export const ENDED_COOKIE = `${NAME}=; ${ATTRIBUTES}; Max-Age=0`;
+export function endedCookie(region: Region): string {
+  return `${nameOf(region)}=; ${ATTRIBUTES}; Max-Age=0`;
+}
 
 /** Whether a `Cookie` header has one of ours, good or not. */
-export function hasSessionCookie(cookies = ""): boolean {
-  return cookies.includes(`${NAME}=`);
+export function hasSessionCookie(region: Region, cookies = ""): boolean {
+  return cookies.includes(`${nameOf(region)}=`);
 }
 
 /**
@@ -45,18 +51,19 @@ export function hasSessionCookie(cookies = ""): boolean {
  */
 export async function sessionOf(
   cookies = "",
-  secrets: readonly KeySecret[],
+  { keySecrets: secrets, region }: CookieConfig,
 ): Promise<SessionPlace | null> {
-  const [first, second] = cookies.matchAll(OURS);
+  const ours = new RegExp(`(?:^|;)\\s*${nameOf(region)}=([^;\\s]*)`, "g");
+  const [first, second] = cookies.matchAll(ours);
   const value = first?.[1] ?? "";
   const [, untagged = "", secretId, account = "", tag = ""] = VALUE.exec(value) ?? [];
   const secret = secrets.find(({ id }) => id === secretId);
   if (secret === undefined || second !== undefined) return null;
-  if (!sameText(tag, await tagOf(secret, untagged))) return null;
+  if (!sameText(tag, await tagOf(secret, region, untagged))) return null;
   return { account, session: await sha256Hex(value) };
 }
 
 /** With a label of its own: what is signed here can pass for no key's tag or hash. */
-async function tagOf(secret: KeySecret, untagged: string): Promise<string> {
-  return (await sign(await hmacOf(secret), "console", untagged)).toHex();
+async function tagOf(secret: KeySecret, region: Region, untagged: string): Promise<string> {
+  return (await sign(await hmacOf(secret), `console ${region}`, untagged)).toHex();
 }

@@ -1,4 +1,4 @@
-import type { Context, Next } from "hono";
+import type { Context } from "hono";
 import * as z from "zod/mini";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
@@ -7,56 +7,31 @@ import { parseFields } from "../http/parse-body.ts";
 import { readJson } from "../http/read-json.ts";
 import { verifyKey } from "../keys/api-key.ts";
 import { askBook } from "../lib/ask-book.ts";
-import { secretOf } from "../lib/caller.ts";
 import { now, timestamp } from "../lib/clock.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
-import type { Failure, Result } from "../lib/failure.ts";
-import { consoleAccount } from "../lib/console-account.ts";
-import { objectsOf } from "../contracts/objects.ts";
+import type { Result } from "../lib/failure.ts";
 import { isLimited } from "../lib/key-terms.ts";
-import { readObject } from "../lib/reach-object.ts";
-import type { Key } from "../lib/key.ts";
-import { operatorHashed, sha256Hex } from "../operator/operator-token.ts";
+import { sha256Hex } from "../operator/operator-token.ts";
+import type { Acting } from "../people/people.store.ts";
 import { LOGIN_FAILURES_MAX, LoginPace } from "./login-pace.ts";
-import type {
-  ConsoleIdentity,
-  ConsoleSessionCalls,
-  Entered,
-} from "../contracts/console-session.ts";
-import { ENDED_COOKIE, hasSessionCookie, mintCookie, sessionOf } from "./session-cookie.ts";
-import type { SessionPlace } from "./session-cookie.ts";
+import {
+  closeSession,
+  enterSession,
+  failSession,
+  liveIdentity,
+  openSession,
+  ownSession,
+} from "./own-session.route.ts";
+import type { LiveIdentity } from "./own-session.route.ts";
+import type { ConsoleIdentity } from "../contracts/console-session.ts";
+import { endedCookie, hasSessionCookie } from "./session-cookie.ts";
 import { findViewer } from "./viewer.store.ts";
 
 type AppContext = Context<AppEnv>;
 
-const SESSION_S = 12 * 60 * 60;
 const KEY_CHARACTERS_MAX = 512;
 /** Anybody may send one: a key or a token, and nothing that is worth a place of its own. */
-const LOGIN_LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
-
-/** Who a live session is: an operator, or what the register says of its key. */
-export type LiveIdentity =
-  | { readonly kind: "operator"; readonly name: string }
-  | { readonly kind: "key"; readonly key: KeyOf; readonly known: Key };
-type KeyOf = Extract<ConsoleIdentity, { readonly kind: "key" }>["key"];
-/** A session that may call, and who calls. */
-export type LiveSession = Omit<Entered, "identity"> & { readonly identity: LiveIdentity };
-
-/**
- * Lets only this console's own page pass: a browser says where a request comes from, and another site's, or one
- * without `Origin` that is more than a GET, is 403 before the cookie is looked at.
- */
-export async function requireOwnPage(c: AppContext, next: Next): Promise<Response | undefined> {
-  const site = c.req.header("sec-fetch-site") ?? "same-origin";
-  const origin = c.req.header("origin");
-  const isOwn = origin === new URL(c.req.url).origin;
-  const isRead = c.req.method === "GET" && origin === undefined;
-  if ((site !== "same-origin" && site !== "none") || !(isOwn || isRead)) {
-    return fail(c, { kind: "origin_not_allowed" });
-  }
-  await next();
-  return undefined;
-}
+export const LOGIN_LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 
 const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_MAX)) });
 
@@ -68,32 +43,28 @@ const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_
 export async function loginRoute(c: AppContext): Promise<Response> {
   const body = await readJson(c.req.raw, LOGIN_LIMITS);
   const fields = body.ok ? parseFields(loginSchema, [], body.value) : body;
-  const made = fields.ok ? await pacedLogin(c, fields.value.key.trim()) : fields;
+  const made = fields.ok ? await paced(c, () => logIn(c, fields.value.key.trim())) : fields;
   if (!made.ok) return fail(c, made.failure);
-  const before = await ownSession(c);
-  if (before !== null) c.executionCtx.waitUntil(closed(c, before));
   c.header("set-cookie", made.value.cookie);
   return c.json(made.value.view);
 }
 
 type Login = Result<{ readonly view: object; readonly cookie: string }>;
 
-/** As `logIn`, for an address that has not failed too often of late. */
-async function pacedLogin(c: AppContext, text: string): Promise<Login> {
+/** What an address asks that has not failed too often of late: a forged key, or what is no log-in of an issuer. */
+export async function paced<T>(c: AppContext, ask: () => Promise<Result<T>>): Promise<Result<T>> {
   const pace = Isolate.of(c.var.config).get(makePace);
   const address = c.req.header("cf-connecting-ip") ?? "";
   const nowMs = now(c.env);
   const retryAfterMs = pace.waitMs(address, nowMs);
   if (retryAfterMs > 0) {
-    return refuse({
-      kind: "rate_limited",
-      scope: "login",
-      limit: LOGIN_FAILURES_MAX,
-      retryAfterMs,
-    });
+    const limit = LOGIN_FAILURES_MAX;
+    return refuse({ kind: "rate_limited", scope: "login", limit, retryAfterMs });
   }
-  const made = await logIn(c, text);
-  if (!made.ok && made.failure.kind === "invalid_api_key") pace.failed(address, nowMs);
+  const made = await ask();
+  const isForged =
+    !made.ok && (made.failure.kind === "invalid_api_key" || made.failure.kind === "login_refused");
+  if (isForged) pace.failed(address, nowMs);
   return made;
 }
 
@@ -103,17 +74,14 @@ const makePace = (): LoginPace => new LoginPace();
 async function logIn(c: AppContext, text: string): Promise<Login> {
   const found = await identityOf(c, text);
   if (!found.ok) return found;
-  const stored = found.value;
-  const live = await liveIdentity(c, stored);
+  const live = await liveIdentity(c, found.value);
   if (!live.ok) return live;
-  const name = stored.kind === "key" ? stored.key.hash : stored.tokenHash;
-  const expiresAt = now(c.env) + SESSION_S * 1000;
-  const cookie = await mintCookie(c.var.config.keySecrets, consoleAccount(name), SESSION_S);
-  const opened = await askSessions(c, cookie, (own) => own.open(cookie.session, stored, expiresAt));
+  const opened = await openSession(c, found.value);
   if (!opened.ok) return opened;
+  const { cookie, expiresAt } = opened.value;
   const view = await sessionView(c, live.value, expiresAt);
-  if (view.ok) return success({ view: view.value, cookie: cookie.header });
-  c.executionCtx.waitUntil(closed(c, cookie));
+  if (view.ok) return success({ view: view.value, cookie });
+  c.executionCtx.waitUntil(closeSession(c, opened.value));
   return view;
 }
 
@@ -122,7 +90,7 @@ async function logIn(c: AppContext, text: string): Promise<Login> {
  * page is no error. 401 for one whose session is over.
  */
 export async function sessionRoute(c: AppContext): Promise<Response> {
-  if (!hasSessionCookie(c.req.header("cookie"))) return c.body(null, 204);
+  if (!hasSessionCookie(c.var.config.region, c.req.header("cookie"))) return c.body(null, 204);
   const entered = await enterSession(c, true);
   if (!entered.ok) return failSession(c, entered.failure);
   const { identity, expiresAt } = entered.value;
@@ -134,37 +102,11 @@ export async function sessionRoute(c: AppContext): Promise<Response> {
 export async function logoutRoute(c: AppContext): Promise<Response> {
   const session = await ownSession(c);
   if (session !== null) {
-    const ended = await closed(c, session);
+    const ended = await closeSession(c, session);
     if (!ended.ok) return fail(c, ended.failure);
   }
-  c.header("set-cookie", ENDED_COOKIE);
+  c.header("set-cookie", endedCookie(c.var.config.region));
   return c.body(null, 204);
-}
-
-/**
- * The session of a request's cookie while its key or operator lives, which is asked at every call. A session whose key
- * has ended is over: 401, like one that never was.
- */
-export async function enterSession(
-  c: AppContext,
-  isCounted: boolean,
-): Promise<Result<LiveSession>> {
-  const session = await ownSession(c);
-  if (session === null) return refuse({ kind: "no_console_session" });
-  const entered = await askSessions(c, session, (own) => own.enter(session.session, isCounted));
-  if (!entered.ok) return entered;
-  const live = await liveIdentity(c, entered.value.identity);
-  if (live.ok) return success({ ...entered.value, identity: live.value });
-  if (live.failure.kind !== "invalid_api_key") return live;
-  c.executionCtx.waitUntil(closed(c, session));
-  return refuse({ kind: "no_console_session" });
-}
-
-/** As `fail`; a session that is over takes its cookie with it. */
-export function failSession(c: AppContext, failure: Failure): Response {
-  const response = fail(c, failure);
-  if (failure.kind === "no_console_session") response.headers.set("set-cookie", ENDED_COOKIE);
-  return response;
 }
 
 /** Whose text it may be, found out without I/O. */
@@ -182,42 +124,6 @@ async function identityOf(c: AppContext, text: string): Promise<Result<ConsoleId
   );
 }
 
-/** `invalid_api_key` when the key or the operator has ended, or never was. */
-async function liveIdentity(
-  c: AppContext,
-  identity: ConsoleIdentity,
-): Promise<Result<LiveIdentity>> {
-  const { operators } = c.var.config;
-  if (identity.kind === "operator") {
-    const name = await operatorHashed(identity.tokenHash, operators);
-    return name === null
-      ? refuse({ kind: "invalid_api_key" })
-      : success({ kind: "operator", name });
-  }
-  const { key } = identity;
-  const known = await readObject(() =>
-    objectsOf(c.env).register(key.hash).whose(secretOf(key.hash, key.shown)),
-  );
-  return known.ok ? success({ kind: "key", key, known: known.value }) : known;
-}
-
-/** Where the session of this request's cookie is kept, or null. */
-function ownSession(c: AppContext): Promise<SessionPlace | null> {
-  return sessionOf(c.req.header("cookie"), c.var.config.keySecrets);
-}
-
-function closed(c: AppContext, place: SessionPlace): Promise<Result<null>> {
-  return askSessions(c, place, (own) => own.close(place.session));
-}
-
-function askSessions<T>(
-  c: AppContext,
-  { account }: SessionPlace,
-  call: (sessions: ConsoleSessionCalls) => Promise<Result<T>>,
-): Promise<Result<T>> {
-  return readObject(() => call(objectsOf(c.env).consoles(account)));
-}
-
 /** The JSON of a session: what the console's first page needs to know. */
 async function sessionView(
   c: AppContext,
@@ -227,8 +133,10 @@ async function sessionView(
   const common = { region: c.var.config.region, expires_at: timestamp(expiresAt) };
   if (identity.kind === "operator") {
     const nobody = { organization: null, key: null, member: null };
-    return success({ kind: "operator", role: "operator", ...nobody, ...common });
+    const { role } = identity.operator;
+    return success({ kind: "operator", role: "operator", operator: role, ...nobody, ...common });
   }
+  if (identity.kind === "person") return success({ ...personView(identity.acting), ...common });
   const { keyId, orgId, terms } = identity.known;
   const fields = { key_id: keyId, org_id: orgId };
   const viewer = await askBook(() => findViewer(c.env.DB, keyId), "viewer_unreadable", fields);
@@ -243,4 +151,25 @@ async function sessionView(
     key: { ...key, limited },
     ...common,
   });
+}
+
+function personView({ person, as }: Acting): object {
+  const { id, name, email } = person;
+  return {
+    kind: "person",
+    role: as?.role ?? null,
+    person: { id, name, email },
+    organization:
+      as === null
+        ? null
+        : {
+            id: as.orgId,
+            name: as.name,
+            slug: as.slug,
+            status: as.status,
+            is_personal: as.isPersonal === 1,
+          },
+    key: null,
+    member: as === null ? null : { id: as.memberId, email: as.email, role: as.role },
+  };
 }

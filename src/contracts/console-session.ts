@@ -2,13 +2,32 @@ import type { VerifiedKey } from "../lib/caller.ts";
 import type { RateState } from "../lib/key-terms.ts";
 import type { Result } from "../lib/failure.ts";
 
-/** Who looks: a key by its hash, or an operator by the hash of the token; the text of neither is kept. */
+/** A person's session, acting as one member; null: in no organisation. Times are Unix ms. */
+export type PersonSession = {
+  readonly kind: "person";
+  readonly personId: string;
+  readonly memberId: string | null;
+  readonly orgId: string | null;
+  /** Where they logged in: an id of LOGIN_ISSUERS, and the identity there. */
+  readonly issuer: string;
+  readonly openedAt: number;
+  /** The last time that they proved who they are, and how it is known: by the issuer's word, or by the code's exchange. */
+  readonly freshAt: number;
+  readonly freshBy: "auth_time" | "exchange";
+  /** What the browser calls itself, in a few words. */
+  readonly browser: string;
+};
+
+/** Who looks: a key by its hash, an operator by the hash of the token, or a person; the text of a secret is never kept. */
 export type ConsoleIdentity =
   | {
       readonly kind: "key";
       readonly key: VerifiedKey;
     }
-  | { readonly kind: "operator"; readonly tokenHash: string };
+  | { readonly kind: "operator"; readonly tokenHash: string }
+  /** An operator who logged in as a person does: an entry of OPERATOR_LOGINS. */
+  | { readonly kind: "operator_login"; readonly issuer: string; readonly subject: string }
+  | PersonSession;
 
 /** A session at a call of it: whose it is, until when (Unix ms), and what is left of the minute of all sessions of it. */
 export type Entered = {
@@ -22,4 +41,17 @@ export type ConsoleSessionCalls = {
   open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>>;
   enter(name: string, isCounted: boolean): Promise<Result<Entered>>;
   close(name: string | null): Promise<Result<null>>;
+  /** Ends the sessions that act as a member. */
+  closeOf(memberId: string): Promise<Result<null>>;
+  /** Makes a live session another one's, of the same account: acting as another member, or fresh again. */
+  become(name: string, identity: ConsoleIdentity): Promise<Result<null>>;
+  /** What lives, the newest first. */
+  list(): Promise<Result<readonly ListedSession[]>>;
+};
+
+/** A session as its person sees it; its name opens nothing. */
+export type ListedSession = {
+  readonly name: string;
+  readonly identity: ConsoleIdentity;
+  readonly expiresAt: number;
 };

@@ -1,7 +1,7 @@
 import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
 import { configOf } from "../config.ts";
-import type { Config } from "../config.ts";
+import type { Config, OperatorRole } from "../config.ts";
 import type { Admitted, Caller, Member, Region } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
@@ -47,8 +47,8 @@ export type AppEnv = {
     admissionMs: number;
     /** Set by `requireMember` on the paths that ask for a role. */
     member: Member;
-    /** Below `/admin/v1`: the operator's name. */
-    operator: string;
+    /** Below `/admin/v1`: who operates. */
+    operator: { readonly name: string; readonly role: OperatorRole };
     /** Set by `readMember` instead of `member` while the book cannot say. */
     memberUnread: Failure;
     /** All deadlines of the request; whoever answers it closes them. */

@@ -1,6 +1,7 @@
 import type { Charged, Failure } from "../lib/failure.ts";
 import { timestamp } from "../lib/clock.ts";
 import { orList } from "../lib/issue-text.ts";
+import { LOGIN_WIRES } from "./login-wire.ts";
 import { rateHeaders } from "./rate-headers.ts";
 
 /** One failure on the wire: `extra` goes inside `error`, where SDKs can reach it. */
@@ -114,17 +115,7 @@ const WIRES: Wires = {
     message:
       "This API key has limits of its own: it may be used for models and paid requests, and manages nothing. GET /v1/key says what is left of them.",
   }),
-  no_console_session: () => ({
-    status: 401,
-    type: "no_console_session",
-    message: "There is no console session, or it has ended. Please log in.",
-  }),
-  origin_not_allowed: () => ({
-    status: 403,
-    type: "permission_denied",
-    code: "origin_not_allowed",
-    message: "This request does not come from a page that may make it.",
-  }),
+  ...LOGIN_WIRES,
   organization_suspended: () => ({
     status: 403,
     type: "permission_denied",

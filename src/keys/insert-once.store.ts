@@ -1,3 +1,4 @@
+import type { Actor } from "../lib/event.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { IDEMPOTENCY_MS } from "../lib/idempotency.ts";
@@ -15,6 +16,7 @@ import {
 export type NamedCaller = {
   readonly keyId: string;
   readonly secret: string;
+  readonly actor: Actor;
   readonly idempotency: Idempotency;
 };
 
@@ -46,14 +48,14 @@ export async function insertKeyOnce(
 async function insertBoth(
   db: D1Database,
   key: BookedKey,
-  { keyId, secret, idempotency }: NamedCaller,
+  { keyId, secret, idempotency, actor }: NamedCaller,
 ): Promise<boolean> {
   const [, made] = await db.batch([
     db
       .prepare("DELETE FROM idempotency_keys WHERE key_id = ? AND created_at <= ?")
       .bind(keyId, key.createdAt - IDEMPOTENCY_MS),
     insertKeyStatement(db, key, keyId, secret),
-    keyCreatedStatement(db, key, { kind: "key", id: keyId }),
+    keyCreatedStatement(db, key, actor),
     ...insertTermsStatements(db, key),
     db
       .prepare(

@@ -4,7 +4,7 @@ import { created, readBody, readFields } from "../http/endpoint.ts";
 import type { Answer, View } from "../http/endpoint.ts";
 import { once, parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { askBook } from "../lib/ask-book.ts";
-import { secretOf } from "../lib/caller.ts";
+import { actorOf, secretOf } from "../lib/caller.ts";
 import type { Role } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import { flat, refuse, success } from "../lib/failure.ts";
@@ -114,11 +114,12 @@ export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<
   if (!fresh.ok) return fresh;
   const { booked, key } = fresh.value;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
+  const actor = actorOf(admitted.caller);
   const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
   const insert = (): Promise<Result<BookedKey>> =>
     idempotency === null
-      ? insertKey(c.env.DB, booked, keyId, { callerSecret: secret })
-      : insertKeyOnce(c.env.DB, booked, { keyId, secret, idempotency });
+      ? insertKey(c.env.DB, booked, keyId, { callerSecret: secret, actor })
+      : insertKeyOnce(c.env.DB, booked, { keyId, secret, idempotency, actor });
   const inserted = flat(await askBook(insert, "key_not_inserted", fieldsOf(c)));
   if (!inserted.ok) return inserted;
   return created({ ...keyRecord(inserted.value, config.region, mint.now), key });
@@ -256,7 +257,7 @@ function keyServices(c: AppContext): KeyServices {
     peers: peers.map((peer) => peer.region),
     keySecrets,
     now: now(c.env),
-    actor: { kind: "key", id: c.var.admitted.caller.keyId },
+    actor: actorOf(c.var.admitted.caller),
   };
 }
 

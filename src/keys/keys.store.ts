@@ -65,8 +65,9 @@ export function insertKeyStatement(
          AND (?10 IS NULL OR EXISTS
            (SELECT 1 FROM keys WHERE id = ?10 AND member_id = ?4 AND revoked_at IS NULL))
          AND ${hasNotRetired("?10", "?11", "?9")}
-         AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND revoked_at IS NULL) < ${LIVE_KEYS_MAX}
-         AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND created_at > ?9 - 864e5) < ${NEW_KEYS_MAX}
+         AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND revoked_at IS NULL AND is_console IS NULL) < ${LIVE_KEYS_MAX}
+         AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND created_at > ?9 - 864e5
+           AND is_console IS NULL) < ${NEW_KEYS_MAX}
        RETURNING id`,
     )
     .bind(
@@ -188,7 +189,7 @@ export type KeyOwner = { readonly orgId: string; readonly memberId: string | nul
 /** The owner's live keys and its newest 100 revoked ones, newest first. */
 export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonly BookedKey[]> {
   const live = `SELECT * FROM keys INDEXED BY live_keys_by_organization
-    WHERE org_id = ?1 AND revoked_at IS NULL AND (?2 IS NULL OR member_id = ?2)`;
+    WHERE org_id = ?1 AND revoked_at IS NULL AND is_console IS NULL AND (?2 IS NULL OR member_id = ?2)`;
   const { results } = await db
     .prepare(`SELECT ${WHOLE} FROM (SELECT * FROM (${live}) UNION ALL
       SELECT * FROM (${revokedOf(owner)})) AS keys ${JOINED} ORDER BY created_at DESC, id DESC`)
@@ -218,22 +219,22 @@ export async function listRevokedKeys(
 function revokedOf({ memberId }: KeyOwner): string {
   const index = memberId === null ? "revoked_keys_by_organization" : "revoked_keys_by_member";
   const owner = memberId === null ? "org_id = ?1 AND ?2 IS NULL" : "member_id = ?2 AND org_id = ?1";
-  return `SELECT * FROM keys INDEXED BY ${index} WHERE ${owner} AND revoked_at IS NOT NULL
+  return `SELECT * FROM keys INDEXED BY ${index} WHERE ${owner} AND revoked_at IS NOT NULL AND is_console IS NULL
     AND (?4 IS NULL OR (created_at, id) < (?4, ?5)) ORDER BY created_at DESC, id DESC LIMIT ?3`;
 }
 
-/** The key with this id, revoked or not, or null when it is not one of this owner's. */
+/** The key with this id, revoked or not, or null when it is not one of this owner's, or a console's that is not asked for. */
 export async function findKey(
   db: D1Database,
   id: string,
-  { orgId, memberId }: KeyOwner,
+  { orgId, memberId, withConsole = false }: KeyOwner & { readonly withConsole?: boolean },
 ): Promise<BookedKey | null> {
   const row = await db
     .prepare(
-      `SELECT ${WHOLE} FROM keys ${JOINED}
-       WHERE keys.id = ?1 AND keys.org_id = ?2 AND (?3 IS NULL OR keys.member_id = ?3)`,
+      `SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.id = ?1 AND keys.org_id = ?2
+       AND (?3 IS NULL OR keys.member_id = ?3) AND (?4 OR keys.is_console IS NULL)`,
     )
-    .bind(id, orgId, memberId)
+    .bind(id, orgId, memberId, withConsole ? 1 : 0)
     .first<KeyRow>();
   return row === null ? null : keyOfRow(row);
 }

@@ -4,6 +4,7 @@ import type { AppContext } from "../http/context.ts";
 import { created, readFields } from "../http/endpoint.ts";
 import type { Answer, View } from "../http/endpoint.ts";
 import { once, parseQuery, wholeNumber } from "../http/parse-body.ts";
+import { actorOf } from "../lib/caller.ts";
 import { now, timestamp } from "../lib/clock.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
@@ -201,7 +202,7 @@ export async function endSessionRoute(c: AppContext): Promise<Answer> {
   const owner = ownerOf(c);
   const isAny = owner.keyId === null && owner.memberId === null;
   const of = isAny ? { orgId: caller.orgId } : { keyHash: caller.keyHash };
-  const actor = { kind: "key", id: caller.keyId } as const;
+  const actor = actorOf(caller);
   const { keySecrets } = c.var.config;
   const ending = await endingOf(id, { of, owner, actor, keySecrets, now: now(c.env) });
   if (!ending.ok) return ending;

@@ -1,3 +1,4 @@
+import type { Actor } from "./event.ts";
 import type { RateState } from "./key-terms.ts";
 import type { Key, Scope } from "./key.ts";
 import type { Region } from "./regions.ts";
@@ -31,7 +32,14 @@ export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly home: Region;
   /** Left out: the key's first secret. */
   readonly shown?: Shown;
+  /** It is a person, whose member acts by a key that nobody has the text of. */
+  readonly isPerson?: true;
 };
+
+/** Whom an event names as the one who called. */
+export function actorOf({ isPerson, keyId, memberId }: Caller): Actor {
+  return isPerson === true ? { kind: "member", id: memberId } : { kind: "key", id: keyId };
+}
 
 /** What a request calls with. */
 export type Called = Pick<Caller, "keyHash" | "shown">;

@@ -19,6 +19,8 @@ export const EVENT_TYPES = [
   "member.created",
   "member.changed",
   "member.removed",
+  "invitation.created",
+  "invitation.ended",
   "settings.changed",
   "organization.created",
   "organization.changed",
@@ -42,9 +44,9 @@ export function roomOf({ type, actor }: Pick<NewEvent, "type" | "actor">): strin
   return actor.kind === "operator" ? "operator" : type.split(".", 1).join();
 }
 
-/** Who did it: a key or session by its id, an operator by name; nobody in particular for the system. */
+/** Who did it: a key, session or member by its id, an operator by name; nobody in particular for the system. */
 export type Actor =
-  | { readonly kind: "key" | "session" | "operator"; readonly id: string }
+  | { readonly kind: "key" | "session" | "member" | "operator"; readonly id: string }
   | { readonly kind: "system"; readonly id: null };
 export const SYSTEM: Actor = { kind: "system", id: null };
 

@@ -24,6 +24,8 @@ type Changing = {
   readonly values: readonly (string | number | null)[];
   /** Column to what it is set to; null there: it stays. */
   readonly columns: Readonly<Record<string, string>>;
+  /** Of which it is told that they change, and not what from or to. */
+  readonly hidden?: readonly string[];
 };
 
 /**
@@ -33,13 +35,14 @@ type Changing = {
 export function eventOfChange(
   db: D1Database,
   event: Omit<BookEvent, "data">,
-  { table, where, values, columns }: Changing,
+  { table, where, values, columns, hidden = [] }: Changing,
 ): D1PreparedStatement {
   const entries = Object.entries(columns);
   const sides = entries.map(
-    ([column, to]) => `SELECT '${column}' AS named, ${column} AS was, ${to} AS becomes`,
+    ([column, to]) =>
+      `SELECT '${column}' AS named, ${column} AS was, ${to} AS becomes, ${hidden.includes(column) ? 0 : 1} AS shown`,
   );
-  const changes = `SELECT json_group_object(named, json_object('from', was, 'to', becomes))
+  const changes = `SELECT json_group_object(named, json_object('from', iif(shown, was, NULL), 'to', iif(shown, becomes, NULL)))
     FROM (${sides.join(" UNION ALL ")}) WHERE was IS NOT becomes`;
   const differs = entries.map(([column, to]) => `${column} IS NOT ${to}`).join(" OR ");
   return inserted(

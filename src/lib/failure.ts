@@ -80,6 +80,25 @@ type Kinds =
   | { readonly kind: "unsupported_media_type"; readonly message: string }
   /** No session of the console, or none any more. */
   | { readonly kind: "no_console_session" }
+  /**
+   * Of a log-in by an issuer: it took too long or was used, the person said no, the issuer's word was not good, nobody
+   * here is known by it, it confirmed no address, it is another
+   * person's word, or too many sign up.
+   */
+  | {
+      readonly kind: "login_refused";
+      readonly why:
+        | "expired"
+        | "denied"
+        | "refused"
+        | "unknown"
+        | "unproven"
+        | "other_person"
+        | "too_many";
+    }
+  /** What lasts wants a log-in of the last ten minutes. */
+  | { readonly kind: "login_too_old" }
+  | { readonly kind: "issuer_unreachable" }
   /** A browser's page of another site, or none that says whose it is. */
   | { readonly kind: "origin_not_allowed" }
   /** `scope` says whose limit it is: the key's, a session's, the organisation's, a console session's, of logging in, of testing a webhook. */

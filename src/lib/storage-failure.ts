@@ -28,3 +28,10 @@ function isOverloaded(error: unknown): boolean {
 function callError(error: unknown): CallError {
   return typeof error === "object" && error !== null ? error : {};
 }
+
+/** An error of D1 or one that came out of a Durable Object call; anything else is a bug of ours. */
+export function isStorageError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const marks = ["remote", "retryable", "overloaded", "durableObjectReset"];
+  return error.message.startsWith("D1_") || marks.some((mark) => mark in error);
+}

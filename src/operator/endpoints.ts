@@ -1,10 +1,13 @@
+import { OPERATOR_ROLES } from "../config-people.ts";
+import type { OperatorRole } from "../config.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
-import { storageFailure } from "../lib/storage-failure.ts";
+import { isStorageError, storageFailure } from "../lib/storage-failure.ts";
 import { slugSchema } from "../organizations/organization.ts";
 import { findIdOfSlug } from "../organizations/organizations.store.ts";
 import { patchOrganization } from "./change-organization.ts";
+import { deleteInvitation, deleteOrganization, postInvitation } from "./people.ts";
 import { getHealth } from "./health.ts";
 import { deleteKey, getKey, getKeys, patchKey, postRotation } from "./keys.ts";
 import { deleteMember, getMembers, patchMember, postMember } from "./members.ts";
@@ -22,35 +25,40 @@ import { deleteSession, getSessions } from "./sessions.ts";
 import { getLedger, postCredits, postReconcile } from "./wallets.ts";
 import { getDeliveries, getWebhooks, postReplay, postTest } from "./webhooks.ts";
 
-/** Every call under `/admin/v1`. Errors of D1 and of wallets are answered as 503, never thrown. */
+/**
+ * Every call under `/admin/v1`: what reads is for every operator, what changes for those of the role that its row names
+ * and for `all`, for these alone where it names none. Errors of D1 and of wallets are answered as 503, never thrown. */
 export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
-  endpoint("POST", "/orgs", postOrganization),
+  endpoint("POST", "/orgs", postOrganization, "support"),
   endpoint("GET", "/orgs", getOrganizations),
   endpoint("GET", "/orgs/:id", getOrganization),
-  endpoint("PATCH", "/orgs/:id", patchOrganization),
+  endpoint("PATCH", "/orgs/:id", patchOrganization, "support"),
+  endpoint("DELETE", "/orgs/:id", deleteOrganization),
+  endpoint("POST", "/orgs/:id/invitations", postInvitation, "support"),
+  endpoint("DELETE", "/orgs/:id/invitations/:invitation_id", deleteInvitation, "support"),
   endpoint("GET", "/orgs/:id/members", getMembers),
-  endpoint("POST", "/orgs/:id/members", postMember),
-  endpoint("PATCH", "/orgs/:id/members/:member_id", patchMember),
-  endpoint("DELETE", "/orgs/:id/members/:member_id", deleteMember),
-  endpoint("POST", "/orgs/:id/members/:member_id/keys", postMemberKey),
+  endpoint("POST", "/orgs/:id/members", postMember, "support"),
+  endpoint("PATCH", "/orgs/:id/members/:member_id", patchMember, "support"),
+  endpoint("DELETE", "/orgs/:id/members/:member_id", deleteMember, "support"),
+  endpoint("POST", "/orgs/:id/members/:member_id/keys", postMemberKey, "support"),
   endpoint("GET", "/orgs/:id/keys", getKeys),
   endpoint("GET", "/orgs/:id/keys/:key_id", getKey),
-  endpoint("PATCH", "/orgs/:id/keys/:key_id", patchKey),
-  endpoint("DELETE", "/orgs/:id/keys/:key_id", deleteKey),
-  endpoint("POST", "/orgs/:id/keys/:key_id/rotate", postRotation),
+  endpoint("PATCH", "/orgs/:id/keys/:key_id", patchKey, "support"),
+  endpoint("DELETE", "/orgs/:id/keys/:key_id", deleteKey, "support"),
+  endpoint("POST", "/orgs/:id/keys/:key_id/rotate", postRotation, "support"),
   endpoint("GET", "/orgs/:id/sessions", getSessions),
-  endpoint("DELETE", "/orgs/:id/sessions/:session_id", deleteSession),
-  endpoint("POST", "/orgs/:id/credits", postCredits),
+  endpoint("DELETE", "/orgs/:id/sessions/:session_id", deleteSession, "support"),
+  endpoint("POST", "/orgs/:id/credits", postCredits, "finance"),
   endpoint("GET", "/orgs/:id/ledger", getLedger),
-  endpoint("POST", "/orgs/:id/reconcile", postReconcile),
+  endpoint("POST", "/orgs/:id/reconcile", postReconcile, "finance"),
   endpoint("GET", "/orgs/:id/usage", getUsage),
   endpoint("GET", "/orgs/:id/alerts", getAlerts),
   endpoint("GET", "/orgs/:id/events", getEvents),
   endpoint("GET", "/orgs/:id/webhooks", getWebhooks),
   endpoint("GET", "/orgs/:id/webhooks/:webhook_id/deliveries", getDeliveries),
-  endpoint("POST", "/orgs/:id/webhooks/:webhook_id/test", postTest),
-  endpoint("POST", "/orgs/:id/webhooks/:webhook_id/replay", postReplay),
-  endpoint("POST", "/orgs/:id/settle", postSettle),
+  endpoint("POST", "/orgs/:id/webhooks/:webhook_id/test", postTest, "support"),
+  endpoint("POST", "/orgs/:id/webhooks/:webhook_id/replay", postReplay, "support"),
+  endpoint("POST", "/orgs/:id/settle", postSettle, "finance"),
   endpoint("POST", "/orgs/:id/rebuild-wallet", postRebuildWallet),
   endpoint("GET", "/health", getHealth),
 ];
@@ -59,10 +67,13 @@ function endpoint(
   method: OperatorEndpoint["method"],
   path: string,
   handle: OperatorEndpoint["handle"],
+  role?: OperatorRole,
 ): OperatorEndpoint {
+  const changers: readonly OperatorRole[] = role === undefined ? ["all"] : [role, "all"];
   return {
     method,
     path,
+    roles: method === "GET" ? OPERATOR_ROLES : changers,
     handle: async (given) => {
       try {
         const call = await byId(given);
@@ -88,11 +99,4 @@ async function byId(call: OperatorCall): Promise<Result<OperatorCall>> {
   if (id === null) return noSuchOrganization();
   const url = call.url.replace(`/orgs/${slug}`, `/orgs/${id}`);
   return success({ ...call, url, params: { ...call.params, id } });
-}
-
-/** An error of D1 or one that came out of a Durable Object call; anything else is a bug of ours. */
-function isStorageError(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const marks = ["remote", "retryable", "overloaded", "durableObjectReset"];
-  return error.message.startsWith("D1_") || marks.some((mark) => mark in error);
 }

@@ -1,3 +1,4 @@
+import type { OperatorRole } from "../config.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Answer } from "../http/endpoint.ts";
 import type { Region } from "../lib/caller.ts";
@@ -35,5 +36,7 @@ export type OperatorCall = OperatorContext & {
 export type OperatorEndpoint = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
+  /** Who may. */
+  readonly roles: readonly OperatorRole[];
   readonly handle: (call: OperatorCall) => Promise<Answer>;
 };

@@ -1,4 +1,7 @@
-import type { Config } from "../config.ts";
+import type { Config, OperatorRole } from "../config.ts";
+
+/** Who operates: the name that events bear, and what they may do. */
+export type Operator = { readonly name: string; readonly role: OperatorRole };
 
 /**
  * The operator whose token `Authorization` names as `Bearer <token>`: the scheme in any case, one space, the
@@ -7,7 +10,7 @@ import type { Config } from "../config.ts";
 export async function operatorOf(
   authorization: string | null,
   operators: Config["operators"],
-): Promise<string | null> {
+): Promise<Operator | null> {
   const token = /^bearer (.+)$/is.exec(authorization ?? "")?.[1];
   return token === undefined ? null : operatorHashed(await sha256Hex(token), operators);
 }
@@ -19,12 +22,12 @@ export async function operatorOf(
 export async function operatorHashed(
   hash: string,
   operators: Config["operators"],
-): Promise<string | null> {
+): Promise<Operator | null> {
   const sent = encoder.encode(hash);
   const hashes = await Promise.all(operators.map(({ token }) => sha256Hex(token)));
   const equal = hashes.map((one) => crypto.subtle.timingSafeEqual(sent, encoder.encode(one)));
   const found = operators[equal.indexOf(true)];
-  return found === undefined || found.token === "" ? null : found.name;
+  return found === undefined || found.token === "" ? null : { name: found.name, role: found.role };
 }
 
 const encoder = new TextEncoder();
@@ -35,18 +38,27 @@ export async function sha256Hex(text: string): Promise<string> {
   return new Uint8Array(digest).toHex();
 }
 
+/** The operator of OPERATOR_LOGINS with this identity at an issuer of LOGIN_ISSUERS, by its id there; or null. */
+export function operatorOfLogin(
+  { issuer, subject }: { readonly issuer: string; readonly subject: string },
+  logins: Config["operatorLogins"],
+): Operator | null {
+  const found = logins.find((one) => one.issuer === issuer && one.subject === subject);
+  return found === undefined ? null : { name: found.name, role: found.role };
+}
+
 /**
  * Requests that this region makes of itself for an operator's console, whose session was checked. Known by
  * identity: nothing that a client can send puts a request in here.
  */
-const operators = new WeakMap<Request, string>();
+const operators = new WeakMap<Request, Operator>();
 
 /** From here on `request` is this operator's. */
-export function vouchForOperator(request: Request, name: string): void {
-  operators.set(request, name);
+export function vouchForOperator(request: Request, operator: Operator): void {
+  operators.set(request, operator);
 }
 
 /** The operator who was vouched for; null for a request from outside. */
-export function vouchedOperator(request: Request): string | null {
+export function vouchedOperator(request: Request): Operator | null {
   return operators.get(request) ?? null;
 }

@@ -42,9 +42,9 @@ export function operatorRoutes(deploymentOf: DeploymentOf): HonoBase<AppEnv> {
 async function requireOperator(c: AppContext, next: Next): Promise<Response | undefined> {
   const authorization = c.req.header("authorization") ?? null;
   const { operators } = c.var.config;
-  const name = vouchedOperator(c.req.raw) ?? (await operatorOf(authorization, operators));
-  if (name === null) return fail(c, { kind: "invalid_api_key" });
-  c.set("operator", name);
+  const operator = vouchedOperator(c.req.raw) ?? (await operatorOf(authorization, operators));
+  if (operator === null) return fail(c, { kind: "invalid_api_key" });
+  c.set("operator", operator);
   await next();
   return undefined;
 }
@@ -54,6 +54,10 @@ async function answer(
   endpoint: OperatorEndpoint,
   deployment: Deployment,
 ): Promise<Response> {
+  const { role } = c.var.operator;
+  if (!endpoint.roles.includes(role)) {
+    return fail(c, { kind: "role_required", roles: endpoint.roles });
+  }
   const body = await bodyOf(c, endpoint);
   if (!body.ok) return fail(c, body.failure);
   const context = contextOf(c, deployment);
@@ -94,7 +98,7 @@ function contextOf(c: AppContext, { catalogAt, health }: Deployment): OperatorCo
       return { url: peer.url, fault: await peerFault(peer, at) };
     },
     keySecrets: config.keySecrets,
-    actor: { kind: "operator", id: c.var.operator },
+    actor: { kind: "operator", id: c.var.operator.name },
     now: nowMs,
     takeEvents: (orgId) => {
       const taking = objects.wallet(orgId).takeEvents();

@@ -29,8 +29,17 @@ const OTHERS = `SELECT 1 FROM members AS other
 /** In an update of the member ?1: its organisation has an owner also without it. */
 const OWNER_REMAINS = `(role <> 'owner' OR EXISTS (${OTHERS} AND other.role = 'owner'))`;
 
-/** Whether the member ?1 of ?2 may get the address ?3 and the role ?4; null: it keeps its own. */
+/** Whether the member `by`, who asks, lives and gives the role of the member in question; null: an operator asks. */
+const mayAct = (
+  by: string,
+  role: string,
+): string => `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS asking
+  WHERE asking.id = ${by} AND asking.org_id = ?2 AND asking.removed_at IS NULL
+    AND (asking.role = 'owner' OR (asking.role = 'admin' AND ${role}))))`;
+
+/** Whether the member ?1 of ?2 may get the address ?3 and the role ?4 of the member ?5; null: it keeps its own. */
 const MAY_CHANGE = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
+  AND ${mayAct("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")}
   AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS})
   AND (?3 IS NULL OR NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)))`;
 
@@ -95,7 +104,7 @@ export function insertMemberStatement(
 /** For a batch, right after the member: that it was added. */
 export function memberCreated(
   db: D1Database,
-  { id, orgId, email, role, createdAt }: BookedMember,
+  { id, orgId, role, createdAt }: BookedMember,
   actor: Actor,
 ): D1PreparedStatement {
   return eventIfChanged(db, {
@@ -104,13 +113,17 @@ export function memberCreated(
     type: "member.created",
     actor,
     subject: id,
-    data: { email, role },
+    data: { role }, // no address: the log outlives it
     createdAt,
   });
 }
 
-/** Who changes a member, and when (Unix ms). */
-export type ChangedBy = { readonly actor: Actor; readonly nowMs: number };
+/** Who changes a member, and when (Unix ms); `memberId`: the member who asks, left out for an operator. */
+export type ChangedBy = {
+  readonly actor: Actor;
+  readonly nowMs: number;
+  readonly memberId?: string | null;
+};
 
 /**
  * Sets what the change names, all or nothing. Refusals: `not_found` for whoever is no member (any
@@ -120,7 +133,7 @@ export async function updateMember(
   db: D1Database,
   member: MemberName,
   change: MemberChange,
-  { actor, nowMs }: ChangedBy,
+  { actor, nowMs, memberId: by = null }: ChangedBy,
 ): Promise<Result<BookedMember>> {
   const { email = null, role = null } = change;
   const event = { type: "member.changed", actor, subject: member.id, orgId: member.orgId } as const;
@@ -131,8 +144,9 @@ export async function updateMember(
       {
         table: "members",
         where: MAY_CHANGE.replaceAll(/\?(\d)/g, (_, n) => `?${8 + Number(n)}`),
-        values: [member.id, member.orgId, email, role],
+        values: [member.id, member.orgId, email, role, by],
         columns: { email: "coalesce(?11, email)", role: "coalesce(?12, role)" },
+        hidden: ["email"], // the log outlives it
       },
     ),
     db
@@ -140,41 +154,55 @@ export async function updateMember(
         `UPDATE members SET email = coalesce(?3, email), role = coalesce(?4, role)
          WHERE ${MAY_CHANGE} RETURNING ${COLUMNS}`,
       )
-      .bind(member.id, member.orgId, email, role),
+      .bind(member.id, member.orgId, email, role, by),
     // What stood in the way, in the same moment.
     db
       .prepare(
-        `SELECT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)) AS isEmailTaken FROM members
+        `SELECT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)) AS isEmailTaken,
+           ${mayAct("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")} AS may FROM members
          WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL`,
       )
-      .bind(member.id, member.orgId, email),
+      .bind(member.id, member.orgId, email, role, by),
   ]);
   const [row] = updated?.results ?? [];
-  if (row !== undefined) return success(row);
-  const [standing] = found?.results ?? [];
+  return row === undefined ? whyNotUpdated(found?.results[0], email) : success(row);
+}
+
+function whyNotUpdated(standing: Standing | undefined, email: string | null): Refusal {
   if (standing === undefined) return noSuchMember();
+  if (standing.may !== 1) return mayNot();
   return standing.isEmailTaken === 1 && email !== null ? emailTaken(email) : lastOwner("role");
 }
 
-type Standing = { readonly isEmailTaken: 0 | 1 };
+type Standing = { readonly isEmailTaken: 0 | 1; readonly may: 0 | 1 };
+
+/** A member that is out: the keys whose registers are to be told, and who it was. */
+export type Removed = { readonly keys: readonly EndedKey[]; readonly personId: string | null };
+type RemovedRow = EndedKey & {
+  readonly removedAt: number | null;
+  readonly personId: string | null;
+  readonly may: 0 | 1;
+};
 
 /**
- * Removes a member and revokes its live keys in one batch, and answers with those keys, so that their
- * registers can be told; again: the same answer. A key that was revoked before is not among them: its
- * register was told before the book was. Refusals: `not_found`, `conflict` with code `last_owner`.
+ * Removes a member, revokes its live keys and ends the invitations that it gave, in one batch, and answers with those keys,
+ * so that their registers can be told; again: the same answer. A key that was revoked before is not among them: its
+ * register was told before the book was. Everybody may leave. Refusals: `not_found`, `role_required`, `conflict` with
+ * code `last_owner`.
  */
 export async function removeMember(
   db: D1Database,
   member: MemberName,
-  { actor, nowMs: now }: ChangedBy,
-): Promise<Result<readonly EndedKey[]>> {
-  const [, , , ended, found] = await db.batch<EndedKey & { readonly removedAt: number | null }>([
+  { actor, nowMs: now, memberId: by = null }: ChangedBy,
+): Promise<Result<Removed>> {
+  const may = `(?3 = ?1 OR ${mayAct("?3", "members.role <> 'owner'")})`;
+  const [, , , , , ended, found] = await db.batch<RemovedRow>([
     db
       .prepare(
-        `UPDATE members SET removed_at = ?3
-         WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL AND ${OWNER_REMAINS}`,
+        `UPDATE members SET removed_at = ?4
+         WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL AND ${may} AND ${OWNER_REMAINS}`,
       )
-      .bind(member.id, member.orgId, now),
+      .bind(member.id, member.orgId, by, now),
     eventIfChanged(db, {
       id: derivedEventId("member.removed", member.id),
       orgId: member.orgId,
@@ -184,6 +212,13 @@ export async function removeMember(
       data: {},
       createdAt: now,
     }),
+    invitationsEnded(db, member, now),
+    db
+      .prepare(
+        `UPDATE invitations SET ended_at = ?2 WHERE invited_by = ?1 AND accepted_at IS NULL AND ended_at IS NULL
+           AND (SELECT removed_at FROM members WHERE id = ?1) IS NOT NULL`,
+      )
+      .bind(member.id, now),
     db
       .prepare(
         `UPDATE keys SET revoked_at = ?3 WHERE org_id = ?2 AND member_id = ?1 AND revoked_at IS NULL
@@ -197,12 +232,34 @@ export async function removeMember(
       )
       .bind(member.id, member.orgId),
     db
-      .prepare("SELECT removed_at AS removedAt FROM members WHERE id = ?1 AND org_id = ?2")
-      .bind(member.id, member.orgId),
+      .prepare(
+        `SELECT removed_at AS removedAt, ${may} AS may,
+           (SELECT person_id FROM member_people WHERE member_id = ?1) AS personId
+         FROM members WHERE id = ?1 AND org_id = ?2`,
+      )
+      .bind(member.id, member.orgId, by),
   ]);
   const [row] = found?.results ?? [];
   if (row === undefined) return noSuchMember();
-  return row.removedAt === null ? lastOwner(null) : success(ended?.results ?? []);
+  if (row.removedAt === null) return row.may === 1 ? lastOwner(null) : mayNot();
+  return success({ keys: ended?.results ?? [], personId: row.personId });
+}
+
+/** For a batch, after a member was removed and before its invitations end: that they do, of each that is open. */
+function invitationsEnded(db: D1Database, member: MemberName, nowMs: number): D1PreparedStatement {
+  return db
+    .prepare(
+      `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
+       SELECT 'evt_' || substr(id, 5), org_id, 'invitation.ended', 'system', NULL, id, '{}', ?2
+       FROM invitations WHERE invited_by = ?1 AND accepted_at IS NULL AND ended_at IS NULL
+         AND (SELECT removed_at FROM members WHERE id = ?1) IS NOT NULL
+       ON CONFLICT (id) DO NOTHING`,
+    )
+    .bind(member.id, nowMs);
+}
+
+function mayNot(): Refusal {
+  return refuse({ kind: "role_required", roles: ["owner", "admin"] });
 }
 
 function noSuchMember(): Refusal {

@@ -2,6 +2,7 @@ import type { AppContext } from "../http/context.ts";
 import { readFields } from "../http/endpoint.ts";
 import type { Answer } from "../http/endpoint.ts";
 import { askBook } from "../lib/ask-book.ts";
+import { actorOf } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import { flat, refuse, success } from "../lib/failure.ts";
 import {
@@ -26,8 +27,9 @@ export async function readOrganizationRoute(c: AppContext): Promise<Answer> {
 export async function patchOrganizationRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, organizationChangeSchema, ORGANIZATION_READ_ONLY);
   if (!fields.ok) return fields;
-  const { orgId, keyId } = c.var.admitted.caller;
-  const by = { keyId, actor: { kind: "key", id: keyId }, nowMs: now(c.env) } as const;
+  const { caller } = c.var.admitted;
+  const { orgId, keyId } = caller;
+  const by = { keyId, actor: actorOf(caller), nowMs: now(c.env) };
   const changed = flat(
     await askBook(
       () => updateOrganization(c.env.DB, orgId, fields.value, by),

@@ -4,6 +4,7 @@ import { accepted, created, readFields } from "../http/endpoint.ts";
 import type { Answer, View } from "../http/endpoint.ts";
 import { moment, once, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { askBook } from "../lib/ask-book.ts";
+import { actorOf } from "../lib/caller.ts";
 import { now, timestamp } from "../lib/clock.ts";
 import { EVENT_TYPES } from "../lib/event.ts";
 import type { Actor, EventRecord } from "../lib/event.ts";
@@ -154,8 +155,9 @@ export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
 
 /** POST /v1/webhooks/{id}/test: sends `webhook.test` now, once, and says what came of it. */
 export async function testWebhookRoute(c: AppContext): Promise<Answer> {
-  const { orgId, keyId } = c.var.admitted.caller;
-  const actor = { kind: "key", id: keyId } as const;
+  const { caller } = c.var.admitted;
+  const { orgId } = caller;
+  const actor = actorOf(caller);
   const test = { orgId, id: c.req.param("id") ?? "", actor };
   const answer = await sendTest(objectsOf(c.env).deliveries(orgId), test);
   return answer.ok ? success(testView(answer.value)) : answer;
@@ -273,7 +275,8 @@ function reasonAfter(before: string | null, enabled: boolean | undefined): strin
 }
 
 function byOf(c: AppContext): ByKey {
-  return { keyId: c.var.admitted.caller.keyId, nowMs: now(c.env) };
+  const { caller } = c.var.admitted;
+  return { keyId: caller.keyId, actor: actorOf(caller), nowMs: now(c.env) };
 }
 
 function book<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>> {

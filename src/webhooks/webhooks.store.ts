@@ -58,7 +58,7 @@ export async function findWebhook(
 const LIVES = "EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)";
 
 /** Who changes a webhook: a key that must live. */
-export type ByKey = { readonly keyId: string; readonly nowMs: number };
+export type ByKey = { readonly keyId: string; readonly actor: Actor; readonly nowMs: number };
 
 /** `conflict` at 5 of them; `invalid_api_key` for a key that has ended meanwhile. */
 export async function insertWebhook(
@@ -243,8 +243,8 @@ function told(
   event: { readonly type: EventType; readonly data: EventData; readonly by: ByKey },
 ): D1PreparedStatement {
   const { type, data, by } = event;
-  const actor: Actor = { kind: "key", id: by.keyId };
-  return eventIfChanged(db, { orgId, type, actor, subject: id, data, createdAt: by.nowMs });
+  const { actor, nowMs } = by;
+  return eventIfChanged(db, { orgId, type, actor, subject: id, data, createdAt: nowMs });
 }
 
 function webhookOf(row: Row): Webhook {

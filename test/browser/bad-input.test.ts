@@ -174,7 +174,7 @@ describe("a cookie", () => {
     "of somebody else (%j) opens nothing",
     async (value) => {
       const page = await browser.open("/docs/");
-      await page.setExtraHTTPHeaders({ cookie: `__Host-turnpike=${value}` });
+      await page.setExtraHTTPHeaders({ cookie: `__Host-turnpike-eu=${value}` });
       await page.goto("/console/");
       await page.getByLabel(LABEL).waitFor();
     },

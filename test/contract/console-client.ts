@@ -37,6 +37,6 @@ export async function login(key: string): Promise<string> {
 
 export function cookieOf(response: Response): string {
   const [cookie = ""] = (response.headers.get("set-cookie") ?? "").split(";", 1);
-  expect(cookie).toMatch(/^__Host-turnpike=[0-9A-Za-z]{172}$/);
+  expect(cookie).toMatch(/^__Host-turnpike-eu=[0-9A-Za-z]{172}$/);
   return cookie;
 }

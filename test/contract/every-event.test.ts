@@ -100,6 +100,12 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
     const { memberId } = await addMember(account.orgId, "member");
     await operator("DELETE", `/members/${memberId}`);
   },
+  "invitation.created": () => operator("POST", "/invitations", { role: "member" }),
+  "invitation.ended": async () => {
+    const invited = await admin("POST", `/orgs/${account.orgId}/invitations`, { role: "member" });
+    const { id } = await invited.json<{ id: string }>();
+    await operator("DELETE", `/invitations/${id}`);
+  },
   "settings.changed": () =>
     call("PATCH", `/v1/orgs/${account.orgId}/settings`, { default_alert_threshold: 0.5 }),
   "organization.created": () => Promise.resolve(),

@@ -199,7 +199,12 @@ describe("POST /v1/keys with an Idempotency-Key: other refusals", () => {
     const idempotency = { name: row?.name ?? "", body: row?.body ?? "" };
     const { booked } = await draftKey({ id: account.memberId, orgId: account.orgId });
     expect(
-      await insertKeyOnce(env.DB, booked, { keyId: account.keyId, secret: "x", idempotency }),
+      await insertKeyOnce(env.DB, booked, {
+        keyId: account.keyId,
+        secret: "x",
+        idempotency,
+        actor: { kind: "key", id: account.keyId },
+      }),
     ).toEqual({
       ok: false,
       failure: { kind: "invalid_api_key" },

@@ -195,6 +195,43 @@ export const CALLER_CASES = {
       },
     ],
   ],
+  login_refused: [
+    [
+      { kind: "login_refused", why: "unknown" },
+      403,
+      {
+        type: "permission_denied",
+        code: "login_refused",
+        param: null,
+        message: "Nobody is known here by this log-in.",
+      },
+    ],
+  ],
+  login_too_old: [
+    [
+      { kind: "login_too_old" },
+      403,
+      {
+        type: "permission_denied",
+        code: "login_too_old",
+        param: null,
+        message: "This needs a log-in of the last ten minutes. Please log in again.",
+      },
+    ],
+  ],
+  issuer_unreachable: [
+    [
+      { kind: "issuer_unreachable" },
+      503,
+      {
+        type: "api_error",
+        code: "issuer_unreachable",
+        param: null,
+        message: "The log-in's issuer does not answer. Please retry.",
+      },
+      { "retry-after": "1" },
+    ],
+  ],
   organization_suspended: [
     [
       { kind: "organization_suspended" },

@@ -32,9 +32,9 @@ const nameOf = (place: string): string => place.slice(place.lastIndexOf("node_mo
 const installed = Object.entries(packages).filter(([place]) => place !== "");
 
 describe("what npm ci installs", () => {
-  it("two packages come to stand in the Worker; everything else is for development", () => {
+  it("three packages come to stand in the Worker; everything else is for development", () => {
     const served = installed.filter(([, one]) => one.dev !== true).map(([place]) => nameOf(place));
-    expect(served.toSorted()).toEqual(["hono", "zod"]);
+    expect(served.toSorted()).toEqual(["hono", "oauth4webapi", "zod"]);
     expect(Object.keys(manifest.dependencies).toSorted()).toEqual(served.toSorted());
   });
 

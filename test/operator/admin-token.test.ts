@@ -1,7 +1,10 @@
 import { expect, it } from "vitest";
-import { operatorOf } from "../../src/operator/operator-token.ts";
+import { operatorOf as whoIs } from "../../src/operator/operator-token.ts";
 
-const named = (token: string) => [{ name: "admin", token }];
+/** The name alone. */
+const operatorOf = async (...asked: Parameters<typeof whoIs>): Promise<string | null> =>
+  (await whoIs(...asked))?.name ?? null;
+const named = (token: string) => [{ name: "admin", role: "all" as const, token }];
 
 it("only the whole admin token opens the door", async () => {
   const token = "t,o k-e.n+/=".padEnd(200, "x").replaceAll(" ", "");
@@ -28,13 +31,13 @@ it("only the whole admin token opens the door", async () => {
 
 it("each operator by a token of its own, and nobody by a part of one or by none", async () => {
   const operators = [
-    { name: "admin", token: "a".repeat(32) },
-    { name: "ada", token: "b".repeat(32) },
-  ];
+    { name: "admin", role: "all", token: "a".repeat(32) },
+    { name: "ada", role: "read", token: "b".repeat(32) },
+  ] as const;
   const asked = (header: string): Promise<string | null> => operatorOf(header, operators);
   expect(await asked(`Bearer ${"a".repeat(32)}`)).toBe("admin");
   expect(await asked(`Bearer ${"b".repeat(32)}`)).toBe("ada");
   expect(await asked(`Bearer ${"b".repeat(31)}`)).toBeNull();
   expect(await asked("Bearer ")).toBeNull();
-  expect(await operatorOf("Bearer x", [{ name: "admin", token: "" }])).toBeNull();
+  expect(await operatorOf("Bearer x", [{ name: "admin", role: "all", token: "" }])).toBeNull();
 });

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { calledBy } from "../../lib/caller.ts";
+import { actorOf, calledBy } from "../../lib/caller.ts";
 import type { Called, Role } from "../../lib/caller.ts";
 import type { AppContext } from "../../http/context.ts";
 import { created, readFields } from "../../http/endpoint.ts";
@@ -179,10 +179,8 @@ export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
     lowBalanceThresholdMicro: given.low_balance_threshold_dollars,
     keepResponsesHours: given.keep_responses_hours,
   };
-  const { keyId } = c.var.admitted.caller;
-  const answer = await askOwnWallet(c, (wallet) =>
-    wallet.patchSettings(change, callOf(c), { kind: "key", id: keyId }),
-  );
+  const actor = actorOf(c.var.admitted.caller);
+  const answer = await askOwnWallet(c, (wallet) => wallet.patchSettings(change, callOf(c), actor));
   if (!answer.ok) return answer;
   const told = hours === undefined ? success(null) : await tellKept(c, hours);
   return told.ok ? success(settingsView(answer.value)) : told;

@@ -1,0 +1,57 @@
+import { send } from "./client.ts";
+import type { Outcome } from "./client.ts";
+
+/** Where one may log in, as `/console/api/login` answers. */
+export type LogIns = {
+  readonly region: string;
+  readonly issuers: readonly { readonly id: string; readonly name: string }[];
+  readonly sign_up: "off" | "approve" | "on";
+  readonly regions: readonly { readonly region: string; readonly console: string }[];
+};
+
+export async function readLogIns(): Promise<Outcome<LogIns>> {
+  return (await send("/console/api/login", {})) as Outcome<LogIns>;
+}
+
+export type Purpose = "log_in" | "sign_up" | "accept" | "link" | "step_up";
+const LAST = "turnpike-issuer";
+
+/** The issuer that this browser logged in by last; an id alone. */
+export function lastIssuer(): string | null {
+  return localStorage.getItem(LAST);
+}
+
+/** Leaves for the issuer; what it failed with, when it did not. */
+export async function startLogIn(
+  purpose: Purpose,
+  more: { readonly issuer?: string; readonly invitation?: string; readonly go?: string } = {},
+): Promise<Outcome<unknown>> {
+  const issuer = more.issuer ?? lastIssuer() ?? "";
+  const started = await send("/console/api/login/start", {
+    method: "POST",
+    body: JSON.stringify({ purpose, ...more, issuer }),
+    headers: { "content-type": "application/json" },
+  });
+  if (!started.ok) return started;
+  localStorage.setItem(LAST, issuer);
+  location.assign((started.value as { readonly location: string }).location);
+  return started;
+}
+
+/** What an invitation is for. */
+export type Invited = {
+  readonly organization: string;
+  readonly role: string;
+  readonly inviter: string | null;
+  readonly email: string | null;
+  readonly expires_at: string;
+  readonly region: string;
+};
+
+export async function previewInvitation(token: string): Promise<Outcome<Invited>> {
+  return (await send("/console/api/people/invitation/preview", {
+    method: "POST",
+    body: JSON.stringify({ token }),
+    headers: { "content-type": "application/json" },
+  })) as Outcome<Invited>;
+}

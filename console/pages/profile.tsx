@@ -1,0 +1,185 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Me } from "../api/types.ts";
+import { readLogIns, startLogIn } from "../api/people.ts";
+import type { LogIns } from "../api/people.ts";
+import { change, readOnce, useRead } from "../state/reads.ts";
+import { endSession, recallSession, session } from "../state/session.ts";
+import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
+import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { Shown } from "../ui/states.tsx";
+
+const TOUCHES = ["/people"];
+
+/** A person: how they log in, where they are a member, their sessions, and how to be forgotten. */
+export function Profile() {
+  const read = useRead("GET /console/api/people/me", {});
+  const [doing, setDoing] = useState<"organization" | "delete" | null>(null);
+  const close = (): void => setDoing(null);
+  return (
+    <>
+      <Head title="Profile" text="You, in this region.">
+        <button type="button" onClick={() => void exportMe()}>
+          Export
+        </button>
+        <button type="button" class="danger" onClick={() => setDoing("delete")}>
+          Delete account…
+        </button>
+      </Head>
+      <Shown read={read} height={300}>
+        {(me) => (
+          <>
+            <Facts
+              inPanel
+              facts={[
+                ["Name", me.person.name],
+                ["Address", me.person.email],
+                ["Logs in by", me.identities.map(({ issuer }) => issuer).join(", ")],
+              ]}
+            />
+            <Organizations me={me} onNew={() => setDoing("organization")} />
+            <Sessions me={me} />
+          </>
+        )}
+      </Shown>
+      {doing === "organization" && <NewOrganization onClose={close} />}
+      {doing === "delete" && (
+        <Confirm
+          title="Delete your account in this region?"
+          verb="Delete it"
+          run={() =>
+            change("DELETE /console/api/people/me", { body: { give_up_balance: true } }, [])
+          }
+          onClose={close}
+          onDone={() => endSession("Your account in this region is deleted.")}
+        >
+          <p>
+            You leave every organisation here; those in which you are alone are closed, and what is
+            left of their credits is given up. Receipts stay without your name.
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+async function exportMe(): Promise<void> {
+  const read = await readOnce("GET /console/api/people/me/export", {});
+  if (!read.ok) return;
+  const url = URL.createObjectURL(new Blob([JSON.stringify(read.value, null, 2)]));
+  Object.assign(document.createElement("a"), { href: url, download: "me.json" }).click();
+  URL.revokeObjectURL(url);
+}
+
+/** Acts in another organisation from now on: nothing of one is shown in the next. */
+export async function actIn(organizationId: string): Promise<void> {
+  const body = { organization_id: organizationId };
+  const done = await change("POST /console/api/people/me/act", { body }, []);
+  if (!done.ok) return;
+  session.set(undefined);
+  await recallSession();
+}
+
+function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
+  const [ways, setWays] = useState<LogIns>();
+  useEffect(() => void readLogIns().then((read) => read.ok && setWays(read.value)), []);
+  const current = session.get()?.organization?.id;
+  return (
+    <Panel
+      title="Organisations"
+      aside={
+        <button type="button" onClick={onNew}>
+          New organisation
+        </button>
+      }
+    >
+      {me.organizations.map((one) => (
+        <p key={one.id}>
+          <strong>{one.name}</strong> <Badge>{one.role}</Badge>{" "}
+          {one.is_personal && <Badge>personal</Badge>}{" "}
+          {one.id === current ? (
+            <span class="muted">shown now</span>
+          ) : (
+            <button type="button" class="quiet" onClick={() => void actIn(one.id)}>
+              Switch to {one.name}
+            </button>
+          )}
+        </p>
+      ))}
+      {ways?.regions.map(({ region, console: href }) => (
+        <p key={region} class="small">
+          In the {region.toUpperCase()}: <a href={href}>look there</a>
+        </p>
+      ))}
+      {ways?.issuers.map(({ id, name }) => (
+        <button key={id} type="button" class="quiet" onClick={() => void link(id)}>
+          Connect {name}
+        </button>
+      ))}
+    </Panel>
+  );
+}
+
+async function link(issuer: string): Promise<void> {
+  await startLogIn("link", { issuer, go: "#/profile" });
+}
+
+const everywhere = async (): Promise<void> => {
+  const done = await change("POST /console/api/people/me/log-out", {}, []);
+  if (done.ok) endSession("You are logged out everywhere.");
+};
+
+function Sessions({ me }: { me: Me }) {
+  return (
+    <Panel
+      title="Sessions"
+      aside={
+        <button type="button" onClick={() => void everywhere()}>
+          Log out everywhere
+        </button>
+      }
+    >
+      {me.sessions.map((one) => (
+        <p key={one.id}>
+          {one.browser}, since <Time at={one.created_at} />{" "}
+          {one.is_this ? (
+            <Badge tone="good">this one</Badge>
+          ) : (
+            <button
+              type="button"
+              class="quiet"
+              onClick={() =>
+                void change(
+                  "DELETE /console/api/people/me/sessions/{id}",
+                  { path: { id: one.id } },
+                  TOUCHES,
+                )
+              }
+            >
+              End
+            </button>
+          )}
+        </p>
+      ))}
+    </Panel>
+  );
+}
+
+function NewOrganization({ onClose }: { onClose: () => void }) {
+  const [name, setName] = useState("");
+  return (
+    <FormDialog
+      title="New organisation"
+      verb="Make organisation"
+      run={() => change("POST /console/api/people/organizations", { body: { name } }, TOUCHES)}
+      onDone={() => {
+        session.set(undefined);
+        void recallSession();
+      }}
+      onClose={onClose}
+    >
+      <Field label="Name" param="name">
+        <input required value={name} onInput={(e) => setName(e.currentTarget.value)} />
+      </Field>
+    </FormDialog>
+  );
+}

@@ -1,0 +1,242 @@
+import { useState } from "preact/hooks";
+import type { Invitation, MadeInvitation, TeamMember } from "../api/types.ts";
+import { change, useRead } from "../state/reads.ts";
+import { isManager, useSession } from "../state/session.ts";
+import { Badge, Head, Panel, Time } from "../ui/basics.tsx";
+import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { Secret } from "../ui/secret.tsx";
+import { Shown } from "../ui/states.tsx";
+import { Grid } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+
+const TOUCHES = ["/people"];
+const ROLES = ["owner", "admin", "billing", "member"] as const;
+type Role = (typeof ROLES)[number];
+
+/** Who is in the organisation, as what, and who may join. */
+export function Team() {
+  const who = useSession();
+  const manages = isManager(who);
+  const [inviting, setInviting] = useState(false);
+  const [removing, setRemoving] = useState<TeamMember | null>(null);
+  const read = useRead("GET /console/api/people/members", {});
+  const columns = columnsOf(manages, who.member?.id ?? "", setRemoving);
+  return (
+    <>
+      <Head title="Team" text="Who is in, as what, and with how many keys.">
+        {manages && (
+          <button type="button" class="primary" onClick={() => setInviting(true)}>
+            Invite
+          </button>
+        )}
+      </Head>
+      <Shown read={read} height={200}>
+        {({ members }) => (
+          <Grid
+            name="Members"
+            columns={columns}
+            rows={members}
+            keyOf={({ id }) => id}
+            isSorted={false}
+          />
+        )}
+      </Shown>
+      {manages && <Invitations />}
+      {inviting && <Invite onClose={() => setInviting(false)} />}
+      {removing && (
+        <Confirm
+          title={`Remove ${nameOf(removing)}?`}
+          verb={`Remove ${nameOf(removing)}`}
+          run={() =>
+            change(
+              "DELETE /console/api/people/members/{id}",
+              { path: { id: removing.id } },
+              TOUCHES,
+            )
+          }
+          onClose={() => setRemoving(null)}
+          onDone={() => setRemoving(null)}
+        >
+          <p>
+            Out at once: every session and {removing.keys} {removing.keys === 1 ? "key" : "keys"} of
+            this member. What runs is finished and charged.
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+const nameOf = ({ name, email }: TeamMember): string => name ?? email ?? "this member";
+
+function columnsOf(
+  manages: boolean,
+  own: string,
+  onRemove: (member: TeamMember) => void,
+): readonly Column<TeamMember>[] {
+  return [
+    {
+      id: "name",
+      title: "Name",
+      value: nameOf,
+      cell: (member) => (
+        <span>
+          {nameOf(member)} {member.id === own && <Badge>you</Badge>}
+        </span>
+      ),
+    },
+    { id: "email", title: "Address", wide: true, value: ({ email }) => email ?? "" },
+    {
+      id: "role",
+      title: "Role",
+      value: ({ role }) => role,
+      cell: (member) => (manages ? <RoleOf member={member} /> : member.role),
+    },
+    {
+      id: "ways",
+      title: "Logs in",
+      wide: true,
+      value: ({ logs_in }) => (logs_in ? "yes" : "keys alone"),
+    },
+    { id: "keys", title: "Keys", align: "right", value: ({ keys }) => keys },
+    {
+      id: "seen",
+      title: "Last seen",
+      wide: true,
+      value: ({ last_seen_at }) => last_seen_at ?? "",
+      cell: ({ last_seen_at }) => <Time at={last_seen_at} />,
+    },
+    {
+      id: "do",
+      title: "",
+      value: () => "",
+      cell: (member) =>
+        (manages || member.id === own) && (
+          <button type="button" class="quiet" onClick={() => onRemove(member)}>
+            {member.id === own ? "Leave…" : "Remove…"}
+          </button>
+        ),
+    },
+  ];
+}
+
+/** Changes it at once; a refusal stands beside it. */
+function RoleOf({ member }: { member: TeamMember }) {
+  const [failed, setFailed] = useState("");
+  const set = async (role: Role): Promise<void> => {
+    const filling = { path: { id: member.id }, body: { role } };
+    const done = await change("PATCH /console/api/people/members/{id}", filling, TOUCHES);
+    setFailed(done.ok ? "" : done.failure.message);
+  };
+  return (
+    <span>
+      <select
+        aria-label={`Role of ${nameOf(member)}`}
+        value={member.role}
+        onChange={({ currentTarget }) => void set(currentTarget.value as Role)}
+      >
+        {ROLES.map((role) => (
+          <option key={role}>{role}</option>
+        ))}
+      </select>
+      {failed !== "" && <span class="small bad-text"> ■ {failed}</span>}
+    </span>
+  );
+}
+
+function Invitations() {
+  const read = useRead("GET /console/api/people/invitations", {});
+  const columns: readonly Column<Invitation>[] = [
+    { id: "email", title: "For", value: ({ email }) => email ?? "whoever has the link" },
+    { id: "role", title: "As", value: ({ role }) => role },
+    {
+      id: "until",
+      title: "Until",
+      value: ({ expires_at }) => expires_at,
+      cell: ({ expires_at }) => <Time at={expires_at} />,
+    },
+    {
+      id: "do",
+      title: "",
+      value: () => "",
+      cell: ({ id }) => (
+        <button
+          type="button"
+          class="quiet"
+          onClick={() =>
+            void change("DELETE /console/api/people/invitations/{id}", { path: { id } }, TOUCHES)
+          }
+        >
+          Withdraw
+        </button>
+      ),
+    },
+  ];
+  return (
+    <Panel title="Invitations">
+      <Shown read={read} height={108}>
+        {({ invitations }) => (
+          <Grid
+            name="Invitations"
+            columns={columns}
+            rows={invitations}
+            keyOf={({ id }) => id}
+            isSorted={false}
+          />
+        )}
+      </Shown>
+    </Panel>
+  );
+}
+
+function Invite({ onClose }: { onClose: () => void }) {
+  const { organization } = useSession();
+  const [email, setEmail] = useState("");
+  const [role, setRole] = useState<Role>("member");
+  const [made, setMade] = useState<MadeInvitation | null>(null);
+  if (made !== null) {
+    const whose = made.email ?? "whoever has it";
+    const note = `Send it yourself: it works for ${whose} only, once.`;
+    return (
+      <Secret
+        title="The invitation"
+        noun="link"
+        secret={made.link}
+        note={note}
+        uses={[]}
+        onClose={onClose}
+      />
+    );
+  }
+  const run = async () => {
+    if (organization?.is_personal === true) {
+      const team = await change("POST /console/api/people/organization/team", {}, TOUCHES);
+      if (!team.ok) return team;
+    }
+    const body = { role, ...(email.trim() !== "" && { email: email.trim() }) };
+    return change("POST /console/api/people/invitations", { body }, TOUCHES);
+  };
+  return (
+    <FormDialog
+      title="Invite"
+      verb="Make the link"
+      run={run}
+      onDone={(done) => "link" in done && setMade(done)}
+      onClose={onClose}
+    >
+      {organization?.is_personal === true && (
+        <p>This is your personal organisation: with an invitation it becomes a team, for good.</p>
+      )}
+      <Field label="Address" param="email" hint="Empty: whoever has the link, as a member">
+        <input type="email" value={email} onInput={(e) => setEmail(e.currentTarget.value)} />
+      </Field>
+      <Field label="Role" param="role">
+        <select value={role} onChange={(e) => setRole(e.currentTarget.value as Role)}>
+          {ROLES.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+      </Field>
+    </FormDialog>
+  );
+}

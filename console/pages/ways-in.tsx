@@ -1,0 +1,101 @@
+import { useEffect, useState } from "preact/hooks";
+import { lastIssuer, previewInvitation, readLogIns, startLogIn } from "../api/people.ts";
+import type { Invited, LogIns, Purpose } from "../api/people.ts";
+import type { CallFailure } from "../api/client.ts";
+import { useCell } from "../state/cell.ts";
+import { route } from "../state/route.ts";
+import { Badge, Time } from "../ui/basics.tsx";
+import { Failed } from "../ui/states.tsx";
+
+/** Why a log-in came to nothing, in the word that its address has. */
+const WHY: Readonly<Record<string, string>> = {
+  expired: "That took longer than ten minutes, or was done already. Try again.",
+  denied: "The log-in was declined.",
+  refused: "The answer of who knows you was not good. Try again.",
+  unknown: "No account here. Sign up, or look in the other region.",
+  unproven: "Your address is not confirmed there. Confirm it, or use another account.",
+  other_person: "That log-in is another person's.",
+  too_many: "Too many sign up at the moment. Try again later.",
+  issuer_unreachable: "It does not answer. Nobody is logged out; try again, or another way.",
+  other_address: "The invitation is for another address.",
+  invitation_over: "The invitation was used, withdrawn, or is over.",
+};
+
+/** A button for each way in, and a sentence about the last try. */
+export function WaysIn({ purpose, invitation }: { purpose: Purpose; invitation?: string }) {
+  const { query } = useCell(route);
+  const [ways, setWays] = useState<LogIns>();
+  const [failure, setFailure] = useState<CallFailure>();
+  const [signsUp, setSignsUp] = useState(false);
+  useEffect(() => void readLogIns().then((read) => read.ok && setWays(read.value)), []);
+  const why = query["why"];
+  if (ways === undefined || ways.issuers.length === 0) return null;
+  const chosen = purpose === "log_in" && signsUp ? "sign_up" : purpose;
+  const go = async (issuer: string): Promise<void> => {
+    const asked = { issuer, ...(invitation !== undefined && { invitation }) };
+    const started = await startLogIn(chosen, asked);
+    if (!started.ok) setFailure(started.failure);
+  };
+  return (
+    <section class="panel">
+      <p>
+        <Badge>{ways.region.toUpperCase()}</Badge>{" "}
+        {chosen === "sign_up"
+          ? `Sign up: your organisation's data stays in the ${ways.region.toUpperCase()}.`
+          : `Turnpike ${ways.region.toUpperCase()}`}
+      </p>
+      {why !== undefined && (
+        <p class="notice" role="status">
+          {WHY[why] ?? "That did not work. Try again."}
+        </p>
+      )}
+      {failure && <Failed failure={failure} />}
+      {ways.issuers.map(({ id, name }) => (
+        <p key={id}>
+          <button type="button" class="primary" onClick={() => void go(id)}>
+            Continue with {name}
+          </button>{" "}
+          {id === lastIssuer() && <span class="small muted">last used</span>}
+        </p>
+      ))}
+      {purpose === "log_in" && ways.sign_up !== "off" && (
+        <button type="button" class="quiet" onClick={() => setSignsUp(!signsUp)}>
+          {signsUp ? "I have an account: log in" : "No account yet: sign up"}
+        </button>
+      )}
+      {ways.regions.map(({ region, console: href }) => (
+        <p key={region} class="small">
+          In the {region.toUpperCase()}? <a href={href}>Go there</a>
+        </p>
+      ))}
+    </section>
+  );
+}
+
+/** What a link invites to, and how to accept it. */
+export function Invitation({ token }: { token: string }) {
+  const [invited, setInvited] = useState<Invited>();
+  const [failure, setFailure] = useState<CallFailure>();
+  useEffect(() => {
+    void previewInvitation(token).then((read) =>
+      read.ok ? setInvited(read.value) : setFailure(read.failure),
+    );
+  }, [token]);
+  return (
+    <main class="login">
+      <h1>Invitation</h1>
+      {failure && <Failed failure={failure} />}
+      {invited && (
+        <>
+          <p>
+            {invited.inviter ?? "An operator"} invites you to{" "}
+            <strong>{invited.organization}</strong> as <strong>{invited.role}</strong>
+            {invited.email !== null && `, for ${invited.email}`}, until{" "}
+            <Time at={invited.expires_at} />.
+          </p>
+          <WaysIn purpose="accept" invitation={token} />
+        </>
+      )}
+    </main>
+  );
+}

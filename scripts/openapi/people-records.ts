@@ -1,0 +1,105 @@
+import * as z from "zod";
+import { member } from "./records.ts";
+
+const record = <T extends z.ZodRawShape>(id: string, shape: T) =>
+  z.strictObject(shape).meta({ id });
+const time = z.iso.datetime();
+const role = z.enum(["owner", "admin", "billing", "member"]);
+
+const invitation = {
+  id: z.string(),
+  role,
+  email: z
+    .string()
+    .nullable()
+    .describe("Whose proven address it must be; null: whoever has the link."),
+  member_id: z.string().nullable().describe("The member that gets a log-in; null: a new one."),
+  created_at: time,
+  expires_at: time,
+};
+export const madeInvitation = record("MadeInvitation", {
+  ...invitation,
+  link: z.string().describe("Send it to who is meant."),
+});
+export const invitations = record("Invitations", {
+  invitations: z.array(record("Invitation", { ...invitation, inviter: z.string().nullable() })),
+});
+export const shownInvitation = record("ShownInvitation", {
+  organization: z.string(),
+  role,
+  inviter: z.string().nullable(),
+  email: z.string().nullable().describe("All but its first letter and its host is left out."),
+  expires_at: time,
+  region: z.string(),
+});
+export const ended = record("Ended", { id: z.string(), ended: z.literal(true) });
+export const team = record("Team", {
+  members: z.array(
+    record("TeamMember", {
+      id: z.string(),
+      name: z.string().nullable(),
+      email: z.string().nullable().describe("For owners, admins and who it is."),
+      role,
+      logs_in: z.boolean().describe("False: it has keys alone."),
+      keys: z.int().min(0),
+      created_at: time,
+      last_seen_at: time.nullable(),
+    }),
+  ),
+});
+export const changedMember = member;
+
+const membership = record("Membership", {
+  id: z.string(),
+  name: z.string(),
+  slug: z.string(),
+  status: z.enum(["active", "suspended"]),
+  is_personal: z.boolean(),
+  member_id: z.string(),
+  role,
+});
+export const actsAs = membership;
+const meFields = {
+  person: z.strictObject({ id: z.string(), name: z.string(), email: z.string().nullable() }),
+  identities: z.array(
+    z.strictObject({
+      issuer: z.string(),
+      subject: z.string(),
+      created_at: time,
+      last_used_at: time,
+    }),
+  ),
+  organizations: z.array(membership),
+  sessions: z.array(
+    z.strictObject({
+      id: z.string(),
+      is_this: z.boolean(),
+      browser: z.string(),
+      issuer: z.string(),
+      created_at: time,
+      logged_in_at: time,
+      logged_in_by: z.enum(["auth_time", "exchange"]),
+      expires_at: time,
+    }),
+  ),
+};
+export const me = record("Me", meFields);
+export const myExport = record("MyExport", {
+  ...meFields,
+  memberships: z.array(z.looseObject({})),
+  invitations: z.array(z.looseObject({})),
+});
+export const organizationExport = z
+  .record(z.string(), z.array(z.looseObject({})))
+  .meta({ id: "OrganizationExport" });
+export const accepted = record("Accepted", { organization_id: z.string(), member_id: z.string() });
+export const ownOrganization = record("OwnOrganization", {
+  id: z.string(),
+  member_id: z.string(),
+  is_personal: z.boolean(),
+});
+export const teamOrganization = record("TeamOrganization", {
+  id: z.string(),
+  is_personal: z.literal(false),
+});
+export const endedAll = record("EndedAll", { ended: z.literal(true) });

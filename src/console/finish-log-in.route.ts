@@ -1,0 +1,190 @@
+import type { Context } from "hono";
+import type { OperatorLogin } from "../config.ts";
+import type { AppEnv } from "../http/context.ts";
+import type { Claims } from "../issuers/claims.ts";
+import type { Ticket } from "../issuers/ticket.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { mintId } from "../lib/id.ts";
+import { operatorOfLogin } from "../operator/operator-token.ts";
+import { accept } from "../people/inviting.ts";
+import type { PeopleServices } from "../people/people-call.ts";
+import {
+  deleteLonePerson,
+  insertLonePerson,
+  linkIdentity,
+  membershipsOf,
+  personOf,
+  recallPerson,
+  seenAs,
+} from "../people/people.store.ts";
+import type { Told } from "../people/people.store.ts";
+import type { Identity, Person } from "../people/person.ts";
+import { promise, signUp } from "../people/sign-up.ts";
+import { askSessions, enterSession, openSession } from "./own-session.route.ts";
+import { peopleServices, served } from "./people.route.ts";
+import type { PersonSession } from "../contracts/console-session.ts";
+
+type AppContext = Context<AppEnv>;
+
+/** A log-in that the issuer has answered well. */
+export type Answered = {
+  /** An id of LOGIN_ISSUERS. */
+  readonly issuer: string;
+  readonly logins: readonly OperatorLogin[];
+  readonly ticket: Ticket;
+  readonly claims: Claims;
+};
+type Finished = Result<{ readonly go: string; readonly cookie: string | null }>;
+type Place = { readonly memberId: string; readonly orgId: string } | null;
+
+/** What the log-in was begun for: a session, or more of the one that there is. */
+export async function finishLogIn(c: AppContext, answered: Answered): Promise<Finished> {
+  const { ticket, logins, issuer, claims } = answered;
+  const services = peopleServices(c);
+  if (ticket.purpose === "link" || ticket.purpose === "step_up") {
+    return served(c, () => ofLiveSession(c, services, answered));
+  }
+  if (operatorOfLogin({ issuer, subject: claims.subject }, logins) !== null) {
+    const identity = { kind: "operator_login", issuer, subject: claims.subject } as const;
+    const opened = await openSession(c, identity);
+    return opened.ok ? success({ go: ticket.go, cookie: opened.value.cookie }) : opened;
+  }
+  const found = await served(c, () => whoIs(c, services, answered));
+  if (!found.ok) return found;
+  const { person, place } = found.value;
+  const { authenticatedAt } = claims;
+  const identity: PersonSession = {
+    kind: "person",
+    personId: person.id,
+    memberId: place?.memberId ?? null,
+    orgId: place?.orgId ?? null,
+    issuer,
+    openedAt: services.now,
+    browser: browserOf(c.req.header("user-agent") ?? ""),
+    ...freshness(authenticatedAt, services.now),
+  };
+  const opened = await openSession(c, identity);
+  return opened.ok ? success({ go: ticket.go, cookie: opened.value.cookie }) : opened;
+}
+
+/** The issuer's word for when they logged in there; without it the code's exchange, which proves less. */
+function freshness(
+  authenticatedAt: number | null,
+  nowMs: number,
+): Pick<PersonSession, "freshAt" | "freshBy"> {
+  return authenticatedAt !== null && authenticatedAt <= nowMs
+    ? { freshAt: authenticatedAt, freshBy: "auth_time" }
+    : { freshAt: nowMs, freshBy: "exchange" };
+}
+
+function identityOf({ claims }: Answered): Identity {
+  return { realm: "", issuer: claims.issuer, subject: claims.subject };
+}
+
+type Known = Result<{ readonly person: Person; readonly place: Place }>;
+
+/** The person of a log-in and what they act as: known, or made by a sign-up or an invitation. */
+async function whoIs(c: AppContext, services: PeopleServices, answered: Answered): Promise<Known> {
+  const { purpose } = answered.ticket;
+  const told = toldBy(answered.claims);
+  const known = await recallPerson(services.db, identityOf(answered), told, services.now);
+  if (purpose === "accept") return whoAccepts(services, answered, known);
+  if (known !== null) return success({ person: known, place: await lastPlace(services, known) });
+  if (purpose === "sign_up") return whoSignsUp(c, services, answered);
+  return refuse({ kind: "login_refused", why: "unknown" });
+}
+
+/** What is shown of them: by preference an address that is theirs. */
+function toldBy({ name, email, proven }: Claims): Told {
+  const address = proven[0] ?? email;
+  return {
+    name: name ?? address?.split("@", 1).join() ?? "Somebody",
+    email: address,
+    isEmailProven: proven.length > 0 ? 1 : 0,
+  };
+}
+
+async function whoAccepts(
+  services: PeopleServices,
+  answered: Answered,
+  known: Person | null,
+): Promise<Known> {
+  const { db, now: nowMs } = services;
+  const { claims, ticket } = answered;
+  const fresh = { id: mintId("per_", nowMs), ...toldBy(claims), sessionsFrom: nowMs };
+  const person = known ?? fresh;
+  if (known === null) await insertLonePerson(db, fresh, identityOf(answered));
+  const token = ticket.invitation ?? "";
+  const accepted = await accept(services, { token, person, proven: claims.proven });
+  if (accepted.ok) return success({ person, place: accepted.value });
+  if (known === null) await deleteLonePerson(db, person.id);
+  return accepted;
+}
+
+async function whoSignsUp(
+  c: AppContext,
+  services: PeopleServices,
+  answered: Answered,
+): Promise<Known> {
+  const { claims } = answered;
+  const identity = identityOf(answered);
+  const told = toldBy(claims);
+  const address = c.req.header("cf-connecting-ip") ?? "";
+  const email = claims.proven[0] ?? null;
+  const signedUp = await signUp(services, { identity, name: told.name, email, address });
+  if (!signedUp.ok) return signedUp;
+  if (signedUp.value !== null) {
+    const { person, ...place } = signedUp.value;
+    return success({ person, place });
+  }
+  const other = await recallPerson(services.db, identity, told, services.now); // a second click
+  if (other === null) return refuse({ kind: "login_refused", why: "unknown" });
+  return success({ person: other, place: await lastPlace(services, other) });
+}
+
+/** Where they were last; what their sign-up was promised and did not get is given now. */
+async function lastPlace(services: PeopleServices, person: Person): Promise<Place> {
+  const [last] = await membershipsOf(services.db, person.id);
+  if (last === undefined) return null;
+  await seenAs(services.db, last.memberId, services.now);
+  if (services.signUp.creditMicro > 0) await promise(services, last.orgId);
+  return { memberId: last.memberId, orgId: last.orgId };
+}
+
+/** Links the identity to the session's person, or makes the session fresh; it must be that person's in either case. */
+async function ofLiveSession(
+  c: AppContext,
+  { db, now: nowMs }: PeopleServices,
+  answered: Answered,
+): Promise<Finished> {
+  const { ticket, claims } = answered;
+  const entered = await enterSession(c, true);
+  if (!entered.ok) return entered;
+  const { identity, place } = entered.value;
+  if (identity.kind !== "person" || identity.session.personId !== ticket.personId) {
+    return refuse({ kind: "login_refused", why: "other_person" });
+  }
+  const { personId } = identity.session;
+  const own = identityOf(answered);
+  if (ticket.purpose === "link") {
+    const isTheirs = await linkIdentity(db, own, personId, nowMs);
+    return isTheirs
+      ? success({ go: ticket.go, cookie: null })
+      : refuse({ kind: "login_refused", why: "other_person" });
+  }
+  if ((await personOf(db, own)) !== personId) {
+    return refuse({ kind: "login_refused", why: "other_person" });
+  }
+  const fresh = { ...identity.session, ...freshness(claims.authenticatedAt, nowMs) };
+  const became = await askSessions(c, place, (mine) => mine.become(place.session, fresh));
+  return became.ok ? success({ go: ticket.go, cookie: null }) : became;
+}
+
+/** What a browser calls itself, in two words that are for show. */
+function browserOf(agent: string): string {
+  const [browser = "A browser"] = /Edg|OPR|Firefox|Chrome|Safari/.exec(agent) ?? [];
+  const [system = ""] = /Windows|Android|iPhone|iPad|Mac OS|Linux/.exec(agent) ?? [];
+  const name = { Edg: "Edge", OPR: "Opera" }[browser] ?? browser;
+  return system === "" ? name : `${name} on ${system}`;
+}

@@ -1,0 +1,156 @@
+import type { Context } from "hono";
+import * as z from "zod/mini";
+import type { IssuerEntry } from "../config.ts";
+import { fail } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
+import { Isolate } from "../http/isolate.ts";
+import { parseFields } from "../http/parse-body.ts";
+import { readJson } from "../http/read-json.ts";
+import type { Claims } from "../issuers/claims.ts";
+import { Issuers, randomTicket } from "../issuers/log-in.ts";
+import type { At } from "../issuers/oidc.ts";
+import { endedTicket, PURPOSES, ticketCookie, ticketIn } from "../issuers/ticket.ts";
+import type { Ticket } from "../issuers/ticket.ts";
+import { now } from "../lib/clock.ts";
+import { invalid, refuse, success } from "../lib/failure.ts";
+import type { Failure, Result } from "../lib/failure.ts";
+import { finishLogIn } from "./finish-log-in.route.ts";
+import { enterSession } from "./own-session.route.ts";
+import { LOGIN_LIMITS, paced } from "./session.route.ts";
+
+type AppContext = Context<AppEnv>;
+
+const NAMES: Readonly<Record<IssuerEntry["kind"], string>> = {
+  oidc: "your company",
+  google: "Google",
+  entra: "Microsoft",
+  github: "GitHub",
+};
+
+/** GET /console/api/login: where one may log in, whether one may sign up, and where the other regions are. */
+export function issuersRoute(c: AppContext): Response {
+  const { issuers, signUp, region, peers } = c.var.config;
+  return c.json({
+    region,
+    issuers: issuers.map(({ id, kind, name = NAMES[kind] }) => ({ id, name })),
+    sign_up: signUp,
+    regions: peers.map((peer) => ({ region: peer.region, console: `${peer.url}/console/` })),
+  });
+}
+
+/** A route of the console, never an address. */
+const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
+const startSchema = z.object({
+  issuer: z.string().check(z.maxLength(20)),
+  purpose: z.enum(PURPOSES),
+  invitation: z.nullish(z.string().check(z.maxLength(200))),
+  go: z.nullish(z.string().check(z.regex(ROUTE, "must be a route of the console"))),
+});
+
+/**
+ * POST /console/api/login/start { issuer, purpose, invitation?, go? }: where the browser goes, and a cookie of ten minutes
+ * that knows what its callback must bring. Nothing is stored. 503 `issuer_unreachable`.
+ */
+export async function startRoute(c: AppContext): Promise<Response> {
+  const body = await readJson(c.req.raw, LOGIN_LIMITS);
+  const fields = body.ok ? parseFields(startSchema, [], body.value) : body;
+  const started = fields.ok ? await start(c, fields.value) : fields;
+  if (!started.ok) return fail(c, started.failure);
+  c.header("set-cookie", started.value.cookie);
+  return c.json({ location: started.value.location });
+}
+
+async function start(
+  c: AppContext,
+  { issuer, purpose, invitation = null, go = null }: z.infer<typeof startSchema>,
+): Promise<Result<{ readonly location: string; readonly cookie: string }>> {
+  const at = atOf(c, issuer);
+  if (at === null) return invalid("There is no such log-in here.", "issuer");
+  const person = await personOf(c, purpose);
+  if (!person.ok) return person;
+  const ticket: Ticket = {
+    ...randomTicket(),
+    purpose,
+    invitation: purpose === "accept" ? invitation : null,
+    go: go ?? "#/",
+    personId: person.value,
+    at: at.nowMs,
+  };
+  const location = await Isolate.of(c.var.config).get(makeIssuers).location(at, ticket);
+  if (!location.ok) return location;
+  const { region, keySecrets: secrets } = c.var.config;
+  const cookie = await ticketCookie(ticket, { region, issuer, secrets });
+  return success({ location: location.value, cookie });
+}
+
+const makeIssuers = (): Issuers => new Issuers();
+
+/** Whose session a log-in links to or makes fresh; null for every other purpose. */
+async function personOf(c: AppContext, purpose: Ticket["purpose"]): Promise<Result<string | null>> {
+  if (purpose !== "link" && purpose !== "step_up") return success(null);
+  const entered = await enterSession(c, true);
+  if (!entered.ok) return entered;
+  const { identity } = entered.value;
+  return identity.kind === "person"
+    ? success(identity.session.personId)
+    : refuse({ kind: "no_console_session" });
+}
+
+/** What an issuer of LOGIN_ISSUERS is asked with; null for none of them. */
+function atOf(c: AppContext, id: string): At | null {
+  const { issuers, secret, sandbox } = c.var.config;
+  const entry = issuers.find((one) => one.id === id);
+  if (entry === undefined) return null;
+  return {
+    entry,
+    secret: secret(entry.secret) ?? "",
+    redirectUri: `${new URL(c.req.url).origin}/console/api/login/callback/${id}`,
+    nowMs: now(c.env),
+    isInsecure: sandbox,
+  };
+}
+
+/**
+ * GET /console/api/login/callback/{issuer}: the issuer sends the browser here. Whatever comes, the ticket is used up; 303
+ * to the console, with a session or with the word that says why there is none. It stands before `requireOwnPage`: the
+ * navigation begins at another site.
+ */
+export async function callbackRoute(c: AppContext): Promise<Response> {
+  const { region } = c.var.config;
+  const isPage = (name: string, value: string): boolean => (c.req.header(name) ?? value) === value;
+  if (!isPage("sec-fetch-mode", "navigate") || !isPage("sec-fetch-dest", "document")) {
+    return fail(c, { kind: "origin_not_allowed" });
+  }
+  const done = await paced(c, () => callback(c));
+  const go = done.ok ? done.value.go : `#/login?why=${wordOf(done.failure)}`;
+  c.header("set-cookie", endedTicket(region));
+  if (done.ok && done.value.cookie !== null) {
+    c.header("set-cookie", done.value.cookie, { append: true });
+  }
+  if (!done.ok) c.set("failure", done.failure.kind);
+  const response = c.redirect(`/console/${go}`, 303);
+  response.headers.set("referrer-policy", "no-referrer");
+  return response;
+}
+
+/** The page turns it into a sentence. */
+function wordOf(failure: Failure): string {
+  if (failure.kind === "login_refused") return failure.why;
+  return failure.kind === "conflict" ? (failure.code ?? "conflict") : failure.kind;
+}
+
+async function callback(
+  c: AppContext,
+): Promise<Result<{ readonly go: string; readonly cookie: string | null }>> {
+  const id = c.req.param("issuer") ?? "";
+  const { region, keySecrets: secrets, operatorLogins: logins } = c.var.config;
+  const at = atOf(c, id);
+  const cookies = c.req.header("cookie") ?? "";
+  const ticket =
+    at === null ? null : await ticketIn(cookies, { region, issuer: id, secrets, nowMs: at.nowMs });
+  if (at === null || ticket === null) return refuse({ kind: "login_refused", why: "expired" });
+  const issuers = Isolate.of(c.var.config).get(makeIssuers);
+  const claims: Result<Claims> = await issuers.claims(at, ticket, new URL(c.req.url));
+  if (!claims.ok) return claims;
+  return finishLogIn(c, { issuer: id, logins, ticket, claims: claims.value });
+}

@@ -1,0 +1,185 @@
+import type { Context, Next } from "hono";
+import { fail } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
+
+import { askBook } from "../lib/ask-book.ts";
+import { secretOf } from "../lib/caller.ts";
+import type { VerifiedKey } from "../lib/caller.ts";
+import { consoleAccount } from "../lib/console-account.ts";
+import { now } from "../lib/clock.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Failure, Result } from "../lib/failure.ts";
+import { objectsOf } from "../contracts/objects.ts";
+import type { Key } from "../lib/key.ts";
+import { readObject } from "../lib/reach-object.ts";
+import { operatorHashed, operatorOfLogin } from "../operator/operator-token.ts";
+import type { Operator } from "../operator/operator-token.ts";
+import { findActing } from "../people/people.store.ts";
+import type { Acting } from "../people/people.store.ts";
+import { personAccount } from "../people/removal.ts";
+import type {
+  ConsoleIdentity,
+  ConsoleSessionCalls,
+  Entered,
+  PersonSession,
+} from "../contracts/console-session.ts";
+import { endedCookie, mintCookie, sessionOf } from "./session-cookie.ts";
+import type { SessionPlace } from "./session-cookie.ts";
+
+type AppContext = Context<AppEnv>;
+
+const SESSION_S = 12 * 60 * 60;
+
+/** A person as they act; the key is their member's console key, null while they act as no member. */
+export type LivePerson = {
+  readonly kind: "person";
+  readonly session: PersonSession;
+  readonly acting: Acting;
+  readonly key: { readonly verified: VerifiedKey; readonly known: Key } | null;
+};
+
+/** Who a live session is: an operator, a person, or what the register says of its key. */
+export type LiveIdentity =
+  | { readonly kind: "operator"; readonly operator: Operator }
+  | { readonly kind: "key"; readonly key: VerifiedKey; readonly known: Key }
+  | LivePerson;
+/** A session that may call, and who calls. */
+export type LiveSession = Omit<Entered, "identity"> & {
+  readonly identity: LiveIdentity;
+  readonly place: SessionPlace;
+};
+
+/**
+ * Lets only this console's own page pass: a browser says where a request comes from, and another site's, or one
+ * without `Origin` that is more than a GET, is 403 before the cookie is looked at.
+ */
+export async function requireOwnPage(c: AppContext, next: Next): Promise<Response | undefined> {
+  const site = c.req.header("sec-fetch-site") ?? "same-origin";
+  const origin = c.req.header("origin");
+  const isOwn = origin === new URL(c.req.url).origin;
+  const isRead = c.req.method === "GET" && origin === undefined;
+  if ((site !== "same-origin" && site !== "none") || !(isOwn || isRead)) {
+    return fail(c, { kind: "origin_not_allowed" });
+  }
+  await next();
+  return undefined;
+}
+
+/** Begins a session of 12 hours, with a cookie that never was one before; the browser's former session ends. */
+export async function openSession(
+  c: AppContext,
+  identity: ConsoleIdentity,
+): Promise<Result<{ readonly cookie: string; readonly expiresAt: number } & SessionPlace>> {
+  const expiresAt = now(c.env) + SESSION_S * 1000;
+  const cookie = await mintCookie(c.var.config, accountOf(identity), SESSION_S);
+  const opened = await askSessions(c, cookie, (own) =>
+    own.open(cookie.session, identity, expiresAt),
+  );
+  if (!opened.ok) return opened;
+  const before = await ownSession(c);
+  if (before !== null) c.executionCtx.waitUntil(closeSession(c, before));
+  const { header, account, session } = cookie;
+  return success({ cookie: header, expiresAt, account, session });
+}
+
+/** The object that has the sessions of who looks. */
+function accountOf(identity: ConsoleIdentity): string {
+  if (identity.kind === "person") return personAccount(identity.personId);
+  if (identity.kind === "key") return consoleAccount(identity.key.hash);
+  if (identity.kind === "operator") return consoleAccount(identity.tokenHash);
+  return consoleAccount(`operator/${identity.issuer}/${identity.subject}`);
+}
+
+/**
+ * The session of a request's cookie while its key, operator or member lives, which is asked at every call. A session
+ * whose key or member has ended is over: 401, like one that never was. A page that shows another organisation
+ * (`x-organization`) than the session acts in is 409 before anything is done.
+ */
+export async function enterSession(
+  c: AppContext,
+  isCounted: boolean,
+): Promise<Result<LiveSession>> {
+  const place = await ownSession(c);
+  if (place === null) return refuse({ kind: "no_console_session" });
+  const entered = await askSessions(c, place, (own) => own.enter(place.session, isCounted));
+  if (!entered.ok) return entered;
+  const live = await liveIdentity(c, entered.value.identity);
+  if (live.ok) return isShown(c, { ...entered.value, identity: live.value, place });
+  if (live.failure.kind !== "invalid_api_key") return live;
+  c.executionCtx.waitUntil(closeSession(c, place));
+  return refuse({ kind: "no_console_session" });
+}
+
+function isShown(c: AppContext, session: LiveSession): Result<LiveSession> {
+  const shown = c.req.header("x-organization");
+  const { identity } = session;
+  if (shown === undefined || identity.kind !== "person") return success(session);
+  if (shown === identity.session.orgId) return success(session);
+  const message = "This page shows another organization than you act in by now. Please reload it.";
+  return refuse({ kind: "conflict", message, param: null, code: "other_organization" });
+}
+
+/** As `fail`; a session that is over takes its cookie with it. */
+export function failSession(c: AppContext, failure: Failure): Response {
+  const response = fail(c, failure);
+  if (failure.kind === "no_console_session") {
+    response.headers.set("set-cookie", endedCookie(c.var.config.region));
+  }
+  return response;
+}
+
+/** `invalid_api_key` when the key, operator, person or member has ended, or never was. */
+export async function liveIdentity(
+  c: AppContext,
+  identity: ConsoleIdentity,
+): Promise<Result<LiveIdentity>> {
+  const { operators, operatorLogins } = c.var.config;
+  if (identity.kind === "person") return livePerson(c, identity);
+  if (identity.kind === "key") {
+    const known = await keyOf(c, identity.key);
+    return known.ok ? success({ ...identity, known: known.value }) : known;
+  }
+  const operator =
+    identity.kind === "operator"
+      ? await operatorHashed(identity.tokenHash, operators)
+      : operatorOfLogin(identity, operatorLogins);
+  if (operator === null) return refuse({ kind: "invalid_api_key" });
+  return success({ kind: "operator", operator });
+}
+
+/** One statement of the book says who they are now; the register of their member's console key, that it lives. */
+async function livePerson(c: AppContext, session: PersonSession): Promise<Result<LiveIdentity>> {
+  const found = await askBook(() => findActing(c.env.DB, session), "person_unreadable", {
+    org_id: session.orgId ?? session.personId,
+  });
+  if (!found.ok) return found;
+  const acting = found.value;
+  if (acting === null) return refuse({ kind: "invalid_api_key" });
+  if (acting.as === null) return success({ kind: "person", session, acting, key: null });
+  const home = c.var.config.region;
+  const verified: VerifiedKey = { hash: acting.as.keyHash, home, scope: "regional" };
+  const known = await keyOf(c, verified);
+  if (!known.ok) return known;
+  return success({ kind: "person", session, acting, key: { verified, known: known.value } });
+}
+
+function keyOf(c: AppContext, key: VerifiedKey): Promise<Result<Key>> {
+  return readObject(() => objectsOf(c.env).register(key.hash).whose(secretOf(key.hash, key.shown)));
+}
+
+/** Where the session of this request's cookie is kept, or null. */
+export function ownSession(c: AppContext): Promise<SessionPlace | null> {
+  return sessionOf(c.req.header("cookie"), c.var.config);
+}
+
+export function closeSession(c: AppContext, place: SessionPlace): Promise<Result<null>> {
+  return askSessions(c, place, (own) => own.close(place.session));
+}
+
+export function askSessions<T>(
+  c: AppContext,
+  { account }: Pick<SessionPlace, "account">,
+  call: (sessions: ConsoleSessionCalls) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  return readObject(() => call(objectsOf(c.env).consoles(account)));
+}

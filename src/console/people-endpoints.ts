@@ -1,0 +1,79 @@
+import type { Role } from "../lib/caller.ts";
+import { deleteOrganization, getOrganizationExport } from "../people/closing.ts";
+import {
+  acceptRoute,
+  deleteInvitation,
+  getInvitations,
+  postInvitation,
+} from "../people/inviting.ts";
+import {
+  deleteMe,
+  deleteMySession,
+  getMe,
+  getMyExport,
+  postAct,
+  postLogOut,
+  postOrganization,
+  postTeam,
+  postUnlink,
+} from "../people/me.ts";
+import type { MemberCall, PeopleCall, PeopleHandler } from "../people/people-call.ts";
+import { deleteTeamMember, getTeam, patchTeamMember } from "../people/team.ts";
+
+type Method = "GET" | "POST" | "PATCH" | "DELETE";
+
+/** One method of a path below `/console/api/people`, in Hono's notation: what a session of a person may ask. */
+export type PeopleEndpoint = {
+  readonly method: Method;
+  readonly path: string;
+  /** Wants a log-in of the last ten minutes. */
+  readonly isLasting: boolean;
+} & (
+  | { readonly roles: null; readonly handle: PeopleHandler<PeopleCall> }
+  /** Of who acts as a member with one of these roles. */
+  | { readonly roles: readonly Role[]; readonly handle: PeopleHandler<MemberCall> }
+);
+
+const EVERYONE: readonly Role[] = ["owner", "admin", "billing", "member"];
+const MANAGERS: readonly Role[] = ["owner", "admin"];
+const OWNERS: readonly Role[] = ["owner"];
+
+/** Every path for persons. Keys ask none of them: a key that leaked makes nobody a member. */
+export const PEOPLE_ENDPOINTS: readonly PeopleEndpoint[] = [
+  own("GET /me", getMe),
+  own("DELETE /me", deleteMe, "lasting"),
+  own("GET /me/export", getMyExport, "lasting"),
+  own("POST /me/act", postAct),
+  own("POST /me/log-out", postLogOut),
+  own("POST /me/unlink", postUnlink, "lasting"),
+  own("DELETE /me/sessions/:id", deleteMySession),
+  own("POST /organizations", postOrganization),
+  own("POST /invitation/accept", acceptRoute),
+  of(MANAGERS, "GET /invitations", getInvitations),
+  of(MANAGERS, "POST /invitations", postInvitation, "lasting"),
+  of(MANAGERS, "DELETE /invitations/:id", deleteInvitation),
+  of(EVERYONE, "GET /members", getTeam),
+  of(MANAGERS, "PATCH /members/:id", patchTeamMember, "lasting"),
+  of(EVERYONE, "DELETE /members/:id", deleteTeamMember, "lasting"),
+  of(OWNERS, "POST /organization/team", postTeam),
+  of(OWNERS, "GET /organization/export", getOrganizationExport, "lasting"),
+  of(OWNERS, "DELETE /organization", deleteOrganization, "lasting"),
+];
+
+function own(name: string, handle: PeopleHandler<PeopleCall>, lasting?: "lasting"): PeopleEndpoint {
+  return { ...rowOf(name, lasting), roles: null, handle };
+}
+
+function of(
+  roles: readonly Role[],
+  name: string,
+  handle: PeopleHandler<MemberCall>,
+  lasting?: "lasting",
+): PeopleEndpoint {
+  return { ...rowOf(name, lasting), roles, handle };
+}
+
+function rowOf(name: string, lasting?: "lasting") {
+  const [method, path] = name.split(" ") as [Method, string];
+  return { method, path, isLasting: lasting === "lasting" };
+}

@@ -1,0 +1,169 @@
+import type { Context } from "hono";
+import { HonoBase } from "hono/hono-base";
+import { RegExpRouter } from "hono/router/reg-exp-router";
+import { fail } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
+import { readBody, respond } from "../http/endpoint.ts";
+import type { Answer } from "../http/endpoint.ts";
+import { refuseOtherMethods } from "../http/not-found.ts";
+import { now } from "../lib/clock.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { objectsOf } from "../contracts/objects.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { isStorageError, storageFailure } from "../lib/storage-failure.ts";
+import { previewInvitation } from "../people/inviting.ts";
+import { memberActor } from "../people/people-call.ts";
+import type {
+  OwnSessions,
+  PeopleCall,
+  PeopleServices,
+  ShownSession,
+} from "../people/people-call.ts";
+import { askSessions, enterSession, failSession } from "./own-session.route.ts";
+import type { LivePerson, LiveSession } from "./own-session.route.ts";
+import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
+import type { PeopleEndpoint } from "./people-endpoints.ts";
+import type { ListedSession } from "../contracts/console-session.ts";
+import { paced } from "./session.route.ts";
+import { isFresh } from "./step-up.ts";
+
+type AppContext = Context<AppEnv>;
+
+/** `/console/api/people`: what a person does as one, by a session of their own. Mounted behind `requireOwnPage`. */
+export function peopleRoutes(): HonoBase<AppEnv> {
+  const routes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
+  routes.post("/invitation/preview", previewRoute);
+  for (const endpoint of PEOPLE_ENDPOINTS) {
+    routes.on(endpoint.method, endpoint.path, (c) => answer(c, endpoint));
+  }
+  refuseOtherMethods(routes, [
+    ...PEOPLE_ENDPOINTS,
+    { method: "POST", path: "/invitation/preview" },
+  ]);
+  return routes;
+}
+
+/** POST /console/api/people/invitation/preview { token }: for whoever holds the link. */
+async function previewRoute(c: AppContext): Promise<Response> {
+  const body = await readBody(c);
+  if (!body.ok) return fail(c, body.failure);
+  const { json } = body.value;
+  const shown = await paced(c, async () => {
+    const asked = await answered(c, () => previewInvitation(peopleServices(c), json));
+    const isForged = !asked.ok && asked.failure.kind === "not_found";
+    return isForged ? refuse({ kind: "login_refused", why: "refused" }) : asked;
+  });
+  const isUnknown = !shown.ok && shown.failure.kind === "login_refused";
+  if (isUnknown) return fail(c, { kind: "not_found", message: "No such invitation." });
+  return respond(c, shown);
+}
+
+async function answer(c: AppContext, endpoint: PeopleEndpoint): Promise<Response> {
+  const entered = await enterSession(c, true);
+  if (!entered.ok) return failSession(c, entered.failure);
+  const called = await callOf(c, entered.value, endpoint);
+  if (!called.ok) return fail(c, called.failure);
+  const call = called.value;
+  const { as } = call;
+  if (endpoint.roles === null) {
+    return respond(c, await answered(c, () => endpoint.handle(call)));
+  }
+  if (as === null || !endpoint.roles.includes(as.role)) {
+    return fail(c, { kind: "role_required", roles: endpoint.roles });
+  }
+  return respond(c, await answered(c, () => endpoint.handle({ ...call, as })));
+}
+
+/** What the endpoint works with, once it is known that a person asks, whose log-in is as fresh as it wants. */
+async function callOf(
+  c: AppContext,
+  session: LiveSession,
+  { isLasting, method }: PeopleEndpoint,
+): Promise<Result<PeopleCall>> {
+  const { identity } = session;
+  if (identity.kind !== "person") return refuse({ kind: "role_required", roles: ["person"] });
+  const services = peopleServices(c);
+  if (isLasting && !isFresh(identity.session, services.now)) {
+    return refuse({ kind: "login_too_old" });
+  }
+  const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
+  const hasBody = method !== "GET" && !isEmpty;
+  const body = hasBody ? await readBody(c) : success(null);
+  if (!body.ok) return body;
+  const { memberId } = identity.session;
+  return success({
+    ...services,
+    ...identity.acting,
+    ...(memberId !== null && { actor: memberActor(memberId) }),
+    params: c.req.param(),
+    body: body.value?.json ?? null,
+    sessions: sessionsOf(c, session, identity),
+  });
+}
+
+/** D1's and objects' errors are our own fault: 503, one log line. */
+export async function served<T>(c: AppContext, ask: () => Promise<Result<T>>): Promise<Result<T>> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!isStorageError(error)) throw error;
+    logWarning("people_not_served", { request_id: c.var.requestId, reason: reasonOf(error) });
+    return refuse(storageFailure(error));
+  }
+}
+
+/** The same for an answer. */
+async function answered(c: AppContext, ask: () => Promise<Answer>): Promise<Answer> {
+  const asked = await served<Answer>(c, async () => success(await ask()));
+  return asked.ok ? asked.value : asked;
+}
+
+function sessionsOf(c: AppContext, { place }: LiveSession, { session }: LivePerson): OwnSessions {
+  return {
+    id: place.session,
+    list: async () => {
+      const listed = await askSessions(c, place, (own) => own.list());
+      return listed.ok ? success(listed.value.flatMap(shownSession)) : listed;
+    },
+    close: (id) => askSessions(c, place, (own) => own.close(id)),
+    act: (as) => {
+      const { memberId = null, orgId = null } = as ?? {};
+      const identity = { ...session, memberId, orgId };
+      return askSessions(c, place, (own) => own.become(place.session, identity));
+    },
+  };
+}
+
+function shownSession({ name, identity, expiresAt }: ListedSession): readonly ShownSession[] {
+  if (identity.kind !== "person") return [];
+  const { browser, issuer, openedAt, freshAt, freshBy } = identity;
+  return [{ id: name, browser, issuer, openedAt, freshAt, freshBy, expiresAt }];
+}
+
+/** What everything about people works with. */
+export function peopleServices(c: AppContext): PeopleServices {
+  const { peers, region, keySecrets, numbers, signUp } = c.var.config;
+  const objects = objectsOf(c.env);
+  return {
+    ...objects,
+    db: c.env.DB,
+    region,
+    keySecrets,
+    peers: peers.map((peer) => peer.region),
+    takeEvents: (orgId) => {
+      const taking = objects.wallet(orgId).takeEvents();
+      c.executionCtx.waitUntil(taking.catch(() => undefined));
+    },
+    now: now(c.env),
+    actor: { kind: "system", id: null },
+    origin: new URL(c.req.url).origin,
+    signUp: {
+      mode: signUp,
+      anHour: numbers.SIGN_UPS_AN_HOUR,
+      aDayAnAddress: numbers.SIGN_UPS_A_DAY_AN_ADDRESS,
+      creditMicro: numbers.SIGN_UP_CREDIT_MICRO,
+      creditsADayMicro: numbers.SIGN_UP_CREDITS_A_DAY_MICRO,
+    },
+  };
+}

@@ -1,0 +1,111 @@
+import type * as oauth from "oauth4webapi";
+import * as z from "zod/mini";
+import { IssuerAway, LoginRefused, shownName, subjectOf } from "./claims.ts";
+import type { Claims } from "./claims.ts";
+import { issuerFetch } from "./issuer-fetch.ts";
+import { authorizationUrl, exchange } from "./oidc.ts";
+import type { At, Known } from "./oidc.ts";
+import type { Ticket } from "./ticket.ts";
+
+const GUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+const METADATA_MS = 3_600_000;
+const HOST = "https://login.microsoftonline.com";
+
+const metadata = z.looseObject({
+  issuer: z.string(),
+  authorization_endpoint: z.string(),
+  token_endpoint: z.string(),
+  jwks_uri: z.string(),
+});
+const claims = z.looseObject({
+  tid: z.string().check(z.regex(GUID)),
+  oid: z.string().check(z.regex(GUID)),
+  name: z.optional(z.string()),
+  email: z.optional(z.string().check(z.maxLength(254))),
+  xms_edov: z.optional(z.union([z.boolean(), z.number(), z.string()])),
+});
+/**
+ * Microsoft Entra: one issuer for each tenant, named by a template that discovery as it stands refuses. Somebody is
+ * their tenant and `oid` there; an address proves nothing unless its owner's domain was (`xms_edov`).
+ */
+export class Entra {
+  readonly #known = new Map<string, Known>();
+
+  async location(at: At, ticket: Ticket): Promise<string> {
+    return authorizationUrl((await this.#metadata(at)).as, at, ticket);
+  }
+
+  async claims(at: At, ticket: Ticket, url: URL): Promise<Claims> {
+    const known = await this.#metadata(at);
+    const told: Unverified[] = [];
+    const issuerOf = async (response: Response): Promise<oauth.AuthorizationServer> => {
+      const read = unverified(await response.clone().text());
+      told.push(read);
+      return { ...known.as, issuer: known.as.issuer.replace("{tenantid}", read.tid) };
+    };
+    const token = await exchange({ known, as: known.as, at, ticket, url, issuerOf });
+    mustSignFor(known, told[0]?.kid, token.iss);
+    const parsed = z.safeParse(claims, token);
+    if (!parsed.success) throw new LoginRefused("refused");
+    const { oid, name, email, xms_edov: proof } = parsed.data;
+    const isProven = proof === true || proof === 1 || proof === "1" || proof === "true";
+    return {
+      issuer: token.iss,
+      subject: subjectOf(oid),
+      name: shownName(name),
+      email: email ?? null,
+      proven: email !== undefined && isProven ? [email] : [],
+      authenticatedAt: typeof token.auth_time === "number" ? token.auth_time * 1000 : null,
+    };
+  }
+
+  async #metadata(at: At): Promise<Known> {
+    const tenant = at.entry.issuer ?? "organizations";
+    const before = this.#known.get(tenant);
+    if (before !== undefined && at.nowMs - before.readAt < METADATA_MS) return before;
+    const url = `${HOST}/${tenant}/v2.0/.well-known/openid-configuration`;
+    const parsed = z.safeParse(metadata, await (await issuerFetch(url, {})).json());
+    const isTheirs = parsed.success && parsed.data.issuer.startsWith(`${HOST}/`);
+    if (!isTheirs) throw new IssuerAway();
+    const as = parsed.data as oauth.AuthorizationServer;
+    const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
+    this.#known.set(tenant, known);
+    return known;
+  }
+}
+
+/** What a token says before anything of it is checked: only to say which issuer and key are asked for. */
+type Unverified = { readonly tid: string; readonly kid: string | undefined };
+const part = z.object({ id_token: z.string() });
+const payload = z.object({ tid: z.string().check(z.regex(GUID)) });
+const header = z.object({ kid: z.optional(z.string()) });
+
+function unverified(answer: string): Unverified {
+  try {
+    const [head = "", body = ""] = part.parse(JSON.parse(answer)).id_token.split(".");
+    const { tid } = payload.parse(decoded(body));
+    return { tid, kid: header.parse(decoded(head)).kid };
+  } catch {
+    throw new LoginRefused("refused"); // also { error } of a code that is over
+  }
+}
+
+function decoded(text: string): unknown {
+  const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
+  return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+/** A key that names its issuer signs for that one alone: that of private accounts for no company's tenant. */
+function mustSignFor({ keys }: Known, kid: string | undefined, issuer: string): void {
+  const { jwks } = keys as {
+    readonly jwks?: {
+      readonly keys: readonly { readonly kid?: string; readonly issuer?: unknown }[];
+    };
+  };
+  const key = jwks?.keys.find((one) => one.kid === kid);
+  const named = key?.issuer;
+  const isTemplate = typeof named === "string" && named.includes("{tenantid}");
+  if (typeof named === "string" && !isTemplate && named !== issuer) {
+    throw new LoginRefused("refused");
+  }
+}

@@ -1,0 +1,89 @@
+import * as oauth from "oauth4webapi";
+import * as z from "zod/mini";
+import { IssuerAway, LoginRefused, shownName } from "./claims.ts";
+import type { Claims } from "./claims.ts";
+import { issuerFetch } from "./issuer-fetch.ts";
+import { clientOf, httpOf } from "./oidc.ts";
+import type { At } from "./oidc.ts";
+import type { Ticket } from "./ticket.ts";
+
+/** OAuth 2 alone: no discovery, no id token; since 2026 its answers name this issuer (RFC 9207). */
+const AS: oauth.AuthorizationServer = {
+  issuer: "https://github.com/login/oauth",
+  authorization_endpoint: "https://github.com/login/oauth/authorize",
+  token_endpoint: "https://github.com/login/oauth/access_token",
+};
+const API = "https://api.github.com";
+
+const user = z.object({
+  id: z.int(),
+  login: z.string(),
+  name: z.nullish(z.string()),
+});
+const emails = z.array(
+  z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }),
+);
+
+export async function githubLocation(at: At, ticket: Ticket): Promise<string> {
+  const url = new URL(AS.authorization_endpoint ?? "");
+  const parameters = {
+    response_type: "code",
+    client_id: at.entry.client_id,
+    redirect_uri: at.redirectUri,
+    scope: "read:user user:email",
+    state: ticket.state,
+    prompt: "select_account",
+    code_challenge: await oauth.calculatePKCECodeChallenge(ticket.verifier),
+    code_challenge_method: "S256",
+  };
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+/** Somebody is the number of their account; the name of it is given up and taken over by others. */
+export async function githubClaims(at: At, ticket: Ticket, url: URL): Promise<Claims> {
+  const client = clientOf(at);
+  const params = oauth.validateAuthResponse(AS, client, url, ticket.state);
+  const proof = oauth.ClientSecretPost(at.secret);
+  const response = await oauth.authorizationCodeGrantRequest(
+    AS,
+    client,
+    proof,
+    params,
+    at.redirectUri,
+    ticket.verifier,
+    httpOf(at),
+  );
+  const { access_token: token } = await oauth.processAuthorizationCodeResponse(
+    AS,
+    client,
+    response,
+  );
+  const [who, addresses] = await Promise.all([
+    ask("/user", token, user),
+    ask("/user/emails?per_page=100", token, emails),
+  ]);
+  const verified = addresses.filter((one) => one.verified);
+  const primary = verified.find((one) => one.primary);
+  return {
+    issuer: AS.issuer,
+    subject: String(who.id),
+    name: shownName(who.name) ?? shownName(who.login),
+    email: primary?.email ?? null,
+    proven: verified.toSorted((one) => (one.primary ? -1 : 1)).map(({ email }) => email),
+    authenticatedAt: null,
+  };
+}
+
+async function ask<T>(path: string, token: string, schema: z.ZodMiniType<T>): Promise<T> {
+  const response = await issuerFetch(API + path, {
+    headers: {
+      authorization: `Bearer ${token}`,
+      accept: "application/vnd.github+json",
+    },
+  });
+  if (response.status !== 200) throw new LoginRefused("refused");
+  const parsed = z.safeParse(schema, await response.json().catch(() => null));
+  if (!parsed.success) throw new IssuerAway();
+  return parsed.data;
+}

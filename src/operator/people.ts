@@ -1,0 +1,44 @@
+import * as z from "zod/mini";
+import type { Answer } from "../http/endpoint.ts";
+import { parseQuery } from "../http/parse-body.ts";
+import { refuse, success } from "../lib/failure.ts";
+import { close } from "../people/closing.ts";
+import { endInvitation } from "../people/invitations.store.ts";
+import { invite } from "../people/inviting.ts";
+import type { OperatorCall } from "./operator-context.ts";
+import { organizationOf } from "./organizations.ts";
+
+/** `POST /orgs/{id}/invitations`: 201 with the link; with `member_id` it gives a member with keys alone a log-in. */
+export async function postInvitation(call: OperatorCall): Promise<Answer> {
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const origin = new URL(call.url).origin;
+  return invite({ ...call, origin }, found.value.id, { by: null, body: call.body });
+}
+
+/** `DELETE /orgs/{id}/invitations/{invitation_id}`. */
+export async function deleteInvitation(call: OperatorCall): Promise<Answer> {
+  const { id: orgId = "", invitation_id: id = "" } = call.params;
+  const ended = await endInvitation(call.db, { id, orgId }, { actor: call.actor, nowMs: call.now });
+  if (ended) return success({ id, ended: true });
+  return refuse({ kind: "not_found", message: "No such invitation." });
+}
+
+export const givingUp = z.object({
+  give_up_balance: z._default(z.enum(["true", "false"]), "false"),
+});
+
+/** `DELETE /orgs/{id}?give_up_balance`: closes it for good; 409 while it has credits that are not given up. */
+export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
+  const fields = parseQuery(givingUp, call.url);
+  if (!fields.ok) return fields;
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const by = {
+    actor: call.actor,
+    memberId: null,
+    givesUp: fields.value.give_up_balance === "true",
+  };
+  const closed = await close(call, found.value.id, by);
+  return closed.ok ? success({ id: found.value.id, deleted: true }) : closed;
+}

@@ -1,0 +1,73 @@
+import * as z from "zod/mini";
+import type { Answer } from "../http/endpoint.ts";
+import { parseFields } from "../http/parse-body.ts";
+import type { KeyServices } from "../keys/revocation.ts";
+import { atMost } from "../lib/at-most.ts";
+import type { Actor } from "../lib/event.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { reachObject } from "../lib/reach-object.ts";
+import { closeOrganization, exportOrganization } from "./erasure.store.ts";
+import { memberActor } from "./people-call.ts";
+import type { MemberCall, PeopleServices } from "./people-call.ts";
+import { endKeys, personAccount } from "./removal.ts";
+
+const AT_ONCE = 6;
+
+/** What is left of the balance is given up in words. */
+export const closing = z.object({ give_up_balance: z.optional(z.boolean()) });
+
+/** `DELETE /organization { give_up_balance }`: an owner ends it for good; 409 while it has credits that are not given up. */
+export async function deleteOrganization(call: MemberCall): Promise<Answer> {
+  const fields = parseFields(closing, [], call.body ?? {});
+  if (!fields.ok) return fields;
+  const { as } = call;
+  const by = { actor: memberActor(as.memberId), memberId: as.memberId };
+  const closed = await close(call, as.orgId, { ...by, givesUp: fields.value.give_up_balance });
+  return closed.ok ? success({ id: as.orgId, deleted: true }) : closed;
+}
+
+type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents">;
+
+/**
+ * Ends an organisation: nothing is let in or charged from the answer on, names and addresses are gone. What the law has
+ * kept, its ledger, stays under its id. A 503 leaves it half done, a repeat completes it.
+ */
+export async function close(
+  services: ClosingServices,
+  orgId: string,
+  by: {
+    readonly actor: Actor;
+    readonly memberId: string | null;
+    readonly givesUp?: boolean | undefined;
+  },
+): Promise<Result<null>> {
+  const { db, wallet, now: nowMs, consoles } = services;
+  if (by.givesUp !== true) {
+    const balance = await wallet(orgId).balance();
+    if (!balance.ok) return balance;
+    if (balance.value.creditsMicro > 0) {
+      const message = "This organization has credits. Have them paid back, or give them up.";
+      const param = "give_up_balance";
+      return refuse({ kind: "conflict", message, param, code: "has_balance" });
+    }
+  }
+  const closed = await closeOrganization(db, orgId, { ...by, nowMs });
+  if (closed === null) return refuse({ kind: "role_required", roles: ["owner"] });
+  const ended = await endKeys({ ...services, actor: by.actor }, closed.keys);
+  const configured = await reachObject(() =>
+    wallet(orgId).configure({ suspended: true, rpmLimit: null }),
+  );
+  const left = await atMost(AT_ONCE, closed.persons, async ({ personId, memberId }) => {
+    const told = await reachObject(() => consoles(personAccount(personId)).closeOf(memberId));
+    return told.unanswered ? refuse(told.failure) : told.result;
+  });
+  services.takeEvents(orgId);
+  if (configured.unanswered) return refuse(configured.failure);
+  return [ended, configured.result, ...left].find((one) => !one.ok) ?? success(null);
+}
+
+/** `GET /organization/export`: what the book has of it, as JSON. */
+export async function getOrganizationExport(call: MemberCall): Promise<Answer> {
+  return success(await exportOrganization(call.db, call.as.orgId));
+}

@@ -1,0 +1,200 @@
+import * as z from "zod/mini";
+import { created } from "../http/endpoint.ts";
+import type { Answer, View } from "../http/endpoint.ts";
+import { parseFields } from "../http/parse-body.ts";
+import { timestamp } from "../lib/clock.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { listMembers } from "../organizations/members.store.ts";
+import { nameSchema } from "../organizations/organization.ts";
+import { close, closing } from "./closing.ts";
+import { erasePerson, exportPerson } from "./erasure.store.ts";
+import { makeOrganization } from "./new-organization.ts";
+import { memberActor } from "./people-call.ts";
+import type { MemberCall, PeopleCall, ShownSession } from "./people-call.ts";
+import {
+  endSessionsOf,
+  listIdentities,
+  membershipsOf,
+  seenAs,
+  unlinkIdentity,
+} from "./people.store.ts";
+import type { Membership } from "./person.ts";
+import { removeMemberEverywhere } from "./removal.ts";
+import { hasPersonalOrganization, makeTeam, mayMakeAnother } from "./sign-up.store.ts";
+
+/** `GET /me`: who it is, how they log in, where they are a member, what sessions they have. */
+export async function getMe(call: PeopleCall): Promise<Answer> {
+  const view = await meView(call);
+  return view.ok ? success(view.value) : view;
+}
+
+async function meView({ db, person, sessions }: PeopleCall): Promise<Result<View>> {
+  const [identities, memberships] = await Promise.all([
+    listIdentities(db, person.id),
+    membershipsOf(db, person.id),
+  ]);
+  const listed = await sessions.list();
+  if (!listed.ok) return listed;
+  return success({
+    person: { id: person.id, name: person.name, email: person.email },
+    identities: identities.map(({ issuer, subject, createdAt, usedAt }) => ({
+      issuer,
+      subject,
+      created_at: timestamp(createdAt),
+      last_used_at: timestamp(usedAt),
+    })),
+    organizations: memberships.map(membershipRecord),
+    sessions: listed.value.map((one) => sessionRecord(one, sessions.id)),
+  });
+}
+
+function membershipRecord(one: Membership): View {
+  return {
+    id: one.orgId,
+    name: one.name,
+    slug: one.slug,
+    status: one.status,
+    is_personal: one.isPersonal === 1,
+    member_id: one.memberId,
+    role: one.role,
+  };
+}
+
+function sessionRecord(one: ShownSession, own: string): View {
+  return {
+    id: one.id,
+    is_this: one.id === own,
+    browser: one.browser,
+    issuer: one.issuer,
+    created_at: timestamp(one.openedAt),
+    logged_in_at: timestamp(one.freshAt),
+    logged_in_by: one.freshBy,
+    expires_at: timestamp(one.expiresAt),
+  };
+}
+
+/** `GET /me/export`: all that this region has of the person, as JSON. */
+export async function getMyExport(call: PeopleCall): Promise<Answer> {
+  const view = await meView(call);
+  if (!view.ok) return view;
+  return success({ ...view.value, ...(await exportPerson(call.db, call.person.id)) });
+}
+
+/** `DELETE /me/sessions/{id}`. */
+export async function deleteMySession(call: PeopleCall): Promise<Answer> {
+  const id = call.params["id"] ?? "";
+  const ended = await call.sessions.close(id);
+  return ended.ok ? success({ id, ended: true }) : ended;
+}
+
+/** `POST /me/log-out`: everywhere, this browser too. */
+export async function postLogOut(call: PeopleCall): Promise<Answer> {
+  await endSessionsOf(call.db, call.person.id, call.now + 1);
+  const ended = await call.sessions.close(null);
+  return ended.ok ? success({ ended: true }) : ended;
+}
+
+export const identityName = z.object({
+  issuer: z.string().check(z.maxLength(300)),
+  subject: z.string().check(z.maxLength(255)),
+});
+
+/** `POST /me/unlink { issuer, subject }`: ends all sessions; 409 for the only one. */
+export async function postUnlink(call: PeopleCall): Promise<Answer> {
+  const fields = parseFields(identityName, [], call.body);
+  if (!fields.ok) return fields;
+  if (await unlinkIdentity(call.db, fields.value, call.person.id)) return postLogOut(call);
+  const message = "This is not yours, or the only way in that you have.";
+  return refuse({ kind: "conflict", message, param: "issuer" });
+}
+
+export const actingAs = z.object({ organization_id: z.string().check(z.maxLength(100)) });
+
+/** `POST /me/act { organization_id }`: the session acts in another organisation of the person's. */
+export async function postAct(call: PeopleCall): Promise<Answer> {
+  const fields = parseFields(actingAs, [], call.body);
+  if (!fields.ok) return fields;
+  const { db, person, sessions, now: nowMs } = call;
+  const all = await membershipsOf(db, person.id);
+  const chosen = all.find((one) => one.orgId === fields.value.organization_id);
+  if (chosen === undefined) return refuse({ kind: "not_found", message: "No such organization." });
+  const acting = await sessions.act(chosen);
+  if (!acting.ok) return acting;
+  await seenAs(db, chosen.memberId, nowMs);
+  return success(membershipRecord(chosen));
+}
+
+export const ownOrganization = z.object({ name: nameSchema });
+
+/** `POST /organizations { name }`: one more organisation in this region; the first is the person's personal one. */
+export async function postOrganization(call: PeopleCall): Promise<Answer> {
+  const fields = parseFields(ownOrganization, [], call.body);
+  if (!fields.ok) return fields;
+  const { db, person, signUp, sessions } = call;
+  if (signUp.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
+  if (!(await mayMakeAnother(db, person.id))) {
+    const message = "You own as many organizations as you may.";
+    return refuse({ kind: "conflict", message, param: null, code: "too_many_organizations" });
+  }
+  const isPersonal = !(await hasPersonalOrganization(db, person.id));
+  const made = await makeOrganization(call, {
+    person,
+    identity: null,
+    isPersonal,
+    promoted: null,
+    name: fields.value.name,
+    isSuspended: signUp.mode === "approve",
+  });
+  if (!made.ok) return made;
+  const { orgId, memberId } = made.value;
+  const acting = await sessions.act({ orgId, memberId });
+  return acting.ok ? created({ id: orgId, member_id: memberId, is_personal: isPersonal }) : acting;
+}
+
+/** `POST /organization/team`: a personal organisation becomes a team, for good. */
+export async function postTeam(call: MemberCall): Promise<Answer> {
+  await makeTeam(call.db, call.as.orgId);
+  return success({ id: call.as.orgId, is_personal: false });
+}
+
+/**
+ * `DELETE /me { give_up_balance }`: leaves every organisation, closes those in which the person is alone, then forgets the
+ * person. 409 before anything is done where others would be left without an owner (`last_owner`), or credits would be lost
+ * that are not given up (`has_balance`). A 503 leaves it half done, a repeat completes it.
+ */
+export async function deleteMe(call: PeopleCall): Promise<Answer> {
+  const fields = parseFields(closing, [], call.body ?? {});
+  if (!fields.ok) return fields;
+  const { db, person, now: nowMs, sessions } = call;
+  const own = await Promise.all(
+    (await membershipsOf(db, person.id)).map(async (one) => {
+      const others = (await listMembers(db, one.orgId)).filter(({ id }) => id !== one.memberId);
+      return { orgId: one.orgId, memberId: one.memberId, role: one.role, others };
+    }),
+  );
+  const isStuck = own.some(
+    ({ role, others }) =>
+      role === "owner" && others.length > 0 && others.every((other) => other.role !== "owner"),
+  );
+  if (isStuck) {
+    const message =
+      "You are the only owner of an organization with other members: make another member owner first, or close it.";
+    return refuse({ kind: "conflict", message, param: null, code: "last_owner" });
+  }
+  for (const { orgId, memberId, others } of own.toSorted((one) =>
+    one.others.length > 0 ? 1 : -1,
+  )) {
+    const actor = memberActor(memberId);
+    const member = { id: memberId, orgId };
+    // oxlint-disable-next-line no-await-in-loop -- a refusal stops it
+    const done = await (others.length > 0
+      ? removeMemberEverywhere({ ...call, actor }, member, memberId)
+      : close(call, orgId, { actor, memberId, givesUp: fields.value.give_up_balance }));
+    if (!done.ok) return done;
+    call.takeEvents(orgId);
+  }
+  if (!(await erasePerson(db, person.id, nowMs))) return refuse({ kind: "overloaded" });
+  const ended = await sessions.close(null);
+  return ended.ok ? success({ id: person.id, deleted: true }) : ended;
+}

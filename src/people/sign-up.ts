@@ -1,0 +1,110 @@
+import { hmacOf, sign } from "../keys/api-key.ts";
+import { assert } from "../lib/assert.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { hmacKey, hmacSha256 } from "../lib/hmac.ts";
+import { mintId, randomBase62 } from "../lib/id.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { isTaken, makeOrganization, payPromotion } from "./new-organization.ts";
+import type { Made } from "./new-organization.ts";
+import type { PeopleServices } from "./people-call.ts";
+import type { Identity, Person } from "./person.ts";
+import { promotionSalt, takeSignUpPlace } from "./sign-up.store.ts";
+
+/** Who signs up: what their issuer says, their proven address and their network's. */
+export type SigningUp = {
+  readonly identity: Identity;
+  readonly name: string;
+  /** Null: the issuer confirmed none, which is no sign-up. */
+  readonly email: string | null;
+  readonly address: string;
+};
+
+/**
+ * A person, their personal organisation and its wallet; a first credit where the operator gives one. `login_refused`:
+ * sign-up is off (`unknown`), no address is proven, or too many sign up. Null when the identity is somebody's by now: a
+ * second click, which logs in. Throws when D1 fails.
+ */
+export async function signUp(
+  services: PeopleServices,
+  { identity, name, email, address }: SigningUp,
+): Promise<Result<(Made & { readonly person: Person }) | null>> {
+  const { db, now: nowMs, signUp: rules } = services;
+  if (rules.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
+  if (email === null) return refuse({ kind: "login_refused", why: "unproven" });
+  const place = {
+    id: mintId("sup_", nowMs),
+    address: await tagOf(services, "address", network(address)),
+    nowMs,
+  };
+  if (!(await takeSignUpPlace(db, place, rules))) {
+    return refuse({ kind: "login_refused", why: "too_many" });
+  }
+  const person: Person = {
+    id: mintId("per_", nowMs),
+    name,
+    email,
+    isEmailProven: 1,
+    sessionsFrom: nowMs,
+  };
+  const words = JSON.stringify([identity.realm, identity.issuer, identity.subject]);
+  const promoted = rules.creditMicro > 0 ? await promotionTag(db, words) : null;
+  const isSuspended = rules.mode === "approve";
+  try {
+    const made = await makeOrganization(services, {
+      person,
+      identity,
+      name,
+      promoted,
+      isSuspended,
+      isPersonal: true,
+    });
+    if (!made.ok) return made;
+    if (promoted !== null) await promise(services, made.value.orgId);
+    return success({ ...made.value, person });
+  } catch (error) {
+    if (isTaken(error)) return success(null);
+    throw error;
+  }
+}
+
+/** What fails now is tried again at the next log-in. */
+export async function promise(services: PeopleServices, orgId: string): Promise<void> {
+  try {
+    await payPromotion(services, orgId);
+  } catch (error) {
+    logWarning("promotion_not_credited", { org_id: orgId, reason: reasonOf(error) });
+  }
+}
+
+/** What outlives the person: salted with what the book alone has, for KEY_SECRETS are replaced. */
+async function promotionTag(db: D1Database, words: string): Promise<string> {
+  return (
+    await hmacSha256(await hmacKey(await promotionSalt(db, randomBase62(43))), words)
+  ).toHex();
+}
+
+/** What stands for something that is not kept. */
+async function tagOf(
+  { keySecrets, region }: PeopleServices,
+  label: string,
+  text: string,
+): Promise<string> {
+  const secret = keySecrets[0];
+  assert(secret !== undefined, "a tag needs a secret");
+  return (await sign(await hmacOf(secret), `sign-up ${region} ${label}`, text)).toHex();
+}
+
+/** An IPv4 address, or the /64 of an IPv6 one. */
+function network(address: string): string {
+  if (!address.includes(":")) return address;
+  const [head = "", tail] = address.split("::");
+  const before = head.split(":");
+  const after = tail === undefined ? [] : tail.split(":");
+  const missing = tail === undefined ? 0 : 8 - before.length - after.length;
+  const all = [...before, ...Array.from({ length: Math.max(0, missing) }, () => "0"), ...after];
+  return all
+    .slice(0, 4)
+    .map((part) => part.padStart(4, "0"))
+    .join(":");
+}

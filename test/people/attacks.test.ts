@@ -1,0 +1,292 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
+
+let issuer: ReturnType<typeof startIssuer>;
+const log: string[] = [];
+beforeEach(() => {
+  log.length = 0;
+  for (const method of ["log", "warn", "error"] as const) {
+    vi.spyOn(console, method).mockImplementation((...words) => void log.push(words.join(" ")));
+  }
+  issuer = startIssuer();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const code = async (response: Response): Promise<readonly [number, string]> => {
+  const { error } = await response.json<{ error: { code: string | null; type: string } }>();
+  return [response.status, error.code ?? error.type];
+};
+const balance = async (browser: Browser): Promise<number> => {
+  const read = await browser.ask("GET", "/console/api/v1/balance");
+  return (await read.json<{ credits_micro: number }>()).credits_micro;
+};
+const TEN_MINUTES = { CLOCK_OFFSET_MS: "660000" };
+
+describe("a log-in", () => {
+  it("is its browser's alone: another one's callback, a used or a changed answer begin no session", async () => {
+    const ann = someone();
+    issuer.accounts.push(ann);
+    const mine = new Browser();
+    const back = await mine.click(await mine.start({ purpose: "sign_up" }), ann);
+    const victim = new Browser();
+    expect(await victim.land(back)).toMatch(/why=expired$/);
+    await victim.start();
+    expect(await victim.land(back)).toMatch(/why=refused$/); // another state
+    const twice = new URL(back);
+    twice.searchParams.append("code", "another");
+    expect(await mine.land(twice)).toMatch(/why=refused$/);
+    expect(await mine.land(back)).toMatch(/why=expired$/); // the cookie went with the first try
+    expect([await victim.session(), await mine.session()]).toEqual([null, null]);
+  });
+
+  it("names its issuer: an answer that names another, or none, is refused", async () => {
+    const ann = someone();
+    issuer.accounts.push(ann);
+    for (const iss of ["https://other.test", ""]) {
+      const browser = new Browser();
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const back = await browser.click(await browser.start({ purpose: "sign_up" }), ann);
+      if (iss === "") back.searchParams.delete("iss");
+      else back.searchParams.set("iss", iss);
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      expect(await browser.land(back)).toMatch(/why=refused$/);
+    }
+  });
+
+  it("ends where the console's routes are, and nowhere else", async () => {
+    const browser = new Browser();
+    for (const go of ["https://evil.test", "//evil.test", "#/\\evil", "javascript:x", "/v1/keys"]) {
+      const body = { issuer: "local", purpose: "log_in", go };
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect((await browser.ask("POST", "/console/api/login/start", body)).status).toBe(400);
+    }
+  });
+
+  it("is started by the console's own page alone, in 2 KiB", async () => {
+    const browser = new Browser();
+    const body = { issuer: "local", purpose: "log_in" };
+    const foreign = { origin: "https://evil.test" };
+    const asked = await browser.ask("POST", "/console/api/login/start", body, foreign);
+    expect(asked.status).toBe(403);
+    const long = await browser.ask("POST", "/console/api/login/start", {
+      ...body,
+      go: "x".repeat(3000),
+    });
+    expect(long.status).toBe(413);
+  });
+
+  it("of more than ten minutes is over", async () => {
+    const ann = someone();
+    issuer.accounts.push(ann);
+    const browser = new Browser();
+    const back = await browser.click(await browser.start({ purpose: "sign_up" }), ann);
+    const later = Object.assign(new Browser(TEN_MINUTES), { address: browser.address });
+    for (const [name, value] of browser.cookies) later.cookies.set(name, value);
+    expect(await later.land(back)).toMatch(/why=expired$/);
+  });
+
+  it("makes a cookie of its own each time, and ends the one before", async () => {
+    const { browser, account } = await signUp(issuer);
+    const before = browser.cookies.get("__Host-turnpike-eu");
+    await browser.logIn(account);
+    expect(browser.cookies.get("__Host-turnpike-eu")).not.toBe(before);
+    const old = new Browser();
+    old.cookies.set("__Host-turnpike-eu", before ?? "");
+    await vi.waitFor(async () => expect(await old.session()).toBeNull());
+  });
+
+  it("of another region is none here: the tag names the region", async () => {
+    const { browser } = await signUp(issuer);
+    const other = new Browser();
+    other.cookies.set("__Host-turnpike-us", browser.cookies.get("__Host-turnpike-eu") ?? "");
+    expect(await other.session()).toBeNull();
+  });
+
+  it("leaves no address, subject, code, state or token in the log", async () => {
+    const ann = someone();
+    issuer.accounts.push(ann);
+    const browser = new Browser({ LOG_REQUESTS: "all" });
+    const start = await browser.start({ purpose: "sign_up" });
+    const back = await browser.click(start, ann);
+    await browser.land(back);
+    const said = log.join("\n");
+    const state = start.searchParams.get("state") ?? "?";
+    for (const secret of [ann.email, ann.id, state, back.searchParams.get("code") ?? "?"]) {
+      expect(said).not.toContain(secret);
+    }
+  });
+});
+
+describe("an address opens nothing", () => {
+  it("who has the address of another person's identity is somebody else", async () => {
+    const { account, view } = await signUp(issuer);
+    const thief = someone({ email: account.email });
+    issuer.accounts.push(thief);
+    const browser = new Browser();
+    expect(await browser.logIn(thief)).toMatch(/why=unknown$/);
+    await browser.logIn(thief, { purpose: "sign_up" });
+    expect((await browser.session())?.organization.id).not.toBe(view.organization.id);
+  });
+
+  it("that the issuer does not confirm signs nobody up and accepts no invitation", async () => {
+    const { browser } = await signUp(issuer);
+    const ben = someone({ isVerified: false });
+    issuer.accounts.push(ben);
+    const invitation = await inviteTo(browser, { role: "admin", email: ben.email });
+    const other = new Browser();
+    expect(await other.logIn(ben, { purpose: "sign_up" })).toMatch(/why=unproven$/);
+    expect(await other.logIn(ben, { purpose: "accept", invitation })).toMatch(/why=other_address$/);
+    expect(await other.session()).toBeNull();
+  });
+});
+
+describe("an invitation", () => {
+  it("that is forwarded, forged, withdrawn, used or over makes nobody a member", async () => {
+    const { browser } = await signUp(issuer);
+    const [ben, eve] = [someone(), someone()];
+    issuer.accounts.push(ben, eve);
+    const invitation = await inviteTo(browser, { role: "member", email: ben.email });
+    const thief = new Browser();
+    expect(await thief.logIn(eve, { purpose: "accept", invitation })).toMatch(/why=other_address$/);
+    const forged = invitation.slice(0, -1) + (invitation.endsWith("A") ? "B" : "A");
+    expect(await thief.logIn(ben, { purpose: "accept", invitation: forged })).toMatch(
+      /why=not_found$/,
+    );
+    const listed = await browser.people("GET", "/invitations");
+    const { invitations } = await listed.json<{ invitations: { id: string }[] }>();
+    const ended = await browser.people("DELETE", `/invitations/${invitations[0]?.id ?? ""}`);
+    expect(ended.status).toBe(200);
+    expect(await thief.logIn(ben, { purpose: "accept", invitation })).toMatch(
+      /why=invitation_over$/,
+    );
+    expect(await thief.session()).toBeNull();
+  });
+
+  it("is used once, however many accept it at the same time", async () => {
+    const { browser } = await signUp(issuer);
+    const invitation = await inviteTo(browser, { role: "member" });
+    const crowd = Array.from({ length: 8 }, () => someone());
+    issuer.accounts.push(...crowd);
+    const ends = await Promise.all(
+      crowd.map((one) => new Browser().logIn(one, { purpose: "accept", invitation })),
+    );
+    expect(ends.filter((end) => end === "/console/#/")).toHaveLength(1);
+  });
+
+  it("without an address is for a member alone, and nobody gives a role above his own", async () => {
+    const { browser } = await signUp(issuer);
+    await browser.people("POST", "/organization/team");
+    expect((await browser.people("POST", "/invitations", { role: "admin" })).status).toBe(400);
+    const ben = someone();
+    issuer.accounts.push(ben);
+    const invitation = await inviteTo(browser, { role: "admin", email: ben.email });
+    const admin = new Browser();
+    await admin.logIn(ben, { purpose: "accept", invitation });
+    const asked = { role: "owner", email: "x@example.test" };
+    expect(await code(await admin.people("POST", "/invitations", asked))).toEqual([
+      403,
+      "role_required",
+    ]);
+    const view = await admin.session();
+    const path = `/members/${view?.member.id ?? ""}`;
+    expect(await code(await admin.people("PATCH", path, { role: "owner" }))).toEqual([
+      403,
+      "role_required",
+    ]);
+  });
+});
+
+describe("a stolen session", () => {
+  it("of more than ten minutes does nothing that lasts; a log-in of the same person makes it fresh", async () => {
+    const { browser, account } = await signUp(issuer);
+    const later = Object.assign(new Browser(TEN_MINUTES), { cookies: browser.cookies });
+    const key = await later.ask("POST", "/console/api/v1/keys", { name: "stolen" });
+    expect(await code(key)).toEqual([403, "login_too_old"]);
+    expect(await code(await later.people("DELETE", "/me"))).toEqual([403, "login_too_old"]);
+    expect((await later.people("GET", "/me")).status).toBe(200);
+    const eve = someone();
+    issuer.accounts.push(eve);
+    issuer.bend = {
+      claims: (claims) => ({
+        ...claims,
+        iat: Number(claims["iat"]) + 660,
+        exp: Number(claims["exp"]) + 660,
+        auth_time: Number(claims["auth_time"]) + 660,
+      }),
+    };
+    expect(await later.logIn(eve, { purpose: "step_up" })).toMatch(/why=other_person$/);
+    expect(await later.logIn(account, { purpose: "step_up" })).toBe("/console/#/");
+    expect((await later.ask("POST", "/console/api/v1/keys", { name: "fresh" })).status).toBe(201);
+  });
+
+  it("writes nothing into an organisation that its page does not show", async () => {
+    const { browser } = await signUp(issuer);
+    const shown = { "x-organization": crypto.randomUUID() };
+    const asked = await browser.ask("GET", "/console/api/v1/keys", undefined, shown);
+    expect(await code(asked)).toEqual([409, "other_organization"]);
+  });
+
+  it("ends everywhere when the person says so", async () => {
+    const { browser, account } = await signUp(issuer);
+    const other = new Browser();
+    await other.logIn(account);
+    expect((await browser.people("POST", "/me/log-out")).status).toBe(200);
+    expect([await browser.session(), await other.session()]).toEqual([null, null]);
+  });
+});
+
+describe("linking", () => {
+  it("takes nobody else's identity, and nothing is merged", async () => {
+    const [one, two] = [await signUp(issuer), await signUp(issuer)];
+    expect(await one.browser.logIn(two.account, { purpose: "link" })).toMatch(/why=other_person$/);
+    const free = someone();
+    issuer.accounts.push(free);
+    expect(await one.browser.logIn(free, { purpose: "link" })).toBe("/console/#/");
+    const again = new Browser();
+    await again.logIn(free);
+    expect((await again.session())?.person.id).toBe(one.view.person.id);
+  });
+});
+
+describe("signing up", () => {
+  it("has a pace, an address and an operator's yes", async () => {
+    const crowd = Array.from({ length: 4 }, () => someone());
+    issuer.accounts.push(...crowd);
+    const bindings = { SIGN_UPS_A_DAY_AN_ADDRESS: "3" };
+    const ends: string[] = [];
+    for (const one of crowd) {
+      const browser = Object.assign(new Browser(bindings), { address: "2001:db8:1:2::1" });
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      ends.push(await browser.logIn(one, { purpose: "sign_up" }));
+    }
+    expect(ends.map((end) => end.replace("/console/", ""))).toEqual([
+      "#/",
+      "#/",
+      "#/",
+      "#/login?why=too_many",
+    ]);
+    const off = someone();
+    issuer.accounts.push(off);
+    expect(await new Browser({ SIGN_UP: "off" }).logIn(off, { purpose: "sign_up" })).toMatch(
+      /why=unknown$/,
+    );
+    const { browser } = await signUp(issuer, someone(), { SIGN_UP: "approve" });
+    const key = await browser.ask("POST", "/console/api/v1/keys", { name: "early" });
+    expect(await code(key)).toEqual([403, "organization_suspended"]);
+  });
+
+  it("gives its credit once an identity for good, and no more than the day has", async () => {
+    const gift = { SIGN_UP_CREDIT_MICRO: "500000", SIGN_UP_CREDITS_A_DAY_MICRO: "1000000000000" };
+    const { browser, account } = await signUp(issuer, someone(), gift);
+    expect(await balance(browser)).toBe(500_000);
+    expect((await browser.people("DELETE", "/me", { give_up_balance: true })).status).toBe(200);
+    const again = new Browser(gift);
+    expect(await again.logIn(account)).toMatch(/why=unknown$/);
+    await again.logIn(account, { purpose: "sign_up" });
+    expect(await balance(again)).toBe(0);
+    const spent = { SIGN_UP_CREDIT_MICRO: "500000", SIGN_UP_CREDITS_A_DAY_MICRO: "499999" };
+    expect(await balance((await signUp(issuer, someone(), spent)).browser)).toBe(0);
+  });
+});

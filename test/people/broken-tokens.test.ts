@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Bend } from "../../scripts/local-issuer.ts";
+import { Browser, ISSUER, signUp, someone, startIssuer } from "./people-client.ts";
+
+let issuer: ReturnType<typeof startIssuer>;
+beforeEach(() => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  issuer = startIssuer();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const nowS = (): number => Math.floor(Date.now() / 1000);
+const claim = (changes: Readonly<Record<string, unknown>>): Bend => ({
+  claims: (claims) => {
+    const changed = Object.entries({ ...claims, ...changes });
+    return Object.fromEntries(changed.filter(([, value]) => value !== undefined));
+  },
+});
+const header = (changes: Readonly<Record<string, unknown>>): Bend => ({
+  header: (plain) => ({ ...plain, ...changes }),
+});
+const answer = (path: string, made: () => Response): Bend => ({
+  answer: (asked, given) => (asked === path ? made() : given),
+});
+const resigned = (token: string): string => {
+  const [head = "", body = "", tag = ""] = token.split(".");
+  return [head, body, (tag.startsWith("A") ? "B" : "A") + tag.slice(1)].join(".");
+};
+
+const BROKEN: readonly (readonly [string, Bend])[] = [
+  ["another audience", claim({ aud: "another" })],
+  ["no audience", claim({ aud: undefined })],
+  ["several audiences and no azp", claim({ aud: ["turnpike-eu", "another"] })],
+  ["another azp", claim({ azp: "another" })],
+  ["another issuer", claim({ iss: "https://other.test" })],
+  ["the issuer with a slash", claim({ iss: `${ISSUER}/` })],
+  ["no issuer", claim({ iss: undefined })],
+  ["another nonce", claim({ nonce: "another" })],
+  ["no nonce", claim({ nonce: undefined })],
+  ["no subject", claim({ sub: undefined })],
+  ["an empty subject", claim({ sub: "" })],
+  ["a subject that is no ASCII", claim({ sub: "änn" })],
+  ["a subject of 256 characters", claim({ sub: "x".repeat(256) })],
+  ["over for a minute", claim({ exp: nowS() - 60 })],
+  ["no end", claim({ exp: undefined })],
+  ["not good yet", claim({ nbf: nowS() + 3600 })],
+  ["of an hour ago", claim({ iat: nowS() - 3600 })],
+  ["of an hour to come", claim({ iat: nowS() + 3600 })],
+  ["one bit of the signature", { token: resigned }],
+  ["no signature", { token: (token) => `${token.slice(0, token.lastIndexOf("."))}.` }],
+  ["alg none", header({ alg: "none" })],
+  ["alg HS256", header({ alg: "HS256" })],
+  ["alg ES256", header({ alg: "ES256" })],
+  ["crit", header({ crit: ["b64"], b64: false })],
+  ["an unknown key", header({ kid: "unknown" })],
+  [
+    "no id token",
+    answer("/token", () => Response.json({ access_token: "x", token_type: "Bearer" })),
+  ],
+  ["200 with an error", answer("/token", () => Response.json({ error: "invalid_grant" }))],
+];
+const AWAY: readonly (readonly [string, Bend])[] = [
+  [
+    "HTML",
+    answer("/token", () => new Response("<html>", { headers: { "content-type": "text/html" } })),
+  ],
+  ["65 KiB", answer("/token", () => Response.json({ x: "x".repeat(65 * 1024) }))],
+  ["a redirect", answer("/token", () => Response.redirect(`${ISSUER}/elsewhere`, 307))],
+  ["500", answer("/token", () => new Response("", { status: 500 }))],
+  ["500 of its keys", answer("/jwks", () => new Response("", { status: 500 }))],
+];
+
+describe("a log-in whose token is broken lets nobody in", () => {
+  it.each(BROKEN)("%s", async (_, bend) => {
+    const ann = someone();
+    issuer.accounts.push(ann);
+    const browser = new Browser();
+    issuer.bend = bend;
+    expect(await browser.logIn(ann, { purpose: "sign_up" })).toMatch(/why=(?:refused|expired)$/);
+    expect([...browser.cookies.keys()]).toEqual([]);
+    expect(await browser.session()).toBeNull();
+    issuer.bend = {};
+    expect(await browser.logIn(ann, { purpose: "log_in" })).toMatch(/why=unknown$/);
+  });
+
+  it.each(AWAY)(
+    "an issuer that answers %s is away, and who is logged in stays so",
+    async (_, bend) => {
+      const { browser, account } = await signUp(issuer);
+      issuer.bend = bend;
+      const other = new Browser({ LOCAL_SECRET: "client.secret" }); // an isolate that knows no key yet
+      expect(await other.logIn(account)).toMatch(/why=issuer_unreachable$/);
+      expect(await browser.session()).not.toBeNull();
+    },
+  );
+
+  it("20 s over is still good", async () => {
+    issuer.bend = claim({ exp: nowS() - 20 });
+    expect((await signUp(issuer)).view.role).toBe("owner");
+  });
+});
+
+describe("the issuer's keys", () => {
+  it("may be replaced while people log in: none is refused, and few ask for keys", async () => {
+    const { account } = await signUp(issuer);
+    const before = issuer.asked.get("/jwks") ?? 0;
+    for (let round = 0; round < 3; round++) {
+      const bindings = { CLOCK_OFFSET_MS: String(round * 20_000) };
+      // oxlint-disable-next-line no-await-in-loop -- one key after the other
+      await issuer.rotate();
+      const logIns = Array.from({ length: 5 }, () => new Browser(bindings).logIn(account));
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      for (const where of await Promise.all(logIns)) expect(where).toMatch(/^\/console\/#\//);
+    }
+    expect((issuer.asked.get("/jwks") ?? 0) - before).toBeLessThan(60);
+  });
+});

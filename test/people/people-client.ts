@@ -1,0 +1,185 @@
+import { env } from "cloudflare:workers";
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { expect, vi } from "vitest";
+import { LocalIssuer } from "../../scripts/local-issuer.ts";
+import type { Account } from "../../scripts/local-issuer.ts";
+import { app } from "../../src/app.ts";
+import { asDocumented } from "../contract/documented.ts";
+import { declared } from "../fixtures/declared.ts";
+
+export const ORIGIN = "https://eu.test";
+export const ISSUER = "https://issuer.test";
+const CLIENT = { id: "turnpike-eu", secret: "client.secret" };
+
+/** The vars of a deployment that people log in to. */
+export const PEOPLE_VARS = {
+  LOGIN_ISSUERS: JSON.stringify([
+    { id: "local", kind: "oidc", issuer: ISSUER, client_id: CLIENT.id, secret: "LOCAL_SECRET" },
+  ]),
+  LOCAL_SECRET: CLIENT.secret,
+  SIGN_UP: "on",
+  SIGN_UPS_AN_HOUR: "100000",
+  SIGN_UPS_A_DAY_AN_ADDRESS: "100000",
+};
+
+/** An account that no test before had. */
+export function someone(changes: Partial<Account> = {}): Account {
+  const id = crypto.randomUUID();
+  const short = id.slice(0, 8);
+  return {
+    id,
+    name: `Ann ${short}`,
+    email: `ann-${short}@example.test`,
+    isVerified: true,
+    ...changes,
+  };
+}
+
+/** An issuer in this process, which `globalThis.fetch` reaches until mocks are restored. */
+export function startIssuer(
+  accounts: readonly Account[] = [],
+): LocalIssuer & { accounts: Account[] } {
+  const known: Account[] = [...accounts];
+  const issuer = new LocalIssuer(ISSUER, [CLIENT], { accounts: known });
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    const request = new Request(input, init);
+    if (!request.url.startsWith(ISSUER)) return new Response("", { status: 503 });
+    return issuer.handle(request);
+  });
+  return Object.assign(issuer, { accounts: known });
+}
+
+function mustBe(response: Response, status: number): void {
+  if (response.status !== status) throw new Error(`${response.status}, not ${status}`);
+}
+
+export type Bindings = Readonly<Record<string, unknown>>;
+
+/** A browser: it keeps cookies, and is on the console's page. */
+export class Browser {
+  readonly cookies = new Map<string, string>();
+  readonly #bindings: Env;
+  address: string = crypto.randomUUID();
+
+  constructor(bindings: Bindings = {}) {
+    this.#bindings = { ...env, ...PEOPLE_VARS, ...bindings };
+  }
+
+  async ask(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Response> {
+    const sent = body === undefined ? undefined : JSON.stringify(body);
+    const request = new Request(`${ORIGIN}${path}`, {
+      method,
+      redirect: "manual",
+      headers: {
+        origin: ORIGIN,
+        "sec-fetch-site": "same-origin",
+        "cf-connecting-ip": this.address,
+        cookie: [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; "),
+        ...(sent !== undefined && { "content-type": "application/json", ...declared(sent) }),
+        ...headers,
+      },
+      ...(sent !== undefined && { body: sent }),
+    });
+    const context = createExecutionContext();
+    const response = await app.fetch(request, this.#bindings, context);
+    this.#keep(response);
+    const seen = await asDocumented(request, response);
+    void waitOnExecutionContext(context);
+    return seen;
+  }
+
+  #keep(response: Response): void {
+    for (const cookie of response.headers.getSetCookie()) {
+      const [pair = ""] = cookie.split(";", 1);
+      const at = pair.indexOf("=");
+      if (cookie.includes("Max-Age=0")) this.cookies.delete(pair.slice(0, at));
+      else this.cookies.set(pair.slice(0, at), pair.slice(at + 1));
+    }
+  }
+
+  people(method: string, path: string, body?: unknown): Promise<Response> {
+    return this.ask(method, `/console/api/people${path}`, body);
+  }
+
+  /** Begins a log-in: where the browser goes. */
+  async start(fields: Readonly<Record<string, unknown>> = {}): Promise<URL> {
+    const body = { issuer: "local", purpose: "log_in", ...fields };
+    const response = await this.ask("POST", "/console/api/login/start", body);
+    mustBe(response, 200);
+    return new URL((await response.json<{ location: string }>()).location);
+  }
+
+  /** The issuer's answer to a click there: the callback's address. */
+  async click(at: URL, account: Account): Promise<URL> {
+    const target = new URL("/continue", at);
+    for (const [name, value] of at.searchParams) target.searchParams.set(name, value);
+    target.searchParams.set("account", account.id);
+    const answer = await fetch(target.href, { redirect: "manual" });
+    return new URL(answer.headers.get("location") ?? "");
+  }
+
+  /** The navigation back, as a browser makes it. */
+  async land(url: URL): Promise<string> {
+    const response = await this.ask("GET", url.pathname + url.search, undefined, {
+      origin: "",
+      "sec-fetch-site": "cross-site",
+      "sec-fetch-mode": "navigate",
+      "sec-fetch-dest": "document",
+    });
+    mustBe(response, 303);
+    return response.headers.get("location") ?? "";
+  }
+
+  /** The whole dance; where the browser is in the end. */
+  async logIn(account: Account, fields: Readonly<Record<string, unknown>> = {}): Promise<string> {
+    return this.land(await this.click(await this.start(fields), account));
+  }
+
+  async session(): Promise<SessionView | null> {
+    const response = await this.ask("GET", "/console/api/session");
+    return response.status === 200 ? response.json<SessionView>() : null;
+  }
+}
+
+export type SessionView = {
+  readonly kind: string;
+  readonly role: string | null;
+  readonly person: { readonly id: string; readonly name: string; readonly email: string };
+  readonly organization: {
+    readonly id: string;
+    readonly slug: string;
+    readonly is_personal: boolean;
+  };
+  readonly member: { readonly id: string };
+};
+
+/** A person with a personal organisation, logged in. */
+export async function signUp(
+  issuer: { accounts: Account[] },
+  account: Account = someone(),
+  bindings: Bindings = {},
+): Promise<{ readonly browser: Browser; readonly account: Account; readonly view: SessionView }> {
+  issuer.accounts.push(account);
+  const browser = new Browser(bindings);
+  expect(await browser.logIn(account, { purpose: "sign_up" })).toBe("/console/#/");
+  const view = await browser.session();
+  if (view === null) throw new Error("the sign-up made no session");
+  return { browser, account, view };
+}
+
+/** A team of this owner, and a link that invites into it. */
+export async function inviteTo(
+  browser: Browser,
+  invitation: Readonly<Record<string, unknown>>,
+): Promise<string> {
+  expect((await browser.people("POST", "/organization/team")).status).toBe(200);
+  const response = await browser.people("POST", "/invitations", invitation);
+  expect(response.status).toBe(201);
+  const { link } = await response.json<{ link: string }>();
+  return link.slice(link.lastIndexOf("/") + 1);
+}

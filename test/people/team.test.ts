@@ -1,0 +1,261 @@
+import { env } from "cloudflare:workers";
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { mintConsoleKey } from "../../src/keys/console-key.store.ts";
+import type { Role } from "../../src/lib/caller.ts";
+import { mintId } from "../../src/lib/id.ts";
+import { acceptInvitation, insertInvitation } from "../../src/people/invitations.store.ts";
+import { findActing, insertPerson } from "../../src/people/people.store.ts";
+import type { Person } from "../../src/people/person.ts";
+import { mayChange, mayGive, mayRemove } from "../../src/people/rights.ts";
+import { removeMember, updateMember } from "../../src/organizations/members.store.ts";
+import { createOrganization } from "../../src/organizations/organizations.store.ts";
+import { effort } from "../effort.ts";
+import { keySecrets } from "../keys/key-fixture.ts";
+
+const ROLES: readonly Role[] = ["owner", "admin", "billing", "member"];
+const PERSONS = 4;
+
+type Step =
+  | { readonly do: "invite"; readonly by: number; readonly role: Role; readonly to: number }
+  | { readonly do: "accept"; readonly who: number; readonly which: number }
+  | { readonly do: "role"; readonly by: number; readonly whom: number; readonly role: Role }
+  | { readonly do: "remove"; readonly by: number; readonly whom: number }
+  | { readonly do: "transfer"; readonly by: number; readonly whom: number };
+
+const who = fc.nat({ max: PERSONS - 1 });
+const role = fc.constantFrom(...ROLES);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ do: fc.constant("invite" as const), by: who, role, to: who }),
+  fc.record({ do: fc.constant("accept" as const), who, which: fc.nat({ max: 9 }) }),
+  fc.record({ do: fc.constant("role" as const), by: who, whom: who, role }),
+  fc.record({ do: fc.constant("remove" as const), by: who, whom: who }),
+  fc.record({ do: fc.constant("transfer" as const), by: who, whom: who }),
+);
+
+type Invited = {
+  readonly id: string;
+  readonly role: Role;
+  readonly to: number;
+  readonly by: string;
+  isOpen: boolean;
+};
+/** What should be true: who is a member as what, what is open, which events there were. */
+type Model = {
+  readonly orgId: string;
+  readonly members: Map<number, { readonly id: string; role: Role }>;
+  readonly invited: Invited[];
+  readonly told: string[];
+};
+
+const now = Date.now();
+const secrets = { region: "eu", keySecrets: keySecrets(), now } as const;
+
+async function begin(): Promise<{ readonly model: Model; readonly persons: readonly Person[] }> {
+  const persons = Array.from({ length: PERSONS }, (_, n): Person => {
+    const id = mintId("per_", now);
+    return {
+      id,
+      name: `P${n}`,
+      email: `${id.toLowerCase()}@example.test`,
+      isEmailProven: 1,
+      sessionsFrom: now,
+    };
+  });
+  const rows = persons.flatMap((one) =>
+    insertPerson(env.DB, one, { realm: "", issuer: "i", subject: one.id }),
+  );
+  await env.DB.batch([...rows]);
+  const orgId = crypto.randomUUID();
+  const id = crypto.randomUUID();
+  const first = persons[0]?.email ?? "";
+  const owner = { id, orgId, email: first, role: "owner" as const, createdAt: now };
+  const also = [
+    env.DB.prepare("INSERT INTO member_people VALUES (?, ?, ?, 'sign_up', ?, ?)").bind(
+      id,
+      orgId,
+      persons[0]?.id,
+      now,
+      now,
+    ),
+  ];
+  const organization = {
+    id: orgId,
+    name: "T",
+    slug: `t-${orgId.slice(0, 18)}`,
+    region: "eu",
+    isPersonal: 0,
+    status: "active",
+    rpmLimit: null,
+    createdAt: now,
+  } as const;
+  await createOrganization(env.DB, {
+    organization,
+    owner,
+    epoch: "e",
+    also,
+    actor: { kind: "system", id: null },
+  });
+  return {
+    persons,
+    model: {
+      orgId,
+      members: new Map([[0, { id, role: "owner" }]]),
+      invited: [],
+      told: ["organization.created", "member.created"],
+    },
+  };
+}
+
+const owners = ({ members }: Model): number =>
+  [...members.values()].filter((one) => one.role === "owner").length;
+
+/** The book did what the model says that may be done. */
+function mustAgree(given: Step, did: boolean, may: boolean): void {
+  if (did !== may) throw new Error(`${JSON.stringify(given)}: ${did ? "done" : "refused"}`);
+}
+
+/** Takes the step in the book, and in the model what should come of it; both agree whether it is allowed. */
+async function take(model: Model, persons: readonly Person[], given: Step): Promise<void> {
+  if (given.do === "invite") return invite(model, given, persons);
+  if (given.do === "accept") return accept(model, given, persons);
+  if (given.do === "remove") return remove(model, given);
+  const to = given.do === "role" ? given.role : "owner";
+  const may = await change(model, given, to);
+  if (given.do !== "transfer" || !may) return undefined;
+  return remove(model, { do: "remove", by: given.by, whom: given.by });
+}
+
+async function accept(
+  { members, invited, ...model }: Model,
+  given: Extract<Step, { do: "accept" }>,
+  persons: readonly Person[],
+): Promise<void> {
+  const invitation = invited[given.which % Math.max(1, invited.length)];
+  const person = persons[given.who];
+  if (invitation === undefined || person === undefined) return;
+  const inviter = [...members.values()].find(({ id }) => id === invitation.by);
+  const isMeant = invitation.to === given.who && !members.has(given.who);
+  const may =
+    isMeant && invitation.isOpen && inviter !== undefined && mayGive(inviter.role, invitation.role);
+  const key = await mintConsoleKey(secrets);
+  const asked = {
+    person,
+    proven: [person.email ?? ""],
+    memberId: crypto.randomUUID(),
+    key,
+    nowMs: now,
+  };
+  const id = await acceptInvitation(env.DB, invitation.id, asked);
+  mustAgree(given, id !== null, may);
+  if (id === null) return;
+  invitation.isOpen = false;
+  members.set(given.who, { id, role: invitation.role });
+  model.told.push("member.created");
+}
+
+const isLast = (model: Model, { role: as }: { readonly role: Role }): boolean =>
+  as === "owner" && owners(model) === 1;
+
+async function remove(model: Model, given: Extract<Step, { do: "remove" }>): Promise<void> {
+  const { members, invited, orgId } = model;
+  const [by, whom] = [members.get(given.by), members.get(given.whom)];
+  if (by === undefined || whom === undefined) return;
+  const asked = { actor: { kind: "member", id: by.id }, nowMs: now, memberId: by.id } as const;
+  const may = (by.id === whom.id || mayRemove(by.role, whom.role)) && !isLast(model, whom);
+  const removed = await removeMember(env.DB, { id: whom.id, orgId }, asked);
+  mustAgree(given, removed.ok, may);
+  if (!may) return;
+  members.delete(given.whom);
+  model.told.push("member.removed");
+  for (const one of invited.filter(({ isOpen, by: inviter }) => isOpen && inviter === whom.id)) {
+    one.isOpen = false;
+    model.told.push("invitation.ended");
+  }
+}
+
+/** Whether it was allowed. */
+async function change(
+  model: Model,
+  given: Extract<Step, { do: "role" | "transfer" }>,
+  to: Role,
+): Promise<boolean> {
+  const { members, orgId } = model;
+  const [by, whom] = [members.get(given.by), members.get(given.whom)];
+  if (by === undefined || whom === undefined) return false;
+  const asked = { actor: { kind: "member", id: by.id }, nowMs: now, memberId: by.id } as const;
+  const may = mayChange(by.role, whom.role, to) && (to === "owner" || !isLast(model, whom));
+  const changed = await updateMember(env.DB, { id: whom.id, orgId }, { role: to }, asked);
+  mustAgree(given, changed.ok, may);
+  if (may && whom.role !== to) model.told.push("member.changed");
+  if (may) whom.role = to;
+  return may;
+}
+
+async function invite(
+  model: Model,
+  { by: inviter, role: as, to }: Extract<Step, { do: "invite" }>,
+  persons: readonly Person[],
+): Promise<void> {
+  const by = model.members.get(inviter);
+  if (by === undefined) return;
+  const id = mintId("inv_", now);
+  const email = persons[to]?.email ?? null;
+  const actor = { kind: "member", id: by.id } as const;
+  const asked = {
+    id,
+    orgId: model.orgId,
+    role: as,
+    email,
+    memberId: null,
+    invitedBy: by.id,
+    createdAt: now,
+    expiresAt: now + 60_000,
+  };
+  const made = await insertInvitation(env.DB, asked, actor);
+  mustAgree({ do: "invite", by: inviter, role: as, to }, made.ok, mayGive(by.role, as));
+  if (!made.ok || made.value.id !== id) return; // an open one was extended
+  model.invited.push({ id, role: as, to, by: by.id, isOpen: true });
+  model.told.push("invitation.created");
+}
+
+async function check(model: Model, persons: readonly Person[]): Promise<void> {
+  expect(owners(model)).toBeGreaterThan(0);
+  for (const [n, person] of persons.entries()) {
+    const rows = await env.DB.prepare(
+      "SELECT members.id, role FROM members JOIN member_people ON member_id = members.id WHERE person_id = ? AND removed_at IS NULL",
+    )
+      .bind(person.id)
+      .all<{ id: string; role: Role }>();
+    const own = model.members.get(n);
+    expect(rows.results).toEqual(own === undefined ? [] : [own]);
+  }
+  const { results } = await env.DB.prepare("SELECT type FROM events WHERE org_id = ?")
+    .bind(model.orgId)
+    .all<{ type: string }>();
+  expect(results.map(({ type }) => type).toSorted()).toEqual(model.told.toSorted());
+}
+
+it("whatever members do in whatever order: an owner stays, nobody is in without membership, no event is missing", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+      const { model, persons } = await begin();
+      for (const one of steps) {
+        // oxlint-disable-next-line no-await-in-loop -- in this order
+        await take(model, persons, one);
+      }
+      await check(model, persons);
+      const gone = persons.find((_, n) => !model.members.has(n));
+      if (gone === undefined) return;
+      const row = await env.DB.prepare(
+        "SELECT member_id AS id FROM member_people WHERE person_id = ?",
+      )
+        .bind(gone.id)
+        .first<{ id: string }>();
+      if (row === null) return;
+      const session = { personId: gone.id, memberId: row.id, openedAt: now };
+      expect(await findActing(env.DB, session)).toBeNull();
+    }),
+    { numRuns: effort(15, 200) },
+  );
+});
