@@ -1,6 +1,7 @@
 import { randomBase62 } from "../lib/id.ts";
 import { isObject, isShallow, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
+import type { Chunk, Delta, DeltaCall } from "./chunk.ts";
 
 /** What is passed on as it came is nested no deeper: OpenAI's own has six levels at most. */
 const LEVELS_MAX = 8;
@@ -37,7 +38,7 @@ export function brokenOff(finish: unknown): ProviderFailure {
 }
 
 /** The message of a choice as OpenAI's schema wants it: content and refusal present, nothing else null. */
-export function answerMessage(raw: JsonObject): JsonObject {
+export function answerMessage(raw: JsonObject): Delta {
   const calls = (Array.isArray(raw["tool_calls"]) ? raw["tool_calls"] : []).filter(isObject);
   return {
     role: "assistant",
@@ -49,18 +50,14 @@ export function answerMessage(raw: JsonObject): JsonObject {
 }
 
 /** What message and delta have in common beside content, refusal and tool calls; never null. */
-export function extras(raw: JsonObject): Record<string, unknown> {
-  const kept: Record<string, unknown> = {};
-  const reasoning =
-    text(raw["reasoning_content"]) ?? text(raw["reasoning"]) ?? thinkingText(raw["content"]);
-  if (reasoning !== null && reasoning !== "") kept["reasoning_content"] = reasoning;
-  if (isObject(raw["function_call"])) {
-    kept["function_call"] = texts(raw["function_call"], ["name", "arguments"]);
-  }
-  if (Array.isArray(raw["annotations"]) && isShallow(raw["annotations"], LEVELS_MAX)) {
-    kept["annotations"] = raw["annotations"];
-  }
-  return kept;
+export function extras({ function_call: call, annotations, ...raw }: JsonObject): Delta {
+  const { reasoning_content: thought, reasoning, content } = raw;
+  const reasoned = text(thought) ?? text(reasoning) ?? thinkingText(content) ?? "";
+  return {
+    ...(reasoned !== "" && { reasoning_content: reasoned }),
+    ...(isObject(call) && { function_call: texts(call, ["name", "arguments"]) }),
+    ...(Array.isArray(annotations) && isShallow(annotations, LEVELS_MAX) && { annotations }),
+  };
 }
 
 /** The log probabilities of a choice, or null. */
@@ -69,14 +66,17 @@ export function logprobsOf({ logprobs }: JsonObject): JsonObject | null {
 }
 
 /** A call of a custom tool: its name and input. */
-export function customCall(raw: JsonObject): JsonObject {
+export function customCall(raw: JsonObject): NonNullable<DeltaCall["custom"]> {
   return texts(raw, ["name", "input"]);
 }
 
-function texts(raw: JsonObject, names: readonly string[]): JsonObject {
+function texts<Name extends string>(
+  raw: JsonObject,
+  names: readonly Name[],
+): { readonly [N in Name]?: string } {
   return Object.fromEntries(
     names.flatMap((name) => (typeof raw[name] === "string" ? [[name, raw[name]]] : [])),
-  );
+  ) as { readonly [N in Name]?: string };
 }
 
 /** The text of a content; Mistral writes parts where it reasons. */
@@ -99,15 +99,10 @@ export function hasError(raw: JsonObject): boolean {
 }
 
 /** The envelope fields that may be passed on, of a completion or a chunk. */
-export function envelope(raw: JsonObject): JsonObject {
+export function envelope({ created, ...raw }: JsonObject): Omit<Chunk, "choices" | "object"> {
   return {
-    ...(typeof raw["id"] === "string" && { id: raw["id"] }),
-    ...(Number.isSafeInteger(raw["created"]) && { created: raw["created"] }),
-    ...(typeof raw["model"] === "string" && { model: raw["model"] }),
-    ...(typeof raw["service_tier"] === "string" && { service_tier: raw["service_tier"] }),
-    ...(typeof raw["system_fingerprint"] === "string" && {
-      system_fingerprint: raw["system_fingerprint"],
-    }),
+    ...(typeof created === "number" && Number.isSafeInteger(created) && { created }),
+    ...texts(raw, ["id", "model", "service_tier", "system_fingerprint"]),
   };
 }
 
@@ -126,7 +121,7 @@ export function text(raw: unknown): string | null {
   return typeof raw === "string" ? raw : null;
 }
 
-function answerToolCall(raw: JsonObject): JsonObject {
+function answerToolCall(raw: JsonObject): DeltaCall {
   const id = toolCallId(raw["id"]);
   if (isObject(raw["custom"])) return { id, type: "custom", custom: customCall(raw["custom"]) };
   const called = isObject(raw["function"]) ? raw["function"] : {};

@@ -1,4 +1,5 @@
-import type { JsonObject, StreamEvent } from "./provider.ts";
+import type { Delta, DeltaCall } from "./chunk.ts";
+import type { StreamEvent } from "./provider.ts";
 import { newToolCallId } from "./said.ts";
 import type { FinishReason, Said } from "./said.ts";
 
@@ -65,7 +66,7 @@ export class ChunkBuilder {
   }
 
   /** Any other part of a delta: `refusal`, `reasoning_details`. */
-  delta(delta: JsonObject): StreamEvent[] {
+  delta(delta: Delta): StreamEvent[] {
     return this.#said(delta);
   }
 
@@ -73,10 +74,10 @@ export class ChunkBuilder {
    * Begins the next tool call; `more` stands beside `function` (`extra_content`). Its number is the
    * count of calls before it. Without an id of the provider's the call gets one of ours.
    */
-  tool(id: string, name: string, more: JsonObject = {}): StreamEvent[] {
+  tool(id: string, name: string, more: Pick<DeltaCall, "extra_content"> = {}): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: false });
-    const call = { index, id: id === "" ? newToolCallId() : id, type: "function" };
+    const call = { index, id: id === "" ? newToolCallId() : id, type: "function" } as const;
     return this.#said({ tool_calls: [{ ...call, function: { name, arguments: "" }, ...more }] });
   }
 
@@ -84,7 +85,7 @@ export class ChunkBuilder {
   customTool(id: string, name: string): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: true });
-    const call = { index, id: id === "" ? newToolCallId() : id, type: "custom" };
+    const call = { index, id: id === "" ? newToolCallId() : id, type: "custom" } as const;
     return this.#said({ tool_calls: [{ ...call, custom: { name, input: "" } }] });
   }
 
@@ -109,11 +110,11 @@ export class ChunkBuilder {
     return [...open, this.#chunk({}, said)];
   }
 
-  #said(delta: JsonObject): StreamEvent[] {
+  #said(delta: Delta): StreamEvent[] {
     return [...this.begin(), this.#chunk(delta)];
   }
 
-  #chunk(delta: JsonObject, finishReason: FinishReason | null = null): StreamEvent {
+  #chunk(delta: Delta, finishReason: FinishReason | null = null): StreamEvent {
     const choice = { index: this.#index, delta, logprobs: null, finish_reason: finishReason };
     return { kind: "chunk", chunk: { object: "chat.completion.chunk", choices: [choice] } };
   }

@@ -3,6 +3,7 @@ import type { Failure, Result } from "../lib/failure.ts";
 import type { Usage } from "../lib/usage.ts";
 import type { RecallAsked, Recalled } from "../contracts/kept.ts";
 import type { JsonObject, NativeBody, NativeWire } from "./provider.ts";
+import type { Chunk } from "./chunk.ts";
 import type { CoreRequest } from "./core-request.ts";
 import type { Weights } from "./prompt-size.ts";
 
@@ -135,8 +136,10 @@ export type StreamWriter = {
   readonly ping: string;
   /** Before everything else; `usage` is what the upstream has said of it by now (its output means nothing). */
   begin(usage: Usage | null): string;
-  /** A chunk of OpenAI's without usage; on a native route an event of the wire's own. */
-  chunk(chunk: JsonObject): string;
+  /** A chunk of OpenAI's without usage. */
+  chunk(chunk: Chunk): string;
+  /** On a native route: an event of the wire's own. */
+  native?(event: JsonObject): string;
   /**
    * The last chunk again with another text and nothing else, in choice (natively: block) `index`. `json` is
    * the text as a JSON string literal, to be copied, not parsed: nearly every chunk comes this way.

@@ -274,8 +274,7 @@ export function eventStream(
 function saysSomething(event: StreamEvent): boolean {
   if (event.kind === "native") return event.said !== "";
   if (event.kind !== "chunk") return event.kind === "text";
-  const choices = event.chunk["choices"] as readonly { readonly delta?: object }[];
-  return choices.some(({ delta = {} }) =>
+  return event.chunk.choices.some(({ delta }) =>
     Object.entries(delta).some(([field, said]) => field !== "role" && said !== null && said !== ""),
   );
 }

@@ -1,6 +1,7 @@
 import type { Usage } from "../lib/usage.ts";
 import type { ChatRequest, EmbeddingsRequest } from "./core-request.ts";
 import type { JsonObject } from "./json-value.ts";
+import type { Chunk } from "./chunk.ts";
 
 export type { JsonObject } from "./json-value.ts";
 
@@ -76,8 +77,8 @@ export type ProviderCall = ChatCall | EmbeddingsCall;
 
 /** What the network chunks of one handing on held, as OpenAI chunks in the upstream's order. */
 export type StreamEvent =
-  /** An OpenAI chunk without usage; `choices` present. The run sets id and model. */
-  | { readonly kind: "chunk"; readonly chunk: JsonObject }
+  /** An OpenAI chunk without usage. The run sets id and model. */
+  | { readonly kind: "chunk"; readonly chunk: Chunk }
   /**
    * A chunk that differs from the chunk before it in one choice's text alone: `json` is that text as
    * the upstream wrote it, a JSON string literal. Adapters may give it instead of `chunk`.

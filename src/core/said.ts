@@ -1,6 +1,7 @@
 import { randomBase62 } from "../lib/id.ts";
 import type { Usage } from "../lib/usage.ts";
-import type { Answer, JsonObject } from "./provider.ts";
+import type { Completion, CompletionChoice, Delta, DeltaCall } from "./chunk.ts";
+import type { JsonObject } from "./provider.ts";
 import { wireUsage } from "./wire-usage.ts";
 
 /** OpenAI's reasons to end a choice that a native provider can mean. */
@@ -25,11 +26,14 @@ export type SaidCall = {
   readonly arguments: string;
   readonly isCustom?: true;
   /** What stands beside `function`, e.g. `extra_content`. */
-  readonly more?: JsonObject;
+  readonly more?: Pick<DeltaCall, "extra_content">;
 };
 
 /** An OpenAI chat completion of what each choice said, to its end; the run sets id, created and model. */
-export function completionOf(choices: readonly (readonly Said[])[], usage: Usage | null): Answer {
+export function completionOf(
+  choices: readonly (readonly Said[])[],
+  usage: Usage | null,
+): { readonly body: Completion; readonly usage: Usage | null } {
   const body = { object: "chat.completion", choices: choices.map(choiceOf) };
   return { body: usage === null ? body : { ...body, usage: wireUsage(usage, "chat") }, usage };
 }
@@ -44,14 +48,14 @@ export function outputOf(said: readonly Said[]): string {
     .join("");
 }
 
-function choiceOf(said: readonly Said[], index: number): JsonObject {
+function choiceOf(said: readonly Said[], index: number): CompletionChoice {
   const calls = said.filter((one) => one.kind === "call");
   const reason = said.find((one) => one.kind === "finish")?.reason ?? "stop";
   const finish_reason = reason === "stop" && calls.length > 0 ? "tool_calls" : reason;
   return { index, message: messageOf(said, calls), logprobs: null, finish_reason };
 }
 
-function messageOf(said: readonly Said[], calls: readonly SaidCall[]): JsonObject {
+function messageOf(said: readonly Said[], calls: readonly SaidCall[]): Delta {
   const joined = (kind: "text" | "thought" | "refusal"): string =>
     said.map((one) => (one.kind === kind ? one.text : "")).join("");
   const [text, reasoning, refusal] = [joined("text"), joined("thought"), joined("refusal")];
@@ -71,7 +75,7 @@ function messageOf(said: readonly Said[], calls: readonly SaidCall[]): JsonObjec
   };
 }
 
-function callOf({ id: given, name, arguments: text, isCustom, more }: SaidCall): JsonObject {
+function callOf({ id: given, name, arguments: text, isCustom, more }: SaidCall): DeltaCall {
   const id = given === "" ? newToolCallId() : given;
   if (isCustom === true) return { id, type: "custom", custom: { name, input: text } };
   const called = { name, arguments: text === "" ? "{}" : text };

@@ -2,7 +2,8 @@ import { estimateTokens } from "../lib/tokens.ts";
 import type { Usage } from "../lib/usage.ts";
 import { outputText } from "./output-text.ts";
 import { isProvoked } from "./provider.ts";
-import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
+import type { ProviderFailure, StreamEvent } from "./provider.ts";
+import type { Chunk, Completion } from "./chunk.ts";
 
 /** A failure with what its answer had used, where the request may have provoked it and there was any. */
 export function withSpent(
@@ -50,10 +51,8 @@ export function withSpentIn(
 }
 
 /** What the choices of a chunk, or of a completion, say. */
-export function textIn(body: JsonObject): string {
-  const choices = Array.isArray(body["choices"]) ? (body["choices"] as Choice[]) : [];
-  return choices.map((choice) => outputText(choice.delta ?? choice.message ?? {})).join("");
+export function textIn({ choices }: Chunk | Completion): string {
+  return choices
+    .map((choice) => outputText("delta" in choice ? choice.delta : choice.message))
+    .join("");
 }
-
-type Spoken = Parameters<typeof outputText>[0];
-type Choice = { readonly delta?: Spoken; readonly message?: Spoken };

@@ -2,6 +2,7 @@ import { failureObject } from "../http/failure-response.ts";
 import { success } from "../lib/failure.ts";
 import type { Result, Failure } from "../lib/failure.ts";
 import type { JsonObject } from "../core/provider.ts";
+import type { Chunk } from "../core/chunk.ts";
 import { wireUsage } from "../core/wire-usage.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type { Asked, Door, Receipt, Head, StreamWriter } from "../core/door.ts";
@@ -62,7 +63,7 @@ class ChatStream implements StreamWriter {
   /** id, object, created, model and usage, the same in every chunk. */
   readonly #identity: JsonObject;
   readonly #includeUsage: boolean;
-  #last: JsonObject = {};
+  #last: Chunk = { choices: [] };
   #around: { readonly index: number; readonly before: string; readonly after: string } | null =
     null;
 
@@ -76,7 +77,7 @@ class ChatStream implements StreamWriter {
     return "";
   }
 
-  chunk(chunk: JsonObject): string {
+  chunk(chunk: Chunk): string {
     this.#last = chunk;
     this.#around = null;
     return this.#event(chunk);
@@ -98,7 +99,7 @@ class ChatStream implements StreamWriter {
   }
 
   /** `over` wins over what every chunk carries. */
-  #event(object: JsonObject, over: JsonObject = {}): string {
+  #event(object: Chunk, over: JsonObject = {}): string {
     return `data: ${JSON.stringify({ ...object, ...this.#identity, ...over })}\n\n`;
   }
 

@@ -3,8 +3,8 @@ import { failureObject } from "../http/failure-response.ts";
 import { parseBody } from "../http/parse-body.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Result, Failure, Refusal } from "../lib/failure.ts";
-import { textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
+import type { Chunk, Completion } from "../core/chunk.ts";
 import { wireUsage } from "../core/wire-usage.ts";
 import { chatBody, CHOICES_MAX, withoutNulls } from "../core/core-request.ts";
 import type { ChatBody } from "../core/core-request.ts";
@@ -102,27 +102,19 @@ function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null 
   return isFew ? null : invalid(`n times the prompts must be at most ${CHOICES_MAX}.`, "n");
 }
 
-type Said = { readonly content?: unknown; readonly refusal?: unknown };
-type Choice = {
-  readonly index?: unknown;
-  readonly message?: Said;
-  readonly delta?: Said;
-  readonly finish_reason?: unknown;
-};
-
 /** What each choice said, a refusal too: the legacy shape has one text. */
 function completion(answer: JsonObject, { id, created, model, usage }: Receipt): JsonObject {
-  const choices = Array.isArray(answer["choices"]) ? (answer["choices"] as Choice[]) : [];
+  const { choices } = answer as Completion;
   return {
     id,
     object: "text_completion",
     created,
     model,
-    choices: choices.map(({ index, message, finish_reason }, at) => ({
-      text: textOf(message?.content) || textOf(message?.refusal),
-      index: typeof index === "number" ? index : at,
+    choices: choices.map(({ index, message, finish_reason }) => ({
+      text: message.content || (message.refusal ?? ""),
+      index,
       logprobs: null,
-      finish_reason: finish_reason ?? null,
+      finish_reason,
     })),
     usage: wireUsage(usage, "chat"),
   };
@@ -151,13 +143,11 @@ class TextStream implements StreamWriter {
   }
 
   /** Its choices that say something or end; roles and reasoning have no place here. */
-  chunk(chunk: JsonObject): string {
-    const given = Array.isArray(chunk["choices"]) ? (chunk["choices"] as Choice[]) : [];
-    const choices = given.flatMap(({ index, delta, finish_reason }) => {
-      const said = textOf(delta?.content) || textOf(delta?.refusal);
-      const finish = finish_reason ?? null;
-      if (said === "" && finish === null) return [];
-      return [{ text: said, index, logprobs: null, finish_reason: finish }];
+  chunk(chunk: Chunk): string {
+    const choices = chunk.choices.flatMap(({ index, delta, finish_reason }) => {
+      const said = delta.content || (delta.refusal ?? "");
+      if (said === "" && finish_reason === null) return [];
+      return [{ text: said, index, logprobs: null, finish_reason }];
     });
     return choices.length === 0 ? "" : this.#event({ choices });
   }

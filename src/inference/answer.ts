@@ -14,6 +14,7 @@ import type {
   EventStream,
   StreamEvent,
 } from "../core/provider.ts";
+import type { Completion } from "../core/chunk.ts";
 import { routeName } from "../routing/route-health.ts";
 import { named } from "./bound.ts";
 import { chargeFor, headOf, nowOpen, receiptHeaders, receiptOf, toldWith } from "./charge.ts";
@@ -86,25 +87,20 @@ export function answerJson(
   };
 }
 
-type Choice = {
-  readonly finish_reason?: unknown;
-  readonly message?: Parameters<typeof outputText>[0];
-};
-
-function choicesOf(body: JsonObject): readonly Choice[] {
-  return Array.isArray(body["choices"]) ? (body["choices"] as Choice[]) : [];
+/** The choices of a whole answer; an embedding has none. */
+function choicesOf(body: JsonObject): Completion["choices"] {
+  return (body as Partial<Completion>).choices ?? [];
 }
 
 function finishReasonOf(body: JsonObject): string | null {
-  const reason = choicesOf(body)[0]?.finish_reason;
-  return typeof reason === "string" ? reason : null;
+  return choicesOf(body)[0]?.finish_reason ?? null;
 }
 
 /** Output tokens of an answer that came without usage, counted from its text and tool calls. */
 function outputOf({ body, native }: JsonAnswer): number {
   if (native !== undefined) return Math.ceil(estimateTokens(native.said));
   let tokens = 0;
-  for (const { message } of choicesOf(body)) tokens += estimateTokens(outputText(message ?? {}));
+  for (const { message } of choicesOf(body)) tokens += estimateTokens(outputText(message));
   return Math.ceil(tokens);
 }
 
@@ -321,7 +317,7 @@ function digest(
         break;
       case "native":
         meter.seeNative(event);
-        text += writer.chunk(event.event);
+        text += writer.native?.(event.event) ?? "";
         break;
       case "usage":
         meter.report(event.usage, event.partial);

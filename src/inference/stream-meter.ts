@@ -1,16 +1,11 @@
 import { estimateTokens } from "../lib/tokens.ts";
 import type { Usage } from "../lib/usage.ts";
-import type { JsonObject, NativeSaid } from "../core/provider.ts";
+import type { NativeSaid } from "../core/provider.ts";
+import type { Chunk } from "../core/chunk.ts";
 import { outputText } from "../core/output-text.ts";
 
 /** Text is counted in pieces of this many characters, not word by word. */
 const COUNT_EVERY = 8192;
-
-type Choice = {
-  readonly index?: unknown;
-  readonly delta?: Parameters<typeof outputText>[0];
-  readonly finish_reason?: unknown;
-};
 
 /** What a stream has used so far, for the charge and for knowing when it is over. Pure bookkeeping. */
 export class StreamMeter {
@@ -82,15 +77,12 @@ export class StreamMeter {
     this.#finished.add(0);
   }
 
-  see(chunk: JsonObject): void {
-    const choices = chunk["choices"];
-    if (!Array.isArray(choices)) return;
-    for (const choice of choices as Choice[]) {
-      if (choice.delta !== undefined && !this.#isLeft) this.#uncounted += outputText(choice.delta);
-      if (typeof choice.finish_reason === "string") {
-        this.#finishReason ??= choice.finish_reason;
-        this.#finished.add(choice.index);
-      }
+  see({ choices }: Chunk): void {
+    for (const { index, delta, finish_reason: reason } of choices) {
+      if (!this.#isLeft) this.#uncounted += outputText(delta);
+      if (reason === null) continue;
+      this.#finishReason ??= reason;
+      this.#finished.add(index);
     }
   }
 }

@@ -1,19 +1,24 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { StreamMeter } from "../../src/inference/stream-meter.ts";
+import type { Chunk, DeltaFunction } from "../../src/core/chunk.ts";
 import { estimateTokens } from "../../src/lib/tokens.ts";
 import { USAGE } from "./run-fixture.ts";
 
-const text = (content: string, index = 0) => ({ choices: [{ index, delta: { content } }] });
-const finish = (index: number, reason = "stop") => ({
+const text = (content: string, index = 0): Chunk => ({
+  choices: [{ index, delta: { content }, finish_reason: null }],
+});
+const finish = (index: number, reason = "stop"): Chunk => ({
   choices: [{ index, delta: {}, finish_reason: reason }],
 });
-const call = (called: object) => ({
-  choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: called }] } }],
+const call = (called: DeltaFunction): Chunk => ({
+  choices: [
+    { index: 0, delta: { tool_calls: [{ index: 0, function: called }] }, finish_reason: null },
+  ],
 });
-const counted = (chunks: readonly object[]): number => {
+const counted = (chunks: readonly Chunk[]): number => {
   const meter = new StreamMeter(1);
-  for (const chunk of chunks) meter.see({ ...chunk });
+  for (const chunk of chunks) meter.see(chunk);
   return meter.output;
 };
 
@@ -43,7 +48,8 @@ describe("a stream's meter", () => {
 
   it("counts reasoning and refusals as output too", () => {
     for (const field of ["reasoning_content", "refusal"]) {
-      const chunk = { choices: [{ index: 0, delta: { [field]: "one two three" } }] };
+      const delta = { [field]: "one two three" };
+      const chunk = { choices: [{ index: 0, delta, finish_reason: null }] };
       expect(counted([chunk])).toBe(3);
     }
   });
@@ -69,12 +75,10 @@ describe("a stream's meter", () => {
     expect([meter.finished, meter.finishReason]).toEqual([true, "length"]);
   });
 
-  it("keeps the last cumulative usage, and passes over what is no chunk", () => {
+  it("keeps the last cumulative usage", () => {
     const meter = new StreamMeter(1);
     meter.report({ ...USAGE, output: 1 });
     meter.report(USAGE);
-    meter.see({});
-    meter.see({ choices: "none" });
     expect([meter.usage, meter.output]).toEqual([USAGE, 0]);
   });
 });

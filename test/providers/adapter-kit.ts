@@ -147,11 +147,11 @@ type Delta = {
   readonly tool_calls?: readonly WireTool[];
 };
 
-function choiceOf(event: StreamEvent): Choice[] {
+function choiceOf(event: StreamEvent): readonly Choice[] {
   if (event.kind === "text") {
     return [{ delta: { content: JSON.parse(event.json) as string }, finish_reason: null }];
   }
-  return event.kind === "chunk" ? (event.chunk["choices"] as Choice[]) : [];
+  return event.kind === "chunk" ? (event.chunk.choices as readonly Choice[]) : [];
 }
 
 function toolsOf(deltas: readonly WireTool[]) {

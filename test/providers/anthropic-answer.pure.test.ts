@@ -153,8 +153,8 @@ function summary(one: StreamEvent): unknown {
   if (one.kind === "usage") return `${one.partial ? "partial" : "usage"} ${one.usage.output}`;
   if (one.kind === "text") return JSON.parse(one.json);
   if (one.kind !== "chunk") return one.kind;
-  const [choice] = one.chunk["choices"] as [{ delta: object; finish_reason: string | null }];
-  return choice.finish_reason ?? choice.delta;
+  const [choice] = one.chunk.choices;
+  return choice?.finish_reason ?? choice?.delta;
 }
 
 it.each([

@@ -190,11 +190,7 @@ it("the end is the end of file after every candidate has finished", async () => 
       said([], counts(9, 4), { index: 0, finish: "MAX_TOKENS" }),
     ]),
   );
-  const finished = list.flatMap((event) =>
-    event.kind === "chunk"
-      ? (event.chunk["choices"] as { index: number; finish_reason: unknown }[])
-      : [],
-  );
+  const finished = list.flatMap((event) => (event.kind === "chunk" ? event.chunk.choices : []));
   expect(finished.filter((choice) => choice.finish_reason !== null)).toMatchObject([
     { index: 1, finish_reason: "stop" },
     { index: 0, finish_reason: "length" },

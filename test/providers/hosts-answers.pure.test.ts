@@ -124,13 +124,11 @@ it.each(HOSTS_WIRE)(
   async (wire) => {
     const events = await eventsOf(providerOf(wire), {}, wire.chat.tools.stream);
     const chunks = events.flatMap((event) => (event.kind === "chunk" ? [event.chunk] : []));
-    const deltas = chunks.map(
-      (chunk) => (chunk["choices"] as [{ delta: JsonObject; finish_reason: unknown }])[0],
-    );
-    expect(deltas.map(({ delta }) => delta["role"] !== undefined).indexOf(true)).toBe(0);
-    expect(deltas.filter(({ delta }) => delta["role"] !== undefined)).toHaveLength(1);
+    const deltas = chunks.flatMap((chunk) => chunk.choices.slice(0, 1));
+    expect(deltas.map(({ delta }) => delta.role !== undefined).indexOf(true)).toBe(0);
+    expect(deltas.filter(({ delta }) => delta.role !== undefined)).toHaveLength(1);
     expect(deltas.at(-1)).toMatchObject({ delta: {}, finish_reason: "tool_calls" });
-    const calls = deltas.flatMap(({ delta }) => (delta["tool_calls"] ?? []) as JsonObject[]);
+    const calls = deltas.flatMap(({ delta }) => delta.tool_calls ?? []);
     const begun = calls.filter((call) => call["id"] !== undefined);
     expect(begun.map((call) => [call["index"], call["type"]])).toEqual([
       [0, "function"],

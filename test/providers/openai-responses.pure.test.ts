@@ -253,13 +253,9 @@ describe("what comes back", () => {
     const called = { id: "call_9", type: "custom", custom: { name: "patch", input: "*** Begin" } };
     expect(answer).toMatchObject({ body: { choices: [{ message: { tool_calls: [called] } }] } });
     const events = await eventsOf(OPENAI, call61(), streamed);
-    const deltas = events.flatMap((event) =>
-      event.kind === "chunk"
-        ? (event.chunk["choices"] as { delta: { tool_calls?: { custom?: JsonObject }[] } }[])
-        : [],
-    );
+    const deltas = events.flatMap((event) => (event.kind === "chunk" ? event.chunk.choices : []));
     const inputs = deltas.flatMap(({ delta }) => delta.tool_calls ?? []);
-    expect(inputs.map(({ custom: one }) => one?.["input"]).join("")).toBe("*** Begin");
+    expect(inputs.map(({ custom: one }) => one?.input).join("")).toBe("*** Begin");
   });
 
   it("arguments that were not streamed come with the end of their call", async () => {

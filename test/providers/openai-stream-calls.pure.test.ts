@@ -8,10 +8,8 @@ function callsOf(...chunks: readonly object[]): readonly JsonObject[] {
   const reader = new ChunkReader();
   return chunks
     .flatMap((chunk) => reader.read(JSON.stringify(chunk), "message"))
-    .flatMap((event) => (event.kind === "chunk" ? (event.chunk["choices"] as JsonObject[]) : []))
-    .flatMap(
-      ({ delta }) => ((delta as JsonObject)["tool_calls"] as JsonObject[] | undefined) ?? [],
-    );
+    .flatMap((event) => (event.kind === "chunk" ? event.chunk.choices : []))
+    .flatMap(({ delta }) => delta.tool_calls ?? []);
 }
 
 const part = (call: object) => chunkOf({ tool_calls: [call] });

@@ -22,7 +22,7 @@ function readText(text: string): StreamEvent[] {
 
 function choicesOf(events: readonly StreamEvent[]): Wire[] {
   return events.flatMap((event) =>
-    event.kind === "chunk" ? (event.chunk["choices"] as Wire[]) : [],
+    event.kind === "chunk" ? (event.chunk.choices as readonly Wire[]) : [],
   );
 }
 

@@ -69,6 +69,6 @@ it("a stream reads the same with templates as chunk by chunk", () => {
 function textIn(event: StreamEvent): unknown {
   if (event.kind === "text") return JSON.parse(event.json);
   if (event.kind !== "chunk") return event.kind;
-  const [choice] = event.chunk["choices"] as { delta: { content?: unknown } }[];
+  const [choice] = event.chunk.choices;
   return choice?.delta.content;
 }

@@ -1,7 +1,7 @@
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { choiceLogprobs, thoughtDetail } from "./answer.ts";
 import type { AnswerHead, ChatAnswer } from "./answer.ts";
-import { listOf, objectOf } from "../../core/json-value.ts";
+import type { ChunkChoice } from "../../core/chunk.ts";
 import { fragmentsOf, wordsOf } from "./tokens.ts";
 import type { Reply } from "./reply.ts";
 import type { ToolCall } from "./calls.ts";
@@ -69,7 +69,7 @@ function* inTurns(choices: readonly Generator<StreamEvent>[]): Generator<StreamE
   }
 }
 
-function event(head: AnswerHead, choice: JsonObject): StreamEvent {
+function event(head: AnswerHead, choice: ChunkChoice): StreamEvent {
   const { id, created, model, system_fingerprint } = head;
   const object = "chat.completion.chunk";
   return {
@@ -81,5 +81,5 @@ function event(head: AnswerHead, choice: JsonObject): StreamEvent {
 /** Whether this is the last chunk of its choice, or comes after the choices. */
 export function isFinish(made: StreamEvent): boolean {
   if (made.kind !== "chunk") return true;
-  return listOf(made.chunk["choices"]).some((one) => objectOf(one)["finish_reason"] !== null);
+  return made.chunk.choices.some((one) => one.finish_reason !== null);
 }

@@ -9,6 +9,7 @@ import {
 import { isObject } from "../../core/json-value.ts";
 import { readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
+import type { CompletionChoice } from "../../core/chunk.ts";
 import { textIn, withSpent } from "../../core/spent.ts";
 import { wireUsage } from "../../core/wire-usage.ts";
 import type { EmbeddingsBody } from "../../core/core-request.ts";
@@ -23,18 +24,19 @@ export function chatAnswer(
   raw: JsonObject,
   shape: UsageShape = {},
 ): Answer | ProviderFailure | null {
-  if (!Array.isArray(raw["choices"]) || raw["choices"].length === 0) return null;
+  const given = raw["choices"];
+  if (!Array.isArray(given) || given.length === 0) return null;
   const usage = readUsage(usageIn(raw, shape), "chat", shape);
-  const choices: JsonObject[] = [];
-  for (const [position, choice] of raw["choices"].entries()) {
+  const choices: CompletionChoice[] = [];
+  let broken: ProviderFailure | null = null;
+  for (const [position, choice] of given.entries()) {
     if (!isObject(choice) || !isObject(choice["message"])) return null;
     const read = chatChoice(choice, choice["message"], position);
-    if (read === null) {
-      return withSpent(brokenOff(choice["finish_reason"]), { usage, said: textIn(raw) });
-    }
     choices.push(read);
+    if (read.finish_reason === null) broken ??= brokenOff(choice["finish_reason"]);
   }
   const body = { ...envelope(raw), object: "chat.completion", choices };
+  if (broken !== null) return withSpent(broken, { usage, said: textIn(body) });
   return { body: usage === null ? body : { ...body, usage: wireUsage(usage, "chat") }, usage };
 }
 
@@ -45,7 +47,7 @@ export function embeddingsAnswer(raw: JsonObject, call: EmbeddingsCall): Answer 
   const vectors = new Map<number, unknown>();
   for (const [position, item] of raw["data"].entries()) {
     if (!isObject(item) || !isVector(item["embedding"])) return null;
-    const index = Number.isSafeInteger(item["index"]) ? (item["index"] as number) : position;
+    const index = indexOf(item, position);
     vectors.set(index, item["embedding"]);
   }
   const data: JsonObject[] = [];
@@ -68,17 +70,20 @@ function inputCount({ input }: EmbeddingsBody): number {
   return typeof input[0] === "number" ? 1 : input.length;
 }
 
-/** Null where it broke off. */
-function chatChoice(raw: JsonObject, said: JsonObject, position: number): JsonObject | null {
+/** Its `finish_reason` is null where it broke off. */
+function chatChoice(raw: JsonObject, said: JsonObject, position: number): CompletionChoice {
   const message = answerMessage(said);
-  const reason = finishReason(raw["finish_reason"], message["tool_calls"] !== undefined);
-  if (reason === null) return null;
   return {
-    index: Number.isSafeInteger(raw["index"]) ? raw["index"] : position,
+    index: indexOf(raw, position),
     message,
     logprobs: logprobsOf(raw),
-    finish_reason: reason,
+    finish_reason: finishReason(raw["finish_reason"], message.tool_calls !== undefined),
   };
+}
+
+/** Where a choice or a vector belongs; hosts that do not say have them in their order. */
+export function indexOf({ index }: JsonObject, position: number): number {
+  return typeof index === "number" && Number.isSafeInteger(index) ? index : position;
 }
 
 function isVector(raw: unknown): boolean {

@@ -15,6 +15,8 @@ import type { Usage } from "../../lib/usage.ts";
 import { isObject, objectOf, parseObject, textOf as textIn } from "../../core/json-value.ts";
 import { readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
+import type { Chunk, ChunkChoice, Delta, DeltaCall } from "../../core/chunk.ts";
+import { indexOf } from "./answer.ts";
 import { isProvoked } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { failureEvents } from "../../core/spent.ts";
@@ -31,12 +33,6 @@ type Choice = {
 };
 /** A host whose chunks differ in more than their text is not compared for ever. */
 const MISSES_MAX = 8;
-type TextChoice = {
-  readonly index: number;
-  readonly delta: { readonly content?: unknown };
-  readonly logprobs: unknown;
-  readonly finish_reason: unknown;
-};
 type Tool = { readonly id: string; hasArguments: boolean; readonly custom: boolean };
 
 /**
@@ -52,7 +48,7 @@ export class ChunkReader {
   /** Why a choice could not be finished: what the answer has used may come with the next payload. */
   #broken: ProviderFailure | null = null;
   /** What every chunk repeats, taken from the first. */
-  #head: JsonObject | null = null;
+  #head: Omit<Chunk, "choices"> | null = null;
   readonly #choices = new Map<number, Choice>();
   readonly #secret: string | undefined;
   readonly #shape: UsageShape;
@@ -145,7 +141,7 @@ export class ChunkReader {
     const events: StreamEvent[] = [];
     for (const [position, choice] of choices.entries()) {
       if (!isObject(choice)) continue;
-      const index = Number.isSafeInteger(choice["index"]) ? (choice["index"] as number) : position;
+      const index = indexOf(choice, position);
       for (const part of this.#parts(choice, index)) {
         if (part === null) {
           this.#broken = brokenOff(choice["finish_reason"]);
@@ -158,7 +154,7 @@ export class ChunkReader {
   }
 
   /** The chunk choices that one upstream choice becomes; null where the upstream broke off. */
-  #parts(raw: JsonObject, index: number): (JsonObject | null)[] {
+  #parts(raw: JsonObject, index: number): (Omit<ChunkChoice, "index"> | null)[] {
     const known = this.#choices.get(index);
     if (known?.finished === true) return [];
     const choice: Choice = known ?? { tools: [], current: new Map(), finished: false };
@@ -182,13 +178,15 @@ export class ChunkReader {
   }
 
   /** The deltas worth sending, in order: role, content and reasoning first, then each tool call. */
-  #deltas(raw: JsonObject, choice: Choice, first: boolean): JsonObject[] {
+  #deltas(raw: JsonObject, choice: Choice, first: boolean): Delta[] {
     const calls = Array.isArray(raw["tool_calls"]) ? raw["tool_calls"].filter(isObject) : [];
     const [content, refusal] = [contentText(raw["content"]), text(raw["refusal"])];
-    const rest: Record<string, unknown> = extras(raw);
-    if (content !== null && (content !== "" || first)) rest["content"] = content;
-    if (refusal !== null && refusal !== "") rest["refusal"] = refusal;
-    const deltas: JsonObject[] = [];
+    const rest: Delta = {
+      ...extras(raw),
+      ...(content !== null && (content !== "" || first) && { content }),
+      ...(refusal !== null && refusal !== "" && { refusal }),
+    };
+    const deltas: Delta[] = [];
     if (first) deltas.push({ role: "assistant", content: calls.length > 0 ? null : "", ...rest });
     else if (Object.keys(rest).length > 0) deltas.push(rest);
     for (const [position, call] of calls.entries()) {
@@ -205,7 +203,8 @@ export class ChunkReader {
 function templateOf(data: string, events: readonly StreamEvent[]): TextTemplate | null {
   const [event] = events;
   if (events.length !== 1 || event?.kind !== "chunk") return null;
-  const [choice] = event.chunk["choices"] as [TextChoice];
+  const [choice] = event.chunk.choices;
+  if (choice === undefined) return null;
   const keys = Object.keys(choice.delta);
   if (keys.length !== 1 || typeof choice.delta.content !== "string") return null;
   if (choice.logprobs !== null || choice.finish_reason !== null) return null;
@@ -213,8 +212,8 @@ function templateOf(data: string, events: readonly StreamEvent[]): TextTemplate 
 }
 
 /** One tool call of a delta: whole the first time, its arguments alone from then on. */
-function toolDelta(raw: JsonObject, choice: Choice, position: number): JsonObject {
-  const theirs = Number.isSafeInteger(raw["index"]) ? (raw["index"] as number) : position;
+function toolDelta(raw: JsonObject, choice: Choice, position: number): DeltaCall {
+  const theirs = indexOf(raw, position);
   const id = text(raw["id"]);
   const known = choice.current.get(theirs);
   const tool = known === undefined ? undefined : choice.tools[known];
@@ -231,7 +230,7 @@ function nameOf(raw: JsonObject): string {
   return textIn(objectOf(raw["function"])["name"]) || textIn(objectOf(raw["custom"])["name"]);
 }
 
-function begun(raw: JsonObject, choice: Choice, theirs: number): JsonObject {
+function begun(raw: JsonObject, choice: Choice, theirs: number): DeltaCall {
   const index = choice.tools.length;
   const called = isObject(raw["function"]) ? raw["function"] : {};
   const given = argumentsText(called["arguments"]);
@@ -244,7 +243,7 @@ function begun(raw: JsonObject, choice: Choice, theirs: number): JsonObject {
   return { index, id, type: "function", function: named };
 }
 
-function continued(raw: JsonObject, tool: Tool, index: number): JsonObject {
+function continued(raw: JsonObject, tool: Tool, index: number): DeltaCall {
   if (tool.custom) {
     const custom = isObject(raw["custom"]) ? raw["custom"] : {};
     return { index, custom: { input: text(custom["input"]) ?? "" } };

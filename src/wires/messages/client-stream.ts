@@ -1,16 +1,10 @@
-import {
-  isObject,
-  listOf,
-  numberOf,
-  objectOf,
-  parseObject,
-  textOf,
-} from "../../core/json-value.ts";
+import { objectOf, parseObject, textOf } from "../../core/json-value.ts";
 import { sealed } from "../../core/kept-thoughts.ts";
 import type { KeptThoughts } from "../../core/kept-thoughts.ts";
 import { OneOpen } from "../../core/one-open.ts";
 import type { Part } from "../../core/one-open.ts";
 import type { JsonObject } from "../../core/provider.ts";
+import type { Chunk, DeltaCall } from "../../core/chunk.ts";
 import type { Usage } from "../../lib/usage.ts";
 import type { Head, Receipt, StreamWriter } from "../../core/door.ts";
 import {
@@ -168,18 +162,16 @@ export class BlockWriter {
   }
 
   /** A chunk of the core. */
-  chunk(chunk: JsonObject): string {
-    const choice = objectOf(listOf(chunk["choices"])[0]);
-    if (typeof choice["finish_reason"] === "string") this.#finish = choice["finish_reason"];
-    const delta = objectOf(choice["delta"]);
-    let out = this.#think(textOf(delta["reasoning_content"]));
-    for (const detail of listOf(delta["reasoning_details"]).filter(isObject)) {
-      out += this.#detail(detail);
-    }
-    const refusal = textOf(delta["refusal"]);
+  chunk({ choices: [choice] }: Chunk): string {
+    if (choice === undefined) return "";
+    const { delta, finish_reason: finish } = choice;
+    this.#finish = finish ?? this.#finish;
+    let out = this.#think(delta.reasoning_content ?? "");
+    for (const detail of delta.reasoning_details ?? []) out += this.#detail(detail);
+    const refusal = delta.refusal ?? "";
     this.#refusal += refusal;
-    out += this.#say(textOf(delta["content"]) + refusal);
-    for (const call of listOf(delta["tool_calls"]).filter(isObject)) out += this.#call(call);
+    out += this.#say((delta.content ?? "") + refusal);
+    for (const call of delta.tool_calls ?? []) out += this.#call(call);
     return out;
   }
 
@@ -231,23 +223,24 @@ export class BlockWriter {
     return isWhole ? said + thought.append(textOf(block["thinking"])) : said;
   }
 
-  #call(raw: JsonObject): string {
-    const number = numberOf(raw["index"]) ?? 0;
-    const called = objectOf(raw["function"]);
-    const known = this.#calls.get(number);
-    const begun = known === undefined ? this.#beginCall(number, raw, textOf(called["name"])) : "";
-    const said = this.#calls.get(number)?.append(textOf(called["arguments"])) ?? "";
+  #call(piece: DeltaCall): string {
+    const number = piece.index ?? 0;
+    const begun = this.#calls.has(number) ? "" : this.#beginCall(number, piece);
+    const said = this.#calls.get(number)?.append(piece.function?.arguments ?? "") ?? "";
     return begun + said + this.#blocks.advance();
   }
 
-  #beginCall(number: number, { id: raw, extra_content: extra }: JsonObject, sent: string): string {
-    const id = textOf(raw);
+  #beginCall(
+    number: number,
+    { id = "", function: called, extra_content: extra }: DeltaCall,
+  ): string {
     let said = "";
-    if (isObject(extra)) {
+    if (extra !== undefined) {
       const [begun, thought] = this.#thought();
       thought.extras[id] = extra;
       said = begun;
     }
+    const sent = called?.name ?? "";
     const call = new CallBlock(this.#next, { id, name: this.#names.get(sent) ?? sent });
     this.#calls.set(number, call);
     return said + this.#blocks.add(call);
@@ -285,7 +278,8 @@ export function nativeStream(head: Head): StreamWriter {
   return {
     ping: PING,
     begin: (usage) => startOfMessage(head, usage),
-    chunk(event) {
+    chunk: () => "",
+    native(event) {
       const { type } = event;
       if (PASSES.has(type)) return eventOf(textOf(type), event);
       if (type === "content_block_start") {

@@ -2,9 +2,9 @@ import { failureObject } from "../../http/failure-response.ts";
 import { RESPONSE_ID } from "../../contracts/kept.ts";
 import type { KeptResponse } from "../../kept/kept-items.ts";
 import type { Failure } from "../../lib/failure.ts";
-import { isObject, listOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Head, Receipt, StreamWriter } from "../../core/door.ts";
+import type { Chunk, Completion } from "../../core/chunk.ts";
 import { NativeItems } from "./client-native.ts";
 import { Output } from "./client-output.ts";
 import type { Wanted } from "./client-output.ts";
@@ -44,8 +44,8 @@ function outputOf(answer: JsonObject, asking: Asking, receipt: Receipt): Output 
   const output = new Output(ownPart(receipt), wanted, () => "");
   if (asking.isNative) new NativeItems(output, wanted).whole(answer);
   else {
-    const choice = objectOf(listOf(answer["choices"]).find(isObject));
-    output.delta(objectOf(choice["message"]), choice["logprobs"]);
+    const [choice] = (answer as Completion).choices;
+    if (choice !== undefined) output.delta(choice.message, choice.logprobs);
   }
   output.end(endingOf(receipt).status !== "completed");
   return output;
@@ -124,17 +124,20 @@ class ResponseStream implements StreamWriter {
     return created + this.#event("response.in_progress", { response });
   }
 
-  chunk(chunk: JsonObject): string {
-    const plain = this.#native?.plainText(chunk) ?? null;
-    if (plain !== null) return this.text(0, plain);
+  chunk({ choices }: Chunk): string {
     this.#around = null;
-    if (this.#native !== null) return this.#native.event(chunk);
     let said = "";
-    for (const choice of listOf(chunk["choices"]).filter(isObject)) {
-      if (choice["index"] !== 0) continue;
-      said += this.#output.delta(objectOf(choice["delta"]), choice["logprobs"]);
+    for (const { index, delta, logprobs } of choices) {
+      if (index === 0) said += this.#output.delta(delta, logprobs);
     }
     return said;
+  }
+
+  native(event: JsonObject): string {
+    const plain = this.#native?.plainText(event) ?? null;
+    if (plain !== null) return this.text(0, plain);
+    this.#around = null;
+    return this.#native?.event(event) ?? "";
   }
 
   text(index: number, json: string): string {

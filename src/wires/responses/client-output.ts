@@ -1,9 +1,10 @@
 import { isEmpty } from "../../core/kept-thoughts.ts";
 import type { KeptThoughts } from "../../core/kept-thoughts.ts";
-import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import { objectOf, textOf } from "../../core/json-value.ts";
 import { flatName } from "../../core/namespaces.ts";
 import { OneOpen } from "../../core/one-open.ts";
 import type { JsonObject } from "../../core/provider.ts";
+import type { Delta, DeltaCall } from "../../core/chunk.ts";
 import { CallDraft, MessageDraft } from "./client-drafts.ts";
 import type { Beside, Draft, OpenText, Place, Write } from "./client-drafts.ts";
 import { ReasoningDraft } from "./client-reasoning.ts";
@@ -47,21 +48,14 @@ export class Output {
   }
 
   /** A delta of the core, or a whole message, which has the same fields. */
-  delta(delta: JsonObject, logprobs: unknown): string {
-    let said = "";
-    const { summary } = this.#wanted.shown;
-    const thought = textOf(delta["reasoning_content"]);
-    if (summary && thought !== "") said += this.#summary(thought);
-    if (this.#gathers) this.#keep({ details: detailsOf(delta), extras: {} });
+  delta(delta: Delta, logprobs: unknown): string {
+    let said = this.#thought(delta);
     const beside = this.#beside(delta, logprobs);
-    const content = textOf(delta["content"]);
+    const content = delta.content ?? "";
     const isAny = content !== "" || beside !== NOTHING;
     if (isAny) said += this.text(JSON.stringify(content), beside);
-    const refusal = textOf(delta["refusal"]);
-    if (refusal !== "") said += this.#refusal(refusal);
-    for (const [at, call] of listOf(delta["tool_calls"]).filter(isObject).entries()) {
-      said += this.#call(call, at);
-    }
+    if (delta.refusal) said += this.#refusal(delta.refusal);
+    for (const [at, call] of (delta.tool_calls ?? []).entries()) said += this.#call(call, at);
     return said;
   }
 
@@ -140,6 +134,12 @@ export class Output {
     return this.#wanted.keeps || this.#wanted.shown.encrypted;
   }
 
+  #thought({ reasoning_content: text = "", reasoning_details: details = [] }: Delta): string {
+    const said = this.#wanted.shown.summary && text !== "" ? this.#summary(text) : "";
+    if (this.#gathers && details.length > 0) this.#keep({ details, extras: {} });
+    return said;
+  }
+
   #summary(text: string): string {
     const last = this.#drafts.last;
     if (last instanceof ReasoningDraft) return last.summary(text);
@@ -159,23 +159,20 @@ export class Output {
     return said + draft.refusal(text);
   }
 
-  #call(raw: JsonObject, at: number): string {
-    const index = numberOf(raw["index"]) ?? at;
-    const called = objectOf(raw["function"] ?? raw["custom"]);
-    const args = textOf(called["arguments"] ?? called["input"]);
+  #call(piece: DeltaCall, at: number): string {
+    const { index = at, id = "", extra_content: extra } = piece;
+    const { name, args } = calledIn(piece);
     const known = this.#calls.get(index);
     if (known !== undefined) return this.#append(known, args);
     const early = this.#unnamed.get(index) ?? { id: "", args: "" };
-    const begun = { id: textOf(raw["id"]) || early.id, args: early.args + args };
-    const name = textOf(called["name"]);
+    const begun = { id: id || early.id, args: early.args + args };
     if (name === "") {
       this.#unnamed.set(index, begun);
       return "";
     }
     this.#unnamed.delete(index);
     const callId = begun.id || `call_${this.#own}${index}`;
-    const extra = raw["extra_content"];
-    if (this.#gathers && isObject(extra)) {
+    if (this.#gathers && extra !== undefined) {
       this.#keep({ details: [], extras: { [callId]: extra } });
     }
     const { said, draft } = this.#beginCall(name, callId);
@@ -237,8 +234,8 @@ export class Output {
     return { said: this.#drafts.add(draft), draft };
   }
 
-  #beside(delta: JsonObject, logprobs: unknown): Beside {
-    const annotations = annotationsOf(delta["annotations"]);
+  #beside(delta: Delta, logprobs: unknown): Beside {
+    const annotations = annotationsOf(delta.annotations);
     const told = this.#wanted.shown.logprobs ? logprobsOf(objectOf(logprobs)["content"]) : [];
     return annotations.length === 0 && told.length === 0
       ? NOTHING
@@ -246,6 +243,8 @@ export class Output {
   }
 }
 
-function detailsOf(delta: JsonObject): JsonObject[] {
-  return listOf(delta["reasoning_details"]).filter(isObject);
+function calledIn({ function: called, custom }: DeltaCall) {
+  return custom === undefined
+    ? { name: called?.name ?? "", args: called?.arguments ?? "" }
+    : { name: custom.name ?? "", args: custom.input ?? "" };
 }

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { saidOf } from "../../../src/wires/messages/client-answer.ts";
+import type { Chunk, Delta } from "../../../src/core/chunk.ts";
 import { BlockWriter } from "../../../src/wires/messages/client-stream.ts";
 import { remembered } from "../../../src/wires/messages/client-thoughts.ts";
 import { eventsIn, foldBlocks } from "./fold.ts";
@@ -65,7 +66,7 @@ function completion({ reasoning, details, text, refusal, calls, finish }: Answer
   };
 }
 
-const chunkOf = (delta: Json, finish: string | null = null): Json => ({
+const chunkOf = (delta: Delta, finish: string | null = null): Chunk => ({
   choices: [{ index: 0, delta, finish_reason: finish }],
 });
 
@@ -77,7 +78,7 @@ function pieces(text: string): string[] {
 /** The same answer in chunks; the pieces of calls alternate when `interleaved`. */
 function streamed(answer: Answer, interleaved: boolean) {
   const writer = new BlockWriter(new Map());
-  const write = (chunks: readonly Json[]): string =>
+  const write = (chunks: readonly Chunk[]): string =>
     chunks.map((chunk) => writer.chunk(chunk)).join("");
   let out = write([
     chunkOf({ role: "assistant", content: "" }),
@@ -97,7 +98,7 @@ function streamed(answer: Answer, interleaved: boolean) {
 }
 
 /** A call's beginning, then its arguments in pieces. */
-function callChunks(call: Call, index: number): Json[] {
+function callChunks(call: Call, index: number): Chunk[] {
   const begun = { index, id: call.id, function: { name: call.name, arguments: "" } };
   const extra = call.extra === null ? {} : { extra_content: call.extra };
   return [
@@ -109,7 +110,7 @@ function callChunks(call: Call, index: number): Json[] {
 }
 
 /** One of each list in turn. */
-function alternating(lists: readonly (readonly Json[])[]): Json[] {
+function alternating(lists: readonly (readonly Chunk[])[]): Chunk[] {
   const longest = Math.max(0, ...lists.map((list) => list.length));
   return Array.from({ length: longest }, (_, at) =>
     lists.flatMap((list) => list.slice(at, at + 1)),

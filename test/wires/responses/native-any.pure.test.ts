@@ -34,7 +34,7 @@ function begun(events: readonly object[]) {
   return { writer, said };
 
   function told(event: StreamEvent): string {
-    if (event.kind === "native") return writer.chunk(event.event);
+    if (event.kind === "native") return writer.native?.(event.event) ?? "";
     return event.kind === "text" ? writer.text(event.index, event.json) : "";
   }
 }

@@ -2,6 +2,7 @@ import { NO_USAGE } from "../../../src/lib/usage.ts";
 import type { Asked, Head, Receipt } from "../../../src/core/door.ts";
 import { responsesDoor } from "../../../src/doors/responses.ts";
 import type { JsonObject } from "../../../src/core/provider.ts";
+import type { Delta } from "../../../src/core/chunk.ts";
 import { eventsOf, follow } from "./follow.ts";
 import type { Account } from "./follow.ts";
 import { response } from "./sdk-schemas.ts";
@@ -80,7 +81,8 @@ export function begun(deltas: readonly Piece[], body: object = BODY) {
     if (typeof delta === "string") text += writer.text(0, JSON.stringify(delta));
     else {
       const { logprobs = null, ...rest } = delta;
-      text += writer.chunk({ choices: [{ index: 0, delta: rest, logprobs, finish_reason: null }] });
+      const choice = { index: 0, delta: rest as Delta, logprobs: logprobs as JsonObject | null };
+      text += writer.chunk({ choices: [{ ...choice, finish_reason: null }] });
     }
   }
   return { writer, text };

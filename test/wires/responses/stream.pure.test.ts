@@ -238,7 +238,9 @@ it("and while the model thinks and nothing of it is shown", () => {
   const { writer } = begun([{ role: "assistant", content: "" }], { ...BODY, reasoning: null });
   let silent = "";
   for (let quarter = 0; quarter < 20; quarter++) {
-    silent += writer.chunk({ choices: [{ index: 0, delta: { reasoning_content: "Hm" } }] });
+    silent += writer.chunk({
+      choices: [{ index: 0, delta: { reasoning_content: "Hm" }, finish_reason: null }],
+    });
     silent += writer.text(0, '""') + writer.ping;
   }
   expect(eventsSoFar(silent).map(({ type }) => type)).toEqual(Array(4).fill("keepalive"));

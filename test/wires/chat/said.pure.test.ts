@@ -1,0 +1,92 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import * as z from "zod/mini";
+import type { JsonObject } from "../../../src/core/provider.ts";
+import { chatAnswer } from "../../../src/wires/chat/answer.ts";
+import { ChunkReader } from "../../../src/wires/chat/chunks.ts";
+
+const text = z.optional(z.string());
+const called = z.strictObject({ name: text, arguments: text });
+const call = z.strictObject({
+  index: z.optional(z.int()),
+  id: text,
+  type: z.optional(z.enum(["function", "custom"])),
+  function: z.optional(called),
+  custom: z.optional(z.strictObject({ name: text, input: text })),
+});
+const said = z.strictObject({
+  role: z.optional(z.literal("assistant")),
+  content: z.optional(z.nullable(z.string())),
+  refusal: z.optional(z.nullable(z.string())),
+  reasoning_content: text,
+  annotations: z.optional(z.array(z.unknown())),
+  tool_calls: z.optional(z.array(call)),
+  function_call: z.optional(called),
+});
+const choice = {
+  index: z.int(),
+  logprobs: z.nullable(z.record(z.string(), z.unknown())),
+  finish_reason: z.nullable(
+    z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]),
+  ),
+};
+const chunk = z.looseObject({ choices: z.array(z.strictObject({ ...choice, delta: said })) });
+const completion = z.looseObject({
+  choices: z.array(z.strictObject({ ...choice, message: said })),
+});
+
+/** Objects with these fields, of what belongs there now and then, or of anything. */
+const fields = (names: readonly string[], right: fc.Arbitrary<unknown>): fc.Arbitrary<JsonObject> =>
+  fc.dictionary(fc.constantFrom(...names), fc.oneof(fc.jsonValue(), right));
+
+const words = fc.string();
+const toolCall = fields(
+  ["index", "id", "function", "custom"],
+  fc.oneof(fc.nat(2), words, fields(["name", "arguments", "input"], words)),
+);
+const message = fields(
+  [
+    "role",
+    "content",
+    "refusal",
+    "reasoning_content",
+    "reasoning",
+    "annotations",
+    "tool_calls",
+    "function_call",
+  ],
+  fc.oneof(words, fc.array(toolCall, { maxLength: 3 }), fields(["name", "arguments"], words)),
+);
+const choices = (field: string) =>
+  fc
+    .array(
+      fc.tuple(
+        fields(["index", "finish_reason", "logprobs"], fc.oneof(fc.nat(2), fc.constant("stop"))),
+        message,
+      ),
+      { maxLength: 3 },
+    )
+    .map((list) => list.map(([beside, one]) => ({ ...beside, [field]: one })));
+
+it("whatever a host streams, the chunks made of it have the core's shape", () => {
+  fc.assert(
+    fc.property(fc.array(choices("delta"), { maxLength: 5 }), (payloads) => {
+      const reader = new ChunkReader();
+      const events = payloads.flatMap((one) =>
+        reader.read(JSON.stringify({ choices: one }), "message"),
+      );
+      const chunks = events.flatMap((event) => (event.kind === "chunk" ? [event.chunk] : []));
+      expect(() => z.array(chunk).parse(chunks)).not.toThrow();
+    }),
+  );
+});
+
+it("and so has a whole answer", () => {
+  fc.assert(
+    fc.property(choices("message"), (given) => {
+      const answer = chatAnswer(JSON.parse(JSON.stringify({ choices: given })) as JsonObject);
+      const bodies = answer !== null && "body" in answer ? [answer.body] : [];
+      expect(() => z.array(completion).parse(bodies)).not.toThrow();
+    }),
+  );
+});
