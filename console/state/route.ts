@@ -6,6 +6,7 @@ export type Route = { readonly path: readonly string[]; readonly query: Query };
 export type Query = Readonly<Record<string, string>>;
 
 export const route = cell<Route>({ path: [], query: {} });
+/** The address tells where one is before the browser tells of it: a step taken at once goes on from there. */
 const follow = (): void => {
   if (location.hash.startsWith("#/") || location.hash === "") route.set(parse(location.hash));
 };
@@ -37,6 +38,7 @@ export function hrefOf(path: readonly string[], query: Query = {}): string {
 
 export function goTo(path: readonly string[], query: Query = {}): void {
   location.hash = hrefOf(path, query);
+  follow();
 }
 
 /**
@@ -46,6 +48,7 @@ export function goTo(path: readonly string[], query: Query = {}): void {
 export function useQuery(): readonly [Query, (changes: Query, isTyped?: boolean) => void] {
   const { query } = useCell(route);
   const update = useCallback((changes: Query, isTyped = false) => {
+    follow();
     const now = route.get();
     const next = Object.fromEntries(
       Object.entries({ ...now.query, ...changes }).filter(([, value]) => value !== ""),

@@ -71,6 +71,15 @@ export function day(text: string): string {
   throw new InvalidArgumentError("It must be a day as 2026-11-21.");
 }
 
+/** What a parameter of days or hours takes, and one of days alone does not. */
+export const AN_HOUR = "2026-11-21T14";
+
+/** A UTC day or hour as the usage report takes it. */
+export function dayOrHour(text: string): string {
+  if (/^\d{4}-\d{2}-\d{2}(?:T(?:[01]\d|2[0-3]))?$/.test(text)) return text;
+  throw new InvalidArgumentError(`It must be a day as 2026-11-21, or an hour as ${AN_HOUR}.`);
+}
+
 /** An id as the service makes them. */
 export function idText(text: string): string {
   if (/^[A-Za-z0-9_-]{1,64}$/.test(text)) return text;

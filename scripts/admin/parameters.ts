@@ -2,7 +2,9 @@ import { Argument, InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import * as z from "zod";
 import {
+  AN_HOUR,
   day,
+  dayOrHour,
   idText,
   memberName,
   microsOfDollarText,
@@ -25,6 +27,7 @@ export type Described = {
 type Schema = {
   readonly type?: string | readonly string[] | undefined;
   readonly format?: string;
+  readonly pattern?: string;
   readonly enum?: readonly (string | null)[];
   readonly anyOf?: readonly Schema[];
   readonly minimum?: number;
@@ -171,7 +174,7 @@ function parserOf({ name, where }: Parameter, kind: Kind): (text: string) => unk
 }
 
 function parserOfKind(kind: Kind): (text: string) => unknown {
-  const { type, format, choices, minimum = 0, maximum = Number.MAX_SAFE_INTEGER } = kind;
+  const { type, format, pattern, choices, minimum = 0, maximum = Number.MAX_SAFE_INTEGER } = kind;
   if (choices.length > 0) {
     return (text) => {
       if (choices.includes(text)) return text;
@@ -181,7 +184,8 @@ function parserOfKind(kind: Kind): (text: string) => unknown {
   if (type === "integer") return whole(minimum, maximum);
   if (type === "array") return (text) => text.split(",");
   if (type === "number") return decimal;
-  return format === "date" ? day : (text) => text;
+  if (format === "date") return day;
+  return pattern !== undefined && new RegExp(pattern).test(AN_HOUR) ? dayOrHour : (text) => text;
 }
 
 function decimal(text: string): number {

@@ -92,3 +92,19 @@ it("activity: which models one end user used, in two actions; hours, sums, and B
   expect(page.faults).toEqual([]);
   expect(job.spent()).toBeLessThanOrEqual(2);
 });
+
+it("a choice made before the browser told of the last step goes on from that step", async () => {
+  const page = await logIn(browser, owner.key);
+  await page.goto("/console/#/activity?range=1&split=user");
+  await page.getByText("on average").waitFor();
+  await page.getByRole("cell", { name: "ann" }).waitFor();
+  await page.evaluate(() => {
+    [...document.querySelectorAll("td")].find((cell) => cell.textContent.trim() === "ann")?.click();
+    const split = document.querySelector<HTMLSelectElement>("[aria-label=Split]");
+    if (split) split.value = "provider";
+    split?.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+  await page.getByRole("button", { name: "ann ✕" }).waitFor();
+  await page.waitForURL(/split=provider.*user=ann|user=ann.*split=provider/);
+  expect(page.faults).toEqual([]);
+});

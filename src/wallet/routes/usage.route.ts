@@ -79,9 +79,11 @@ const OF_ROWS = [
   "provider,user",
   "key,user",
 ] as const;
+const NO_DAY_OR_HOUR = "must be a day or an hour, as 2026-11-23T14";
 /** A UTC day or hour, YYYY-MM-DD or YYYY-MM-DDTHH. */
 const dayOrHour = once.check(
-  z.refine((text) => beginOf(text) !== null, "must be a day or an hour, as 2026-11-23T14"),
+  z.regex(/^\d{4}-\d\d-\d\d(?:T(?:[01]\d|2[0-3]))?$/, NO_DAY_OR_HOUR),
+  z.refine((text) => beginOf(text) !== null, NO_DAY_OR_HOUR),
 );
 /** Several by comma. */
 const several = z.pipe(
