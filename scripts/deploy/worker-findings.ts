@@ -18,7 +18,7 @@ import { entriesOf, requiredSecrets } from "./settings.ts";
 import type { Settings } from "./settings.ts";
 
 /** Vars that src reads where no configuration is parsed. */
-const READ_ELSEWHERE = new Set(["CLOCK_OFFSET_MS"]);
+const READ_ELSEWHERE = new Set(["CLOCK_OFFSET_MS", "JURISDICTION"]);
 /** The binding of Workers AI: a variable of a provider that is no secret. */
 const AI = "AI";
 /** A var that may be a secret: `secret put` and `secret delete` switch it without a deploy. */

@@ -10,8 +10,6 @@ export type World = {
   /** The owner's, which manages; a global one with terms; one that was rotated; one that was revoked. */
   readonly keys: Readonly<Record<"owner" | "limited" | "rotated" | "revoked", string>>;
   readonly session: string;
-  /** Of the console, as a browser sends it. */
-  readonly cookie: string;
   readonly webhook: { readonly id: string; readonly secret: string };
   /** A request that was paid under an Idempotency-Key, whose answer a repeat names. */
   readonly named: string;
@@ -108,7 +106,6 @@ export async function makeWorld(url: string, hook: string): Promise<World> {
     memberId,
     keys: { owner, limited: limited.key, rotated: String(second["key"]), revoked: revoked.key },
     session: String(session["token"]),
-    cookie: await loggedIn(url, owner),
     webhook: { id: String(webhook["id"]), secret: String(webhook["secret"]) },
     named: crypto.randomUUID(),
   };
@@ -162,9 +159,11 @@ export async function useWorld(url: string, { orgId, memberId, keys, session }: 
 
 /** What is the same whenever it is asked, of everything that a world has. */
 export async function lookAt(url: string, world: World): Promise<Seen> {
-  const { orgId, keys, session, cookie, webhook, named } = world;
+  const { orgId, keys, session, webhook, named } = world;
   const mine = { key: keys.owner };
   const operator = { key: ADMIN_TOKEN };
+  // A log-in is for a browser and half a day: another release may ask for another one.
+  const cookie = await loggedIn(url, keys.owner);
   const all: Readonly<Record<string, readonly [path: string, call: Call]>> = {
     balance: ["v1/balance", mine],
     holds: ["v1/holds", mine],
@@ -232,9 +231,19 @@ function steady(value: unknown, what: string): unknown {
   if (typeof value !== "object" || value === null) return value;
   // A list of keys has what the book was told last; the key's own page asks the wallet.
   const isPassing = (name: string): boolean =>
-    PASSING.test(name) || (what.endsWith("keys") && name === "spent_dollars");
+    PASSING.test(name) ||
+    (what === "console" && name === "expires_at") ||
+    (what.endsWith("keys") && name === "spent_dollars");
   const kept = Object.entries(value).filter(([name]) => !isPassing(name));
   return Object.fromEntries(kept.map(([name, one]) => [name, steady(one, what)]));
+}
+
+/** What was recorded, without what a later `lookAt` leaves out. */
+export function steadied(seen: Seen): Seen {
+  const kept = Object.entries(seen).map(
+    ([what, { status, body }]) => [what, { status, body: steady(body, what) }] as const,
+  );
+  return Object.fromEntries(kept);
 }
 
 type Events = { readonly events: readonly { readonly id: string; readonly type: string }[] };

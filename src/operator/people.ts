@@ -18,8 +18,11 @@ export async function postInvitation(call: OperatorCall): Promise<Answer> {
 
 /** `DELETE /orgs/{id}/invitations/{invitation_id}`. */
 export async function deleteInvitation(call: OperatorCall): Promise<Answer> {
-  const { id: orgId = "", invitation_id: id = "" } = call.params;
-  const ended = await endInvitation(call.db, { id, orgId }, { actor: call.actor, nowMs: call.now });
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const { invitation_id: id = "" } = call.params;
+  const by = { actor: call.actor, nowMs: call.now };
+  const ended = await endInvitation(call.db, { id, orgId: found.value.id }, by);
   if (ended) return success({ id, ended: true });
   return refuse({ kind: "not_found", message: "No such invitation." });
 }

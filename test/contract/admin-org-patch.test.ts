@@ -154,8 +154,8 @@ describe("PATCH /admin/v1/orgs/{id}: refusals", () => {
   });
 
   it("405 with allow for another method", async () => {
-    const response = await admin("DELETE", path());
-    expect(response.headers.get("allow")).toBe("GET, PATCH, HEAD");
+    const response = await admin("PUT", path(), {});
+    expect(response.headers.get("allow")).toBe("GET, PATCH, DELETE, HEAD");
     await errorOf(response, 405);
   });
 

@@ -29,7 +29,11 @@ it("a global key logs in at home alone, sees there what it spent away, and a rev
   expect(login.status).toBe(200);
   const [cookie = ""] = (login.headers.get("set-cookie") ?? "").split(";", 1);
   const session = (await login.json()) as { key: { id: string } };
-  expect((await page(regions.us, "/session", undefined, cookie)).status).toBe(401);
+  // Another region's cookie is none of ours, and under our name it opens nothing.
+  expect((await page(regions.us, "/session", undefined, cookie)).status).toBe(204);
+  const renamed = cookie.replace("turnpike-eu", "turnpike-us");
+  expect(renamed).not.toBe(cookie);
+  expect((await page(regions.us, "/session", undefined, renamed)).status).toBe(401);
 
   const headers = { authorization: `Bearer ${owner.key}`, "content-type": "application/json" };
   const messages = [{ role: "user", content: "Hello from afar" }];

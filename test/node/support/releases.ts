@@ -14,7 +14,13 @@ import { HOST } from "../../../scripts/region.ts";
 import { startPlace } from "../../../scripts/release/place.ts";
 import type { Place, Program } from "../../../scripts/release/place.ts";
 import { objectCalls, readRecorded, unpackState } from "../../../scripts/release/recorded.ts";
-import { lookAt, lookWhenTold, moveHook, useWorld } from "../../../scripts/release/world.ts";
+import {
+  lookAt,
+  lookWhenTold,
+  moveHook,
+  steadied,
+  useWorld,
+} from "../../../scripts/release/world.ts";
 import type { Seen } from "../../../scripts/release/world.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
 
@@ -67,7 +73,7 @@ export async function runInTurn(turns: readonly Turn[]): Promise<void> {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-releases-"));
   const clockOffsetMs = at - Date.now();
   const receiver = await startReceiver(world.webhook.secret);
-  let before = recorded;
+  let before = steadied(recorded);
   try {
     unpackState(directory);
     for (const turn of turns) {
