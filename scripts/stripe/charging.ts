@@ -1,0 +1,152 @@
+import type { CardBehaviour, CardError, Charge, Intent, PaymentMethod } from "./objects.ts";
+import type { World } from "./world.ts";
+
+type Wanted = Pick<Intent, "amount" | "customer" | "metadata" | "setup_future_usage">;
+
+export function newIntent(world: World, wanted: Wanted): Intent {
+  const intent: Intent = {
+    id: world.id("pi"),
+    object: "payment_intent",
+    created: world.seconds(),
+    livemode: false,
+    amount_received: 0,
+    currency: "usd",
+    payment_method: null,
+    latest_charge: null,
+    last_payment_error: null,
+    next_action: null,
+    status: "requires_payment_method",
+    ...wanted,
+  };
+  world.intents.set(intent.id, intent);
+  world.emit("payment_intent.created", intent);
+  return intent;
+}
+
+/** A card that nobody has seen before; without a customer until it is kept. */
+export function newCard(world: World, last4 = "4242"): PaymentMethod {
+  const method: PaymentMethod = {
+    id: world.id("pm"),
+    object: "payment_method",
+    created: world.seconds(),
+    livemode: false,
+    type: "card",
+    customer: null,
+    card: { brand: "visa", last4, exp_month: 8, exp_year: 2031, fingerprint: `fp_${last4}` },
+  };
+  world.methods.set(method.id, method);
+  return method;
+}
+
+/** The bank takes the money: the intent succeeds, and its charge is captured whole. */
+export function capture(world: World, intent: Intent, method: PaymentMethod): void {
+  const charge = newCharge(world, intent, method, "authorized");
+  Object.assign(intent, {
+    status: "succeeded",
+    amount_received: intent.amount,
+    payment_method: method.id,
+    latest_charge: charge.id,
+    last_payment_error: null,
+    next_action: null,
+  });
+  world.emit("charge.succeeded", charge);
+  world.emit("payment_intent.succeeded", intent);
+}
+
+/** The bank says no: the intent waits for another card. */
+export function decline(
+  world: World,
+  intent: Intent,
+  method: PaymentMethod,
+  error: CardError,
+): void {
+  const isBlocked = error.decline_code === undefined && error.code === "card_declined";
+  const charge = newCharge(world, intent, method, isBlocked ? "blocked" : "issuer_declined");
+  charge.failure_code = error.code;
+  Object.assign(intent, {
+    status: "requires_payment_method",
+    payment_method: null,
+    latest_charge: charge.id,
+    last_payment_error: error,
+    next_action: null,
+  });
+  world.emit("charge.failed", charge);
+  world.emit("payment_intent.payment_failed", intent);
+}
+
+/** The bank wants to see its customer: without them it is a decline, with them a step of the payment. */
+export function ask(
+  world: World,
+  intent: Intent,
+  method: PaymentMethod,
+  isAway: boolean,
+): CardError {
+  if (isAway) {
+    const error: CardError = {
+      type: "card_error",
+      code: "authentication_required",
+      decline_code: "authentication_required",
+      message: "Your card was declined. This transaction requires authentication.",
+      payment_method: { id: method.id },
+    };
+    decline(world, intent, method, error);
+    return error;
+  }
+  intent.status = "requires_action";
+  intent.payment_method = method.id;
+  intent.next_action = { type: "use_stripe_sdk" };
+  world.emit("payment_intent.requires_action", intent);
+  return {
+    type: "invalid_request_error",
+    code: "invoice_payment_intent_requires_action",
+    message: "This payment requires additional user action before it can be completed.",
+  };
+}
+
+/** The error of a bank that does not pay; null where it does, or wants its customer. */
+export function declineOf(behaviour: CardBehaviour, method: PaymentMethod): CardError | null {
+  if (typeof behaviour === "string") return null;
+  const error: CardError = {
+    type: "card_error",
+    code: "card_declined",
+    message: "Your card was declined.",
+    payment_method: { id: method.id },
+  };
+  if ("blocked" in behaviour) return error;
+  const isExpired = behaviour.decline_code === "expired_card";
+  return { ...error, ...behaviour, code: isExpired ? "expired_card" : error.code };
+}
+
+function newCharge(
+  world: World,
+  intent: Intent,
+  method: PaymentMethod,
+  outcome: Charge["outcome"]["type"],
+): Charge {
+  const isPaid = outcome === "authorized";
+  const id = world.id("ch");
+  const charge: Charge = {
+    id,
+    object: "charge",
+    created: world.seconds(),
+    livemode: false,
+    amount: intent.amount,
+    amount_captured: isPaid ? intent.amount : 0,
+    amount_refunded: 0,
+    currency: "usd",
+    customer: intent.customer,
+    disputed: false,
+    failure_code: null,
+    metadata: { ...intent.metadata },
+    outcome: { type: outcome },
+    paid: isPaid,
+    captured: isPaid,
+    payment_intent: intent.id,
+    payment_method: method.id,
+    receipt_url: isPaid ? `${world.pages}/receipts/${id}` : null,
+    refunded: false,
+    status: isPaid ? "succeeded" : "failed",
+  };
+  world.charges.set(charge.id, charge);
+  return charge;
+}

@@ -1,0 +1,94 @@
+import type { Customer, PaymentMethod } from "./objects.ts";
+import type { Params } from "./params.ts";
+import { missing } from "./refusal.ts";
+import { found, liveCustomer } from "./world.ts";
+import type { World } from "./world.ts";
+
+const CUSTOMER_FIELDS = [
+  "name",
+  "email",
+  "description",
+  "metadata[*]",
+  "invoice_settings[default_payment_method]",
+] as const;
+
+/** `POST /v1/customers`. */
+export function createCustomer(world: World, params: Params): Customer {
+  params.allowOnly(CUSTOMER_FIELDS);
+  const customer: Customer = {
+    id: world.id("cus"),
+    object: "customer",
+    created: world.seconds(),
+    livemode: false,
+    name: params.text("name"),
+    email: params.text("email"),
+    address: null,
+    invoice_settings: { default_payment_method: null },
+    metadata: params.metadata("metadata"),
+  };
+  world.customers.set(customer.id, customer);
+  world.emit("customer.created", customer);
+  return customer;
+}
+
+/** `POST /v1/customers/{id}`. */
+export function updateCustomer(world: World, id: string, params: Params): Customer {
+  params.allowOnly(CUSTOMER_FIELDS);
+  const customer = liveCustomer(world, id);
+  const method = params.text("invoice_settings[default_payment_method]");
+  if (method !== null) {
+    if (world.methods.get(method)?.customer !== id) throw missing(method, "payment_method");
+    customer.invoice_settings.default_payment_method = method;
+  }
+  customer.name = params.text("name") ?? customer.name;
+  customer.email = params.text("email") ?? customer.email;
+  Object.assign(customer.metadata, params.metadata("metadata"));
+  return customer;
+}
+
+/** A customer as it is read: of one that was deleted, nothing but that. */
+export function readCustomer(world: World, id: string): object {
+  const customer = found(world.customers, id, "customer");
+  return customer.deleted === true ? { id, object: "customer", deleted: true } : customer;
+}
+
+/** Deleted in the Dashboard; its payments stay, and their refunds and disputes still come. */
+export function deleteCustomer(world: World, id: string): void {
+  liveCustomer(world, id).deleted = true;
+  for (const method of world.methods.values()) {
+    if (method.customer === id) detach(world, method.id);
+  }
+  world.emit("customer.deleted", { id, object: "customer", deleted: true });
+}
+
+/** A card is taken away from its customer: it can pay nothing any more. */
+export function detach(world: World, id: string): PaymentMethod {
+  const method = found(world.methods, id, "payment_method");
+  const customer = method.customer;
+  method.customer = null;
+  for (const one of world.customers.values()) {
+    if (one.invoice_settings.default_payment_method === id) {
+      one.invoice_settings.default_payment_method = null;
+    }
+  }
+  world.emit("payment_method.detached", method, { customer });
+  return method;
+}
+
+/** `POST /v1/billing_portal/sessions`. */
+export function createPortal(world: World, params: Params): object {
+  params.allowOnly(["customer", "return_url", "configuration", "locale"]);
+  const customer = liveCustomer(world, params.required("customer"));
+  const back = params.url("return_url");
+  const id = world.id("bps");
+  const url = `${world.pages}/p/${customer.id}?back=${encodeURIComponent(back)}`;
+  const times = { created: world.seconds(), livemode: false };
+  return {
+    id,
+    object: "billing_portal.session",
+    ...times,
+    customer: customer.id,
+    return_url: back,
+    url,
+  };
+}

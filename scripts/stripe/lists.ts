@@ -1,0 +1,90 @@
+import type { Params } from "./params.ts";
+import { badParameter, missing } from "./refusal.ts";
+import type { World } from "./world.ts";
+
+type Row = { readonly id: string };
+const DEPTH_MAX = 4;
+
+export const PAGE_FIELDS = ["limit", "starting_after", "ending_before"] as const;
+export const CREATED_FIELDS = [
+  "created",
+  "created[gt]",
+  "created[gte]",
+  "created[lt]",
+  "created[lte]",
+] as const;
+
+/** A page of a list, newest first, from behind `starting_after`. */
+export function pageOf(rows: readonly Row[], params: Params, url: string): object {
+  const limit = params.integer("limit") ?? 10;
+  if (limit < 1 || limit > 100) throw badParameter("limit must be between 1 and 100", "limit");
+  const newest = rows.toReversed();
+  const after = params.text("starting_after");
+  const from = after === null ? 0 : newest.findIndex(({ id }) => id === after) + 1;
+  if (after !== null && from === 0) throw missing(after, "starting_after");
+  const data = newest.slice(from, from + limit);
+  return { object: "list", url, has_more: from + data.length < newest.length, data };
+}
+
+/** Whether a time lies where `created[...]` wants it. */
+export function isCreatedIn(params: Params, created: number): boolean {
+  const bound = (name: string, otherwise: number): number => params.integer(name) ?? otherwise;
+  return (
+    created === bound("created", created) &&
+    created > bound("created[gt]", -1) &&
+    created >= bound("created[gte]", 0) &&
+    created < bound("created[lt]", Infinity) &&
+    created <= bound("created[lte]", Infinity)
+  );
+}
+
+/** A copy of an answer in which each named property is the thing itself instead of its id. */
+export function expanded(world: World, answer: object, paths: readonly string[]): object {
+  const copy = structuredClone(answer);
+  for (const path of paths) {
+    const names = path.split(".");
+    if (names.length > DEPTH_MAX) {
+      throw badParameter("You cannot expand more than 4 levels of a property.", "expand");
+    }
+    expand(world, copy as Fields, names, path);
+  }
+  return copy;
+}
+
+type Fields = Record<string, unknown>;
+const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null;
+
+function expand(world: World, at: Fields, names: readonly string[], path: string): void {
+  const [name, ...rest] = names;
+  if (name === undefined) return;
+  if (name === "payments" && at["object"] === "invoice" && at["payments"] === undefined) {
+    at["payments"] = paymentsOf(world, String(at["id"]));
+  }
+  const value = at[name];
+  if (value === null) return;
+  const next = typeof value === "string" ? thingOf(world, value) : value;
+  if (!isFields(next)) {
+    throw badParameter(`This property cannot be expanded (${path}).`, "expand");
+  }
+  at[name] = next;
+  const below = Array.isArray(next) ? next : [next];
+  for (const one of below) if (isFields(one)) expand(world, one, rest, path);
+}
+
+function paymentsOf(world: World, invoice: string): object {
+  const data = [...world.invoicePayments.values()].filter((one) => one.invoice === invoice);
+  return structuredClone({ object: "list", url: "/v1/invoice_payments", has_more: false, data });
+}
+
+/** Whatever has this id; undefined where nothing that can be expanded has it. */
+function thingOf(world: World, id: string): unknown {
+  const tables = [
+    world.customers,
+    world.methods,
+    world.intents,
+    world.charges,
+    world.invoices,
+    world.sessions,
+  ];
+  return structuredClone(tables.map((table) => table.get(id)).find((one) => one !== undefined));
+}

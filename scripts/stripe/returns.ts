@@ -1,0 +1,257 @@
+import type {
+  Charge,
+  Dispute,
+  DisputeStatus,
+  Intent,
+  Refund,
+  RefundStatus,
+  Warning,
+} from "./objects.ts";
+import type { Params } from "./params.ts";
+import { badParameter, missing, wrongState } from "./refusal.ts";
+import { found } from "./world.ts";
+import type { World } from "./world.ts";
+
+const COUNTS: ReadonlySet<RefundStatus> = new Set(["pending", "requires_action", "succeeded"]);
+const WITHDRAWN: ReadonlySet<DisputeStatus> = new Set([
+  "needs_response",
+  "under_review",
+  "lost",
+  "appeal_needs_response",
+  "appeal_under_review",
+]);
+const CLOSED: ReadonlySet<DisputeStatus> = new Set(["won", "lost", "warning_closed", "prevented"]);
+
+function chargeOf(world: World, intent: Intent): Charge {
+  return found(world.charges, intent.latest_charge ?? "", "charge");
+}
+
+const refundsOf = (world: World, intent: string): Refund[] =>
+  [...world.refunds.values()].filter((one) => one.payment_intent === intent);
+const disputesOf = (world: World, intent: string): Dispute[] =>
+  [...world.disputes.values()].filter((one) => one.payment_intent === intent);
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
+const refunded = (world: World, intent: string): number =>
+  sum(refundsOf(world, intent).map((one) => (COUNTS.has(one.status) ? one.amount : 0)));
+
+/** `POST /v1/refunds`. */
+export function createRefund(world: World, params: Params): Refund {
+  params.allowOnly(["payment_intent", "amount", "reason", "metadata[*]"]);
+  const id = params.required("payment_intent");
+  const intent = world.intents.get(id);
+  if (intent === undefined) throw missing(id, "payment_intent");
+  const cents = params.text("amount") === null ? null : params.amount("amount");
+  return refund(world, id, { cents, status: "succeeded", metadata: params.metadata("metadata") });
+}
+
+type NewRefund = {
+  readonly cents: number | null;
+  readonly status: RefundStatus;
+  readonly metadata?: Record<string, string>;
+};
+
+/** Money goes back, all that is left of the payment where no amount is said. */
+export function refund(
+  world: World,
+  id: string,
+  { cents, status, metadata = {} }: NewRefund,
+): Refund {
+  const intent = found(world.intents, id, "payment_intent");
+  if (intent.status !== "succeeded") {
+    throw wrongState("This PaymentIntent does not have a successful charge to refund.");
+  }
+  const charge = chargeOf(world, intent);
+  if (disputesOf(world, id).some((one) => !one.is_charge_refundable)) {
+    throw wrongState(
+      `Charge ${charge.id} has been charged back; cannot issue a refund.`,
+      "charge_disputed",
+    );
+  }
+  const left = intent.amount_received - refunded(world, id);
+  const amount = cents ?? left;
+  if (left === 0) {
+    throw wrongState(`Charge ${charge.id} has already been refunded.`, "charge_already_refunded");
+  }
+  if (amount > left) {
+    throw badParameter(
+      `Refund amount ($${amount / 100}) is greater than unrefunded amount on charge ($${left / 100})`,
+      "amount",
+    );
+  }
+  const made: Refund = {
+    id: world.id("re"),
+    object: "refund",
+    created: world.seconds(),
+    amount,
+    charge: charge.id,
+    currency: "usd",
+    metadata,
+    payment_intent: id,
+    status,
+  };
+  world.refunds.set(made.id, made);
+  charge.amount_refunded += amount;
+  charge.refunded = charge.amount_refunded >= charge.amount;
+  world.emit("refund.created", made);
+  world.emit("charge.refunded", charge);
+  return made;
+}
+
+/** A refund gets another status; one that fails leaves the charge's own sum as it was, so the list is the truth. */
+export function moveRefund(world: World, id: string, status: RefundStatus, reason?: string): void {
+  const one = found(world.refunds, id, "refund");
+  one.status = status;
+  if (reason !== undefined) one.failure_reason = reason;
+  world.emit("refund.updated", one);
+  if (status === "failed") world.emit("refund.failed", one);
+}
+
+/** The customer tells their bank that they did not want this. */
+export function dispute(
+  world: World,
+  id: string,
+  cents: number | null,
+  status: DisputeStatus,
+): Dispute {
+  const intent = found(world.intents, id, "payment_intent");
+  const charge = chargeOf(world, intent);
+  for (const one of refundsOf(world, id)) {
+    if (one.status === "pending") {
+      moveRefund(world, one.id, "failed", "charge_for_pending_refund_disputed");
+    }
+  }
+  const made: Dispute = {
+    id: world.id("du"),
+    object: "dispute",
+    created: world.seconds(),
+    livemode: false,
+    amount: cents ?? intent.amount_received,
+    balance_transactions: [],
+    charge: charge.id,
+    currency: "usd",
+    is_charge_refundable: true,
+    metadata: {},
+    payment_intent: id,
+    reason: "fraudulent",
+    status: "warning_needs_response",
+  };
+  world.disputes.set(made.id, made);
+  charge.disputed = true;
+  enter(world, made, status, null);
+  world.emit("charge.dispute.created", made);
+  if (WITHDRAWN.has(status)) world.emit("charge.dispute.funds_withdrawn", made);
+  return made;
+}
+
+/** The banks move on: money is withdrawn again, or comes back whole or in part (`cents`) where it was won. */
+export function moveDispute(
+  world: World,
+  id: string,
+  status: DisputeStatus,
+  cents: number | null,
+): void {
+  const one = found(world.disputes, id, "dispute");
+  const before = withdrawn(world, one);
+  enter(world, one, status, cents);
+  const after = withdrawn(world, one);
+  world.emit(CLOSED.has(status) ? "charge.dispute.closed" : "charge.dispute.updated", one);
+  if (after > before) world.emit("charge.dispute.funds_withdrawn", one);
+  if (after < before) world.emit("charge.dispute.funds_reinstated", one);
+}
+
+function enter(world: World, one: Dispute, status: DisputeStatus, cents: number | null): void {
+  const move = (amount: number): void => {
+    one.balance_transactions.push({
+      id: world.id("txn"),
+      amount,
+      currency: "usd",
+      type: "adjustment",
+    });
+  };
+  const out = -sum(one.balance_transactions.map(({ amount }) => amount));
+  if (WITHDRAWN.has(status) && out < one.amount) {
+    move(out - one.amount);
+    world.reinstated.delete(one.id);
+  }
+  if (status === "won" && out > 0) {
+    const back = Math.min(cents ?? out, out);
+    move(back);
+    world.reinstated.set(one.id, back);
+  }
+  one.status = status;
+  one.is_charge_refundable = status.startsWith("warning_");
+}
+
+/** What of the charge a dispute keeps away, in cents. */
+function withdrawn(world: World, one: Dispute): number {
+  if (WITHDRAWN.has(one.status)) return one.amount;
+  return one.status === "won" ? one.amount - (world.reinstated.get(one.id) ?? one.amount) : 0;
+}
+
+/** A network says that a payment looks stolen. */
+export function warn(world: World, id: string): Warning {
+  const charge = chargeOf(world, found(world.intents, id, "payment_intent"));
+  const one: Warning = {
+    id: world.id("issfr"),
+    object: "radar.early_fraud_warning",
+    created: world.seconds(),
+    livemode: false,
+    actionable: true,
+    charge: charge.id,
+    fraud_type: "unauthorized_use_of_card",
+    payment_intent: id,
+  };
+  world.warnings.set(one.id, one);
+  world.emit("radar.early_fraud_warning.created", one);
+  return one;
+}
+
+/** What is true of a payment in the end, in cents: its gross is what has gone back and not come again. */
+export type Truth = {
+  readonly captured: number;
+  readonly refunded: number;
+  readonly withdrawn: number;
+  readonly gross: number;
+};
+
+export function truthOf(world: World, id: string): Truth {
+  const { amount_received: captured } = found(world.intents, id, "payment_intent");
+  const back = refunded(world, id);
+  const kept = sum(disputesOf(world, id).map((one) => withdrawn(world, one)));
+  return { captured, refunded: back, withdrawn: kept, gross: Math.min(captured, back + kept) };
+}
+
+/** An intent that got money: what it got, of what total, of which tax, and what it stands for. Cents. */
+export type Payment = {
+  readonly intent: string;
+  readonly customer: string | null;
+  readonly received: number;
+  readonly total: number;
+  readonly tax: number;
+  readonly session: string | null;
+  readonly invoice: string | null;
+};
+
+export function paymentsOf(world: World): Payment[] {
+  return [...world.intents.values()].flatMap((intent) => {
+    if (intent.amount_received === 0) return [];
+    const by = [...world.invoicePayments.values()].find(
+      ({ payment }) => payment.payment_intent === intent.id,
+    );
+    const invoice = world.invoices.get(by?.invoice ?? "");
+    const session = [...world.sessions.values()].find((one) => one.payment_intent === intent.id);
+    return [
+      {
+        intent: intent.id,
+        customer: intent.customer,
+        received: intent.amount_received,
+        total: intent.amount,
+        tax:
+          session?.total_details.amount_tax ??
+          sum((invoice?.total_taxes ?? []).map((one) => one.amount)),
+        session: session?.id ?? null,
+        invoice: invoice?.id ?? null,
+      },
+    ];
+  });
+}

@@ -1,0 +1,89 @@
+import type * as Kept from "./objects.ts";
+import { missing } from "./refusal.ts";
+
+export const API_VERSION = "2026-10-28.endive";
+
+/** What the fake Stripe knows: its objects by id, what its banks think of a card, and what has happened. */
+export type World = {
+  readonly customers: Map<string, Kept.Customer>;
+  readonly methods: Map<string, Kept.PaymentMethod>;
+  readonly intents: Map<string, Kept.Intent>;
+  readonly charges: Map<string, Kept.Charge>;
+  readonly sessions: Map<string, Kept.Session>;
+  readonly terms: Map<string, Kept.SessionTerms>;
+  readonly invoices: Map<string, Kept.Invoice>;
+  readonly items: Map<string, Kept.InvoiceItem>;
+  readonly invoicePayments: Map<string, Kept.InvoicePayment>;
+  readonly refunds: Map<string, Kept.Refund>;
+  readonly disputes: Map<string, Kept.Dispute>;
+  /** What of a dispute came back, in cents of the charge. */
+  readonly reinstated: Map<string, number>;
+  readonly warnings: Map<string, Kept.Warning>;
+  readonly cards: Map<string, Kept.CardBehaviour>;
+  /** How the next charges of kept cards go, before what `cards` says. */
+  readonly nextCharges: Kept.CardBehaviour[];
+  readonly seconds: () => number;
+  /** A new id; none is ever given twice, in another run neither. */
+  readonly id: (prefix: string) => string;
+  readonly emit: (type: string, object: object, previous?: Record<string, unknown>) => void;
+  readonly pages: string;
+  readonly taxPercent: number;
+};
+
+/** The maps of a world, which are all of its state. */
+export type Tables = Pick<
+  World,
+  | "customers"
+  | "methods"
+  | "intents"
+  | "charges"
+  | "sessions"
+  | "terms"
+  | "invoices"
+  | "items"
+  | "invoicePayments"
+  | "refunds"
+  | "disputes"
+  | "reinstated"
+  | "warnings"
+  | "cards"
+>;
+
+export function emptyTables(): Tables {
+  return {
+    customers: new Map(),
+    methods: new Map(),
+    intents: new Map(),
+    charges: new Map(),
+    sessions: new Map(),
+    terms: new Map(),
+    invoices: new Map(),
+    items: new Map(),
+    invoicePayments: new Map(),
+    refunds: new Map(),
+    disputes: new Map(),
+    reinstated: new Map(),
+    warnings: new Map(),
+    cards: new Map(),
+  };
+}
+
+/** A customer that is there and was not deleted. */
+export function liveCustomer(world: World, id: string): Kept.Customer {
+  const customer = world.customers.get(id);
+  if (customer === undefined || customer.deleted === true) throw missing(id, "customer");
+  return customer;
+}
+
+/** What must be there; `status` as the place demands where the id was given. */
+export function found<T>(table: ReadonlyMap<string, T>, id: string, what: string): T {
+  const one = table.get(id);
+  if (one === undefined) throw missing(id, what, 404);
+  return one;
+}
+
+/** The tax of an amount of cents, added to it or standing in it. */
+export function taxOf(world: World, cents: number, isInclusive: boolean): number {
+  if (isInclusive) return cents - Math.round((cents * 100) / (100 + world.taxPercent));
+  return Math.round((cents * world.taxPercent) / 100);
+}
