@@ -1,5 +1,20 @@
 import * as z from "zod";
+import { TERMS } from "../../src/lib/key-terms.ts";
 import { dollars, record, time, uuid } from "./fields.ts";
+
+/** What a record says of a limit, where its schema says less. */
+const SAID: Readonly<Record<string, z.ZodType>> = {
+  budget_dollars: dollars.nullable().describe("What it may spend; null for no budget."),
+  tpm_limit: z.int().nullable().describe("Tokens in any 60 s."),
+  allowed_models: z.array(z.string()).nullable(),
+  expires_at: time.nullable(),
+};
+const terms = Object.fromEntries(
+  Object.values(TERMS).map(({ field, said }) => [
+    field,
+    (SAID[field] ?? z.nullable(said)).optional(),
+  ]),
+);
 
 const keyFields = {
   id: z.string(),
@@ -11,14 +26,9 @@ const keyFields = {
   created_at: time,
   last_used_at: time.nullable(),
   revoked: z.boolean(),
-  // Shown by a key that has any of them.
-  budget_dollars: dollars.nullable().optional().describe("What it may spend; null for no budget."),
-  budget_period: z.enum(["day", "week", "month"]).nullable().optional(),
+  // Shown by a key that has any limit.
+  ...terms,
   spent_dollars: dollars.nullable().optional().describe("Of the budget, in this period."),
-  tpm_limit: z.int().nullable().optional().describe("Tokens in any 60 s."),
-  allowed_models: z.array(z.string()).nullable().optional(),
-  end_user: z.string().nullable().optional(),
-  expires_at: time.nullable().optional(),
 };
 const minute = z.strictObject({ limit: z.int(), remaining: z.int(), reset_ms: z.int() });
 export const key = record("Key", keyFields);

@@ -34,6 +34,7 @@ import { operationsOf } from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
 import { PEOPLE_OPERATIONS } from "./people-operations.ts";
+import * as keyed from "./key-records.ts";
 import * as record from "./records.ts";
 import { queryOf } from "./schemas.ts";
 import { operatorStanding, standingOf } from "./standing.ts";
@@ -271,13 +272,13 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     tag: "Keys",
     summary: "Keys, newest first",
     query: queryOf(keysParameters),
-    answers: { 200: record.keys },
+    answers: { 200: keyed.keys },
   },
   "POST /v1/keys": {
     tag: "Keys",
     summary: "Make a key for the calling member; it is shown this once",
     body: newKeySchema,
-    answers: { 201: record.freshKey },
+    answers: { 201: keyed.freshKey },
     headers: [idempotencyKey(false)],
     errors: ["too_many_keys", "idempotency_replay", "idempotency_mismatch"],
   },
@@ -287,18 +288,18 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     description:
       "Only to something tighter with a key of neither owner nor admin, and of an owner's key with any but an owner's.",
     body: keyChangeSchema,
-    answers: { 200: record.key },
+    answers: { 200: keyed.key },
     errors: ["role_required"],
   },
   "GET /v1/key": {
     tag: "Keys",
     summary: "The calling key, what is left of each limit, and when it comes back",
-    answers: { 200: record.ownKey },
+    answers: { 200: keyed.ownKey },
   },
   "DELETE /v1/keys/{id}": {
     tag: "Keys",
     summary: "Revoke a key, everywhere, from this answer on",
-    answers: { 200: record.revokedKey },
+    answers: { 200: keyed.revokedKey },
   },
   "POST /v1/sessions": {
     tag: "Sessions",
@@ -307,20 +308,20 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     description:
       "It pays and looks within the key's limits and its own, and manages nothing. Nothing of it is stored before it is used; it dies with its key.",
     body: newSessionSchema,
-    answers: { 201: record.freshSession },
+    answers: { 201: keyed.freshSession },
     errors: ["key_is_limited"],
   },
   "GET /v1/sessions": {
     tag: "Sessions",
     summary: "Sessions that were used and are alive, with their spend",
     query: queryOf(sessionsParameters),
-    answers: { 200: record.sessions },
+    answers: { 200: keyed.sessions },
     errors: ["key_is_limited"],
   },
   "DELETE /v1/sessions/{id}": {
     tag: "Sessions",
     summary: "End a session, everywhere, from this answer on",
-    answers: { 200: record.endedSession },
+    answers: { 200: keyed.endedSession },
     errors: ["key_is_limited", "too_many_sessions"],
   },
   "POST /v1/keys/{id}/rotate": {
@@ -329,7 +330,7 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     description:
       "Needs an `Idempotency-Key`: a repeat within a day is the same secret. Id, name, limits and spend of the key stay. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not. Only keys of the caller's own member, which a secret acts as; a key with limits itself alone.",
     body: rotationSchema,
-    answers: { 201: record.rotatedKey },
+    answers: { 201: keyed.rotatedKey },
     headers: [idempotencyKey(true)],
     errors: ["key_is_limited", "too_many_secrets", "idempotency_mismatch"],
   },

@@ -16,6 +16,7 @@ import { newInvitation } from "../../src/people/inviting.ts";
 import { ended, madeInvitation } from "./people-records.ts";
 import { idempotencyKey } from "./headers.ts";
 import type { Description } from "./operation.ts";
+import * as keyed from "./key-records.ts";
 import * as record from "./records.ts";
 import { queryOf } from "./schemas.ts";
 import * as spent from "./usage-records.ts";
@@ -101,29 +102,29 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
   operator(
     `POST ${MEMBER}/keys`,
     "Make a key for a member; it is shown this once",
-    { 201: record.freshMemberKey },
+    { 201: keyed.freshMemberKey },
     { body: newKeySchema, errors: ["too_many_keys"] },
   ),
   operator(
     `GET ${ORG}/keys`,
     "All keys, revoked ones too",
-    { 200: record.memberKeys },
+    { 200: keyed.memberKeys },
     { query: queryOf(keysParameters) },
   ),
-  operator(`GET ${KEY}`, "One key", { 200: record.memberKey }),
+  operator(`GET ${KEY}`, "One key", { 200: keyed.memberKey }),
   operator(
     `PATCH ${KEY}`,
     "Change a key's name, limits, budget or expiry, at once",
-    { 200: record.memberKey },
+    { 200: keyed.memberKey },
     { body: keyChangeSchema },
   ),
   operator(`DELETE ${KEY}`, "Revoke a key, everywhere, from this answer on", {
-    200: record.memberKey,
+    200: keyed.memberKey,
   }),
   operator(
     `POST ${KEY}/rotate`,
     "A new secret for a key, shown this once; the others end after the overlap",
-    { 201: record.rotatedMemberKey },
+    { 201: keyed.rotatedMemberKey },
     {
       description: ROTATION,
       headers: [idempotencyKey(true)],
@@ -134,13 +135,13 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
   operator(
     `GET ${ORG}/sessions`,
     "Sessions that were used and are alive, with their spend",
-    { 200: record.sessions },
+    { 200: keyed.sessions },
     { query: queryOf(sessionsParameters) },
   ),
   operator(
     `DELETE ${ORG}/sessions/{session_id}`,
     "End a session, everywhere, from this answer on",
-    { 200: record.endedSession },
+    { 200: keyed.endedSession },
   ),
   operator(
     `POST ${ORG}/credits`,

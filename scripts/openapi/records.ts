@@ -173,8 +173,6 @@ export const balance = z
   })
   .meta({ id: "Balance" });
 
-export * from "./key-records.ts";
-
 const quota = dollars.nullable().describe("Dollars; null for none.");
 export const endUser = record("EndUser", {
   id: uuid,

@@ -5,8 +5,8 @@ import { eventIfChanged } from "../lib/events.store.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { secretsOfText } from "../lib/key.ts";
-import { isLimited } from "../lib/key-terms.ts";
-import { keyOfRow, rowOfTerms, termsOfRow } from "./booked-key.ts";
+import { isLimited, storedTerms } from "../lib/key-terms.ts";
+import { keyOfRow, TERM_COLUMNS, termsOfRow, valuesOfTerms } from "./booked-key.ts";
 import type { BookedKey, KeyRow, KeyTermsRow } from "./booked-key.ts";
 
 /** Live keys of one organisation, at most. */
@@ -18,15 +18,8 @@ export const LIVE_SECRETS_MAX = 5;
 /** Revoked keys that a list shows, the newest: a customer may make any number of them. */
 export const LISTED_REVOKED = 100;
 
-const TERM_COLUMNS: readonly (keyof KeyTermsRow)[] = [
-  "budget_micro",
-  "budget_period",
-  "tpm_limit",
-  "allowed_models",
-  "end_user",
-  "expires_at",
-];
-const TERMS = TERM_COLUMNS.join(", ");
+const TERM_VALUES = [...TERM_COLUMNS, "more"];
+const TERMS = TERM_VALUES.join(", ");
 /** A key's newest secrets: of those that live none is older. */
 const SECRETS = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
   (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
@@ -97,14 +90,13 @@ export function insertTermsStatements(
   key: BookedKey,
 ): readonly D1PreparedStatement[] {
   if (!isLimited(key.terms)) return [];
-  const row = rowOfTerms(key.terms);
   return [
     db
       .prepare(
         `INSERT INTO key_terms (key_id, org_id, ${TERMS}, changed_at)
-         SELECT id, org_id, ?2, ?3, ?4, ?5, ?6, ?7, created_at FROM keys WHERE id = ?1`,
+         SELECT id, org_id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, created_at FROM keys WHERE id = ?1`,
       )
-      .bind(key.keyId, ...TERM_COLUMNS.map((column) => row[column])),
+      .bind(key.keyId, ...valuesOfTerms(key.terms)),
   ];
 }
 
@@ -115,7 +107,7 @@ export function keyCreatedStatement(
   actor: Actor,
 ): D1PreparedStatement {
   const { keyId, orgId, memberId, name, scope, rpmLimit, terms, createdAt } = key;
-  const limits = isLimited(terms) ? rowOfTerms(terms) : {};
+  const limits = isLimited(terms) ? storedTerms(terms) : {};
   return eventIfChanged(db, {
     id: derivedEventId("key.created", keyId),
     orgId,
@@ -262,7 +254,6 @@ export async function changeKey(
 ): Promise<BookedKey | null> {
   const { nowMs } = by;
   const changedAt = Math.max(nowMs, (before.changedAt ?? 0) + 1);
-  const row = rowOfTerms(change.terms);
   const hasTerms = isLimited(change.terms) || before.changedAt !== null;
   const [changed] = await db.batch([
     db
@@ -285,15 +276,10 @@ export async function changeKey(
             .prepare(
               // when the statement before it changed the key: nothing else has come in between
               `INSERT INTO key_terms (key_id, org_id, ${TERMS}, changed_at)
-               SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE changes() = 1
-               ON CONFLICT (key_id) DO UPDATE SET (${TERMS}, changed_at) = (?3, ?4, ?5, ?6, ?7, ?8, ?9)`,
+               SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 WHERE changes() = 1
+               ON CONFLICT (key_id) DO UPDATE SET (${TERMS}, changed_at) = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
             )
-            .bind(
-              before.keyId,
-              before.orgId,
-              ...TERM_COLUMNS.map((column) => row[column]),
-              changedAt,
-            ),
+            .bind(before.keyId, before.orgId, ...valuesOfTerms(change.terms), changedAt),
         ]
       : []),
     ...changeEvents(db, before, change, by),
@@ -316,7 +302,7 @@ function changeEvents(
 }
 
 function columnsOf({ name, rpmLimit, terms }: KeyChange) {
-  return { name, rpm_limit: rpmLimit, ...rowOfTerms(terms) };
+  return { name, rpm_limit: rpmLimit, ...storedTerms(terms) };
 }
 
 /** Marks a key of this organisation as revoked, keeping the first time; false when it has no such key. */
@@ -350,7 +336,7 @@ export async function revokeKeyByHash(
 export type TouchedKey = Pick<BookedKey, "revokedAt" | "rpmLimit" | "terms" | "secrets">;
 
 /** An update returns no join. */
-const TERMS_OF_RETURNED = TERM_COLUMNS.map(
+const TERMS_OF_RETURNED = TERM_VALUES.map(
   (column) => `(SELECT ${column} FROM key_terms WHERE key_id = keys.id) AS ${column}`,
 ).join(", ");
 

@@ -6,12 +6,12 @@ import type { Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
 import { label } from "../lib/label.ts";
 import type { Key } from "../lib/key.ts";
-import { isLimited } from "../lib/key-terms.ts";
+import { isLimited, termFields } from "../lib/key-terms.ts";
 import { mintKey } from "./api-key.ts";
 import { NO_SPEND, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./booked-key.ts";
 import type { BookedKey } from "./booked-key.ts";
 
-import { newTerms, termFields } from "./terms.ts";
+import { newTerms } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
 /** What a label of a key may be. */

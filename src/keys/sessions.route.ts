@@ -9,6 +9,7 @@ import { now, timestamp } from "../lib/clock.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { objectsOf } from "../contracts/objects.ts";
+import { termFields } from "../lib/key-terms.ts";
 import type { KeyStanding, KeyTerms } from "../lib/key-terms.ts";
 import { dollarsOf, micros, microsOfDollars } from "../lib/money.ts";
 import { readObject } from "../lib/reach-object.ts";
@@ -17,7 +18,7 @@ import type { Session } from "../lib/session.ts";
 import { RPM_LIMIT_MAX } from "./booked-key.ts";
 import { isSessionOf, mintSession, SESSION_TOKEN_MAX, sessionMintedAt } from "./session-token.ts";
 import type { MintedSession, SessionMint } from "./session-token.ts";
-import { allowedModels, isWithin, standingView, termFields } from "./terms.ts";
+import { allowedModels, isWithin, standingView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 import type {
   SessionQuery,

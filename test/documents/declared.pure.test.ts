@@ -154,7 +154,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "keys/rotation.ts OVERLAP_MAX_S",
     "webhooks/webhooks.route.ts OVERLAP_MAX_S",
   ],
-  "models that a key may name": ["keys/terms.ts MODELS_MAX"],
+  "models that a key may name": ["lib/key-terms.ts MODELS_MAX"],
   "a session's life; its origins; its token": [
     "lib/session.ts SESSION_MAX_S",
     "keys/sessions.route.ts ORIGINS_MAX",

@@ -7,7 +7,7 @@ import {
   termsText,
 } from "../../src/lib/key-terms.ts";
 import type { KeyTerms } from "../../src/lib/key-terms.ts";
-import { rowOfTerms, termsOfRow } from "../../src/keys/booked-key.ts";
+import { TERM_COLUMNS, termsOfRow, valuesOfTerms } from "../../src/keys/booked-key.ts";
 import { micros } from "../../src/lib/money.ts";
 
 const FULL: KeyTerms = {
@@ -19,10 +19,19 @@ const FULL: KeyTerms = {
   expiresAt: 5,
 };
 
+/** What comes back from a row with these columns. */
+function inRow(terms: KeyTerms, columns: readonly string[]): KeyTerms {
+  const values = valuesOfTerms(terms, columns);
+  const more = values.at(-1) ?? null;
+  const row = Object.fromEntries(columns.map((name, at) => [name, values[at] ?? null]));
+  return termsOfRow({ ...row, more: more === null ? null : String(more) });
+}
+
 describe("a key's terms", () => {
   it("come back from the book's row and from an object's text as they were", () => {
     for (const terms of [FULL, NO_TERMS, { ...NO_TERMS, allowedModels: ["smart", "a/*"] }]) {
-      expect(termsOfRow(rowOfTerms(terms))).toEqual(terms);
+      expect(inRow(terms, TERM_COLUMNS)).toEqual(terms);
+      expect(inRow(terms, ["tpm_limit"])).toEqual(terms); // a limit without a column of its own
       expect(termsOfText(termsText(terms))).toEqual(terms);
     }
     expect(termsText(NO_TERMS)).toBeNull();
