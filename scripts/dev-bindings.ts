@@ -19,6 +19,16 @@ const VARS = [
   "LOGIN_ISSUERS",
   "OPERATOR_LOGINS",
   "SIGN_UP",
+  "STRIPE_SECRET_KEY",
+  "STRIPE_WEBHOOK_SECRETS",
+  "STRIPE_BASE_URL",
+  "STRIPE_TAX",
+  "STRIPE_TAX_CODE",
+  "PURCHASE_DOLLARS_MIN",
+  "PURCHASE_DOLLARS_MAX",
+  "PURCHASE_DOLLARS_A_DAY",
+  "CARD_DOLLARS_A_DAY",
+  "FIRST_WEEK_DOLLARS_A_DAY",
 ];
 
 /** What the built-in providers read: their keys, their addresses, and what some have beside these. */

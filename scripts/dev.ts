@@ -4,6 +4,7 @@ import { bundleWorker } from "./bundle.ts";
 import { developerBindings } from "./dev-bindings.ts";
 import { ensureDemo, readDemo } from "./dev-demo.ts";
 import { lockState, StateRefused } from "./dev-state.ts";
+import { servePayments } from "./dev-payments.ts";
 import { localSecrets, portOf, portVariable, stateDirectory } from "./dev-settings.ts";
 import { serveIssuer } from "./dev-issuer.ts";
 import { makeShowcase, readShowcase } from "./dev-showcase.ts";
@@ -16,11 +17,16 @@ import type { RegionName } from "./region-names.ts";
 import { buildSite } from "./site/build.ts";
 import { removeDirectory } from "./tmpfs.ts";
 
-const CRON = "0 * * * *"; // as in wrangler.toml
-const CRON_INTERVAL_MS = 3_600_000;
+/** As in wrangler.toml, each with how often it comes. */
+const CRONS = [
+  ["0 * * * *", 3_600_000],
+  ["*/15 * * * *", 900_000],
+] as const;
 const LOG_LINES_KEPT = 200;
 /** What is added to the first region's port for the issuer's. */
 const ISSUER_PORT = 10;
+/** The same for the payment provider's. */
+const PAYMENTS_PORT = 11;
 const PARENT_CHECK_MS = 500;
 
 /** Why the regions cannot run, in words for whoever started them. */
@@ -54,7 +60,10 @@ async function main(flags: readonly string[]): Promise<void> {
   const { KEY_SECRETS, ADMIN_TOKEN, LINK_SECRET: link } = localSecrets(directory);
   const login = await localIssuer(ports[FIRST_REGION] + ISSUER_PORT);
   const own = { SANDBOX: "on", KEY_SECRETS, ADMIN_TOKEN, ...login };
-  const bindings = byRegion((region) => localLogins({ ...own, ...developerBindings(region) }));
+  const payments = await servePayments(directory, ports[FIRST_REGION] + PAYMENTS_PORT, ports);
+  const bindings = byRegion((region) =>
+    payments.bindingsOf(region, localLogins({ ...own, ...developerBindings(region) })),
+  );
   if (flags.includes("--demo")) await fillDemo({ ports, directory, bindings, link });
   const regions = await startAll({ ports, directory, bindings, link });
   stopOnSignal(regions);
@@ -65,7 +74,7 @@ async function main(flags: readonly string[]): Promise<void> {
   progress("ready");
   console.log(welcome(demo, directory, readShowcase(directory)));
   showLog = true;
-  setInterval(() => void runCrons(regions), CRON_INTERVAL_MS);
+  for (const [cron, ms] of CRONS) setInterval(() => void runCrons(regions, cron), ms);
 }
 
 /** The issuer of this machine: on the same port each time, for its address is half of who somebody is. */
@@ -95,7 +104,13 @@ async function usablePort(region: RegionName): Promise<number> {
 
 function forget(directory: string): void {
   // Only what these scripts put there, should DEV_DIR name a folder that holds more.
-  for (const name of [...REGION_NAMES, "demo.json", "secrets.json", "showcase.json"]) {
+  for (const name of [
+    ...REGION_NAMES,
+    "demo.json",
+    "secrets.json",
+    "showcase.json",
+    "stripe.json",
+  ]) {
     removeDirectory(path.join(directory, name));
   }
   progress(`forgot the state in ${directory}`);
@@ -196,8 +211,11 @@ async function mustBeConfigured(region: Region): Promise<void> {
   );
 }
 
-async function runCrons(regions: Readonly<Record<RegionName, Region>>): Promise<void> {
-  const runs = Object.values(regions).map((region) => region.runCron(CRON));
+async function runCrons(
+  regions: Readonly<Record<RegionName, Region>>,
+  cron: string,
+): Promise<void> {
+  const runs = Object.values(regions).map((region) => region.runCron(cron));
   for (const run of await Promise.allSettled(runs)) {
     if (run.status === "rejected") console.error(`cron: ${run.reason}`);
   }

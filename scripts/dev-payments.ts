@@ -1,0 +1,46 @@
+import { serveStripe } from "./dev-stripe.ts";
+import type { ServedStripe } from "./dev-stripe.ts";
+import { isPortTaken } from "./ports.ts";
+import { HOST } from "./region.ts";
+import { REGION_NAMES } from "./region-names.ts";
+import type { RegionName } from "./region-names.ts";
+
+type Bindings = Readonly<Record<string, string>>;
+
+/** The key that the payment provider of this machine takes; nobody else does. */
+const KEY = "sk_test_local";
+const NAMES = ["STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRETS", "STRIPE_BASE_URL"] as const;
+
+/** The payment provider beside the regions, which pay by it. */
+export type LocalPayments = {
+  readonly stripe: ServedStripe;
+  /** What a region needs to sell credits by it, beside its other bindings; a developer's own key comes first. */
+  readonly bindingsOf: (region: RegionName, others: Bindings) => Bindings;
+};
+
+const secretOf = (region: RegionName): string => `whsec_local_${region}`;
+
+/** Serves it, on this port if that is free, and sends its webhooks to the regions on theirs. */
+export async function servePayments(
+  directory: string,
+  port: number,
+  regions: Readonly<Record<RegionName, number>>,
+): Promise<LocalPayments> {
+  const stripe = await serveStripe({ directory, port: (await isPortTaken(port)) ? 0 : port });
+  stripe.sendTo(
+    REGION_NAMES.map((region) => ({
+      url: `http://${HOST}:${regions[region]}/payments/stripe`,
+      secrets: [secretOf(region)],
+    })),
+  );
+  return {
+    stripe,
+    bindingsOf: (region, others) => {
+      const isForUs =
+        others["SANDBOX"] === "on" && NAMES.every((name) => others[name] === undefined);
+      if (!isForUs) return others;
+      const [key, secrets, url] = NAMES;
+      return { ...others, [key]: KEY, [secrets]: secretOf(region), [url]: stripe.url };
+    },
+  };
+}

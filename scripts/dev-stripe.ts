@@ -1,0 +1,111 @@
+import { createServer } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { readState, writeState } from "./dev-state.ts";
+import { signedWebhook } from "./stripe/events.ts";
+import type { Endpoint } from "./stripe/events.ts";
+import { FakeStripe } from "./stripe/fake.ts";
+import type { Snapshot } from "./stripe/fake.ts";
+import type { StripeEvent } from "./stripe/objects.ts";
+import { answerPage } from "./stripe/pages.ts";
+
+const STATE = "stripe.json";
+/** How long it waits before a webhook is sent again. */
+const AGAIN_MS = [500, 2000, 8000, 30_000];
+
+/** A payment provider that answers on this machine. */
+export type ServedStripe = {
+  readonly url: string;
+  readonly fake: FakeStripe;
+  /** Where events are sent from now on. */
+  readonly sendTo: (endpoints: readonly Endpoint[]) => void;
+  readonly close: () => void;
+};
+
+type ServeOptions = {
+  /** Where its state is kept; nowhere if left out. */
+  readonly directory?: string;
+  readonly port?: number;
+  readonly now?: () => number;
+};
+
+/**
+ * Serves one: its API and its pages. The pages go by the name `localhost`, where the regions are 127.0.0.1: another
+ * site to a browser, as a payment provider is.
+ */
+export async function serveStripe({
+  directory,
+  port = 0,
+  now,
+}: ServeOptions = {}): Promise<ServedStripe> {
+  let endpoints: readonly Endpoint[] = [];
+  const server = createServer((request, response) => void answer(request, response));
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  const at = (server.address() as AddressInfo).port;
+  const url = `http://127.0.0.1:${at}`;
+  const pages = `http://localhost:${at}`;
+  const fake = new FakeStripe({ now: now ?? Date.now, pages, sleep: (ms) => sleep(ms) });
+  const kept = directory === undefined ? null : readState(directory, STATE);
+  if (kept !== null) fake.restore(kept as Snapshot);
+  fake.onEvent = (event) => {
+    for (const endpoint of endpoints) void deliver(event, endpoint);
+  };
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    try {
+      const asked = await requestOf(request, pages);
+      const isApi = (request.url ?? "").startsWith("/v1/");
+      const given = await (isApi ? fake.handle(asked) : answerPage(fake, asked));
+      if (directory !== undefined && asked.method !== "GET") {
+        writeState(directory, STATE, fake.snapshot());
+      }
+      response.writeHead(given.status, Object.fromEntries(given.headers));
+      response.end(Buffer.from(await given.arrayBuffer()));
+    } catch {
+      response.destroy(); // the fault that was asked for: no answer, or half of one
+    }
+  };
+  return {
+    url,
+    fake,
+    sendTo: (places) => {
+      endpoints = places;
+    },
+    close: () => {
+      endpoints = [];
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+async function requestOf(request: IncomingMessage, origin: string): Promise<Request> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const { method = "GET" } = request;
+  return new Request(new URL(request.url ?? "/", origin), {
+    method,
+    headers: Object.entries(request.headers).flatMap(([name, value]) =>
+      typeof value === "string" ? [[name, value] as [string, string]] : [],
+    ),
+    ...(method === "POST" && { body: Buffer.concat(chunks) }),
+  });
+}
+
+/** Sends a webhook until it is taken, a few times with growing pauses; each time it is signed anew. */
+async function deliver(event: StripeEvent, endpoint: Endpoint): Promise<void> {
+  /* oxlint-disable no-await-in-loop -- one after the other */
+  for (const pause of [0, ...AGAIN_MS]) {
+    await sleep(pause, undefined, { ref: false });
+    const request = await signedWebhook(event, endpoint, Math.floor(Date.now() / 1000));
+    const isTaken = await fetch(request, { redirect: "manual" }).then(
+      async (response) => {
+        await response.arrayBuffer();
+        return response.ok;
+      },
+      () => false,
+    );
+    if (isTaken) return;
+  }
+  /* oxlint-enable no-await-in-loop */
+}
