@@ -143,6 +143,7 @@ function newCharge(
     captured: isPaid,
     payment_intent: intent.id,
     payment_method: method.id,
+    payment_method_details: { type: "card", card: { ...method.card } },
     receipt_url: isPaid ? `${world.pages}/receipts/${id}` : null,
     refunded: false,
     status: isPaid ? "succeeded" : "failed",

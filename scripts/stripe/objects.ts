@@ -72,6 +72,7 @@ export type Charge = {
   captured: boolean;
   payment_intent: string;
   payment_method: string;
+  payment_method_details: { type: "card"; card: PaymentMethod["card"] };
   receipt_url: string | null;
   refunded: boolean;
   status: "succeeded" | "failed";

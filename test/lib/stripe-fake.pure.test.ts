@@ -85,7 +85,9 @@ describe("a fake Stripe, asked by Stripe's own client", () => {
       expand: ["payment_intent.latest_charge"],
     });
     expect(read).toMatchObject({ status: "complete", payment_status: "paid", amount_total: 1190 });
-    expect(read.payment_intent).toMatchObject({ latest_charge: { amount_captured: 1190 } });
+    expect(read.payment_intent).toMatchObject({
+      latest_charge: { amount_captured: 1190, payment_method_details: { card: { last4: "4242" } } },
+    });
     expect(intent).toMatchObject({ amount_received: 1190, metadata: { purchase_id: "pur_1" } });
     expect((await client.stripe.customers.listPaymentMethods(customer)).data).toHaveLength(1);
     expect(client.fake.events.map(({ type }) => type)).toEqual(
