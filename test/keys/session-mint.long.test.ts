@@ -36,7 +36,7 @@ interface Rows {
 function ownRows(columns: string): string {
   if (columns.includes("org_id")) return "org_id = ?1";
   if (columns.includes("key_id")) return "key_id IN (SELECT id FROM keys WHERE org_id = ?1)";
-  return "?1 IN (id)";
+  return columns.split(",").includes("id") ? "?1 IN (id)" : "?1 IS NULL";
 }
 
 async function everyRow(orgId: string): Promise<Rows> {
