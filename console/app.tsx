@@ -7,7 +7,7 @@ import { useCell } from "./state/cell.ts";
 import { login } from "./api/client.ts";
 import { foundConnection, lostConnection, onRetry } from "./state/connection.ts";
 import { useRead } from "./state/reads.ts";
-import { broughtKey, organizationOf, logInByLink } from "./state/link.ts";
+import { broughtKey, organizationOf } from "./state/link.ts";
 import { goTo, hrefOf, route } from "./state/route.ts";
 import { nextScheme, scheme } from "./state/scheme.ts";
 import { isLimited, leave, recallSession, session, useSession } from "./state/session.ts";
@@ -30,24 +30,20 @@ export function App() {
     return onRetry(ask);
   }, []);
   const brought = useCell(broughtKey);
-  useEffect(() => {
-    if (who === null) void logInByLink();
-  }, [who, brought]);
   const { path } = useCell(route);
   if (path[0] === "invitation" && who !== undefined) return <Invitation token={path[1] ?? ""} />;
-  if (who === null) return <Login />;
   if (who === undefined) return <ConnectionBar />;
   return (
     <>
-      <Shell />
+      {who === null ? <Login /> : <Shell />}
       {brought !== null && <Offer key={brought} brought={brought} />}
     </>
   );
 }
 
-/** Whether a link's key replaces who is logged in: anybody can send a link. */
+/** Whether a link's key logs in: anybody can send a link, and what is done then is done in their organisation. */
 function Offer({ brought }: { brought: string }) {
-  const { organization } = useSession();
+  const current = useCell(session);
   const [name, setName] = useState<string | null>();
   useEffect(() => void organizationOf(brought).then(setName), []);
   return (
@@ -62,10 +58,13 @@ function Offer({ brought }: { brought: string }) {
         session.set(who);
       }}
     >
-      <p>
-        You are logged in to <strong>{organization?.name ?? "this region, as its operator"}</strong>
-        , and would be logged out.
-      </p>
+      {current && (
+        <p>
+          You are logged in to{" "}
+          <strong>{current.organization?.name ?? "this region, as its operator"}</strong>, and would
+          be logged out.
+        </p>
+      )}
       {name !== undefined && (
         <p>
           The link's key belongs to <strong>{name ?? "no organisation"}</strong>

@@ -31,7 +31,7 @@ export const operatorLogins = z.array(
   z.strictObject({
     name: z.string().check(z.regex(/^[a-z0-9][a-z0-9_-]{0,39}$/, "must be of a-z, 0-9, - and _")),
     role: z.enum(OPERATOR_ROLES),
-    /** An id of LOGIN_ISSUERS, and what that issuer calls them. */
+    /** An id of LOGIN_ISSUERS, and what that issuer calls them: of Entra `<tenant's id>/<oid>`. */
     issuer: plain,
     subject: plain,
   }),
@@ -57,8 +57,13 @@ export function checkIssuers({ entries, logins, sandbox, text: of, complain }: S
       complain("LOGIN_ISSUERS", "needs an https issuer where kind is oidc; http is for SANDBOX");
     }
   }
-  for (const { issuer } of logins) {
-    if (!ids.includes(issuer)) complain("OPERATOR_LOGINS", `names no issuer '${issuer}'`);
+  for (const { issuer, subject } of logins) {
+    const entry = entries.find(({ id }) => id === issuer);
+    if (entry === undefined) complain("OPERATOR_LOGINS", `names no issuer '${issuer}'`);
+    // Whoever has a tenant makes accounts in it: only with it an oid is one person.
+    if (entry?.kind === "entra" && !/^[0-9a-f-]{36}\/[0-9a-f-]{36}$/.test(subject)) {
+      complain("OPERATOR_LOGINS", `needs <tenant's id>/<oid> as the subject at '${issuer}'`);
+    }
   }
 }
 

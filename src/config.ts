@@ -114,6 +114,8 @@ export type Config = {
   readonly operatorLogins: readonly OperatorLogin[];
   /** Whether people may make an organisation themselves; `approve`: an operator resumes each. */
   readonly signUp: "off" | "approve" | "on";
+  /** Which proofs of a fresh log-in count: all, or the issuer's word for when the person logged in there. */
+  readonly stepUp: "any" | "auth_time";
   readonly version: string;
   /** The binding of Workers AI, or undefined when there is none. */
   readonly ai: AiBinding | undefined;
@@ -167,6 +169,7 @@ export function parseConfig(bindings: object): ParsedConfig {
     operators: parseOperators(text, sandbox, complain),
     issuers: json("LOGIN_ISSUERS", issuers, []),
     operatorLogins: json("OPERATOR_LOGINS", operatorLogins, []),
+    stepUp: oneOf("STEP_UP", ["any", "auth_time"], "any"),
     signUp: oneOf("SIGN_UP", ["off", "approve", "on"], "off"),
     version: versionOf(env["CF_VERSION"]),
     ai: isAiBinding(env["AI"]) ? env["AI"] : undefined,

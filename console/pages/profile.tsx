@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Me } from "../api/types.ts";
 import { readLogIns, startLogIn } from "../api/people.ts";
 import type { LogIns } from "../api/people.ts";
-import { change, readOnce, useRead } from "../state/reads.ts";
+import { change, noteFailure, readOnce, useRead } from "../state/reads.ts";
 import { endSession, recallSession, session } from "../state/session.ts";
 import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
@@ -120,7 +120,8 @@ function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
 }
 
 async function link(issuer: string): Promise<void> {
-  await startLogIn("link", { issuer, go: "#/profile" });
+  const started = await startLogIn("link", { issuer, go: "#/profile" });
+  if (!started.ok) noteFailure(started.failure);
 }
 
 const everywhere = async (): Promise<void> => {

@@ -1,7 +1,6 @@
-import { login, send } from "../api/client.ts";
+import { send } from "../api/client.ts";
 import { cell } from "./cell.ts";
 import { hrefOf, route } from "./route.ts";
-import { farewell, session } from "./session.ts";
 
 /** The key that a link brought, until it is used or declined; the address has forgotten it. */
 export const broughtKey = cell<string | null>(null);
@@ -13,16 +12,6 @@ export function takeKeyOfAddress(): void {
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
   history.replaceState(null, "", hrefOf(path, query));
   broughtKey.set(key);
-}
-
-/** Exchanges the link's key where nobody is logged in. */
-export async function logInByLink(): Promise<void> {
-  const key = broughtKey.get();
-  if (key === null) return;
-  broughtKey.set(null);
-  const outcome = await login(key);
-  if (outcome.ok) session.set(outcome.value);
-  else farewell.set(`The link's key was refused: ${outcome.failure.message}`);
 }
 
 /** The organisation that a key spends for, by name or else by id; null for what is no live key of one. */

@@ -96,7 +96,10 @@ export async function readOnce<C extends ReadCall>(
 
 /** What a failure means for the whole console: a session that ended, a region that is away. */
 export function noteFailure({ status, code }: CallFailure): void {
-  if (code === "login_too_old") void startLogIn("step_up", { go: location.hash });
+  if (code === "login_too_old") {
+    if (session.get()?.kind === "person") void startLogIn("step_up", { go: location.hash });
+    else endSession("This wants a log-in of the last ten minutes: give the key or token again.");
+  }
   if (code === "other_organization") location.reload();
   if (status === 0) lostConnection();
   if (status === 401) {

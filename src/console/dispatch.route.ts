@@ -10,7 +10,7 @@ import { now } from "../lib/clock.ts";
 import { vouchForOperator } from "../operator/operator-token.ts";
 import { enterSession, failSession } from "./own-session.route.ts";
 import type { LiveIdentity, LivePerson, LiveSession } from "./own-session.route.ts";
-import { isFresh, isLasting } from "./step-up.ts";
+import { hasFreshLogIn, isLasting } from "./step-up.ts";
 
 /** How a request is answered as if it had come from outside, and what of it asks a provider. */
 type Surface = {
@@ -54,9 +54,9 @@ export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Pro
   if (isPaid && !PLAYGROUND.has(path)) return notFound(c);
   const entered = await enterSession(c, !isPaid);
   if (!entered.ok) return failSession(c, entered.failure);
-  const { identity } = entered.value;
-  if (isLasting(c.req.method, path) && identity.kind === "person") {
-    if (!isFresh(identity.session, now(c.env))) return fail(c, { kind: "login_too_old" });
+  const isFree = isPaid || !isLasting(c.req.method, path);
+  if (!isFree && !hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp)) {
+    return fail(c, { kind: "login_too_old" });
   }
   if (!vouched(c, request, { session: entered.value, path, isPaid })) {
     const roles = path.startsWith("/admin/") ? ["operator"] : EVERYONE;

@@ -1,5 +1,5 @@
 import type { Context } from "hono";
-import type { OperatorLogin } from "../config.ts";
+import type { IssuerEntry, OperatorLogin } from "../config.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Claims } from "../issuers/claims.ts";
 import type { Ticket } from "../issuers/ticket.ts";
@@ -21,16 +21,16 @@ import {
 import type { Told } from "../people/people.store.ts";
 import type { Identity, Person } from "../people/person.ts";
 import { promise, signUp } from "../people/sign-up.ts";
-import { askSessions, enterSession, openSession } from "./own-session.route.ts";
+import { enterSession, openSession } from "./own-session.route.ts";
 import { peopleServices, served } from "./people.route.ts";
 import type { PersonSession } from "../contracts/console-session.ts";
+import { freshnessOf } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
 
 /** A log-in that the issuer has answered well. */
 export type Answered = {
-  /** An id of LOGIN_ISSUERS. */
-  readonly issuer: string;
+  readonly entry: IssuerEntry;
   readonly logins: readonly OperatorLogin[];
   readonly ticket: Ticket;
   readonly claims: Claims;
@@ -40,42 +40,47 @@ type Place = { readonly memberId: string; readonly orgId: string } | null;
 
 /** What the log-in was begun for: a session, or more of the one that there is. */
 export async function finishLogIn(c: AppContext, answered: Answered): Promise<Finished> {
-  const { ticket, logins, issuer, claims } = answered;
+  const { ticket, logins, entry, claims } = answered;
+  const issuer = entry.id;
   const services = peopleServices(c);
   if (ticket.purpose === "link" || ticket.purpose === "step_up") {
     return served(c, () => ofLiveSession(c, services, answered));
   }
-  if (operatorOfLogin({ issuer, subject: claims.subject }, logins) !== null) {
-    const identity = { kind: "operator_login", issuer, subject: claims.subject } as const;
+  const named = { issuer, subject: claims.account };
+  if (operatorOfLogin(named, logins) !== null) {
+    const identity = { kind: "operator_login", ...named } as const;
     const opened = await openSession(c, identity);
     return opened.ok ? success({ go: ticket.go, cookie: opened.value.cookie }) : opened;
   }
+  return ofPerson(c, services, answered);
+}
+
+/** A new session of the person, who may be made by it. */
+async function ofPerson(
+  c: AppContext,
+  services: PeopleServices,
+  answered: Answered,
+): Promise<Finished> {
+  const { ticket, entry } = answered;
   const found = await served(c, () => whoIs(c, services, answered));
   if (!found.ok) return found;
   const { person, place } = found.value;
-  const { authenticatedAt } = claims;
   const identity: PersonSession = {
     kind: "person",
     personId: person.id,
     memberId: place?.memberId ?? null,
     orgId: place?.orgId ?? null,
-    issuer,
+    issuer: entry.id,
     openedAt: services.now,
     browser: browserOf(c.req.header("user-agent") ?? ""),
-    ...freshness(authenticatedAt, services.now),
+    ...(freshness(answered, services.now) ?? { freshAt: 0, freshBy: "auth_time" }),
   };
   const opened = await openSession(c, identity);
   return opened.ok ? success({ go: ticket.go, cookie: opened.value.cookie }) : opened;
 }
 
-/** The issuer's word for when they logged in there; without it the code's exchange, which proves less. */
-function freshness(
-  authenticatedAt: number | null,
-  nowMs: number,
-): Pick<PersonSession, "freshAt" | "freshBy"> {
-  return authenticatedAt !== null && authenticatedAt <= nowMs
-    ? { freshAt: authenticatedAt, freshBy: "auth_time" }
-    : { freshAt: nowMs, freshBy: "exchange" };
+function freshness({ claims, entry }: Answered, nowMs: number): ReturnType<typeof freshnessOf> {
+  return freshnessOf(claims.authenticatedAt, nowMs, entry.reauth);
 }
 
 function identityOf({ claims }: Answered): Identity {
@@ -113,12 +118,14 @@ async function whoAccepts(
   const { db, now: nowMs } = services;
   const { claims, ticket } = answered;
   const fresh = { id: mintId("per_", nowMs), ...toldBy(claims), sessionsFrom: nowMs };
-  const person = known ?? fresh;
-  if (known === null) await insertLonePerson(db, fresh, identityOf(answered));
+  const isNew = known === null && (await insertLonePerson(db, fresh, identityOf(answered)));
+  const person =
+    known ?? (isNew ? fresh : await recallPerson(db, identityOf(answered), toldBy(claims), nowMs)); // a second click
+  if (person === null) return refuse({ kind: "overloaded" });
   const token = ticket.invitation ?? "";
   const accepted = await accept(services, { token, person, proven: claims.proven });
   if (accepted.ok) return success({ person, place: accepted.value });
-  if (known === null) await deleteLonePerson(db, person.id);
+  if (isNew) await deleteLonePerson(db, person.id);
   return accepted;
 }
 
@@ -132,7 +139,8 @@ async function whoSignsUp(
   const told = toldBy(claims);
   const address = c.req.header("cf-connecting-ip") ?? "";
   const email = claims.proven[0] ?? null;
-  const signedUp = await signUp(services, { identity, name: told.name, email, address });
+  const { madeAt } = claims;
+  const signedUp = await signUp(services, { identity, name: told.name, email, address, madeAt });
   if (!signedUp.ok) return signedUp;
   if (signedUp.value !== null) {
     const { person, ...place } = signedUp.value;
@@ -158,10 +166,10 @@ async function ofLiveSession(
   { db, now: nowMs }: PeopleServices,
   answered: Answered,
 ): Promise<Finished> {
-  const { ticket, claims } = answered;
+  const { ticket } = answered;
   const entered = await enterSession(c, true);
   if (!entered.ok) return entered;
-  const { identity, place } = entered.value;
+  const { identity } = entered.value;
   if (identity.kind !== "person" || identity.session.personId !== ticket.personId) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }
@@ -176,9 +184,11 @@ async function ofLiveSession(
   if ((await personOf(db, own)) !== personId) {
     return refuse({ kind: "login_refused", why: "other_person" });
   }
-  const fresh = { ...identity.session, ...freshness(claims.authenticatedAt, nowMs) };
-  const became = await askSessions(c, place, (mine) => mine.become(place.session, fresh));
-  return became.ok ? success({ go: ticket.go, cookie: null }) : became;
+  const fresh = freshness(answered, nowMs);
+  if (fresh === null) return refuse({ kind: "login_refused", why: "refused" });
+  // Another cookie, never the old one made fresh: who has a copy of that has nothing more.
+  const opened = await openSession(c, { ...identity.session, openedAt: nowMs, ...fresh });
+  return opened.ok ? success({ go: ticket.go, cookie: opened.value.cookie }) : opened;
 }
 
 /** What a browser calls itself, in two words that are for show. */

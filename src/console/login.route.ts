@@ -17,6 +17,7 @@ import type { Failure, Result } from "../lib/failure.ts";
 import { finishLogIn } from "./finish-log-in.route.ts";
 import { enterSession } from "./own-session.route.ts";
 import { LOGIN_LIMITS, paced } from "./session.route.ts";
+import { hasFreshLogIn } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
 
@@ -91,9 +92,11 @@ async function personOf(c: AppContext, purpose: Ticket["purpose"]): Promise<Resu
   const entered = await enterSession(c, true);
   if (!entered.ok) return entered;
   const { identity } = entered.value;
-  return identity.kind === "person"
-    ? success(identity.session.personId)
-    : refuse({ kind: "no_console_session" });
+  if (identity.kind !== "person") return refuse({ kind: "no_console_session" });
+  // What is linked opens the account for good: a session that somebody took must not do it.
+  const isGood =
+    purpose !== "link" || hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
+  return isGood ? success(identity.session.personId) : refuse({ kind: "login_too_old" });
 }
 
 /** What an issuer of LOGIN_ISSUERS is asked with; null for none of them. */
@@ -152,5 +155,5 @@ async function callback(
   const issuers = Isolate.of(c.var.config).get(makeIssuers);
   const claims: Result<Claims> = await issuers.claims(at, ticket, new URL(c.req.url));
   if (!claims.ok) return claims;
-  return finishLogIn(c, { issuer: id, logins, ticket, claims: claims.value });
+  return finishLogIn(c, { entry: at.entry, logins, ticket, claims: claims.value });
 }

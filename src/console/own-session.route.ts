@@ -23,12 +23,10 @@ import type {
   Entered,
   PersonSession,
 } from "../contracts/console-session.ts";
-import { endedCookie, mintCookie, sessionOf } from "./session-cookie.ts";
+import { endedCookie, mintCookie, SESSION_S, sessionOf } from "./session-cookie.ts";
 import type { SessionPlace } from "./session-cookie.ts";
 
 type AppContext = Context<AppEnv>;
-
-const SESSION_S = 12 * 60 * 60;
 
 /** A person as they act; the key is their member's console key, null while they act as no member. */
 export type LivePerson = {

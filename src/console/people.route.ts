@@ -26,7 +26,7 @@ import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
 import type { PeopleEndpoint } from "./people-endpoints.ts";
 import type { ListedSession } from "../contracts/console-session.ts";
 import { paced } from "./session.route.ts";
-import { isFresh } from "./step-up.ts";
+import { hasFreshLogIn } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
 
@@ -84,7 +84,7 @@ async function callOf(
   const { identity } = session;
   if (identity.kind !== "person") return refuse({ kind: "role_required", roles: ["person"] });
   const services = peopleServices(c);
-  if (isLasting && !isFresh(identity.session, services.now)) {
+  if (isLasting && !hasFreshLogIn(session, services.now, c.var.config.stepUp)) {
     return refuse({ kind: "login_too_old" });
   }
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";

@@ -10,6 +10,8 @@ import { sha256Hex } from "../operator/operator-token.ts";
  * on one host, as on a laptop, are in one jar, whatever their ports.
  */
 const nameOf = (region: Region): string => `__Host-turnpike-${region}`;
+/** How long a session lives: no call makes it longer. */
+export const SESSION_S = 12 * 60 * 60;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Strict; Path=/";
 /** The id of a secret, randomness (256 bits), whose sessions it is one of, and the tag in hex. */
 const VALUE = /^(([0-9A-Za-z])[0-9A-Za-z]{43}([0-9a-f]{64}))([0-9a-f]{64})$/;

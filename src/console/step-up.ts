@@ -1,27 +1,65 @@
 import type { PersonSession } from "../contracts/console-session.ts";
+import { SESSION_S } from "./session-cookie.ts";
+import type { LiveIdentity } from "./own-session.route.ts";
 
 /** How long a log-in is fresh. */
 export const FRESH_MS = 600_000;
-
-/** Whether the person proved who they are within ten minutes; a time ahead of our clock proves nothing. */
-export function isFresh({ freshAt }: Pick<PersonSession, "freshAt">, nowMs: number): boolean {
-  return freshAt <= nowMs + SKEW_MS && nowMs - freshAt <= FRESH_MS;
-}
-
 /** Isolates' clocks differ by less. */
 const SKEW_MS = 5000;
 
-/** What lasts beyond a session below `/v1`: keys and who hears of an organisation. */
-const LASTING: readonly (readonly [method: RegExp, path: RegExp])[] = [
-  [/POST/, /^\/v1\/(?:keys|sessions)$/],
-  [/POST/, /^\/v1\/(?:keys|webhooks)\/[^/]+\/rotate$/],
-  [/PATCH/, /^\/v1\/keys\/[^/]+$/],
-  [/POST|PATCH|DELETE/, /^\/v1\/webhooks(?:\/[^/]+)?$/],
-  [/PATCH/, /^\/v1\/orgs\/[^/]+$/],
-  [/POST/, /^\/v1\/credits\//],
+/** Which proofs of a fresh log-in count: all, or the issuer's own word (`auth_time`) alone. */
+export type StepUp = "any" | "auth_time";
+type Freshness = Pick<PersonSession, "freshAt" | "freshBy">;
+
+/** Whether a moment was within ten minutes; one ahead of our clock proves nothing. */
+export function isFresh(freshAt: number, nowMs: number): boolean {
+  return freshAt <= nowMs + SKEW_MS && nowMs - freshAt <= FRESH_MS;
+}
+
+/**
+ * Whether who calls proved who they are within ten minutes. Of a pasted key or token it is the log-in itself, which wants
+ * that text again.
+ */
+export function hasFreshLogIn(
+  { identity, expiresAt }: { readonly identity: LiveIdentity; readonly expiresAt: number },
+  nowMs: number,
+  stepUp: StepUp,
+): boolean {
+  if (identity.kind !== "person") return isFresh(expiresAt - SESSION_S * 1000, nowMs);
+  const { freshAt, freshBy } = identity.session;
+  return isFresh(freshAt, nowMs) && (stepUp === "any" || freshBy === "auth_time");
+}
+
+/**
+ * When a log-in proved who it is. The issuer's word for when they logged in there counts where it is young, and where it can
+ * be had anew (`reauth`); else the code's exchange, which proves less. Null: a word was to be had, and there is no good one.
+ */
+export function freshnessOf(
+  authenticatedAt: number | null,
+  nowMs: number,
+  isReauth: boolean,
+): Freshness | null {
+  const isKnown = authenticatedAt !== null && authenticatedAt <= nowMs + SKEW_MS;
+  if (isKnown && (isReauth || isFresh(authenticatedAt, nowMs))) {
+    return { freshAt: authenticatedAt, freshBy: "auth_time" };
+  }
+  return isReauth ? null : { freshAt: nowMs, freshBy: "exchange" };
+}
+
+/** What changes something and is free of it: it takes away, or spends what it may; all else that changes lasts. */
+const FREE: readonly RegExp[] = [
+  /^DELETE \/v1\/(?:keys|sessions|responses)\/[^/]+$/,
+  /^(?:POST|PATCH|DELETE) \/v1\/users(?:\/.+)?$/,
+  /^PATCH \/v1\/orgs\/[^/]+\/settings$/,
+  /^POST \/v1\/webhooks\/[^/]+\/(?:test|replay)$/,
+  /^PATCH \/admin\/v1\/orgs\/[^/]+$/,
+  /^DELETE \/admin\/v1\/orgs\/[^/]+\/(?:members|keys|sessions|invitations)\/[^/]+$/,
+  /^POST \/admin\/v1\/orgs\/[^/]+\/reconcile$/,
+  /^POST \/admin\/v1\/orgs\/[^/]+\/webhooks\/[^/]+\/(?:test|replay)$/,
 ];
 
-/** Whether a call wants a fresh log-in of a person. */
+/** Whether a call below `/v1` or `/admin/v1` that asks no provider wants a fresh log-in. */
 export function isLasting(method: string, path: string): boolean {
-  return LASTING.some(([methods, paths]) => methods.test(method) && paths.test(path));
+  if (method === "GET" || method === "HEAD") return false;
+  return !FREE.some((one) => one.test(`${method} ${path}`));
 }

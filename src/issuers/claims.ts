@@ -4,6 +4,10 @@ import type { Failure } from "../lib/failure.ts";
 export type Claims = {
   readonly issuer: string;
   readonly subject: string;
+  /** What OPERATOR_LOGINS names them by: the subject, of Entra the tenant before it. */
+  readonly account: string;
+  /** When their account was made there, Unix ms; null: the issuer does not say. */
+  readonly madeAt: number | null;
   readonly name: string | null;
   readonly email: string | null;
   /** The addresses that the issuer says are theirs. */

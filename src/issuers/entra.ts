@@ -45,13 +45,16 @@ export class Entra {
     };
     const token = await exchange({ known, as: known.as, at, ticket, url, issuerOf });
     mustSignFor(known, told[0]?.kid, token.iss);
+    if (!mayCome(at.entry.issuer, told[0]?.tid)) throw new LoginRefused("refused");
     const parsed = z.safeParse(claims, token);
     if (!parsed.success) throw new LoginRefused("refused");
-    const { oid, name, email, xms_edov: proof } = parsed.data;
+    const { tid, oid, name, email, xms_edov: proof } = parsed.data;
     const isProven = proof === true || proof === 1 || proof === "1" || proof === "true";
     return {
       issuer: token.iss,
       subject: subjectOf(oid),
+      account: `${tid}/${oid}`,
+      madeAt: null,
       name: shownName(name),
       email: email ?? null,
       proven: email !== undefined && isProven ? [email] : [],
@@ -72,6 +75,13 @@ export class Entra {
     this.#known.set(tenant, known);
     return known;
   }
+}
+
+/** The tenant of private accounts, which are let in by `common` and `consumers` alone. */
+const PRIVATE = "9188040d-6c67-4c5b-b112-36a304b66dad";
+
+function mayCome(tenant = "organizations", tid = ""): boolean {
+  return tid !== PRIVATE || tenant === "common" || tenant === "consumers" || tenant === PRIVATE;
 }
 
 /** What a token says before anything of it is checked: only to say which issuer and key are asked for. */
@@ -97,6 +107,7 @@ function decoded(text: string): unknown {
 
 /** A key that names its issuer signs for that one alone: that of private accounts for no company's tenant. */
 function mustSignFor({ keys }: Known, kid: string | undefined, issuer: string): void {
+  if (kid === undefined) throw new LoginRefused("refused");
   const { jwks } = keys as {
     readonly jwks?: {
       readonly keys: readonly { readonly kid?: string; readonly issuer?: unknown }[];

@@ -19,6 +19,7 @@ const user = z.object({
   id: z.int(),
   login: z.string(),
   name: z.nullish(z.string()),
+  created_at: z.nullish(z.string()),
 });
 const emails = z.array(
   z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }),
@@ -54,11 +55,13 @@ export async function githubClaims(at: At, ticket: Ticket, url: URL): Promise<Cl
     ticket.verifier,
     httpOf(at),
   );
-  const { access_token: token } = await oauth.processAuthorizationCodeResponse(
-    AS,
-    client,
-    response,
-  );
+  const { access_token: token } = await oauth
+    .processAuthorizationCodeResponse(AS, client, response)
+    .catch((error: unknown) => {
+      // A code that is over is 200 with `{ error }` there.
+      const isError = error instanceof oauth.OperationProcessingError;
+      throw isError && error.code === oauth.INVALID_RESPONSE ? new LoginRefused("expired") : error;
+    });
   const [who, addresses] = await Promise.all([
     ask("/user", token, user),
     ask("/user/emails?per_page=100", token, emails),
@@ -68,6 +71,8 @@ export async function githubClaims(at: At, ticket: Ticket, url: URL): Promise<Cl
   return {
     issuer: AS.issuer,
     subject: String(who.id),
+    account: String(who.id),
+    madeAt: typeof who.created_at === "string" ? Date.parse(who.created_at) : null,
     name: shownName(who.name) ?? shownName(who.login),
     email: primary?.email ?? null,
     proven: verified.toSorted((one) => (one.primary ? -1 : 1)).map(({ email }) => email),
@@ -80,6 +85,7 @@ async function ask<T>(path: string, token: string, schema: z.ZodMiniType<T>): Pr
     headers: {
       authorization: `Bearer ${token}`,
       accept: "application/vnd.github+json",
+      "x-github-api-version": "2022-11-28",
     },
   });
   if (response.status !== 200) throw new LoginRefused("refused");

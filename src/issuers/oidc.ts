@@ -34,6 +34,8 @@ export type At = {
 };
 
 const GOOGLE = "https://accounts.google.com";
+/** Google tells `auth_time` where it is asked to, and cannot be made to ask the person again. */
+const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
 
 /** Issuers that say of themselves how to be asked (OpenID Connect Discovery 1.0). */
 export class Oidc {
@@ -121,6 +123,7 @@ export async function authorizationUrl(
     ...(entry.kind !== "oidc" && { prompt: "select_account" }),
     ...(isFresh && { max_age: String(RECENT_S) }),
     ...(isFresh && entry.kind === "entra" && { prompt: "login" }),
+    ...(entry.kind === "google" && { claims: GOOGLE_CLAIMS }),
   };
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
   return url.href;
@@ -231,9 +234,12 @@ function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
     auth_time: at,
   } = parsed.success ? parsed.data : {};
   const speaks = !isGoogle || hd !== undefined || /@gmail\.com$/i.test(email ?? "");
+  const subject = subjectOf(token.sub);
   return {
     issuer: token.iss,
-    subject: subjectOf(token.sub),
+    subject,
+    account: subject,
+    madeAt: null,
     name: shownName(token["name"]),
     email: email ?? null,
     proven: email !== undefined && isVerified === true && speaks ? [email] : [],

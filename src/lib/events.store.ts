@@ -26,6 +26,8 @@ type Changing = {
   readonly columns: Readonly<Record<string, string>>;
   /** Of which it is told that they change, and not what from or to. */
   readonly hidden?: readonly string[];
+  /** Of which rows; left out: of all. */
+  readonly hiddenWhere?: string;
 };
 
 /**
@@ -35,12 +37,12 @@ type Changing = {
 export function eventOfChange(
   db: D1Database,
   event: Omit<BookEvent, "data">,
-  { table, where, values, columns, hidden = [] }: Changing,
+  { table, where, values, columns, hidden = [], hiddenWhere = "1" }: Changing,
 ): D1PreparedStatement {
   const entries = Object.entries(columns);
   const sides = entries.map(
     ([column, to]) =>
-      `SELECT '${column}' AS named, ${column} AS was, ${to} AS becomes, ${hidden.includes(column) ? 0 : 1} AS shown`,
+      `SELECT '${column}' AS named, ${column} AS was, ${to} AS becomes, ${hidden.includes(column) ? `NOT ${hiddenWhere}` : 1} AS shown`,
   );
   const changes = `SELECT json_group_object(named, json_object('from', iif(shown, was, NULL), 'to', iif(shown, becomes, NULL)))
     FROM (${sides.join(" UNION ALL ")}) WHERE was IS NOT becomes`;

@@ -1,8 +1,7 @@
 import * as z from "zod/mini";
 import type { Answer } from "../http/endpoint.ts";
 import { parseFields } from "../http/parse-body.ts";
-import { refuse, success } from "../lib/failure.ts";
-import { isClosed } from "../people/erasure.store.ts";
+import { success } from "../lib/failure.ts";
 import { organizationChangeSchema } from "../organizations/organization.ts";
 import { findOrganization, updateOrganization } from "../organizations/organizations.store.ts";
 import { followBook } from "../lib/follow-book.ts";
@@ -23,10 +22,6 @@ export async function patchOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(organizationChange, SHOWN_READ_ONLY, call.body);
   if (!fields.ok) return fields;
   const id = call.params["id"] ?? "";
-  if (await isClosed(call.db, id)) {
-    const message = "This organization was closed for good.";
-    return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
-  }
   const { rpm_limit: rpmLimit, ...named } = fields.value;
   const changed = await updateOrganization(
     call.db,

@@ -4,6 +4,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { isStorageError, storageFailure } from "../lib/storage-failure.ts";
+import { isClosed } from "../people/erasure.store.ts";
 import { slugSchema } from "../organizations/organization.ts";
 import { findIdOfSlug } from "../organizations/organizations.store.ts";
 import { patchOrganization } from "./change-organization.ts";
@@ -78,6 +79,10 @@ function endpoint(
       try {
         const call = await byId(given);
         if (!call.ok) return call;
+        if (isOfLiving(method, path) && (await isClosed(given.db, call.value.params["id"] ?? ""))) {
+          const message = "This organization was closed for good.";
+          return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
+        }
         const answer = await handle(call.value);
         const { id } = call.value.params;
         if (answer.ok && method !== "GET" && id !== undefined) given.takeEvents(id);
@@ -89,6 +94,12 @@ function endpoint(
       }
     },
   };
+}
+
+/** What makes or changes something of an organisation that is not closed: nobody gets into one that is. */
+function isOfLiving(method: OperatorEndpoint["method"], path: string): boolean {
+  const isChange = method === "PATCH" || method === "POST";
+  return isChange && /^\/orgs\/:id(?:\/(?:members|keys|invitations)(?:\/.+)?)?$/.test(path);
 }
 
 /** The same call with an organisation's id, where its path names it by its slug. No id looks like one. */

@@ -114,6 +114,9 @@ async function updated(
           status: "coalesce(?12, status)",
           rpm_limit: "iif(?13, ?14, rpm_limit)",
         },
+        // Its name was, or is, a person's.
+        hidden: ["name", "slug"],
+        hiddenWhere: `(is_personal = 1 OR EXISTS (SELECT 1 FROM personal_organizations WHERE org_id = organizations.id))`,
       },
     ),
     db
@@ -192,7 +195,7 @@ function organizationCreated(
     type: "organization.created",
     actor,
     subject: id,
-    data: { name, slug, region },
+    data: row.isPersonal === 1 ? { region } : { name, slug, region }, // a person's name: the log outlives it
     createdAt: row.createdAt,
   });
 }

@@ -27,7 +27,22 @@ export async function deleteOrganization(call: MemberCall): Promise<Answer> {
   return closed.ok ? success({ id: as.orgId, deleted: true }) : closed;
 }
 
-type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents">;
+type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents" | "deliveries">;
+
+/** `has_balance` for an organisation with credits that are not given up. */
+export async function mayLoseBalance(
+  { wallet }: Pick<ClosingServices, "wallet">,
+  orgId: string,
+  givesUp = false,
+): Promise<Result<null>> {
+  if (givesUp) return success(null);
+  const balance = await wallet(orgId).balance();
+  if (!balance.ok) return balance;
+  if (balance.value.creditsMicro <= 0) return success(null);
+  const message = "This organization has credits. Have them paid back, or give them up.";
+  const param = "give_up_balance";
+  return refuse({ kind: "conflict", message, param, code: "has_balance" });
+}
 
 /**
  * Ends an organisation: nothing is let in or charged from the answer on, names and addresses are gone. What the law has
@@ -40,31 +55,36 @@ export async function close(
     readonly actor: Actor;
     readonly memberId: string | null;
     readonly givesUp?: boolean | undefined;
+    /** Only while nobody else is in it. */
+    readonly isAlone?: boolean;
   },
 ): Promise<Result<null>> {
-  const { db, wallet, now: nowMs, consoles } = services;
-  if (by.givesUp !== true) {
-    const balance = await wallet(orgId).balance();
-    if (!balance.ok) return balance;
-    if (balance.value.creditsMicro > 0) {
-      const message = "This organization has credits. Have them paid back, or give them up.";
-      const param = "give_up_balance";
-      return refuse({ kind: "conflict", message, param, code: "has_balance" });
-    }
-  }
+  const { db, wallet, now: nowMs, consoles, deliveries } = services;
+  const left = await mayLoseBalance(services, orgId, by.givesUp);
+  if (!left.ok) return left;
   const closed = await closeOrganization(db, orgId, { ...by, nowMs });
-  if (closed === null) return refuse({ kind: "role_required", roles: ["owner"] });
+  if (closed === null) {
+    const message = "Somebody has joined it meanwhile. Please try again.";
+    return by.isAlone === true
+      ? refuse({ kind: "conflict", message, param: null })
+      : refuse({ kind: "role_required", roles: ["owner"] });
+  }
   const ended = await endKeys({ ...services, actor: by.actor }, closed.keys);
   const configured = await reachObject(() =>
     wallet(orgId).configure({ suspended: true, rpmLimit: null }),
   );
-  const left = await atMost(AT_ONCE, closed.persons, async ({ personId, memberId }) => {
+  const out = await atMost(AT_ONCE, closed.persons, async ({ personId, memberId }) => {
     const told = await reachObject(() => consoles(personAccount(personId)).closeOf(memberId));
     return told.unanswered ? refuse(told.failure) : told.result;
   });
+  // Its webhooks are gone, and with this what was sent to them.
+  const undelivered = await reachObject(() => deliveries(orgId).refresh(orgId));
   services.takeEvents(orgId);
   if (configured.unanswered) return refuse(configured.failure);
-  return [ended, configured.result, ...left].find((one) => !one.ok) ?? success(null);
+  if (undelivered.unanswered) return refuse(undelivered.failure);
+  return (
+    [ended, configured.result, undelivered.result, ...out].find((one) => !one.ok) ?? success(null)
+  );
 }
 
 /** `GET /organization/export`: what the book has of it, as JSON. */

@@ -20,9 +20,15 @@ const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
 export async function closeOrganization(
   db: D1Database,
   orgId: string,
-  by: { readonly actor: Actor; readonly memberId: string | null; readonly nowMs: number },
+  by: {
+    readonly actor: Actor;
+    readonly memberId: string | null;
+    readonly nowMs: number;
+    /** Only while nobody else is in it. */
+    readonly isAlone?: boolean;
+  },
 ): Promise<Closed | null> {
-  const { actor, memberId, nowMs } = by;
+  const { actor, memberId, nowMs, isAlone = false } = by;
   const data = { closed: true };
   const event = { orgId, type: "organization.changed", actor, subject: orgId, data } as const;
   const [, , , , , , , , found, keys, persons] = await db.batch<
@@ -32,9 +38,11 @@ export async function closeOrganization(
       .prepare(
         `INSERT INTO closed_organizations (org_id, closed_at) SELECT id, ?3 FROM organizations
          WHERE id = ?1 AND (?2 IS NULL OR EXISTS (SELECT 1 FROM members WHERE id = ?2 AND org_id = ?1
-           AND role = 'owner' AND removed_at IS NULL)) ON CONFLICT DO NOTHING`,
+           AND role = 'owner' AND removed_at IS NULL))
+           AND (?4 = 0 OR NOT EXISTS (SELECT 1 FROM members WHERE org_id = ?1 AND id <> ?2 AND removed_at IS NULL))
+         ON CONFLICT DO NOTHING`,
       )
-      .bind(orgId, memberId, nowMs),
+      .bind(orgId, memberId, nowMs, isAlone ? 1 : 0),
     eventIfChanged(db, {
       ...event,
       id: derivedEventId("organization.closed", orgId),

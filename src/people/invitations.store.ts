@@ -24,6 +24,15 @@ function mayInvite(by: string, role: string): string {
     AND inviter.removed_at IS NULL AND ${givesRole("inviter.role", role)}))`;
 }
 
+/** A member that gets a log-in keeps its role, and who has its address is meant. */
+function roleFor(member: string, role: string): string {
+  return `coalesce((SELECT role FROM members WHERE id = ${member}), ${role})`;
+}
+
+function addressFor(member: string, email: string): string {
+  return `coalesce(${email}, (SELECT email FROM members WHERE id = ${member}))`;
+}
+
 /**
  * Invites: an open invitation of the same address or member is extended instead, with its link. Refused while the
  * inviter may not give the role (any more), at 50 open ones, 20 of an inviter in an hour; `not_found` for a member that
@@ -38,16 +47,17 @@ export async function insertInvitation(
   const [extended, inserted, , found] = await db.batch<Invitation & Standing>([
     db
       .prepare(
-        `UPDATE invitations SET expires_at = max(expires_at, ?5) WHERE org_id = ?1 AND ${OPEN}
-           AND expires_at > ?6 AND role = ?2 AND (lower(email) = lower(?3) OR member_id = ?4)
-           AND email IS ?3 AND member_id IS ?4 AND ${mayInvite("?7", "?2")} RETURNING ${COLUMNS}`,
+        `UPDATE invitations SET expires_at = max(expires_at, ?5), created_at = ?6, invited_by = ?7
+         WHERE org_id = ?1 AND ${OPEN} AND expires_at > ?6 AND member_id IS ?4
+           AND role = ${roleFor("?4", "?2")} AND lower(email) = lower(${addressFor("?4", "?3")})
+           AND ${mayInvite("?7", "invitations.role")} RETURNING ${COLUMNS}`,
       )
       .bind(orgId, role, email, memberId, expiresAt, createdAt, invitedBy),
     db
       .prepare(
         `INSERT INTO invitations (id, org_id, role, email, member_id, invited_by, created_at, expires_at)
-         SELECT ?1, ?2, coalesce((SELECT role FROM members WHERE id = ?5), ?3), ?4, ?5, ?6, ?7, ?8
-         WHERE changes() = 0 AND ${mayInvite("?6", "coalesce((SELECT role FROM members WHERE id = ?5), ?3)")}
+         SELECT ?1, ?2, ${roleFor("?5", "?3")}, ${addressFor("?5", "?4")}, ?5, ?6, ?7, ?8
+         WHERE changes() = 0 AND ${mayInvite("?6", roleFor("?5", "?3"))}
            AND (?5 IS NULL OR EXISTS (SELECT 1 FROM members WHERE id = ?5 AND org_id = ?2
              AND removed_at IS NULL AND id NOT IN (SELECT member_id FROM member_people)))
            AND (SELECT count(*) FROM invitations WHERE org_id = ?2 AND ${OPEN} AND expires_at > ?7) < ${OPEN_MAX}
@@ -67,7 +77,7 @@ export async function insertInvitation(
     }),
     db
       .prepare(
-        `SELECT ${mayInvite("?2", "coalesce((SELECT role FROM members WHERE id = ?3), ?4)")} AS may,
+        `SELECT ${mayInvite("?2", roleFor("?3", "?4"))} AS may,
            EXISTS (SELECT 1 FROM members WHERE id = ?3 AND org_id = ?1 AND removed_at IS NULL) AS isMember,
            EXISTS (SELECT 1 FROM member_people WHERE member_id = ?3) AS isPerson`,
       )
@@ -172,9 +182,13 @@ export type Accepting = {
 const NO_MEMBERSHIP = `NOT EXISTS (SELECT 1 FROM member_people JOIN members AS own ON own.id = member_people.member_id
   WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND own.removed_at IS NULL)`;
 
+/** Who was removed comes back by an invitation of after that alone: not by another one that was open already. */
+const NOT_REMOVED_SINCE = `NOT EXISTS (SELECT 1 FROM member_people JOIN members AS gone ON gone.id = member_people.member_id
+  WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND gone.removed_at > invitations.created_at)`;
+
 /**
  * Accepts, all or nothing: the invitation is open, its inviter may still give its role, its organisation is active, its
- * address is proven to be the person's, and they are no member. The id of the member that the person is now; null when
+ * address is proven to be the person's, and they are no member, nor were one when it was made. The id of the member that the person is now; null when
  * one of these does not hold: `findInvitation` says which. So of any number of clicks at once one wins.
  */
 export async function acceptInvitation(
@@ -188,7 +202,7 @@ export async function acceptInvitation(
     db
       .prepare(
         `UPDATE invitations SET accepted_at = ?4, accepted_by = ?2
-         WHERE id = ?1 AND ${OPEN} AND expires_at > ?4 AND ${NO_MEMBERSHIP}
+         WHERE id = ?1 AND ${OPEN} AND expires_at > ?4 AND ${NO_MEMBERSHIP} AND ${NOT_REMOVED_SINCE}
            AND EXISTS (SELECT 1 FROM organizations WHERE id = invitations.org_id AND status = 'active')
            AND ${mayInvite("invited_by", "invitations.role")}
            AND (email IS NULL OR lower(email) IN (SELECT lower(value) FROM json_each(?5)))
@@ -225,4 +239,19 @@ export async function acceptInvitation(
     insertConsoleKey(db, key, { invitation: id, acceptedBy: memberId }, nowMs),
   ]);
   return accepted?.results[0]?.memberId ?? null;
+}
+
+/** Whether a person was removed from the organisation of an invitation since that was made. */
+export async function wasRemovedSince(
+  db: D1Database,
+  invitationId: string,
+  personId: string,
+): Promise<boolean> {
+  const row = await db
+    .prepare(
+      `SELECT ${NOT_REMOVED_SINCE.replace("NOT EXISTS", "EXISTS")} AS was FROM invitations WHERE id = ?1`,
+    )
+    .bind(invitationId, null, personId)
+    .first<{ was: 0 | 1 }>();
+  return row?.was === 1;
 }

@@ -17,6 +17,7 @@ import {
   findInvitation,
   insertInvitation,
   listInvitations,
+  wasRemovedSince,
 } from "./invitations.store.ts";
 import type { ShownInvitation } from "./invitations.store.ts";
 import { memberActor } from "./people-call.ts";
@@ -33,7 +34,7 @@ export const newInvitation = z.object({
   role: z.optional(roleSchema),
   /** Whose proven address who accepts must have; left out: whoever has the link, as a member. */
   email: z.nullish(emailSchema),
-  /** The member that gets a log-in, in its role; left out: a new one. */
+  /** The member that gets a log-in, in its role, for who has its address; left out: a new one. */
   member_id: z.nullish(z.string().check(z.maxLength(100))),
 });
 export const heldInvitation = z.object({ token: z.string().check(z.maxLength(200)) });
@@ -70,7 +71,7 @@ export async function invite(
     return refuse({ kind: "invalid_request", message, param: "email" });
   }
   const { db, now: nowMs, region, keySecrets, actor, origin } = services;
-  const days = email === null ? OPEN_DAYS : ADDRESSED_DAYS;
+  const days = email === null && memberId === null ? OPEN_DAYS : ADDRESSED_DAYS;
   const made = await insertInvitation(
     db,
     {
@@ -164,6 +165,9 @@ export async function accept(
   if (own !== undefined) return success(own);
   const isOver = whyOver((await findInvitation(db, id)) ?? found.value, nowMs);
   if (isOver !== null) return isOver;
+  if (await wasRemovedSince(db, id, person.id)) {
+    return over("You were removed since. Please ask for another invitation.");
+  }
   const isTheirs =
     email === null || proven.some((one) => one.toLowerCase() === email.toLowerCase());
   const message = isTheirs

@@ -7,13 +7,15 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { listMembers } from "../organizations/members.store.ts";
 import { nameSchema } from "../organizations/organization.ts";
-import { close, closing } from "./closing.ts";
+import { close, closing, mayLoseBalance } from "./closing.ts";
 import { erasePerson, exportPerson } from "./erasure.store.ts";
 import { makeOrganization } from "./new-organization.ts";
+import type { Made } from "./new-organization.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleCall, ShownSession } from "./people-call.ts";
 import {
   endSessionsOf,
+  isTaken,
   listIdentities,
   membershipsOf,
   seenAs,
@@ -21,6 +23,7 @@ import {
 } from "./people.store.ts";
 import type { Membership } from "./person.ts";
 import { removeMemberEverywhere } from "./removal.ts";
+import { takePlace } from "./sign-up.ts";
 import { hasPersonalOrganization, makeTeam, mayMakeAnother } from "./sign-up.store.ts";
 
 /** `GET /me`: who it is, how they log in, where they are a member, what sessions they have. */
@@ -137,19 +140,33 @@ export async function postOrganization(call: PeopleCall): Promise<Answer> {
     const message = "You own as many organizations as you may.";
     return refuse({ kind: "conflict", message, param: null, code: "too_many_organizations" });
   }
-  const isPersonal = !(await hasPersonalOrganization(db, person.id));
-  const made = await makeOrganization(call, {
-    person,
-    identity: null,
-    isPersonal,
-    promoted: null,
-    name: fields.value.name,
-    isSuspended: signUp.mode === "approve",
-  });
+  const paced = await takePlace(call, "person", person.id);
+  if (!paced.ok) return paced;
+  const { name } = fields.value;
+  const hasOne = await hasPersonalOrganization(db, person.id);
+  const made = await makeOwn(call, name, !hasOne);
   if (!made.ok) return made;
-  const { orgId, memberId } = made.value;
+  const { orgId, memberId, isPersonal } = made.value;
   const acting = await sessions.act({ orgId, memberId });
   return acting.ok ? created({ id: orgId, member_id: memberId, is_personal: isPersonal }) : acting;
+}
+
+/** The personal one, unless another call has made that meanwhile: then one more. */
+async function makeOwn(
+  call: PeopleCall,
+  name: string,
+  isPersonal: boolean,
+): Promise<Result<Made & { readonly isPersonal: boolean }>> {
+  const { person, signUp } = call;
+  const isSuspended = signUp.mode === "approve";
+  const wanted = { person, identity: null, promoted: null, name, isSuspended, isPersonal };
+  try {
+    const made = await makeOrganization(call, wanted);
+    return made.ok ? success({ ...made.value, isPersonal }) : made;
+  } catch (error) {
+    if (!isPersonal || !isTaken(error)) throw error;
+    return makeOwn(call, name, false);
+  }
 }
 
 /** `POST /organization/team`: a personal organisation becomes a team, for good. */
@@ -182,15 +199,20 @@ export async function deleteMe(call: PeopleCall): Promise<Answer> {
       "You are the only owner of an organization with other members: make another member owner first, or close it.";
     return refuse({ kind: "conflict", message, param: null, code: "last_owner" });
   }
-  for (const { orgId, memberId, others } of own.toSorted((one) =>
-    one.others.length > 0 ? 1 : -1,
-  )) {
+  const givesUp = fields.value.give_up_balance;
+  const lonely = own.filter(({ others }) => others.length === 0);
+  const emptied = await Promise.all(
+    lonely.map(({ orgId }) => mayLoseBalance(call, orgId, givesUp)),
+  );
+  const kept = emptied.find((one) => !one.ok);
+  if (kept !== undefined) return kept;
+  for (const { orgId, memberId, others } of own) {
     const actor = memberActor(memberId);
     const member = { id: memberId, orgId };
     // oxlint-disable-next-line no-await-in-loop -- a refusal stops it
     const done = await (others.length > 0
       ? removeMemberEverywhere({ ...call, actor }, member, memberId)
-      : close(call, orgId, { actor, memberId, givesUp: fields.value.give_up_balance }));
+      : close(call, orgId, { actor, memberId, givesUp, isAlone: true }));
     if (!done.ok) return done;
     call.takeEvents(orgId);
   }

@@ -9,7 +9,7 @@ import { createOrganization } from "../organizations/organizations.store.ts";
 import type { BookedMember, BookedOrganization } from "../organizations/organization.ts";
 import { memberActor } from "./people-call.ts";
 import type { PeopleServices } from "./people-call.ts";
-import { insertMemberPerson, insertPerson } from "./people.store.ts";
+import { insertMemberPerson, insertPerson, isTaken } from "./people.store.ts";
 import { addressOf } from "./person.ts";
 import type { Identity, Person } from "./person.ts";
 import {
@@ -109,14 +109,6 @@ async function discard({ wallet }: PeopleServices, orgId: string): Promise<void>
     .catch((error: unknown) => {
       logWarning("wallet_not_discarded", { org_id: orgId, reason: reasonOf(error) });
     });
-}
-
-/** Whether a batch failed because the identity, or the personal organisation, was there: SQLite's own words. */
-export function isTaken(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    /UNIQUE constraint failed: (?:identities|personal_organizations)\./.test(error.message)
-  );
 }
 
 /** Credits what an organisation's sign-up was promised and did not get: once, by its reference. */

@@ -1,3 +1,4 @@
+import type { Objects } from "../contracts/objects.ts";
 import type { Answer } from "../http/endpoint.ts";
 import type { KeyServices } from "../keys/revocation.ts";
 import type { Actor } from "../lib/event.ts";
@@ -14,13 +15,14 @@ export type SignUpRules = {
 };
 
 /** What everything about people works with; `now` is one clock read for the request, Unix ms. */
-export type PeopleServices = KeyServices & {
-  /** Has the organisation's wallet take what was told in the book, after the answer. */
-  readonly takeEvents: (orgId: string) => void;
-  readonly signUp: SignUpRules;
-  /** This console's address: `https://eu.example.com`. */
-  readonly origin: string;
-};
+export type PeopleServices = KeyServices &
+  Pick<Objects, "deliveries"> & {
+    /** Has the organisation's wallet take what was told in the book, after the answer. */
+    readonly takeEvents: (orgId: string) => void;
+    readonly signUp: SignUpRules;
+    /** This console's address: `https://eu.example.com`. */
+    readonly origin: string;
+  };
 
 /** A person's session as they see it. */
 export type ShownSession = {

@@ -51,13 +51,27 @@ export function personOf(
     .first<string>("id");
 }
 
-/** A person without an organisation, who accepts an invitation next. Throws when somebody has the identity. */
+/** A person without an organisation, who accepts an invitation next. False when somebody has the identity by now. */
 export async function insertLonePerson(
   db: D1Database,
   person: Person,
   identity: Identity,
-): Promise<void> {
-  await db.batch([...insertPerson(db, person, identity)]);
+): Promise<boolean> {
+  try {
+    await db.batch([...insertPerson(db, person, identity)]);
+    return true;
+  } catch (error) {
+    if (isTaken(error)) return false;
+    throw error;
+  }
+}
+
+/** Whether a batch failed because the identity, or the personal organisation, was there: SQLite's own words. */
+export function isTaken(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    /UNIQUE constraint failed: (?:identities|personal_organizations)\./.test(error.message)
+  );
 }
 
 /** Undoes it for who was let in nowhere. */

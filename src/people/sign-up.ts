@@ -5,11 +5,15 @@ import type { Result } from "../lib/failure.ts";
 import { hmacKey, hmacSha256 } from "../lib/hmac.ts";
 import { mintId, randomBase62 } from "../lib/id.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
-import { isTaken, makeOrganization, payPromotion } from "./new-organization.ts";
+import { makeOrganization, payPromotion } from "./new-organization.ts";
 import type { Made } from "./new-organization.ts";
 import type { PeopleServices } from "./people-call.ts";
+import { isTaken } from "./people.store.ts";
 import type { Identity, Person } from "./person.ts";
 import { promotionSalt, takeSignUpPlace } from "./sign-up.store.ts";
+
+/** An account that is younger gets no first credit. */
+const ACCOUNT_AGE_MS = 30 * 86_400_000;
 
 /** Who signs up: what their issuer says, their proven address and their network's. */
 export type SigningUp = {
@@ -17,6 +21,8 @@ export type SigningUp = {
   readonly name: string;
   /** Null: the issuer confirmed none, which is no sign-up. */
   readonly email: string | null;
+  /** When their account was made there, Unix ms; null: not told. */
+  readonly madeAt: number | null;
   readonly address: string;
 };
 
@@ -27,19 +33,13 @@ export type SigningUp = {
  */
 export async function signUp(
   services: PeopleServices,
-  { identity, name, email, address }: SigningUp,
+  { identity, name, email, address, madeAt }: SigningUp,
 ): Promise<Result<(Made & { readonly person: Person }) | null>> {
   const { db, now: nowMs, signUp: rules } = services;
   if (rules.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
   if (email === null) return refuse({ kind: "login_refused", why: "unproven" });
-  const place = {
-    id: mintId("sup_", nowMs),
-    address: await tagOf(services, "address", network(address)),
-    nowMs,
-  };
-  if (!(await takeSignUpPlace(db, place, rules))) {
-    return refuse({ kind: "login_refused", why: "too_many" });
-  }
+  const paced = await takePlace(services, "address", network(address));
+  if (!paced.ok) return paced;
   const person: Person = {
     id: mintId("per_", nowMs),
     name,
@@ -48,7 +48,8 @@ export async function signUp(
     sessionsFrom: nowMs,
   };
   const words = JSON.stringify([identity.realm, identity.issuer, identity.subject]);
-  const promoted = rules.creditMicro > 0 ? await promotionTag(db, words) : null;
+  const isNew = madeAt !== null && nowMs - madeAt < ACCOUNT_AGE_MS;
+  const promoted = rules.creditMicro > 0 && !isNew ? await promotionTag(db, words) : null;
   const isSuspended = rules.mode === "approve";
   try {
     const made = await makeOrganization(services, {
@@ -66,6 +67,19 @@ export async function signUp(
     if (isTaken(error)) return success(null);
     throw error;
   }
+}
+
+/** A place among the sign-ups of the hour, and of who asks in the day. */
+export async function takePlace(
+  services: PeopleServices,
+  label: "address" | "person",
+  who: string,
+): Promise<Result<null>> {
+  const { db, now: nowMs, signUp: rules } = services;
+  const address = await tagOf(services, label, who);
+  const place = { id: mintId("sup_", nowMs), address, nowMs };
+  const hasPlace = await takeSignUpPlace(db, place, rules);
+  return hasPlace ? success(null) : refuse({ kind: "login_refused", why: "too_many" });
 }
 
 /** What fails now is tried again at the next log-in. */

@@ -43,16 +43,17 @@ afterAll(async () => {
 const consoleLink = (): string =>
   /^Console of the organisation of 90 days.*:\s+(\S+)$/m.exec(start.output())?.[1] ?? "";
 
-/** The console as the printed link opens it: logged in already. */
+/** The console as the printed link opens it: it offers to log in. */
 async function demoConsole(look: object = DESKTOP): Promise<Opened> {
   expect(consoleLink()).toContain("#key=");
   const one = await openPage(browser, consoleLink(), look);
   opened.push(one);
+  await one.page.getByRole("button", { name: "Log in with it" }).click();
   await one.page.getByRole("navigation", { name: "Pages" }).waitFor();
   return one;
 }
 
-it("npm start -- --demo prints a link that is logged in, to an organisation with a past that one can see", async () => {
+it("npm start -- --demo prints a link that logs in, to an organisation with a past that one can see", async () => {
   const { page, faults } = await demoConsole();
   expect(page.url()).not.toContain("key=");
   await page.getByText("Spend of 30 days, by model").waitFor();

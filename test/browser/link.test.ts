@@ -52,10 +52,13 @@ it.each([
   expect(page.faults).toEqual([]);
 });
 
-it("a link's key goes from the address of a page that nobody is logged in to, and is exchanged", async () => {
+it("a link's key goes from the address of a page that nobody is logged in to, and is exchanged when they say so", async () => {
   const page = await browser.open("/console/");
   await page.getByLabel("API key or operator's token").waitFor();
   await follow(page, own.key);
+  await page.getByRole("dialog").getByText(own.name).waitFor();
+  expect(await rail(page).count()).toBe(0); // anybody can send a link
+  await page.getByRole("button", { name: "Log in with it" }).click();
   await rail(page).waitFor();
   expect(page.url()).not.toContain("key=");
   expect(await shown(page)).toBe(own.name);
@@ -63,7 +66,9 @@ it("a link's key goes from the address of a page that nobody is logged in to, an
 
 it("a link's key that is refused says so, and goes from the address", async () => {
   const page = await browser.open("/console/#key=svc_sk_eu_live_none");
-  await page.getByText("The link's key was refused").waitFor();
+  await page.getByRole("dialog").getByText("no organisation").waitFor();
+  await page.getByRole("button", { name: "Log in with it" }).click();
+  await page.getByRole("dialog").getByRole("alert").waitFor();
   expect(page.url()).not.toContain("key=");
   expect(await page.context().cookies()).toEqual([]);
 });

@@ -32,7 +32,7 @@ const PATTERNS = OPERATIONS.map(({ method, path, name }) => {
 
 /** Headers that say nothing of the operation: of the transport, of caching, of browsers. */
 const OF_EVERYTHING =
-  /^(?:content-(?:type|length|encoding|security-policy)|transfer-encoding|cache-control|vary|strict-transport-security|x-content-type-options|access-control-.*)$/;
+  /^(?:content-(?:type|length|encoding|security-policy)|transfer-encoding|cache-control|vary|set-cookie|strict-transport-security|x-content-type-options|access-control-.*)$/;
 
 /**
  * What of an answer the OpenAPI document does not say: its status, its headers, its type, its JSON to the last field.

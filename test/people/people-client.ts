@@ -2,14 +2,14 @@ import { env } from "cloudflare:workers";
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { expect, vi } from "vitest";
 import { LocalIssuer } from "../../scripts/local-issuer.ts";
-import type { Account } from "../../scripts/local-issuer.ts";
+import type { Account, Bend } from "../../scripts/local-issuer.ts";
 import { app } from "../../src/app.ts";
 import { asDocumented } from "../contract/documented.ts";
 import { declared } from "../fixtures/declared.ts";
 
 export const ORIGIN = "https://eu.test";
 export const ISSUER = "https://issuer.test";
-const CLIENT = { id: "turnpike-eu", secret: "client.secret" };
+export const CLIENT = { id: "turnpike-eu", secret: "client.secret" };
 
 /** The vars of a deployment that people log in to. */
 export const PEOPLE_VARS = {
@@ -35,18 +35,23 @@ export function someone(changes: Partial<Account> = {}): Account {
   };
 }
 
+/** What else is reached, by its origin. */
+type Hosts = Map<string, (request: Request) => Promise<Response>>;
+
 /** An issuer in this process, which `globalThis.fetch` reaches until mocks are restored. */
 export function startIssuer(
   accounts: readonly Account[] = [],
-): LocalIssuer & { accounts: Account[] } {
+): LocalIssuer & { accounts: Account[]; hosts: Hosts } {
+  const hosts: Hosts = new Map();
   const known: Account[] = [...accounts];
   const issuer = new LocalIssuer(ISSUER, [CLIENT], { accounts: known });
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     const request = new Request(input, init);
-    if (!request.url.startsWith(ISSUER)) return new Response("", { status: 503 });
-    return issuer.handle(request);
+    const { origin } = new URL(request.url);
+    if (origin === ISSUER) return issuer.handle(request);
+    return hosts.get(origin)?.(request) ?? new Response("", { status: 503 });
   });
-  return Object.assign(issuer, { accounts: known });
+  return Object.assign(issuer, { accounts: known, hosts });
 }
 
 function mustBe(response: Response, status: number): void {
@@ -170,6 +175,49 @@ export async function signUp(
   const view = await browser.session();
   if (view === null) throw new Error("the sign-up made no session");
   return { browser, account, view };
+}
+
+/** The same browser ten minutes later, or so many. */
+export function laterOn(browser: Browser, minutes = 11, bindings: Bindings = {}): Browser {
+  const later = new Browser({ CLOCK_OFFSET_MS: String(minutes * 60_000), ...bindings });
+  return Object.assign(later, { cookies: browser.cookies, address: browser.address });
+}
+
+/** What an issuer says so many minutes later. */
+export function ofLater(minutes = 11): Bend {
+  const later = (claims: Readonly<Record<string, unknown>>, name: string): object =>
+    claims[name] === undefined ? {} : { [name]: Number(claims[name]) + minutes * 60 };
+  return {
+    claims: (claims) => ({
+      ...claims,
+      ...later(claims, "iat"),
+      ...later(claims, "exp"),
+      ...later(claims, "auth_time"),
+    }),
+  };
+}
+
+/** An organisation's second person, let in by an invitation. */
+export async function joined(
+  issuer: { accounts: Account[] },
+  owner: Browser,
+  role: string,
+): Promise<{ readonly browser: Browser; readonly account: Account; readonly view: SessionView }> {
+  const account = someone();
+  issuer.accounts.push(account);
+  const invitation = await inviteTo(owner, { role, email: account.email });
+  const browser = new Browser();
+  expect(await browser.logIn(account, { purpose: "accept", invitation })).toBe("/console/#/");
+  const view = await browser.session();
+  if (view === null) throw new Error("who accepted has no session");
+  return { browser, account, view };
+}
+
+/** What a refusal says: its status and code. */
+export async function codeOf(response: Response): Promise<readonly [number, string]> {
+  if (response.ok) return [response.status, ""];
+  const { error } = await response.json<{ error: { code: string | null; type: string } }>();
+  return [response.status, error.code ?? error.type];
 }
 
 /** A team of this owner, and a link that invites into it. */

@@ -37,7 +37,8 @@ type Invited = {
   readonly id: string;
   readonly role: Role;
   readonly to: number;
-  readonly by: string;
+  by: string;
+  at: number;
   isOpen: boolean;
 };
 /** What should be true: who is a member as what, what is open, which events there were. */
@@ -46,10 +47,13 @@ type Model = {
   readonly members: Map<number, { readonly id: string; role: Role }>;
   readonly invited: Invited[];
   readonly told: string[];
+  /** When each was removed last. */
+  readonly removed: Map<number, number>;
 };
 
-const now = Date.now();
-const secrets = { region: "eu", keySecrets: keySecrets(), now } as const;
+/** A step takes a second. */
+let now = Date.now();
+const secrets = { region: "eu", keySecrets: keySecrets(), now: 0 } as const;
 
 async function begin(): Promise<{ readonly model: Model; readonly persons: readonly Person[] }> {
   const persons = Array.from({ length: PERSONS }, (_, n): Person => {
@@ -103,6 +107,7 @@ async function begin(): Promise<{ readonly model: Model; readonly persons: reado
       members: new Map([[0, { id, role: "owner" }]]),
       invited: [],
       told: ["organization.created", "member.created"],
+      removed: new Map(),
     },
   };
 }
@@ -127,7 +132,7 @@ async function take(model: Model, persons: readonly Person[], given: Step): Prom
 }
 
 async function accept(
-  { members, invited, ...model }: Model,
+  { members, invited, removed, ...model }: Model,
   given: Extract<Step, { do: "accept" }>,
   persons: readonly Person[],
 ): Promise<void> {
@@ -136,8 +141,9 @@ async function accept(
   if (invitation === undefined || person === undefined) return;
   const inviter = [...members.values()].find(({ id }) => id === invitation.by);
   const isMeant = invitation.to === given.who && !members.has(given.who);
-  const may =
-    isMeant && invitation.isOpen && inviter !== undefined && mayGive(inviter.role, invitation.role);
+  const isBack = (removed.get(given.who) ?? 0) > invitation.at;
+  const isGiven = inviter !== undefined && mayGive(inviter.role, invitation.role);
+  const may = isMeant && !isBack && invitation.isOpen && isGiven;
   const key = await mintConsoleKey(secrets);
   const asked = {
     person,
@@ -167,6 +173,7 @@ async function remove(model: Model, given: Extract<Step, { do: "remove" }>): Pro
   mustAgree(given, removed.ok, may);
   if (!may) return;
   members.delete(given.whom);
+  model.removed.set(given.whom, now);
   model.told.push("member.removed");
   for (const one of invited.filter(({ isOpen, by: inviter }) => isOpen && inviter === whom.id)) {
     one.isOpen = false;
@@ -210,12 +217,14 @@ async function invite(
     memberId: null,
     invitedBy: by.id,
     createdAt: now,
-    expiresAt: now + 60_000,
+    expiresAt: now + 3_600_000,
   };
   const made = await insertInvitation(env.DB, asked, actor);
   mustAgree({ do: "invite", by: inviter, role: as, to }, made.ok, mayGive(by.role, as));
-  if (!made.ok || made.value.id !== id) return; // an open one was extended
-  model.invited.push({ id, role: as, to, by: by.id, isOpen: true });
+  if (!made.ok) return;
+  const open = model.invited.find((one) => one.id === made.value.id);
+  if (open !== undefined) return void Object.assign(open, { by: by.id, at: now }); // it is extended, and new
+  model.invited.push({ id, role: as, to, by: by.id, at: now, isOpen: true });
   model.told.push("invitation.created");
 }
 
@@ -243,6 +252,7 @@ it("whatever members do in whatever order: an owner stays, nobody is in without 
       for (const one of steps) {
         // oxlint-disable-next-line no-await-in-loop -- in this order
         await take(model, persons, one);
+        now += 1000;
       }
       await check(model, persons);
       const gone = persons.find((_, n) => !model.members.has(n));
@@ -253,7 +263,7 @@ it("whatever members do in whatever order: an owner stays, nobody is in without 
         .bind(gone.id)
         .first<{ id: string }>();
       if (row === null) return;
-      const session = { personId: gone.id, memberId: row.id, openedAt: now };
+      const session = { personId: gone.id, memberId: row.id, openedAt: now + 1 };
       expect(await findActing(env.DB, session)).toBeNull();
     }),
     { numRuns: effort(15, 200) },

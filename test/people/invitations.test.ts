@@ -1,0 +1,168 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { admin, openAccount } from "../contract/client.ts";
+import {
+  Browser,
+  codeOf,
+  inviteTo,
+  joined,
+  signUp,
+  someone,
+  startIssuer,
+} from "./people-client.ts";
+
+let issuer: ReturnType<typeof startIssuer>;
+beforeEach(() => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  issuer = startIssuer();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const IN = "/console/#/";
+const tokenOf = (link: string): string => link.slice(link.lastIndexOf("/") + 1);
+
+async function operatorsLink(orgId: string, body: object): Promise<string> {
+  const made = await admin("POST", `/orgs/${orgId}/invitations`, body);
+  expect(made.status).toBe(201);
+  return tokenOf((await made.json<{ link: string }>()).link);
+}
+
+async function membersOf(orgId: string): Promise<number> {
+  const read = await env.DB.prepare(
+    "SELECT count(*) AS n FROM members WHERE org_id = ? AND removed_at IS NULL",
+  )
+    .bind(orgId)
+    .first<{ n: number }>();
+  return read?.n ?? 0;
+}
+
+describe("an invitation", () => {
+  it("makes one member of 20 who accept it at once, and of one person who clicks 20 times", async () => {
+    const { browser, view } = await signUp(issuer);
+    const crowd = Array.from({ length: 20 }, () => someone());
+    issuer.accounts.push(...crowd);
+    const open = await inviteTo(browser, { role: "member" });
+    const ends = await Promise.all(
+      crowd.map((one) => new Browser().logIn(one, { purpose: "accept", invitation: open })),
+    );
+    expect(ends.filter((end) => end === IN)).toHaveLength(1);
+    expect(new Set(ends)).toEqual(new Set([IN, "/console/#/login?why=invitation_over"]));
+    expect(await membersOf(view.organization.id)).toBe(2);
+
+    const ben = someone();
+    issuer.accounts.push(ben);
+    const own = await inviteTo(browser, { role: "admin", email: ben.email.toUpperCase() });
+    const clicks = Array.from({ length: 20 }, () =>
+      new Browser().logIn(ben, { purpose: "accept", invitation: own }),
+    );
+    expect(new Set(await Promise.all(clicks))).toEqual(new Set([IN]));
+    expect(await membersOf(view.organization.id)).toBe(3);
+    const people = env.DB.prepare("SELECT count(*) AS n FROM identities WHERE subject = ?");
+    expect((await people.bind(ben.id).first<{ n: number }>())?.n).toBe(1);
+  });
+
+  it("that was open when somebody was removed does not let them back in; a later one does", async () => {
+    const { browser, view } = await signUp(issuer);
+    const ben = await joined(issuer, browser, "member");
+    const second = await inviteTo(browser, { role: "admin", email: ben.account.email });
+    const open = await inviteTo(browser, { role: "member" });
+    const removed = await browser.people("DELETE", `/members/${ben.view.member.id}`);
+    expect(removed.status).toBe(200);
+    for (const invitation of [second, open]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const end = await new Browser().logIn(ben.account, { purpose: "accept", invitation });
+      expect(end).toMatch(/why=invitation_over$/);
+    }
+    expect(await membersOf(view.organization.id)).toBe(1);
+    const again = await inviteTo(browser, { role: "admin", email: ben.account.email });
+    expect(again).toBe(second); // a repeat says the same link, and is a new invitation
+    expect(await new Browser().logIn(ben.account, { purpose: "accept", invitation: again })).toBe(
+      IN,
+    );
+  });
+
+  it("of a member with keys alone is for who has that member's address, whoever has the link", async () => {
+    const { orgId, memberId } = await openAccount({ credits: 0 });
+    const read = await admin("GET", `/orgs/${orgId}/members`);
+    const { members } = await read.json<{ members: { email: string; role: string }[] }>();
+    const invitation = await operatorsLink(orgId, { member_id: memberId });
+    expect(await operatorsLink(orgId, { member_id: memberId })).toBe(invitation);
+    const [eve, owner] = [someone(), someone({ email: members[0]?.email ?? "" })];
+    issuer.accounts.push(eve, owner);
+    const thief = new Browser();
+    expect(await thief.logIn(eve, { purpose: "accept", invitation })).toMatch(/why=other_address$/);
+    expect(await thief.session()).toBeNull();
+    const browser = new Browser();
+    expect(await browser.logIn(owner, { purpose: "accept", invitation })).toBe(IN);
+    expect(await browser.session()).toMatchObject({ role: "owner", member: { id: memberId } });
+  });
+
+  it("ends with the role of who gave it, and into a personal or a closed organisation there is none", async () => {
+    const { browser, view } = await signUp(issuer);
+    expect(await codeOf(await browser.people("POST", "/invitations", { role: "member" }))).toEqual([
+      409,
+      "personal_organization",
+    ]);
+    const ben = await joined(issuer, browser, "admin");
+    const eve = someone();
+    issuer.accounts.push(eve);
+    const made = await ben.browser.people("POST", "/invitations", {
+      role: "admin",
+      email: eve.email,
+    });
+    const invitation = tokenOf((await made.json<{ link: string }>()).link);
+    await browser.people("PATCH", `/members/${ben.view.member.id}`, { role: "billing" });
+    const over = await new Browser().logIn(eve, { purpose: "accept", invitation });
+    expect(over).toMatch(/why=invitation_over$/);
+    expect((await browser.people("DELETE", "/organization")).status).toBe(200);
+    const at = `/orgs/${view.organization.id}`;
+    const closed = [409, "organization_closed"];
+    const asked = { email: "new@example.test", role: "member" };
+    expect(await codeOf(await admin("POST", `${at}/invitations`, { role: "member" }))).toEqual(
+      closed,
+    );
+    expect(await codeOf(await admin("POST", `${at}/members`, asked))).toEqual(closed);
+    const key = await admin("POST", `${at}/members/${view.member.id}/keys`, { name: "x" });
+    expect(await codeOf(key)).toEqual(closed);
+    expect(await codeOf(await admin("PATCH", at, { status: "active" }))).toEqual(closed);
+  });
+
+  it("is bounded: 20 in an hour of one inviter", async () => {
+    const { browser } = await signUp(issuer);
+    await browser.people("POST", "/organization/team");
+    const asked = Array.from({ length: 25 }, (_, n) =>
+      browser.people("POST", "/invitations", { role: "member", email: `p${n}@example.test` }),
+    );
+    const codes = await Promise.all((await Promise.all(asked)).map(codeOf));
+    expect(codes.filter(([status]) => status === 201)).toHaveLength(20);
+    expect(codes.filter(([, code]) => code === "too_many_invitations")).toHaveLength(5);
+  });
+});
+
+describe("organisations that a person makes", () => {
+  it("are paced, whatever the person does at once, and one of them is personal", async () => {
+    const { browser, view } = await signUp(issuer, someone(), { SIGN_UPS_A_DAY_AN_ADDRESS: "6" });
+    expect((await browser.people("DELETE", "/organization")).status).toBe(200);
+    const gone = { organization_id: view.organization.id };
+    expect((await browser.people("POST", "/me/act", gone)).status).toBe(401);
+    const alone = new Browser({ SIGN_UPS_A_DAY_AN_ADDRESS: "6" });
+    const account = issuer.accounts.at(-1) ?? someone();
+    expect(await alone.logIn(account)).toBe(IN);
+    const made = await Promise.all(
+      Array.from({ length: 10 }, (_, n) =>
+        alone.people("POST", "/organizations", { name: `O ${n}` }),
+      ),
+    );
+    const statuses = made.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 201)).toHaveLength(6);
+    expect(statuses.filter((status) => status === 403)).toHaveLength(4);
+    const me = await alone.people("GET", "/me");
+    const { organizations } = await me.json<{ organizations: { is_personal: boolean }[] }>();
+    expect(organizations).toHaveLength(6);
+    expect(organizations.filter((one) => one.is_personal)).toHaveLength(1);
+  });
+});

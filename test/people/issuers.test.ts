@@ -1,0 +1,230 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { env } from "cloudflare:workers";
+import { parseConfig } from "../../src/config.ts";
+import { ANYBODY, Entra, GitHub, loginsOf, startGoogle } from "./other-issuers.ts";
+import { Browser, inviteTo, PEOPLE_VARS, signUp, someone, startIssuer } from "./people-client.ts";
+
+let issuer: ReturnType<typeof startIssuer>;
+beforeEach(() => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  issuer = startIssuer();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const IN = "/console/#/";
+const TENANT = "11111111-1111-1111-1111-111111111111";
+const OTHER = "22222222-2222-2222-2222-222222222222";
+const PRIVATE = "9188040d-6c67-4c5b-b112-36a304b66dad";
+const personOf = async (browser: Browser) => (await browser.session())?.person.id ?? null;
+
+describe("Google", () => {
+  const bindings = loginsOf({ id: "google", kind: "google" });
+  const asked = { issuer: "google", purpose: "sign_up" };
+
+  it("is asked when the person logged in, for an account to be chosen, with a code of S256", async () => {
+    startGoogle(issuer);
+    const { searchParams } = await new Browser(bindings).start(asked);
+    expect(Object.fromEntries(searchParams)).toMatchObject({
+      response_type: "code",
+      response_mode: "query",
+      scope: "openid email profile",
+      prompt: "select_account",
+      code_challenge_method: "S256",
+      claims: '{"id_token":{"auth_time":{"essential":true}}}',
+      redirect_uri: "https://eu.test/console/api/login/callback/google",
+    });
+    for (const name of ["state", "nonce", "code_challenge"]) {
+      expect(searchParams.get(name)).toMatch(/^[\w-]{43}$/);
+    }
+  });
+
+  it("speaks for an address at its own mail and where it runs the domain, and for no other", async () => {
+    const google = startGoogle(issuer);
+    const told = [
+      [{ email: "x@gmail.com" }, IN],
+      [{ email: "x@acme.test", hd: "acme.test" }, IN],
+      [{ email: "x@acme.test" }, "/console/#/login?why=unproven"],
+      [{ email: "x@gmail.com.acme.test" }, "/console/#/login?why=unproven"],
+      [{ email: "x@gmail.com", email_verified: "true" }, "/console/#/login?why=unproven"],
+    ] as const;
+    for (const [claims, end] of told) {
+      google.bend = { claims: (plain) => ({ ...plain, ...claims }) };
+      const account = someone();
+      issuer.accounts.push(account);
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect([claims, await new Browser(bindings).logIn(account, asked)]).toEqual([claims, end]);
+    }
+  });
+});
+
+describe("Entra", () => {
+  const bindings = loginsOf({ id: "work", kind: "entra", issuer: "organizations" });
+  const asked = { issuer: "work", purpose: "sign_up" };
+  const oid = () => crypto.randomUUID();
+  const account = () => {
+    const one = someone();
+    issuer.accounts.push(one);
+    return one;
+  };
+
+  it("somebody is their tenant and oid: another app's sub changes nothing, another tenant's oid does", async () => {
+    const entra = new Entra(issuer);
+    const who = oid();
+    const ann = account();
+    entra.claims = { tid: TENANT, oid: who, xms_edov: true };
+    const browser = new Browser(bindings);
+    expect(await browser.logIn(ann, asked)).toBe(IN);
+    entra.claims = { tid: TENANT, oid: who, sub: "another", xms_edov: "1" };
+    const again = new Browser(bindings);
+    expect(await again.logIn(account(), { ...asked, purpose: "log_in" })).toBe(IN);
+    expect(await personOf(again)).toBe(await personOf(browser));
+    entra.claims = { tid: OTHER, oid: who, sub: ann.id, email: ann.email, xms_edov: true };
+    const thief = new Browser(bindings);
+    expect(await thief.logIn(ann, { ...asked, purpose: "log_in" })).toMatch(/why=unknown$/);
+    expect(await thief.session()).toBeNull();
+  });
+
+  it("an address that no owner proved signs nobody up and accepts no invitation (nOAuth)", async () => {
+    const entra = new Entra(issuer);
+    const { browser, account: victim } = await signUp(issuer);
+    const invitation = await inviteTo(browser, { role: "admin", email: "boss@acme.test" });
+    for (const proof of [undefined, false, 0, "0", "no"]) {
+      entra.claims = { tid: OTHER, oid: oid(), email: "boss@acme.test", xms_edov: proof };
+      const thief = new Browser(bindings);
+      /* oxlint-disable no-await-in-loop -- one after the other */
+      const end = await thief.logIn(account(), { ...asked, purpose: "accept", invitation });
+      expect([proof, end]).toEqual([proof, "/console/#/login?why=other_address"]);
+      expect(await thief.logIn(account(), asked)).toMatch(/why=unproven$/);
+      /* oxlint-enable no-await-in-loop */
+    }
+    entra.claims = { tid: OTHER, oid: oid(), email: victim.email, xms_edov: true };
+    const other = new Browser(bindings);
+    expect(await other.logIn(account(), { ...asked, purpose: "log_in" })).toMatch(/why=unknown$/);
+  });
+
+  it("a token that names another tenant than its issuer, none, or a key of private accounts is refused", async () => {
+    const entra = new Entra(issuer);
+    const iss = (tid: string) => `https://login.microsoftonline.com/${tid}/v2.0`;
+    const good = { tid: TENANT, oid: oid(), xms_edov: true };
+    const broken = [
+      { ...good, iss: iss(OTHER) },
+      { ...good, tid: "../evil", iss: iss(TENANT) },
+      { ...good, tid: undefined, iss: iss(TENANT) },
+      { ...good, iss: "https://evil.test/v2.0" },
+      { ...good, oid: "admin" },
+      { ...good, tid: PRIVATE, iss: iss(PRIVATE) },
+    ];
+    for (const claims of broken) {
+      entra.claims = claims;
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const end = await new Browser(bindings).logIn(account(), asked);
+      expect([claims, end]).toEqual([claims, "/console/#/login?why=refused"]);
+    }
+    entra.claims = good;
+    entra.keyIssuer = iss(PRIVATE);
+    const fresh = { ...bindings, LOCAL_SECRET: "client.secret" }; // keys that no isolate knows yet
+    expect(await new Browser(fresh).logIn(account(), asked)).toMatch(/why=refused$/);
+  });
+
+  it("an operator there is named with the tenant, in which nobody else makes accounts", async () => {
+    const entra = new Entra(issuer);
+    const who = oid();
+    const login = (subject: string) => ({
+      ...bindings,
+      OPERATOR_LOGINS: JSON.stringify([{ name: "olga", role: "all", issuer: "work", subject }]),
+    });
+    const parsed = parseConfig({ ...env, ...PEOPLE_VARS, ...login(who) });
+    expect(parsed.ok ? [] : parsed.problems.map(({ variable }) => variable)).toEqual([
+      "OPERATOR_LOGINS",
+    ]);
+    const olga = login(`${TENANT}/${who}`);
+    entra.claims = { tid: OTHER, oid: who, xms_edov: true };
+    const thief = new Browser(olga);
+    expect(await thief.logIn(account(), { ...asked, purpose: "log_in" })).toMatch(/why=unknown$/);
+    entra.claims = { tid: TENANT, oid: who };
+    const browser = new Browser(olga);
+    expect(await browser.logIn(account(), { ...asked, purpose: "log_in" })).toBe(IN);
+    expect(await browser.session()).toMatchObject({ kind: "operator", operator: "all" });
+  });
+});
+
+describe("GitHub", () => {
+  const gift = { SIGN_UP_CREDIT_MICRO: "500000", SIGN_UP_CREDITS_A_DAY_MICRO: "1000000000000" };
+  const bindings = { ...loginsOf({ id: "github", kind: "github" }), ...gift };
+  const asked = { issuer: "github", purpose: "sign_up" };
+  const logIn = (browser: Browser, fields: object = asked) =>
+    browser.logIn(ANYBODY, { ...asked, ...fields });
+  let nth = 1000;
+
+  it("somebody is the number of an account, whatever it is called by now", async () => {
+    const github = new GitHub(issuer);
+    github.account = { ...github.account, id: nth++ };
+    const browser = new Browser(bindings);
+    expect(await logIn(browser)).toBe(IN);
+    github.account = { ...github.account, login: "renamed", name: "Renamed" };
+    const again = new Browser(bindings);
+    expect(await logIn(again, { purpose: "log_in" })).toBe(IN);
+    expect(await personOf(again)).toBe(await personOf(browser));
+    github.account = { ...github.account, id: nth++, login: "octocat" }; // took the name over
+    expect(await logIn(new Browser(bindings), { purpose: "log_in" })).toMatch(/why=unknown$/);
+  });
+
+  it("an answer that names another issuer is refused, one without a name is GitHub's of before", async () => {
+    const github = new GitHub(issuer);
+    for (const iss of ["https://github.com", "https://evil.test", null]) {
+      github.account = { ...github.account, id: nth++ };
+      github.iss = iss;
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const end = await logIn(new Browser(bindings));
+      expect([iss, end]).toEqual([iss, iss === null ? IN : "/console/#/login?why=refused"]);
+    }
+  });
+
+  it("a code that is over is 200 with an error there, and 'expired' here; HTML is no answer", async () => {
+    const github = new GitHub(issuer);
+    const browser = new Browser(bindings);
+    const back = await browser.click(await browser.start(asked), ANYBODY);
+    back.searchParams.set("code", "used");
+    expect(await browser.land(back)).toMatch(/why=expired$/);
+    const other = new Browser(bindings);
+    const late = await other.click(await other.start(asked), ANYBODY);
+    github.isAway = true;
+    expect(await other.land(late)).toMatch(/why=issuer_unreachable$/);
+  });
+
+  it("an address is theirs when GitHub verified it; any such one fits an invitation", async () => {
+    const github = new GitHub(issuer);
+    github.account = { ...github.account, id: nth++ };
+    github.emails = [
+      { email: "boss@acme.test", primary: true, verified: false },
+      { email: "own@acme.test", primary: false, verified: true },
+    ];
+    const { browser } = await signUp(issuer);
+    const wrong = await inviteTo(browser, { role: "admin", email: "boss@acme.test" });
+    expect(await logIn(new Browser(bindings), { purpose: "accept", invitation: wrong })).toMatch(
+      /why=other_address$/,
+    );
+    const right = await inviteTo(browser, { role: "admin", email: "own@acme.test" });
+    expect(await logIn(new Browser(bindings), { purpose: "accept", invitation: right })).toBe(IN);
+  });
+
+  it("an account of less than 30 days gets no first credit", async () => {
+    const github = new GitHub(issuer);
+    const credits: number[] = [];
+    for (const days of [29, 31]) {
+      const made = new Date(Date.now() - days * 86_400_000).toISOString();
+      github.account = { ...github.account, id: nth++, created_at: made };
+      const browser = new Browser(bindings);
+      /* oxlint-disable no-await-in-loop -- one after the other */
+      expect(await logIn(browser)).toBe(IN);
+      const read = await browser.ask("GET", "/console/api/v1/balance");
+      credits.push((await read.json<{ credits_micro: number }>()).credits_micro);
+      /* oxlint-enable no-await-in-loop */
+    }
+    expect(credits).toEqual([0, 500_000]);
+  });
+});

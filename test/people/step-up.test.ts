@@ -1,0 +1,180 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { isLasting } from "../../src/console/step-up.ts";
+import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import { ASKING_PATHS, PATHS } from "../../src/paths.ts";
+import { ADMIN_TOKEN, openAccount } from "../contract/client.ts";
+import {
+  Browser,
+  codeOf,
+  laterOn,
+  ofLater,
+  PEOPLE_VARS,
+  signUp,
+  someone,
+  startIssuer,
+} from "./people-client.ts";
+
+let issuer: ReturnType<typeof startIssuer>;
+beforeEach(() => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  issuer = startIssuer();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const TOO_OLD = [403, "login_too_old"];
+const makeKey = (browser: Browser) => browser.ask("POST", "/console/api/v1/keys", { name: "one" });
+const keyMade = async (browser: Browser) => codeOf(await makeKey(browser));
+const withReauth = {
+  LOGIN_ISSUERS: PEOPLE_VARS.LOGIN_ISSUERS.replace('"secret"', '"reauth":true,"secret"'),
+};
+/** The person logged in at the issuer so many minutes before this log-in. */
+const loggedInAgo = (minutes: number, later = 0) => ({
+  claims: (claims: Readonly<Record<string, unknown>>) => {
+    const moved = ofLater(later).claims?.(claims) ?? claims;
+    return { ...moved, auth_time: Number(moved["auth_time"]) - minutes * 60 };
+  },
+});
+
+const named = (path: string): string =>
+  path.replaceAll(/:\w+(?:\{[^}]+\})?/g, (name) => (name.includes("resp") ? "resp_1" : "x"));
+
+describe("what lasts wants a log-in of the last ten minutes", () => {
+  it("by the tables of paths: all that changes something but what takes away or is the caller's own", () => {
+    const rows = [
+      ...PATHS,
+      ...OPERATOR_ENDPOINTS.map(({ method, path }) => ({ method, path: `/admin/v1${path}` })),
+    ];
+    const free = rows
+      .filter(({ method, path }) => method !== "GET" && !ASKING_PATHS.has(path))
+      .filter(({ method, path }) => !isLasting(method, named(path)))
+      .map(({ method, path }) => `${method} ${named(path)}`);
+    expect(free.toSorted()).toEqual([
+      "DELETE /admin/v1/orgs/x/invitations/x",
+      "DELETE /admin/v1/orgs/x/keys/x",
+      "DELETE /admin/v1/orgs/x/members/x",
+      "DELETE /admin/v1/orgs/x/sessions/x",
+      "DELETE /v1/keys/x",
+      "DELETE /v1/responses/resp_1",
+      "DELETE /v1/sessions/x",
+      "DELETE /v1/users/x",
+      "PATCH /admin/v1/orgs/x",
+      "PATCH /v1/orgs/x/settings",
+      "PATCH /v1/users/x",
+      "POST /admin/v1/orgs/x/reconcile",
+      "POST /admin/v1/orgs/x/webhooks/x/replay",
+      "POST /admin/v1/orgs/x/webhooks/x/test",
+      "POST /v1/users",
+      "POST /v1/webhooks/x/replay",
+      "POST /v1/webhooks/x/test",
+    ]);
+  });
+
+  it("however its path is written", async () => {
+    const { browser } = await signUp(issuer);
+    const later = laterOn(browser);
+    for (const path of ["/v1/keys/", "//v1/keys", "/v1//keys", "/v1/%6beys", "/v1/keys?x=1"]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const answer = await later.ask("POST", `/console/api${path}`, { name: "one" });
+      expect([path, answer.status]).not.toEqual([path, 201]);
+    }
+    const listed = await browser.ask("GET", "/console/api/v1/keys");
+    expect(await listed.json()).toMatchObject({ keys: [] });
+  });
+
+  it("of who pasted a key or a token too: pasting it again is the log-in", async () => {
+    const { key, orgId } = await openAccount({ credits: 0 });
+    for (const [text, path, body] of [
+      [key, "/v1/keys", { name: "one" }],
+      [ADMIN_TOKEN, `/admin/v1/orgs/${orgId}/credits`, { amount_micro: 1, reference: "again" }],
+    ] as const) {
+      const browser = new Browser();
+      /* oxlint-disable no-await-in-loop -- one after the other */
+      expect((await browser.ask("POST", "/console/api/login", { key: text })).status).toBe(200);
+      const later = laterOn(browser);
+      expect(await codeOf(await later.ask("POST", `/console/api${path}`, body))).toEqual(TOO_OLD);
+      await later.ask("POST", "/console/api/login", { key: text });
+      expect((await later.ask("POST", `/console/api${path}`, body)).status).toBeLessThan(300);
+      /* oxlint-enable no-await-in-loop */
+    }
+  });
+});
+
+describe("a session that somebody took", () => {
+  it("is not made fresh by its person's next log-in: that has a cookie of its own, and ends it", async () => {
+    const { browser, account } = await signUp(issuer);
+    const stolen = Object.assign(laterOn(browser), { cookies: new Map(browser.cookies) });
+    const own = laterOn(browser);
+    issuer.bend = ofLater();
+    expect(await own.logIn(account, { purpose: "step_up" })).toBe("/console/#/");
+    expect((await keyMade(own))[0]).toBe(201);
+    expect(await keyMade(stolen)).not.toEqual([201, ""]);
+    await vi.waitFor(async () => expect(await stolen.session()).toBeNull());
+  });
+
+  it("links no way in of the thief's: that wants a fresh log-in before the issuer is asked", async () => {
+    const { browser } = await signUp(issuer);
+    const thief = someone();
+    issuer.accounts.push(thief);
+    const body = { issuer: "local", purpose: "link" };
+    const started = await laterOn(browser).ask("POST", "/console/api/login/start", body);
+    expect(await codeOf(started)).toEqual(TOO_OLD);
+    expect(await new Browser().logIn(thief)).toMatch(/why=unknown$/);
+  });
+});
+
+describe("a log-in is as fresh as it can be proven", () => {
+  it("by the code's exchange where the issuer's word is old and cannot be had anew", async () => {
+    const ann = someone();
+    issuer.accounts.push(ann);
+    issuer.bend = loggedInAgo(3 * 24 * 60);
+    const { browser } = await signUp(issuer, ann);
+    expect((await keyMade(browser))[0]).toBe(201);
+    const strict = laterOn(browser, 0, { STEP_UP: "auth_time" });
+    expect(await keyMade(strict)).toEqual(TOO_OLD);
+  });
+
+  it("by the issuer's word where it can be asked to log them in again, which an old or odd one is not", async () => {
+    const { browser, account } = await signUp(issuer, someone(), withReauth);
+    const later = laterOn(browser, 11, withReauth);
+    for (const bend of [
+      loggedInAgo(15, 11),
+      {
+        claims: (claims: object) => ({
+          ...ofLater().claims?.({ ...claims }),
+          auth_time: undefined,
+        }),
+      },
+      {
+        claims: (claims: object) => ({
+          ...ofLater().claims?.({ ...claims }),
+          auth_time: Date.now(),
+        }),
+      },
+    ]) {
+      issuer.bend = bend;
+      /* oxlint-disable no-await-in-loop -- one after the other */
+      const asked = await later.start({ purpose: "step_up" });
+      expect(asked.searchParams.get("max_age")).toBe("600");
+      expect(await later.land(await later.click(asked, account))).toMatch(/why=refused$/);
+      expect(await keyMade(later)).toEqual(TOO_OLD);
+      /* oxlint-enable no-await-in-loop */
+    }
+    issuer.bend = ofLater();
+    expect(await later.logIn(account, { purpose: "step_up" })).toBe("/console/#/");
+    expect((await keyMade(later))[0]).toBe(201);
+  });
+
+  it("and a log-in that is no answer to it leaves the session as it was", async () => {
+    const { browser } = await signUp(issuer);
+    const eve = someone();
+    issuer.accounts.push(eve);
+    const before = browser.cookies.get("__Host-turnpike-eu");
+    expect(await browser.logIn(eve, { purpose: "step_up" })).toMatch(/why=other_person$/);
+    expect(browser.cookies.get("__Host-turnpike-eu")).toBe(before);
+    expect(await browser.session()).not.toBeNull();
+  });
+});
