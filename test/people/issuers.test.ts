@@ -18,7 +18,17 @@ afterEach(() => {
 const IN = "/console/#/";
 const TENANT = "11111111-1111-1111-1111-111111111111";
 const OTHER = "22222222-2222-2222-2222-222222222222";
+const oid = () => crypto.randomUUID();
 const PRIVATE = "9188040d-6c67-4c5b-b112-36a304b66dad";
+const account = () => {
+  const one = someone();
+  issuer.accounts.push(one);
+  return one;
+};
+const issuerOf = (tid: string) => `https://login.microsoftonline.com/${tid}/v2.0`;
+const operatorAt = (subject: string) => ({
+  OPERATOR_LOGINS: JSON.stringify([{ name: "olga", role: "all", issuer: "work", subject }]),
+});
 const personOf = async (browser: Browser) => (await browser.session())?.person.id ?? null;
 
 describe("Google", () => {
@@ -64,12 +74,6 @@ describe("Google", () => {
 describe("Entra", () => {
   const bindings = loginsOf({ id: "work", kind: "entra", issuer: "organizations" });
   const asked = { issuer: "work", purpose: "sign_up" };
-  const oid = () => crypto.randomUUID();
-  const account = () => {
-    const one = someone();
-    issuer.accounts.push(one);
-    return one;
-  };
 
   it("somebody is their tenant and oid: another app's sub changes nothing, another tenant's oid does", async () => {
     const entra = new Entra(issuer);
@@ -108,15 +112,14 @@ describe("Entra", () => {
 
   it("a token that names another tenant than its issuer, none, or a key of private accounts is refused", async () => {
     const entra = new Entra(issuer);
-    const iss = (tid: string) => `https://login.microsoftonline.com/${tid}/v2.0`;
     const good = { tid: TENANT, oid: oid(), xms_edov: true };
     const broken = [
-      { ...good, iss: iss(OTHER) },
-      { ...good, tid: "../evil", iss: iss(TENANT) },
-      { ...good, tid: undefined, iss: iss(TENANT) },
+      { ...good, iss: issuerOf(OTHER) },
+      { ...good, tid: "../evil", iss: issuerOf(TENANT) },
+      { ...good, tid: undefined, iss: issuerOf(TENANT) },
       { ...good, iss: "https://evil.test/v2.0" },
       { ...good, oid: "admin" },
-      { ...good, tid: PRIVATE, iss: iss(PRIVATE) },
+      { ...good, tid: PRIVATE, iss: issuerOf(PRIVATE) },
     ];
     for (const claims of broken) {
       entra.claims = claims;
@@ -125,7 +128,7 @@ describe("Entra", () => {
       expect([claims, end]).toEqual([claims, "/console/#/login?why=refused"]);
     }
     entra.claims = good;
-    entra.keyIssuer = iss(PRIVATE);
+    entra.keyIssuer = issuerOf(PRIVATE);
     const fresh = { ...bindings, LOCAL_SECRET: "client.secret" }; // keys that no isolate knows yet
     expect(await new Browser(fresh).logIn(account(), asked)).toMatch(/why=refused$/);
   });
@@ -133,15 +136,11 @@ describe("Entra", () => {
   it("an operator there is named with the tenant, in which nobody else makes accounts", async () => {
     const entra = new Entra(issuer);
     const who = oid();
-    const login = (subject: string) => ({
-      ...bindings,
-      OPERATOR_LOGINS: JSON.stringify([{ name: "olga", role: "all", issuer: "work", subject }]),
-    });
-    const parsed = parseConfig({ ...env, ...PEOPLE_VARS, ...login(who) });
+    const parsed = parseConfig({ ...env, ...PEOPLE_VARS, ...bindings, ...operatorAt(who) });
     expect(parsed.ok ? [] : parsed.problems.map(({ variable }) => variable)).toEqual([
       "OPERATOR_LOGINS",
     ]);
-    const olga = login(`${TENANT}/${who}`);
+    const olga = { ...bindings, ...operatorAt(`${TENANT}/${who}`) };
     entra.claims = { tid: OTHER, oid: who, xms_edov: true };
     const thief = new Browser(olga);
     expect(await thief.logIn(account(), { ...asked, purpose: "log_in" })).toMatch(/why=unknown$/);
