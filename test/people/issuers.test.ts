@@ -63,10 +63,10 @@ describe("Google", () => {
     ] as const;
     for (const [claims, end] of told) {
       google.bend = { claims: (plain) => ({ ...plain, ...claims }) };
-      const account = someone();
-      issuer.accounts.push(account);
+      const known = someone();
+      issuer.accounts.push(known);
       // oxlint-disable-next-line no-await-in-loop -- one after the other
-      expect([claims, await new Browser(bindings).logIn(account, asked)]).toEqual([claims, end]);
+      expect([claims, await new Browser(bindings).logIn(known, asked)]).toEqual([claims, end]);
     }
   });
 });
