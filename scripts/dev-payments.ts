@@ -8,7 +8,7 @@ import type { RegionName } from "./region-names.ts";
 type Bindings = Readonly<Record<string, string>>;
 
 /** The key that the payment provider of this machine takes; nobody else does. */
-const KEY = "sk_test_local";
+const KEY = "sk_test_of_this_machine";
 const NAMES = ["STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRETS", "STRIPE_BASE_URL"] as const;
 
 /** The payment provider beside the regions, which pay by it. */

@@ -143,7 +143,7 @@ export class FakeStripe {
   /** The API. Rejects where no answer comes. */
   async handle(request: Request): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
-    const body = request.method === "GET" ? "" : await request.text();
+    const body = new TextDecoder().decode(await request.arrayBuffer());
     const params = new Params(request.method === "GET" ? searchParams : new URLSearchParams(body));
     const key = request.method === "POST" ? request.headers.get("idempotency-key") : null;
     const call = { method: request.method, path: pathname, params, key };
