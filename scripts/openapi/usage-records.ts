@@ -1,14 +1,13 @@
 import * as z from "zod";
+import { TOKEN_SUMS } from "../../src/lib/usage-sums.ts";
 import { micros, count, time, day, record } from "./fields.ts";
 
 /** What was spent, in sums and receipt by receipt; strict, as records.ts. */
-const amounts = {
-  requests: count,
-  prompt_tokens: count,
+const SAID: Readonly<Record<string, z.ZodType>> = {
   cached_tokens: count.describe("Of the prompt's tokens, read from a cache."),
-  completion_tokens: count,
-  cost_micro: micros,
 };
+const tokens = Object.values(TOKEN_SUMS).map(({ shown }) => [shown, SAID[shown] ?? count]);
+const amounts = { requests: count, ...Object.fromEntries(tokens), cost_micro: micros };
 export const usage = record("Usage", {
   from: z.string().describe("A UTC day, or an hour."),
   to: z.string(),

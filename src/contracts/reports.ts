@@ -1,14 +1,7 @@
 import type { Micros } from "../lib/money.ts";
+import type { UsageAmounts } from "../lib/usage-sums.ts";
 
 export type UsageGroupBy = "day" | "model" | "key" | "user" | "day,model" | "day,key" | "day,user";
-export type UsageAmounts = {
-  readonly requests: number;
-  readonly promptTokens: number;
-  /** Of them read from a cache. */
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-  readonly costMicro: Micros;
-};
 /** `group`: the day, model, key id or external id; null for requests without an end user. */
 export type UsageGroup = UsageAmounts & {
   readonly group: string | null;

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { REGIONS } from "./regions.ts";
 import { mintedAt } from "./id.ts";
-import { promptTokens } from "./usage.ts";
+import { soundUsage, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
 /**
@@ -37,17 +37,6 @@ export type Generation = {
 };
 
 const count = z.int().check(z.minimum(0));
-const counts = z.object({
-  input: count,
-  cacheRead: count,
-  cacheWrite: count,
-  cacheWriteHour: z._default(count, 0),
-  output: count,
-  reasoning: count,
-});
-const toUsage = z.transform(({ cacheWriteHour: hour, ...rest }: z.infer<typeof counts>): Usage => {
-  return hour === 0 ? rest : { ...rest, cacheWriteHour: Math.min(hour, rest.cacheWrite) };
-});
 /** A failed attempt as a peer sends it. */
 export const attemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
   route: z.string(),
@@ -61,7 +50,7 @@ const ran = {
   provider: z.string(),
   keyId: z.string(),
   streamed: z.boolean(),
-  usage: z.pipe(counts, toUsage),
+  usage: usageSchema,
   price: z.object({ input: count, cached: count, cacheWrite: count, output: count }),
   firstByteMs: z.nullable(z.number()),
   durationMs: z.number(),
@@ -83,14 +72,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   provider: word,
   region: z.enum(REGIONS),
   keyId: z.string().check(z.refine((id) => mintedAt(id, "key_") !== null, "must be a key's id")),
-  usage: z.pipe(
-    counts.check(
-      z.refine((used) => used.reasoning <= used.output, "must have reasoning within output"),
-      z.refine((used) => used.cacheWriteHour <= used.cacheWrite, "must add up"),
-      z.refine((used) => Number.isSafeInteger(promptTokens(used)), "must add up"),
-    ),
-    toUsage,
-  ),
+  usage: soundUsage,
   // not bounded by 0: a clock may step back during a request, and its charge is due all the same
   firstByteMs: z.nullable(z.int()),
   durationMs: z.int(),

@@ -1,3 +1,5 @@
+import * as z from "zod/mini";
+
 /**
  * What a request used, in tokens, without overlap: the prompt is `input + cacheRead + cacheWrite`
  * (input = uncached rest), `output` includes `reasoning`. Bill from these numbers only.
@@ -11,6 +13,30 @@ export type Usage = {
   readonly output: number;
   readonly reasoning: number;
 };
+
+const count = z.int().check(z.minimum(0));
+const counts = z.object({
+  input: count,
+  cacheRead: count,
+  cacheWrite: count,
+  cacheWriteHour: z._default(count, 0),
+  output: count,
+  reasoning: count,
+});
+const toUsage = z.transform(({ cacheWriteHour: hour, ...rest }: z.infer<typeof counts>): Usage => {
+  return hour === 0 ? rest : { ...rest, cacheWriteHour: Math.min(hour, rest.cacheWrite) };
+});
+/** Usage as a peer sends it. */
+export const usageSchema = z.pipe(counts, toUsage);
+/** The same, where a person brings it back. */
+export const soundUsage = z.pipe(
+  counts.check(
+    z.refine((used) => used.reasoning <= used.output, "must have reasoning within output"),
+    z.refine((used) => used.cacheWriteHour <= used.cacheWrite, "must add up"),
+    z.refine((used) => Number.isSafeInteger(promptTokens(used)), "must add up"),
+  ),
+  toUsage,
+);
 
 /** Prices in micros per million tokens. */
 export type Price = {

@@ -1,4 +1,5 @@
 import { idFloor } from "../../lib/id.ts";
+import { TOKEN_COLUMNS, tokenValues } from "../../lib/usage-sums.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
 import { updateEndUserSpend } from "../tables/end-user-rows.do.ts";
@@ -52,25 +53,16 @@ function floorOf(desk: Desk): string {
   return floorId;
 }
 
+const SUMS = ["requests", ...TOKEN_COLUMNS, "cost"];
+const ADD_TOTAL = `INSERT INTO totals (dimension, day, name, ${SUMS.join(", ")}, changed)
+  VALUES (?, ?, ?, ${SUMS.map(() => "?").join(", ")}, ?)
+  ON CONFLICT (dimension, day, name) DO UPDATE SET
+    ${SUMS.map((sum) => `${sum} = ${sum} + excluded.${sum}`).join(", ")}, changed = excluded.changed`;
+
 /** Adds to a total what came since the last checkpoint; `changed` is the publish that carries it. */
 function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
-  sql.exec(
-    `INSERT INTO totals (dimension, day, name, requests, prompt_tokens, cached,
-      completion_tokens, cost, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (dimension, day, name) DO UPDATE SET requests = requests + excluded.requests,
-      prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached = cached + excluded.cached,
-      completion_tokens = completion_tokens + excluded.completion_tokens,
-      cost = cost + excluded.cost, changed = excluded.changed`,
-    total.dimension,
-    total.day,
-    total.name,
-    total.requests,
-    total.promptTokens,
-    total.cachedTokens,
-    total.completionTokens,
-    total.cost,
-    changed,
-  );
+  const { dimension, day, name, requests, cost } = total;
+  sql.exec(ADD_TOTAL, dimension, day, name, requests, ...tokenValues(total), cost, changed);
 }
 
 /** Ledger rows between two checkpoints that are kept as marks. */

@@ -10,6 +10,8 @@ import { emptyBooks, openHold } from "../rules/ledger.ts";
 import type { Books, OpenHold } from "../rules/ledger.ts";
 import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
+import { columnsOfTokens, tokensBy } from "../../lib/usage-sums.ts";
+import type { TokenCounts } from "../../lib/usage-sums.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { PostedUsage, UsageTotals } from "../rules/usage-totals.ts";
 import { selectDeparted, selectEndUser, selectEndUserCount } from "../tables/end-user-rows.do.ts";
@@ -187,7 +189,7 @@ function addLaterSpend(sql: SqlStorage, memory: Memory, id: string, posted: Post
   memory.unsaved.set(id, { ...user, spend });
 }
 
-type PostedRow = {
+type PostedRow = TokenCounts & {
   admitted_at: number;
   period_day: string | null;
   charged: number;
@@ -196,15 +198,12 @@ type PostedRow = {
   key_id: string;
   session: string | null;
   model: string;
-  prompt_tokens: number;
-  cached: number;
-  completion_tokens: number;
 };
 
 /** The settled requests of the ledger after `seq`, late ones too. */
 function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsage[] {
   const columns = `admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
-    prompt_tokens, detail ->> '$[1]' AS cached, completion_tokens`;
+    ${columnsOfTokens(({ inRow }) => inRow)}`;
   return sql
     .exec<PostedRow>(
       `SELECT ${columns} FROM requests
@@ -215,19 +214,21 @@ function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsag
       seq,
     )
     .toArray()
-    .map((row) => ({
-      admittedAt: row.admitted_at,
-      period: periodOfRow(row),
-      charged: micros(row.charged),
-      endUserId: row.end_user_id,
-      externalId: row.external_id,
-      keyId: row.key_id,
-      session: row.session,
-      model: row.model,
-      promptTokens: row.prompt_tokens,
-      cachedTokens: row.cached,
-      completionTokens: row.completion_tokens,
-    }));
+    .map(postedOf);
+}
+
+function postedOf(row: PostedRow): PostedUsage {
+  return {
+    admittedAt: row.admitted_at,
+    period: periodOfRow(row),
+    charged: micros(row.charged),
+    endUserId: row.end_user_id,
+    externalId: row.external_id,
+    keyId: row.key_id,
+    session: row.session,
+    model: row.model,
+    ...tokensBy((name) => row[name]),
+  };
 }
 
 type HoldRow = {

@@ -7,7 +7,7 @@ import { mintedAt } from "../../lib/id.ts";
 import { logWarning } from "../../lib/log.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
-import { promptTokens } from "../../lib/usage.ts";
+import { tokensOf } from "../../lib/usage-sums.ts";
 import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
 import { decideCredit } from "../rules/credit.ts";
@@ -110,9 +110,7 @@ function post(
     ...known,
     charged: posting.charged,
     model: generation.model,
-    promptTokens: promptTokens(generation.usage),
-    cachedTokens: generation.usage.cacheRead,
-    completionTokens: generation.usage.output,
+    ...tokensOf(generation.usage),
   };
   addUsage(memory.usage, posted);
   chargeKey(memory, posted);

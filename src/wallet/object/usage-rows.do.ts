@@ -2,13 +2,9 @@ import { numberVar } from "../../config.ts";
 import { idFloor } from "../../lib/id.ts";
 import { micros } from "../../lib/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import type {
-  RowDimension,
-  RowsGroup,
-  RowsQuery,
-  RowsReport,
-  UsageAmounts,
-} from "../../contracts/reports.ts";
+import { columnsOfTokens, NO_AMOUNTS, plusAmounts, tokensBy } from "../../lib/usage-sums.ts";
+import type { TokenCounts } from "../../lib/usage-sums.ts";
+import type { RowDimension, RowsGroup, RowsQuery, RowsReport } from "../../contracts/reports.ts";
 import type { Desk } from "./memory.do.ts";
 
 const DAY_MS = 86_400_000;
@@ -29,13 +25,10 @@ const EXPRESSIONS: Readonly<Record<RowDimension, string>> = {
 const FIRST_BYTE = "detail ->> '$[4]'";
 const DURATION = "detail ->> '$[5]'";
 
-type Row = {
+type Row = TokenCounts & {
   one: string | null;
   two: string | null;
   requests: number;
-  prompt: number;
-  cached: number;
-  completion: number;
   cost: number;
   /** Output tokens and ms of those that say when they began. */
   spoken: number;
@@ -51,7 +44,7 @@ export function readUsageOfRows(desk: Desk, asked: RowsQuery): RowsReport {
   const rows = groupsOf(desk.sql, { ...asked, ...from });
   const times = asked.latency ? timesOf(desk.sql, { ...asked, ...from }) : null;
   const data = rows.map((row) => groupOf(row, asked, times));
-  const total = data.reduce(plus, NOTHING);
+  const total = data.reduce(plusAmounts, NO_AMOUNTS);
   return { data, total, completeFrom: from.fromMs };
 }
 
@@ -106,8 +99,8 @@ function expressionOf(dimension: RowDimension | undefined): string {
 function groupsOf(sql: SqlStorage, asked: RowsQuery & Start): Row[] {
   return sql
     .exec<Row>(
-      `SELECT ${namesOf(asked)}, count(*) AS requests, sum(prompt_tokens) AS prompt,
-        sum(detail ->> '$[1]') AS cached, sum(completion_tokens) AS completion, sum(charged) AS cost,
+      `SELECT ${namesOf(asked)}, count(*) AS requests, sum(charged) AS cost,
+        ${columnsOfTokens(({ inRow }) => `sum(${inRow})`)},
         coalesce(sum(completion_tokens) FILTER (WHERE ${FIRST_BYTE} IS NOT NULL), 0) AS spoken,
         coalesce(sum(${DURATION} - ${FIRST_BYTE}), 0) AS speaking
       ${FILTERED} GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ${GROUPS_MAX}`,
@@ -138,9 +131,7 @@ function groupOf(row: Row, { by }: RowsQuery, times: Times | null): RowsGroup {
   const { one, two } = row;
   const amounts = {
     requests: row.requests,
-    promptTokens: row.prompt,
-    cachedTokens: row.cached,
-    completionTokens: row.completion,
+    ...tokensBy((name) => row[name]),
     costMicro: micros(row.cost),
   };
   const names = by.length === 1 ? [one] : [one, two];
@@ -153,23 +144,5 @@ function groupOf(row: Row, { by }: RowsQuery, times: Times | null): RowsGroup {
     names,
     firstByteMs: { p50: at(0.5), p99: at(0.99), n: sorted.length },
     tokensPerSecond: row.speaking > 0 ? (row.spoken * 1000) / row.speaking : null,
-  };
-}
-
-const NOTHING: UsageAmounts = {
-  requests: 0,
-  promptTokens: 0,
-  cachedTokens: 0,
-  completionTokens: 0,
-  costMicro: micros(0),
-};
-
-function plus(sum: UsageAmounts, one: UsageAmounts): UsageAmounts {
-  return {
-    requests: sum.requests + one.requests,
-    promptTokens: sum.promptTokens + one.promptTokens,
-    cachedTokens: sum.cachedTokens + one.cachedTokens,
-    completionTokens: sum.completionTokens + one.completionTokens,
-    costMicro: micros(sum.costMicro + one.costMicro),
   };
 }

@@ -3,12 +3,9 @@ import type { Result } from "../../lib/failure.ts";
 import { micros } from "../../lib/money.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
-import type {
-  UsageReport,
-  UsagePage,
-  UsageAmounts,
-  UsageGroupBy,
-} from "../../contracts/reports.ts";
+import { columnsOfTokens, NO_AMOUNTS, plusAmounts, tokensBy } from "../../lib/usage-sums.ts";
+import type { TokenCounts, UsageAmounts } from "../../lib/usage-sums.ts";
+import type { UsageReport, UsagePage, UsageGroupBy } from "../../contracts/reports.ts";
 import type { Desk } from "./memory.do.ts";
 
 const FIRST_PAGE: UsagePage = { limit: USAGE_GROUPS_MAX, after: null };
@@ -24,17 +21,11 @@ const USAGE_BY_DAY: ReadonlyMap<UsageGroupBy, Dimension> = new Map([
 ]);
 type Asked = Days & { readonly groupBy: Dimension };
 
-type Sums = {
-  readonly requests: number;
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-  readonly cost: number;
-};
+type Sums = TokenCounts & { readonly requests: number; readonly cost: number };
 type GroupRow = Sums & { readonly name: string };
 
-const SUMS = `coalesce(sum(requests), 0) AS requests, coalesce(sum(prompt_tokens), 0) AS promptTokens,
-  coalesce(sum(cached), 0) AS cachedTokens, coalesce(sum(completion_tokens), 0) AS completionTokens, coalesce(sum(cost), 0) AS cost`;
+const SUMS = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS cost,
+  ${columnsOfTokens(({ column }) => `coalesce(sum(${column}), 0)`)}`;
 
 /** Rows that one answer sums up: of a year of 100,000 end users there are 36 million. */
 const ROWS_MAX = 300_000;
@@ -60,8 +51,7 @@ function usageByDay(desk: Desk, asked: Asked, { limit, after }: UsagePage): Resu
   const rows = new Map<string, Sums & { readonly day: string; readonly name: string }>();
   const stored = desk.sql
     .exec<GroupRow & { day: string }>(
-      `SELECT day, name, requests, prompt_tokens AS promptTokens, cached AS cachedTokens,
-        completion_tokens AS completionTokens, cost FROM totals
+      `SELECT day, name, requests, ${columnsOfTokens(({ column }) => column)}, cost FROM totals
       WHERE dimension = ?1 AND day BETWEEN ?2 AND ?3 AND (day, name) > (?4, ?5)
       ORDER BY day, name LIMIT ?6`,
       asked.groupBy,
@@ -226,22 +216,9 @@ function totalOf(desk: Desk, asked: Asked): UsageAmounts {
   return [stored, ...later].reduce(plus, NO_AMOUNTS);
 }
 
-const NO_AMOUNTS: UsageAmounts = {
-  requests: 0,
-  promptTokens: 0,
-  cachedTokens: 0,
-  completionTokens: 0,
-  costMicro: micros(0),
-};
-
-function plus(amounts: UsageAmounts, sums: Sums): UsageAmounts {
-  return {
-    requests: amounts.requests + sums.requests,
-    promptTokens: amounts.promptTokens + sums.promptTokens,
-    cachedTokens: amounts.cachedTokens + sums.cachedTokens,
-    completionTokens: amounts.completionTokens + sums.completionTokens,
-    costMicro: micros(amounts.costMicro + sums.cost),
-  };
+function plus(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAmounts {
+  const tokens = tokensBy((name) => rest[name]);
+  return plusAmounts(amounts, { requests, ...tokens, costMicro: micros(cost) });
 }
 
 /** SQLite compares text by its UTF-8 bytes, so by code points; `<` goes by UTF-16 units. */

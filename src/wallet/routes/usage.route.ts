@@ -6,6 +6,7 @@ import { now, timestamp } from "../../lib/clock.ts";
 import { invalid, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { periodOf } from "../../lib/period.ts";
+import { amountsView } from "../../lib/usage-sums.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { WalletCalls } from "../../contracts/wallet.ts";
 import type {
@@ -15,7 +16,6 @@ import type {
   RowsReport,
   UsageReport,
   UsagePage,
-  UsageAmounts,
   UsageGroupBy,
 } from "../../contracts/reports.ts";
 import { askOwnWallet } from "./reads.route.ts";
@@ -227,16 +227,6 @@ function beginOf(text: string): number | null {
   const [, on = text, hour = "00"] = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])$/.exec(text) ?? [];
   const start = startOf(on);
   return start === null ? null : start + Number(hour) * HOUR_MS;
-}
-
-function amountsView(amounts: UsageAmounts): object {
-  return {
-    requests: amounts.requests,
-    prompt_tokens: amounts.promptTokens,
-    cached_tokens: amounts.cachedTokens,
-    completion_tokens: amounts.completionTokens,
-    cost_micro: amounts.costMicro,
-  };
 }
 
 /** When a day begins, Unix ms; null when there is no such day. */

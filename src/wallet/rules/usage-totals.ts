@@ -1,12 +1,14 @@
 import type { Micros } from "../../lib/money.ts";
 import { periodOf } from "../../lib/period.ts";
 import type { Period } from "../../lib/period.ts";
+import { plusTokens, tokensBy } from "../../lib/usage-sums.ts";
+import type { TokenCounts } from "../../lib/usage-sums.ts";
 
 /** Groups in one answer of usage: of the longest names some 3 MB of JSON. */
 export const USAGE_GROUPS_MAX = 10_000;
 
 /** What one settled request adds to the totals of its day. */
-export type PostedUsage = {
+export type PostedUsage = TokenCounts & {
   readonly admittedAt: number;
   /** The day and month of the end user's spend; usage goes by the clock, so by `admittedAt`. */
   readonly period: Period;
@@ -16,24 +18,17 @@ export type PostedUsage = {
   readonly keyId: string;
   readonly session?: string | null;
   readonly model: string;
-  readonly promptTokens: number;
-  /** Of them read from a cache. */
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
 };
 
 export type UsageDimension = "day" | "model" | "key" | "user";
 
-export type UsageTotal = {
+export type UsageTotal = TokenCounts & {
   readonly dimension: UsageDimension;
   readonly day: string;
   /** The model, key or external id; "" for the day itself and for requests without an end user. */
   readonly name: string;
-  requests: number;
-  promptTokens: number;
-  cachedTokens: number;
-  completionTokens: number;
-  cost: number;
+  readonly requests: number;
+  readonly cost: number;
 };
 
 /** Totals by what they count; names hold no line breaks, so the joined key is unambiguous. */
@@ -49,21 +44,14 @@ export function addUsage(totals: UsageTotals, posted: PostedUsage): void {
   ];
   for (const [dimension, name] of names) {
     const key = `${dimension}\n${day}\n${name}`;
-    const total = totals.get(key) ?? {
+    const before = totals.get(key) ?? { requests: 0, ...tokensBy(() => 0), cost: 0 };
+    totals.set(key, {
       dimension,
       day,
       name,
-      requests: 0,
-      promptTokens: 0,
-      cachedTokens: 0,
-      completionTokens: 0,
-      cost: 0,
-    };
-    total.requests += 1;
-    total.promptTokens += posted.promptTokens;
-    total.cachedTokens += posted.cachedTokens;
-    total.completionTokens += posted.completionTokens;
-    total.cost += posted.charged;
-    totals.set(key, total);
+      requests: before.requests + 1,
+      ...plusTokens(before, posted),
+      cost: before.cost + posted.charged,
+    });
   }
 }

@@ -1,0 +1,97 @@
+import { micros } from "./money.ts";
+import type { Micros } from "./money.ts";
+import { promptTokens } from "./usage.ts";
+import type { Usage } from "./usage.ts";
+
+/** Tokens that are summed up, of a request, a day or a group of them. */
+type TokenSum = {
+  /** Its name in answers. */
+  readonly shown: string;
+  /** What a request adds to it. */
+  readonly of: (usage: Usage) => number;
+  /** The same of a settled request's row in its wallet (`Rest` of request-rows.do.ts), in SQL. */
+  readonly inRow: string;
+  /** Its column in a wallet's totals of days. */
+  readonly column: string;
+};
+
+/** The one list of them: totals, answers of usage and their description have them from it. */
+export const TOKEN_SUMS = {
+  promptTokens: {
+    shown: "prompt_tokens",
+    of: promptTokens,
+    inRow: "prompt_tokens",
+    column: "prompt_tokens",
+  },
+  /** Of the prompt's tokens, read from a cache. */
+  cachedTokens: {
+    shown: "cached_tokens",
+    of: ({ cacheRead }: Usage) => cacheRead,
+    inRow: "detail ->> '$[1]'",
+    column: "cached",
+  },
+  completionTokens: {
+    shown: "completion_tokens",
+    of: ({ output }: Usage) => output,
+    inRow: "completion_tokens",
+    column: "completion_tokens",
+  },
+} satisfies Readonly<Record<string, TokenSum>>;
+type TokenName = keyof typeof TOKEN_SUMS;
+export type TokenCounts = Readonly<Record<TokenName, number>>;
+/** What requests sum up to. */
+export type UsageAmounts = TokenCounts & { readonly requests: number; readonly costMicro: Micros };
+
+const isToken = (name: string): name is TokenName => name in TOKEN_SUMS;
+const TOKEN_NAMES = Object.keys(TOKEN_SUMS).filter(isToken);
+
+/** Each sum as `valueOf` has it. */
+export function tokensBy(valueOf: (name: TokenName, sum: TokenSum) => number): TokenCounts {
+  const counts = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 } satisfies TokenCounts;
+  for (const name of TOKEN_NAMES) counts[name] = valueOf(name, TOKEN_SUMS[name]);
+  return counts;
+}
+
+/** What one request adds to each. */
+export function tokensOf(usage: Usage): TokenCounts {
+  return tokensBy((_, sum) => sum.of(usage));
+}
+
+export function plusTokens(one: TokenCounts, other: TokenCounts): TokenCounts {
+  return tokensBy((name) => one[name] + other[name]);
+}
+
+export const NO_AMOUNTS: UsageAmounts = {
+  requests: 0,
+  ...tokensBy(() => 0),
+  costMicro: micros(0),
+};
+
+export function plusAmounts(one: UsageAmounts, other: UsageAmounts): UsageAmounts {
+  return {
+    requests: one.requests + other.requests,
+    ...plusTokens(one, other),
+    costMicro: micros(one.costMicro + other.costMicro),
+  };
+}
+
+/** Columns of a statement, each under the name of its sum. */
+export function columnsOfTokens(expressionOf: (sum: TokenSum) => string): string {
+  return TOKEN_NAMES.map((name) => `${expressionOf(TOKEN_SUMS[name])} AS ${name}`).join(", ");
+}
+
+/** Names of their columns in the totals of days. */
+export const TOKEN_COLUMNS: readonly string[] = Object.values(TOKEN_SUMS).map(
+  ({ column }) => column,
+);
+
+/** What stands in them. */
+export function tokenValues(counts: TokenCounts): readonly number[] {
+  return TOKEN_NAMES.map((name) => counts[name]);
+}
+
+/** The amounts as an answer shows them. */
+export function amountsView({ requests, costMicro, ...tokens }: UsageAmounts): object {
+  const shown = TOKEN_NAMES.map((name) => [TOKEN_SUMS[name].shown, tokens[name]]);
+  return { requests, ...Object.fromEntries(shown), cost_micro: costMicro };
+}
