@@ -1,5 +1,6 @@
 import { randomBase62 } from "../lib/id.ts";
 import { isObject, isShallow, textOf } from "./json-value.ts";
+import type { Named } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, DeltaCall } from "./chunk.ts";
 
@@ -37,13 +38,18 @@ export function brokenOff(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
 }
 
+/** What is read of a message or delta beside what `extras` reads, and of a call in it. */
+export type Message = Named<"tool_calls" | "content" | "refusal">;
+export type Called = Named<"id" | "index" | "function" | "custom">;
+type Part = Named<"text" | "thinking">;
+
 /** The message of a choice as OpenAI's schema wants it: content and refusal present, nothing else null. */
-export function answerMessage(raw: JsonObject): Delta {
-  const calls = (Array.isArray(raw["tool_calls"]) ? raw["tool_calls"] : []).filter(isObject);
+export function answerMessage(raw: JsonObject & Message): Delta {
+  const calls = (Array.isArray(raw.tool_calls) ? raw.tool_calls : []).filter(isObject);
   return {
     role: "assistant",
-    content: contentText(raw["content"]),
-    refusal: text(raw["refusal"]),
+    content: contentText(raw.content),
+    refusal: text(raw.refusal),
     ...(calls.length > 0 && { tool_calls: calls.map(answerToolCall) }),
     ...extras(raw),
   };
@@ -82,20 +88,24 @@ function texts<Name extends string>(
 /** The text of a content; Mistral writes parts where it reasons. */
 export function contentText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return text(raw);
-  return raw.map((part) => (isObject(part) ? textOf(part["text"]) : "")).join("");
+  return raw.map((part) => textOf(partOf(part).text)).join("");
+}
+
+function partOf(raw: unknown): Part {
+  return isObject(raw) ? raw : {};
 }
 
 /** Mistral's reasoning: `{"type":"thinking","thinking":[{"type":"text","text":"..."}]}` among the parts. */
 function thinkingText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return null;
-  return raw.map((part) => (isObject(part) ? (contentText(part["thinking"]) ?? "") : "")).join("");
+  return raw.map((part) => contentText(partOf(part).thinking) ?? "").join("");
 }
 
 /** Whether an answer or event is an error: with `error`, or flat (Mistral, Cerebras) instead of choices. */
-export function hasError(raw: JsonObject): boolean {
-  if (raw["error"] !== undefined && raw["error"] !== null) return true;
-  if (raw["choices"] !== undefined || raw["data"] !== undefined) return false;
-  return raw["object"] === "error" || typeof raw["message"] === "string";
+export function hasError(raw: Named<"error" | "choices" | "data" | "object" | "message">): boolean {
+  if (raw.error !== undefined && raw.error !== null) return true;
+  if (raw.choices !== undefined || raw.data !== undefined) return false;
+  return raw.object === "error" || typeof raw.message === "string";
 }
 
 /** The envelope fields that may be passed on, of a completion or a chunk. */
@@ -121,15 +131,15 @@ export function text(raw: unknown): string | null {
   return typeof raw === "string" ? raw : null;
 }
 
-function answerToolCall(raw: JsonObject): DeltaCall {
-  const id = toolCallId(raw["id"]);
-  if (isObject(raw["custom"])) return { id, type: "custom", custom: customCall(raw["custom"]) };
-  const called = isObject(raw["function"]) ? raw["function"] : {};
-  const given = argumentsText(called["arguments"]);
+function answerToolCall(raw: Called): DeltaCall {
+  const id = toolCallId(raw.id);
+  if (isObject(raw.custom)) return { id, type: "custom", custom: customCall(raw.custom) };
+  const called: Named<"name" | "arguments"> = isObject(raw.function) ? raw.function : {};
+  const given = argumentsText(called.arguments);
   return {
     id,
     type: "function",
     // A tool without parameters is called with "{}": clients parse it without looking.
-    function: { name: text(called["name"]) ?? "", arguments: given === "" ? "{}" : given },
+    function: { name: text(called.name) ?? "", arguments: given === "" ? "{}" : given },
   };
 }

@@ -1,5 +1,7 @@
 /** A JSON object of anybody's. */
 export type JsonObject = { readonly [key: string]: unknown };
+/** One of which these fields are read, whatever they and the rest may be. */
+export type Named<Name extends string> = { readonly [N in Name]?: unknown };
 
 /** The object that a JSON text stands for; null for anything else. */
 export function parseObject(text: string | null): JsonObject | null {

@@ -1,6 +1,7 @@
 import { cleanedMessage, isCleanCode, isCleanParam } from "./cleaned-message.ts";
 import { isObject, listOf, parseObject } from "./json-value.ts";
-import type { JsonObject, ProviderFailure } from "./provider.ts";
+import type { Named } from "./json-value.ts";
+import type { ProviderFailure } from "./provider.ts";
 import { hintedWaitMs, retryAfterMs } from "./retry-hints.ts";
 
 /** What an upstream said went wrong; every field is its own, unclean text. */
@@ -32,8 +33,11 @@ export function httpFailure(
   });
 }
 
+/** An error as hosts write it, or what holds one. */
+type Complained = Named<"error" | "message" | "code" | "type" | "param" | "status" | "detail">;
+
 /** The failure that an error event, or an error inside a 200 answer, means. `secret` as above. */
-export function streamFailure(raw: JsonObject, secret?: string): ProviderFailure {
+export function streamFailure(raw: Complained, secret?: string): ProviderFailure {
   const complaint = complaintOf(raw);
   const hints = secret === undefined ? {} : { secret };
   return failureOf(statusInside(raw, complaint), complaint, hints);
@@ -162,32 +166,32 @@ function isAboutContext(complaint: Complaint): boolean {
 }
 
 /** Reads every error body in use: OpenAI's, the same without its envelope, a bare text, FastAPI's. */
-function complaintOf(raw: JsonObject | null): Complaint {
-  const error = raw?.["error"];
-  const inner = isObject(error) ? error : (raw ?? {});
+function complaintOf(raw: Complained | null): Complaint {
+  const error = raw?.error;
+  const inner: Complained = isObject(error) ? error : (raw ?? {});
   const bare = typeof error === "string" ? error : "";
   const detail = detailOf(inner);
   return {
-    message: word(inner["message"]) || bare || detail.message,
-    code: word(inner["code"]),
-    type: word(inner["type"]),
-    param: word(inner["param"]) || detail.param,
+    message: word(inner.message) || bare || detail.message,
+    code: word(inner.code),
+    type: word(inner.type),
+    param: word(inner.param) || detail.param,
   };
 }
 
 /** FastAPI's complaint: a text, or the first of a list with `loc` and `msg`; Mistral puts it into `message`. */
-function detailOf(inner: JsonObject): Pick<Complaint, "message" | "param"> {
-  const { detail } = isObject(inner["message"]) ? inner["message"] : inner;
-  const first = listOf(detail).find(isObject);
+function detailOf(inner: Complained): Pick<Complaint, "message" | "param"> {
+  const { detail }: Complained = isObject(inner.message) ? inner.message : inner;
+  const first: Named<"loc" | "msg"> | undefined = listOf(detail).find(isObject);
   if (first === undefined) return { message: word(detail), param: "" };
-  const place = listOf(first["loc"]).filter((part) => part !== "body");
-  return { message: word(first["msg"]), param: place.join(".") };
+  const place = listOf(first.loc).filter((part) => part !== "body");
+  return { message: word(first.msg), param: place.join(".") };
 }
 
 /** The status inside an error event: a numeric code, else what its type stands for. */
-function statusInside(raw: JsonObject, complaint: Complaint): number {
-  const inner = isObject(raw["error"]) ? raw["error"] : raw;
-  const given = inner["code"] ?? inner["status"];
+function statusInside(raw: Complained, complaint: Complaint): number {
+  const inner: Complained = isObject(raw.error) ? raw.error : raw;
+  const given = inner.code ?? inner.status;
   // A list nested deep enough overflows the stack of whoever makes a number or a text of it.
   const code = typeof given === "object" ? Number.NaN : Number(given);
   if (Number.isSafeInteger(code) && code >= 400 && code <= 599) return code;

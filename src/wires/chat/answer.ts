@@ -7,6 +7,7 @@ import {
   logprobsOf,
 } from "../../core/chat-message.ts";
 import { isObject } from "../../core/json-value.ts";
+import type { Named } from "../../core/json-value.ts";
 import { readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
@@ -21,42 +22,50 @@ import type { Answer, EmbeddingsCall, JsonObject, ProviderFailure } from "../../
  * `usage` in the body is the one we bill; it is absent when the upstream's is missing or odd.
  */
 export function chatAnswer(
-  raw: JsonObject,
+  raw: JsonObject & Named<"choices">,
   shape: UsageShape = {},
 ): Answer | ProviderFailure | null {
-  const given = raw["choices"];
+  const given = raw.choices;
   if (!Array.isArray(given) || given.length === 0) return null;
   const usage = readUsage(usageIn(raw, shape), "chat", shape);
   const choices: CompletionChoice[] = [];
   let broken: ProviderFailure | null = null;
-  for (const [position, choice] of given.entries()) {
-    if (!isObject(choice) || !isObject(choice["message"])) return null;
-    const read = chatChoice(choice, choice["message"], position);
+  for (const [position, one] of given.entries()) {
+    if (!isObject(one)) return null;
+    const choice: RawChoice = one;
+    if (!isObject(choice.message)) return null;
+    const read = chatChoice(choice, choice.message, position);
     choices.push(read);
-    if (read.finish_reason === null) broken ??= brokenOff(choice["finish_reason"]);
+    if (read.finish_reason === null) broken ??= brokenOff(choice.finish_reason);
   }
   const body = { ...envelope(raw), object: "chat.completion", choices };
   if (broken !== null) return withSpent(broken, { usage, said: textIn(body) });
   return { body: usage === null ? body : { ...body, usage: wireUsage(usage, "chat") }, usage };
 }
 
+type RawChoice = JsonObject & Named<"index" | "message" | "finish_reason">;
+
 /** An embedding list in the order of its inputs, or null when one of `inputs` vectors is missing. */
-export function embeddingsAnswer(raw: JsonObject, call: EmbeddingsCall): Answer | null {
+export function embeddingsAnswer(
+  raw: Named<"data" | "usage" | "model">,
+  call: EmbeddingsCall,
+): Answer | null {
   const inputs = inputCount(call.body);
-  if (!Array.isArray(raw["data"]) || raw["data"].length !== inputs) return null;
+  if (!Array.isArray(raw.data) || raw.data.length !== inputs) return null;
   const vectors = new Map<number, unknown>();
-  for (const [position, item] of raw["data"].entries()) {
-    if (!isObject(item) || !isVector(item["embedding"])) return null;
+  for (const [position, one] of raw.data.entries()) {
+    const item: Named<"embedding" | "index"> = isObject(one) ? one : {};
+    if (!isVector(item.embedding)) return null;
     const index = indexOf(item, position);
-    vectors.set(index, item["embedding"]);
+    vectors.set(index, item.embedding);
   }
   const data: JsonObject[] = [];
   for (let index = 0; index < inputs; index++) {
     if (!vectors.has(index)) return null;
     data.push({ object: "embedding", index, embedding: vectors.get(index) });
   }
-  const usage = readUsage(raw["usage"], "embeddings");
-  const model = typeof raw["model"] === "string" ? { model: raw["model"] } : {};
+  const usage = readUsage(raw.usage, "embeddings");
+  const model = typeof raw.model === "string" ? { model: raw.model } : {};
   const body = { object: "list", data, ...model };
   return {
     body: usage === null ? body : { ...body, usage: wireUsage(usage, "embeddings") },
@@ -71,18 +80,18 @@ function inputCount({ input }: EmbeddingsBody): number {
 }
 
 /** Its `finish_reason` is null where it broke off. */
-function chatChoice(raw: JsonObject, said: JsonObject, position: number): CompletionChoice {
+function chatChoice(raw: RawChoice, said: JsonObject, position: number): CompletionChoice {
   const message = answerMessage(said);
   return {
     index: indexOf(raw, position),
     message,
     logprobs: logprobsOf(raw),
-    finish_reason: finishReason(raw["finish_reason"], message.tool_calls !== undefined),
+    finish_reason: finishReason(raw.finish_reason, message.tool_calls !== undefined),
   };
 }
 
 /** Where a choice or a vector belongs; hosts that do not say have them in their order. */
-export function indexOf({ index }: JsonObject, position: number): number {
+export function indexOf({ index }: Named<"index">, position: number): number {
   return typeof index === "number" && Number.isSafeInteger(index) ? index : position;
 }
 

@@ -11,8 +11,10 @@ import {
   text,
   toolCallId,
 } from "../../core/chat-message.ts";
+import type { Called, Message } from "../../core/chat-message.ts";
 import type { Usage } from "../../lib/usage.ts";
 import { isObject, objectOf, parseObject, textOf as textIn } from "../../core/json-value.ts";
+import type { Named } from "../../core/json-value.ts";
 import { readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { Chunk, ChunkChoice, Delta, DeltaCall } from "../../core/chunk.ts";
@@ -33,6 +35,8 @@ type Choice = {
 };
 /** A host whose chunks differ in more than their text is not compared for ever. */
 const MISSES_MAX = 8;
+type RawChunk = JsonObject & Named<"choices">;
+type RawChoice = JsonObject & Named<"index" | "delta" | "finish_reason">;
 type Tool = { readonly id: string; hasArguments: boolean; readonly custom: boolean };
 
 /**
@@ -84,8 +88,8 @@ export class ChunkReader {
     return this.#failWith(streamFailure(raw, this.#secret), usage);
   }
 
-  #chunk(raw: JsonObject, usage: Usage | null, data: string): StreamEvent[] {
-    const events = Array.isArray(raw["choices"]) ? this.#chunks(raw, raw["choices"]) : [];
+  #chunk(raw: RawChunk, usage: Usage | null, data: string): StreamEvent[] {
+    const events = Array.isArray(raw.choices) ? this.#chunks(raw, raw.choices) : [];
     if (this.#broken !== null) {
       this.#template = null;
       const isOver = usage !== null || !isProvoked(this.#broken);
@@ -135,16 +139,17 @@ export class ChunkReader {
     return [{ kind: "end" }];
   }
 
-  #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
+  #chunks(raw: RawChunk, choices: readonly unknown[]): StreamEvent[] {
     if (choices.length === 0) return []; // Azure's first chunk has an empty id and is of 1970
     const head = (this.#head ??= { ...envelope(raw), object: "chat.completion.chunk" });
     const events: StreamEvent[] = [];
-    for (const [position, choice] of choices.entries()) {
-      if (!isObject(choice)) continue;
+    for (const [position, given] of choices.entries()) {
+      if (!isObject(given)) continue;
+      const choice: RawChoice = given;
       const index = indexOf(choice, position);
       for (const part of this.#parts(choice, index)) {
         if (part === null) {
-          this.#broken = brokenOff(choice["finish_reason"]);
+          this.#broken = brokenOff(choice.finish_reason);
           return events;
         }
         events.push({ kind: "chunk", chunk: { ...head, choices: [{ index, ...part }] } });
@@ -154,33 +159,29 @@ export class ChunkReader {
   }
 
   /** The chunk choices that one upstream choice becomes; null where the upstream broke off. */
-  #parts(raw: JsonObject, index: number): (Omit<ChunkChoice, "index"> | null)[] {
+  #parts(raw: RawChoice, index: number): (Omit<ChunkChoice, "index"> | null)[] {
     const known = this.#choices.get(index);
     if (known?.finished === true) return [];
     const choice: Choice = known ?? { tools: [], current: new Map(), finished: false };
     this.#choices.set(index, choice);
-    const deltas = this.#deltas(
-      isObject(raw["delta"]) ? raw["delta"] : {},
-      choice,
-      known === undefined,
-    );
+    const deltas = this.#deltas(isObject(raw.delta) ? raw.delta : {}, choice, known === undefined);
     const given = logprobsOf(raw);
-    const finished = typeof raw["finish_reason"] === "string" && raw["finish_reason"] !== "";
+    const finished = typeof raw.finish_reason === "string" && raw.finish_reason !== "";
     choice.finished = finished;
     if (finished) deltas.push(...missingArguments(choice));
     const open = deltas.map((delta, at) => {
       return { delta, logprobs: at === 0 ? given : null, finish_reason: null };
     });
     if (!finished) return open;
-    const reason = finishReason(raw["finish_reason"], choice.tools.length > 0);
+    const reason = finishReason(raw.finish_reason, choice.tools.length > 0);
     const last = reason === null ? null : { delta: {}, logprobs: null, finish_reason: reason };
     return [...open, last];
   }
 
   /** The deltas worth sending, in order: role, content and reasoning first, then each tool call. */
-  #deltas(raw: JsonObject, choice: Choice, first: boolean): Delta[] {
-    const calls = Array.isArray(raw["tool_calls"]) ? raw["tool_calls"].filter(isObject) : [];
-    const [content, refusal] = [contentText(raw["content"]), text(raw["refusal"])];
+  #deltas(raw: JsonObject & Message, choice: Choice, first: boolean): Delta[] {
+    const calls = Array.isArray(raw.tool_calls) ? raw.tool_calls.filter(isObject) : [];
+    const [content, refusal] = [contentText(raw.content), text(raw.refusal)];
     const rest: Delta = {
       ...extras(raw),
       ...(content !== null && (content !== "" || first) && { content }),
@@ -212,44 +213,45 @@ function templateOf(data: string, events: readonly StreamEvent[]): TextTemplate 
 }
 
 /** One tool call of a delta: whole the first time, its arguments alone from then on. */
-function toolDelta(raw: JsonObject, choice: Choice, position: number): DeltaCall {
+function toolDelta(raw: Called, choice: Choice, position: number): DeltaCall {
   const theirs = indexOf(raw, position);
-  const id = text(raw["id"]);
+  const id = text(raw.id);
   const known = choice.current.get(theirs);
   const tool = known === undefined ? undefined : choice.tools[known];
   if (known === undefined || tool === undefined) return begun(raw, choice, theirs);
   // Some hosts give every call the same index: another id is another call. So is a name that comes
   // with neither.
   const isUnnamed = id === null || id === "";
-  const isNumbered = Number.isSafeInteger(raw["index"]);
+  const isNumbered = Number.isSafeInteger(raw.index);
   const isAnother = isUnnamed ? !isNumbered && nameOf(raw) !== "" : id !== tool.id;
   return isAnother ? begun(raw, choice, theirs) : continued(raw, tool, known);
 }
 
-function nameOf(raw: JsonObject): string {
-  return textIn(objectOf(raw["function"])["name"]) || textIn(objectOf(raw["custom"])["name"]);
+function nameOf(raw: Called): string {
+  const [called, custom]: readonly Named<"name">[] = [objectOf(raw.function), objectOf(raw.custom)];
+  return textIn(called?.name) || textIn(custom?.name);
 }
 
-function begun(raw: JsonObject, choice: Choice, theirs: number): DeltaCall {
+function begun(raw: Called, choice: Choice, theirs: number): DeltaCall {
   const index = choice.tools.length;
-  const called = isObject(raw["function"]) ? raw["function"] : {};
-  const given = argumentsText(called["arguments"]);
-  const custom = isObject(raw["custom"]) ? customCall(raw["custom"]) : null;
-  const id = toolCallId(raw["id"]);
+  const called: Named<"name" | "arguments"> = objectOf(raw.function);
+  const given = argumentsText(called.arguments);
+  const custom = isObject(raw.custom) ? customCall(raw.custom) : null;
+  const id = toolCallId(raw.id);
   choice.tools.push({ id, hasArguments: given !== "", custom: custom !== null });
   choice.current.set(theirs, index);
   if (custom !== null) return { index, id, type: "custom", custom };
-  const named = { name: text(called["name"]) ?? "", arguments: given };
+  const named = { name: text(called.name) ?? "", arguments: given };
   return { index, id, type: "function", function: named };
 }
 
-function continued(raw: JsonObject, tool: Tool, index: number): DeltaCall {
+function continued(raw: Called, tool: Tool, index: number): DeltaCall {
   if (tool.custom) {
-    const custom = isObject(raw["custom"]) ? raw["custom"] : {};
-    return { index, custom: { input: text(custom["input"]) ?? "" } };
+    const custom: Named<"input"> = objectOf(raw.custom);
+    return { index, custom: { input: text(custom.input) ?? "" } };
   }
-  const called = isObject(raw["function"]) ? raw["function"] : {};
-  const given = argumentsText(called["arguments"]);
+  const called: Named<"name" | "arguments"> = objectOf(raw.function);
+  const given = argumentsText(called.arguments);
   if (given !== "") tool.hasArguments = true;
   return { index, function: { arguments: given } };
 }

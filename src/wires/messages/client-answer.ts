@@ -1,6 +1,7 @@
 import type { Usage } from "../../lib/usage.ts";
 import { isObject, listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
 import { isEmpty, sealed } from "../../core/kept-thoughts.ts";
+import type { Named } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { claudeBlock } from "./client-thoughts.ts";
 
@@ -19,13 +20,13 @@ export type Said = {
 export type Names = ReadonlyMap<string, string>;
 
 /** The core's answer (a chat completion) as a message. */
-export function saidOf(answer: JsonObject, names: Names): Said {
-  const choice = objectOf(listOf(answer["choices"])[0]);
-  const message = objectOf(choice["message"]);
-  const calls = listOf(message["tool_calls"]).filter(isObject);
-  const refusal = textOf(message["refusal"]);
-  const text = textOf(message["content"]) + refusal;
-  const stop = stopOf(textOf(choice["finish_reason"]), {
+export function saidOf({ choices }: JsonObject, names: Names): Said {
+  const choice: Named<"message" | "finish_reason"> = objectOf(listOf(choices)[0]);
+  const message: Message = objectOf(choice.message);
+  const calls = listOf(message.tool_calls).filter(isObject);
+  const refusal = textOf(message.refusal);
+  const text = textOf(message.content) + refusal;
+  const stop = stopOf(textOf(choice.finish_reason), {
     calls: calls.length > 0,
     refusal: refusal === "" ? null : refusal,
   });
@@ -39,9 +40,13 @@ export function saidOf(answer: JsonObject, names: Names): Said {
   };
 }
 
+type Message = Named<
+  "content" | "refusal" | "tool_calls" | "reasoning_details" | "reasoning_content"
+>;
+
 /** What is readable of the thoughts, and what their maker needs back in the next turn. */
-function thoughtsOf(message: JsonObject, calls: readonly JsonObject[]): readonly JsonObject[] {
-  const details = listOf(message["reasoning_details"]).filter(isObject);
+function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly JsonObject[] {
+  const details = listOf(message.reasoning_details).filter(isObject);
   const claude = details.map(claudeBlock).filter((block) => block !== null);
   const foreign = {
     details: details.filter((detail) => claudeBlock(detail) === null),
@@ -52,7 +57,7 @@ function thoughtsOf(message: JsonObject, calls: readonly JsonObject[]): readonly
     ),
   };
   // Claude's blocks say what was readable; their text stands nowhere else.
-  const thinking = claude.length > 0 ? "" : textOf(message["reasoning_content"]);
+  const thinking = claude.length > 0 ? "" : textOf(message.reasoning_content);
   if (thinking === "" && isEmpty(foreign)) return claude;
   return [...claude, { type: "thinking", thinking, signature: sealed(foreign) }];
 }
@@ -74,10 +79,10 @@ export const DIRECT: JsonObject = { type: "direct" };
  * `caller`), and with who asked for a call, which newer ones demand.
  */
 export function wholeBlock(block: unknown): JsonObject {
-  const said = Object.fromEntries(
+  const said: JsonObject & Named<"type"> = Object.fromEntries(
     Object.entries(objectOf(block)).filter(([, value]) => value !== null),
   );
-  return said["type"] === "tool_use" ? { caller: DIRECT, ...said } : said;
+  return said.type === "tool_use" ? { caller: DIRECT, ...said } : said;
 }
 
 /** How a finished choice of the core is said here; calls win over a plain stop. */

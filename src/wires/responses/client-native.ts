@@ -1,7 +1,9 @@
 import { FILENAME, PDF_HEAD } from "../../core/core-request.ts";
-import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import { listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import { flatName, withoutNamespaces } from "../../core/namespaces.ts";
 import { reasoningItem, reasoningDetail } from "./host-rules.ts";
+import { itemsIn, partsIn } from "./raw.ts";
+import type { RawEvent, RawItem } from "./raw.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Weight, Weights } from "../../core/prompt-size.ts";
 import { CallDraft, MessageDraft } from "./client-drafts.ts";
@@ -72,7 +74,7 @@ function textOfAnswer({ text }: ResponsesBody): JsonObject {
 
 function reasoningOf({ reasoning }: ResponsesBody): JsonObject {
   const { effort, summary, generate_summary: old } = reasoning ?? {};
-  const context = reasoning?.["context"];
+  const { context }: JsonObject = reasoning ?? {};
   const said = given({
     effort,
     summary: summary ?? old,
@@ -103,9 +105,9 @@ function inputOf({ input }: ResponsesBody): Input {
     return passed;
   });
   for (const { content, output } of items) {
-    for (const part of [...listOf(content), ...listOf(output)].filter(isObject)) {
-      if (part["type"] === "input_image") weights.set(part, "image");
-      if (part["type"] === "input_file") weights.set(part, pdfOf(part));
+    for (const part of [...partsIn(content), ...partsIn(output)]) {
+      if (part.type === "input_image") weights.set(part, "image");
+      if (part.type === "input_file") weights.set(part, pdfOf(part));
     }
   }
   return { input: items.filter(leadsOn), left: [...left], weights };
@@ -116,10 +118,10 @@ function pdfOf({ file_data: data, filename }: JsonObject): Weight {
 }
 
 /** Reasoning goes with what it led to, or not at all: alone it is a 400 there. */
-function leadsOn({ type }: JsonObject, at: number, items: readonly JsonObject[]): boolean {
+function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
   if (type !== "reasoning") return true;
-  const next = items.slice(at + 1).find((item) => item["type"] !== "reasoning");
-  return next !== undefined && (next["role"] === "assistant" || CALLS.has(next["type"]));
+  const next = items.slice(at + 1).find((item) => item.type !== "reasoning");
+  return next !== undefined && (next.role === "assistant" || CALLS.has(next.type));
 }
 
 const CALLS: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call"]);
@@ -236,31 +238,31 @@ export class NativeItems {
   }
 
   /** What is to be sent for an event. */
-  event(event: JsonObject): string {
-    const index = numberOf(event["output_index"]) ?? 0;
-    switch (event["type"]) {
+  event(event: RawEvent): string {
+    const index = numberOf(event.output_index) ?? 0;
+    switch (event.type) {
       case "response.output_item.added":
-        return this.#begin(index, objectOf(event["item"]));
+        return this.#begin(index, objectOf(event.item));
       case "response.reasoning_summary_text.delta":
-        return this.#summary(index, textOf(event["delta"]));
+        return this.#summary(index, textOf(event.delta));
       case "response.output_item.done":
-        return this.#end(index, objectOf(event["item"]));
+        return this.#end(index, objectOf(event.item));
       case "response.completed":
       case "response.incomplete":
-        return this.whole(objectOf(event["response"]));
+        return this.whole(objectOf(event.response));
       default:
         return this.#inside(this.#items.get(index), event);
     }
   }
 
   /** What an item says. */
-  #inside(item: Item | undefined, event: JsonObject): string {
-    const delta = textOf(event["delta"]);
-    switch (event["type"]) {
+  #inside(item: Item | undefined, event: RawEvent): string {
+    const delta = textOf(event.delta);
+    switch (event.type) {
       case "response.output_text.delta":
-        return this.#text(item, delta, this.#beside(event["logprobs"], []));
+        return this.#text(item, delta, this.#beside(event.logprobs, []));
       case "response.output_text.annotation.added":
-        return this.#text(item, "", this.#beside([], [event["annotation"]]));
+        return this.#text(item, "", this.#beside([], [event.annotation]));
       case "response.refusal.delta":
         return item instanceof MessageDraft && delta !== "" ? item.refusal(delta) : "";
       case "response.function_call_arguments.delta":
@@ -276,16 +278,16 @@ export class NativeItems {
   /** All items of a response that were not told yet. */
   whole({ output }: JsonObject): string {
     let said = "";
-    for (const [index, item] of listOf(output).filter(isObject).entries()) {
+    for (const [index, item] of itemsIn(output).entries()) {
       if (this.#done.has(index)) continue;
-      said += item["status"] === "incomplete" ? this.#fill(index, item) : this.#end(index, item);
+      said += item.status === "incomplete" ? this.#fill(index, item) : this.#end(index, item);
     }
     return said;
   }
 
-  #begin(index: number, raw: JsonObject): string {
+  #begin(index: number, raw: RawItem): string {
     if (this.#items.has(index)) return "";
-    switch (raw["type"]) {
+    switch (raw.type) {
       case "message":
         return this.#keep(index, this.#output.nativeMessage(raw));
       case "function_call":
@@ -301,7 +303,7 @@ export class NativeItems {
     return said;
   }
 
-  #end(index: number, raw: JsonObject): string {
+  #end(index: number, raw: RawItem): string {
     if (this.#done.has(index)) return "";
     const said = this.#fill(index, raw);
     this.#done.add(index);
@@ -310,15 +312,15 @@ export class NativeItems {
   }
 
   /** What of an item did not come as a delta. */
-  #fill(index: number, raw: JsonObject): string {
+  #fill(index: number, raw: RawItem): string {
     let said = this.#begin(index, raw);
-    if (raw["type"] === "reasoning") return said + this.#reasoning(index, raw);
+    if (raw.type === "reasoning") return said + this.#reasoning(index, raw);
     const item = this.#items.get(index);
     if (item instanceof CallDraft && item.isEmpty) {
-      said += item.append(textOf(raw["arguments"] ?? raw["input"]));
+      said += item.append(textOf(raw.arguments ?? raw.input));
     }
     if (!(item instanceof MessageDraft) || !item.isEmpty) return said;
-    for (const part of listOf(raw["content"]).filter(isObject)) {
+    for (const part of partsIn(raw.content)) {
       const { text, refusal, logprobs, annotations } = part;
       if (textOf(refusal) !== "") said += item.refusal(textOf(refusal));
       said += this.#text(item, textOf(text), this.#beside(logprobs, listOf(annotations)));
@@ -326,12 +328,12 @@ export class NativeItems {
     return said;
   }
 
-  #reasoning(index: number, raw: JsonObject): string {
+  #reasoning(index: number, raw: RawItem): string {
     const { summary, encrypted } = this.#wanted.shown;
     const gathers = encrypted || this.#wanted.keeps;
     const known = this.#items.get(index);
-    const parts = listOf(raw["summary"]).filter(isObject);
-    const text = parts.map((part) => textOf(part["text"])).join("\n\n");
+    const parts = partsIn(raw.summary);
+    const text = parts.map((part) => textOf(part.text)).join("\n\n");
     const isMissing = summary && text !== "" && known === undefined;
     let said = isMissing ? this.#summary(index, text) : "";
     const detail = gathers ? reasoningDetail(raw) : null;

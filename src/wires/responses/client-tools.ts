@@ -2,6 +2,7 @@ import * as z from "zod/mini";
 import { invalid, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
+import type { Named } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { flatName } from "../../core/namespaces.ts";
 import { opaqueObject } from "../../core/core-request.ts";
@@ -102,7 +103,8 @@ export function flatten(lists: readonly List[]): Result<Flattened> {
   const origins = new Map<string, Origin>();
   const left = new Set<string>();
   for (const { raw, at } of lists.flatMap(placed)) {
-    if (!SERVED.has(raw["type"])) left.add(textOf(raw["type"]));
+    const { type } = raw;
+    if (!SERVED.has(type)) left.add(textOf(type));
     for (const { origin, core, native } of served(raw as Served)) {
       const name = flatName(origin.namespace, origin.name);
       const other = origins.get(name) ?? origin;
@@ -272,7 +274,7 @@ export function chosen(
   }
   if (choice.type === "allowed_tools") {
     const some = allowed(flat, choice);
-    const mode = choice["mode"] === "required" ? "required" : "auto";
+    const mode = choice.mode === "required" ? "required" : "auto";
     return some.ok ? success({ tools: some.value, tool_choice: mode, ...free }) : some;
   }
   const name = nameOf(flat, choice);
@@ -284,7 +286,7 @@ export function chosen(
 /** Whether a choice that `chosen` took names a tool in a namespace: OpenAI has no words for that. */
 export function choosesInside(flat: Flattened, choice: ToolChoice | undefined): boolean {
   if (choice === undefined || typeof choice === "string") return false;
-  const some = choice.type === "allowed_tools" ? listOf(choice["tools"]) : [choice];
+  const some = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
   return some.filter(isObject).some((one) => isInside(flat.origins.get(nameOf(flat, one) ?? "")));
 }
 
@@ -295,21 +297,22 @@ function isInside(origin: Origin | undefined): boolean {
 /** A choice that `chosen` took, under the names of `Flattened.own`; flat ones, where it `choosesInside`. */
 export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
-  const ownName = (one: JsonObject): JsonObject[] => {
+  const ownName = (one: JsonObject & Named<"type">): JsonObject[] => {
     const name = nameOf(flat, one);
-    return name === null ? [] : [{ type: one["type"], name }];
+    return name === null ? [] : [{ type: one.type, name }];
   };
   if (choice.type !== "allowed_tools") return ownName(choice)[0];
-  const some = listOf(choice["tools"]).filter(isObject).flatMap(ownName);
-  return { type: "allowed_tools", mode: choice["mode"], tools: some };
+  const some = listOf(choice.tools).filter(isObject).flatMap(ownName);
+  return { type: "allowed_tools", mode: choice.mode, tools: some };
 }
 
-function allowed(flat: Flattened, choice: JsonObject): Result<CoreTool[]> {
+function allowed(flat: Flattened, choice: JsonObject & Named<"tools">): Result<CoreTool[]> {
   const names = new Set<string>();
-  for (const one of listOf(choice["tools"]).filter(isObject)) {
+  for (const one of listOf(choice.tools).filter(isObject)) {
     const name = nameOf(flat, one);
+    const { type } = one;
     if (name !== null) names.add(name);
-    else if (SERVED.has(one["type"])) return noTool(`'${shown(one)}'`, flat);
+    else if (SERVED.has(type)) return noTool(`'${shown(one)}'`, flat);
   }
   const some = flat.tools.filter((one) => one.type === "function" && names.has(one.function.name));
   return some.length === 0 ? noTool("a tool", flat) : success(some);

@@ -3,21 +3,24 @@ import type { Said } from "../../core/said.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { Answer, JsonObject, NativeSaid, ProviderFailure } from "../../core/provider.ts";
 import { withSpent } from "../../core/spent.ts";
+import { itemsIn, partsIn } from "./raw.ts";
+import type { RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
 
 /** A response as a chat completion; null when it is none. `secret` is our key there. */
 export function responsesAnswer(
-  raw: JsonObject,
+  raw: RawResponse,
   secret: string | undefined,
 ): Answer | ProviderFailure | null {
-  if (!Array.isArray(raw["output"])) return null;
-  const items = listOf(raw["output"]).filter(isObject);
-  const parts = items.flatMap((item) => listOf(item["content"]).filter(isObject));
-  const joined = (field: string): string => parts.map((part) => textOf(part[field])).join("");
+  if (!Array.isArray(raw.output)) return null;
+  const items = itemsIn(raw.output);
+  const parts = items.flatMap((item) => partsIn(item.content));
+  const joined = (field: "text" | "refusal"): string =>
+    parts.map((part) => textOf(part[field])).join("");
   const refusal = joined("refusal");
   const finish = finishOf(raw);
   const details = items.filter(isReasoning).map(reasoningDetail);
-  const annotations = parts.flatMap((part) => listOf(part["annotations"])).flatMap(annotationOf);
+  const annotations = parts.flatMap((part) => listOf(part.annotations)).flatMap(annotationOf);
   const said: Said[] = [
     { kind: "thought", text: items.map(reasoningText).filter(Boolean).join("\n\n") },
     ...details.flatMap((detail): Said[] => (detail === null ? [] : [{ kind: "detail", detail }])),
@@ -26,58 +29,58 @@ export function responsesAnswer(
     ...annotations.map((annotation): Said => ({ kind: "annotation", annotation })),
     ...items.flatMap(callIn),
   ];
-  const usage = responseUsage(raw["usage"]);
+  const usage = responseUsage(raw.usage);
   if (finish === null) return failedWith(raw, { usage, said: outputOf(said) }, secret);
   return completionOf([[...said, { kind: "finish", reason: finish }]], usage);
 }
 
 /** A response as it came, and its usage to bill; null when it is none. */
 export function nativeAnswer(
-  raw: JsonObject,
+  raw: RawResponse,
   secret: string | undefined,
 ): (Answer & { readonly native: NativeSaid }) | ProviderFailure | null {
-  if (!Array.isArray(raw["output"])) return null;
-  const usage = responseUsage(raw["usage"]);
-  const said = listOf(raw["output"]).filter(isObject).map(saidIn).join("");
+  if (!Array.isArray(raw.output)) return null;
+  const usage = responseUsage(raw.usage);
+  const said = itemsIn(raw.output).map(saidIn).join("");
   const finish = finishOf(raw);
   if (finish === null) return failedWith(raw, { usage, said }, secret);
   return { body: raw, usage, native: { said, finish } };
 }
 
 /** What of an item, or of an event about one, counts as output. */
-export function saidIn(item: JsonObject): string {
-  const parts = [...listOf(item["content"]), ...listOf(item["summary"])].filter(isObject);
-  const texts = parts.map((part) => textOf(part["text"]) + textOf(part["refusal"]));
-  return [item["name"], item["arguments"], item["input"]].map(textOf).join("") + texts.join("");
+export function saidIn(item: RawItem): string {
+  const parts = [...partsIn(item.content), ...partsIn(item.summary)];
+  const texts = parts.map((part) => textOf(part.text) + textOf(part.refusal));
+  return [item.name, item.arguments, item.input].map(textOf).join("") + texts.join("");
 }
 
 function failedWith(
-  raw: JsonObject,
+  raw: RawResponse,
   spent: Parameters<typeof withSpent>[1],
   secret: string | undefined,
 ): ProviderFailure {
-  if (!isObject(raw["error"])) return { kind: "retry", reason: "not_completed" };
+  if (!isObject(raw.error)) return { kind: "retry", reason: "not_completed" };
   return withSpent(responseFailure(raw, secret), spent);
 }
 
-function isReasoning(item: JsonObject): boolean {
-  return item["type"] === "reasoning";
+function isReasoning(item: RawItem): boolean {
+  return item.type === "reasoning";
 }
 
-function reasoningText(item: JsonObject): string {
+function reasoningText(item: RawItem): string {
   if (!isReasoning(item)) return "";
-  const parts = listOf(item["summary"]).filter(isObject);
-  return parts.map((part) => textOf(part["text"])).join("\n\n");
+  const parts = partsIn(item.summary);
+  return parts.map((part) => textOf(part.text)).join("\n\n");
 }
 
-function callIn(item: JsonObject): Said[] {
-  const id = textOf(item["call_id"]);
-  const name = textOf(item["name"]);
-  if (item["type"] === "function_call") {
-    return [{ kind: "call", id, name, arguments: textOf(item["arguments"]) }];
+function callIn(item: RawItem): Said[] {
+  const id = textOf(item.call_id);
+  const name = textOf(item.name);
+  if (item.type === "function_call") {
+    return [{ kind: "call", id, name, arguments: textOf(item.arguments) }];
   }
-  if (item["type"] !== "custom_tool_call") return [];
-  return [{ kind: "call", id, name, arguments: textOf(item["input"]), isCustom: true }];
+  if (item.type !== "custom_tool_call") return [];
+  return [{ kind: "call", id, name, arguments: textOf(item.input), isCustom: true }];
 }
 
 /** Chat nests a citation under its type. */

@@ -12,14 +12,16 @@ import type { PayloadReader } from "../../core/sse-reader.ts";
 import { failureEvents } from "../../core/spent.ts";
 import { annotationOf, saidIn } from "./host-answer.ts";
 import { RepeatedText } from "../../core/text-template.ts";
+import type { RawEvent, RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
 
 /**
  * Whether the model thinks on after an event and may say nothing for long: what it thinks is shown late, in summaries,
  * or not at all.
  */
-function thinksAfter(type: string, { item }: JsonObject): boolean {
-  if (type === "response.output_item.added") return objectOf(item)["type"] === "reasoning";
+function thinksAfter(type: string, event: RawEvent): boolean {
+  const item: RawItem = objectOf(event.item);
+  if (type === "response.output_item.added") return item.type === "reasoning";
   return type.startsWith("response.reasoning");
 }
 
@@ -56,10 +58,10 @@ abstract class ResponseReader implements PayloadReader {
   read(data: string, name: string): StreamEvent[] {
     if (this.#ended || data.trim() === "") return [];
     if (data.trim() === "[DONE]") return this.fail("no_terminal_event");
-    const event = parseObject(data);
+    const event: RawEvent | null = parseObject(data);
     if (event === null) return this.fail("bad_event");
-    const type = textOf(event["type"]) || name;
-    const response = objectOf(event["response"]);
+    const type = textOf(event.type) || name;
+    const response: RawResponse = objectOf(event.response);
     switch (type) {
       case "response.completed":
       case "response.incomplete":
@@ -79,22 +81,22 @@ abstract class ResponseReader implements PayloadReader {
     return this.#failWith({ kind: "retry", reason }, {});
   }
 
-  #failWith(failure: ProviderFailure, response: JsonObject): StreamEvent[] {
+  #failWith(failure: ProviderFailure, response: RawResponse): StreamEvent[] {
     this.#ended = true;
-    return failureEvents(failure, responseUsage(response["usage"]));
+    return failureEvents(failure, responseUsage(response.usage));
   }
 
-  #end(event: JsonObject, response: JsonObject): StreamEvent[] {
+  #end(event: JsonObject, response: RawResponse): StreamEvent[] {
     const finish = finishOf(response);
     if (finish === null) return this.fail("no_status");
     this.#ended = true;
-    const usage = responseUsage(response["usage"]);
+    const usage = responseUsage(response.usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.finished(event, finish), ...reported, { kind: "end" }];
   }
 
   /** An event in the midst of the answer. */
-  protected abstract said(type: string, event: JsonObject): StreamEvent[];
+  protected abstract said(type: string, event: RawEvent): StreamEvent[];
   /** The terminal event of one that ended well. */
   protected abstract finished(
     event: JsonObject,
@@ -110,9 +112,9 @@ export class ChunkReader extends ResponseReader {
   #count = 0;
   #summaries = 0;
 
-  protected said(type: string, event: JsonObject): StreamEvent[] {
-    const delta = textOf(event["delta"]);
-    const index = numberOf(event["output_index"]) ?? 0;
+  protected said(type: string, event: RawEvent): StreamEvent[] {
+    const delta = textOf(event.delta);
+    const index = numberOf(event.output_index) ?? 0;
     switch (type) {
       case "response.output_text.delta":
         return this.#builder.text(delta);
@@ -130,16 +132,16 @@ export class ChunkReader extends ResponseReader {
   }
 
   /** What stands between the pieces of text. */
-  #framed(type: string, index: number, event: JsonObject): StreamEvent[] {
+  #framed(type: string, index: number, event: RawEvent): StreamEvent[] {
     switch (type) {
       case "response.output_item.added":
-        return this.#begin(index, objectOf(event["item"]));
+        return this.#begin(index, objectOf(event.item));
       case "response.reasoning_summary_part.added":
         return this.#summaries++ === 0 ? [] : this.#builder.reasoning("\n\n");
       case "response.output_text.annotation.added":
-        return this.#annotated(event["annotation"]);
+        return this.#annotated(event.annotation);
       case "response.output_item.done":
-        return this.#done(index, objectOf(event["item"]));
+        return this.#done(index, objectOf(event.item));
       default:
         return [];
     }
@@ -149,11 +151,11 @@ export class ChunkReader extends ResponseReader {
     return this.#builder.finish(finish);
   }
 
-  #begin(index: number, item: JsonObject): StreamEvent[] {
-    const isCustom = item["type"] === "custom_tool_call";
-    if ((!isCustom && item["type"] !== "function_call") || this.#calls.has(index)) return [];
+  #begin(index: number, item: RawItem): StreamEvent[] {
+    const isCustom = item.type === "custom_tool_call";
+    if ((!isCustom && item.type !== "function_call") || this.#calls.has(index)) return [];
     this.#calls.set(index, { at: this.#count++, isCustom, hasInput: false });
-    const [id, name] = [textOf(item["call_id"]), textOf(item["name"])];
+    const [id, name] = [textOf(item.call_id), textOf(item.name)];
     return isCustom ? this.#builder.customTool(id, name) : this.#builder.tool(id, name);
   }
 
@@ -165,15 +167,15 @@ export class ChunkReader extends ResponseReader {
   }
 
   /** What was not streamed comes whole with the end of its item. */
-  #done(index: number, item: JsonObject): StreamEvent[] {
-    if (item["type"] === "reasoning") {
+  #done(index: number, item: RawItem): StreamEvent[] {
+    if (item.type === "reasoning") {
       const detail = reasoningDetail(item);
       return detail === null ? [] : this.#builder.delta({ reasoning_details: [detail] });
     }
     const begun = this.#begin(index, item);
     const call = this.#calls.get(index);
     if (call === undefined || call.hasInput) return begun;
-    const whole = textOf(call.isCustom ? item["input"] : item["arguments"]);
+    const whole = textOf(call.isCustom ? item.input : item.arguments);
     return [...begun, ...this.#input(index, whole)];
   }
 
@@ -211,7 +213,7 @@ export class NativeReader extends ResponseReader {
     return events;
   }
 
-  protected said(type: string, event: JsonObject): StreamEvent[] {
+  protected said(type: string, event: RawEvent): StreamEvent[] {
     if (!type.startsWith("response.")) return []; // `keepalive` is ours
     if (BEGINNINGS.has(type)) {
       this.#held.push({ kind: "native", event, said: "", finish: null });
@@ -237,8 +239,8 @@ function isPlain({ type, logprobs }: JsonObject): boolean {
 }
 
 /** The text that an event adds: deltas of all kinds, and the names of calls. */
-function saidBy(type: string, event: JsonObject): string {
-  if (type.endsWith(".delta")) return textOf(event["delta"]);
+function saidBy(type: string, event: RawEvent): string {
+  if (type.endsWith(".delta")) return textOf(event.delta);
   const { item } = event;
   return type === "response.output_item.added" && isObject(item) ? saidIn(item) : "";
 }
