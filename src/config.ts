@@ -1,6 +1,8 @@
 import * as z from "zod/mini";
 import { checkIssuers, issuers, operatorLogins } from "./config-people.ts";
 import type { IssuerEntry, OperatorLogin } from "./config-people.ts";
+import { parsePayments } from "./config-payments.ts";
+import type { PaymentsConfig } from "./config-payments.ts";
 import { parseKeySecrets, parseOperators, parsePeers } from "./config-secrets.ts";
 import type { KeySecret, OperatorToken, PeerConfig } from "./config-secrets.ts";
 import { REGIONS } from "./lib/regions.ts";
@@ -51,6 +53,7 @@ const aliases = z.record(name, name);
 export type ProviderEntry = z.infer<typeof providers>[number];
 export type ModelEntry = z.infer<typeof models>[number];
 export type { IssuerEntry, OperatorLogin, OperatorRole } from "./config-people.ts";
+export type { PaymentsConfig } from "./config-payments.ts";
 export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
 
 /** Whole-number vars: name, default, least, most. Times carry their unit in the name. */
@@ -82,6 +85,11 @@ export const NUMBERS = {
   SIGN_UPS_A_DAY_AN_ADDRESS: [5, 1, 100_000],
   SIGN_UP_CREDIT_MICRO: [0, 0, 1_000_000_000],
   SIGN_UP_CREDITS_A_DAY_MICRO: [0, 0, 1_000_000_000_000],
+  PURCHASE_DOLLARS_MIN: [5, 1, 100_000],
+  PURCHASE_DOLLARS_MAX: [1000, 1, 100_000],
+  PURCHASE_DOLLARS_A_DAY: [2000, 1, 1_000_000],
+  CARD_DOLLARS_A_DAY: [500, 1, 1_000_000],
+  FIRST_WEEK_DOLLARS_A_DAY: [100, 1, 1_000_000],
 } as const;
 export type NumberVar = keyof typeof NUMBERS;
 export type NumberVars = { readonly [K in NumberVar]: number };
@@ -116,6 +124,8 @@ export type Config = {
   readonly signUp: "off" | "approve" | "on";
   /** Which proofs of a fresh log-in count: all, or the issuer's word for when the person logged in there. */
   readonly stepUp: "any" | "auth_time";
+  /** How credits are sold; null: by the operator alone. */
+  readonly payments: PaymentsConfig | null;
   readonly version: string;
   /** The binding of Workers AI, or undefined when there is none. */
   readonly ai: AiBinding | undefined;
@@ -171,6 +181,7 @@ export function parseConfig(bindings: object): ParsedConfig {
     operatorLogins: json("OPERATOR_LOGINS", operatorLogins, []),
     stepUp: oneOf("STEP_UP", ["any", "auth_time"], "any"),
     signUp: oneOf("SIGN_UP", ["off", "approve", "on"], "off"),
+    payments: parsePayments({ text, sandbox, complain }),
     version: versionOf(env["CF_VERSION"]),
     ai: isAiBinding(env["AI"]) ? env["AI"] : undefined,
     secret: (variable) => (text(variable) === "" ? undefined : text(variable)),

@@ -1,4 +1,5 @@
 import type { Micros } from "../lib/money.ts";
+import type { AutoTopUp } from "./payments.ts";
 
 /** The longest that answers of /v1/responses may be kept: 30 days. */
 export const KEEP_HOURS_MAX = 720;
@@ -11,6 +12,8 @@ export type SettingsRecord = {
   readonly lowBalanceThresholdMicro: Micros | null;
   /** For how long answers of /v1/responses are kept, 0 to 720; 0: not at all. */
   readonly keepResponsesHours: number;
+  /** When credits are bought automatically; null: never. */
+  readonly autoTopUp: AutoTopUp | null;
 };
 export type SettingsChange = {
   readonly [K in keyof SettingsRecord]?: SettingsRecord[K] | undefined;
@@ -24,6 +27,7 @@ export type Settings = {
   readonly lowBalance: Micros | null;
   /** For how long answers of /v1/responses are kept; 0: not at all. */
   readonly keepHours: number;
+  readonly autoTopUp: AutoTopUp | null;
 };
 
 export const DEFAULT_SETTINGS: Settings = {
@@ -32,4 +36,5 @@ export const DEFAULT_SETTINGS: Settings = {
   alertThreshold: 0.8,
   lowBalance: null,
   keepHours: 0,
+  autoTopUp: null,
 };

@@ -12,6 +12,7 @@ import type { Generation } from "../lib/generation.ts";
 import type { Key, KeySecrets } from "../lib/key.ts";
 import type { AdmittedKey } from "./register.ts";
 import type { KeyStanding, KeyTerms, RateState } from "../lib/key-terms.ts";
+import type { WalletPaymentCalls } from "./payments.ts";
 import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { SettingsChange, SettingsRecord } from "./settings.ts";
@@ -94,6 +95,8 @@ export type BalanceAnswer = {
   readonly creditsMicro: Micros;
   readonly heldMicro: Micros;
   readonly openHolds: number;
+  /** What went back of payments and is not paid for; left out: nothing. */
+  readonly owedMicro?: Micros;
 };
 
 /** `actor`: who adds it; the system unless told. */
@@ -279,7 +282,7 @@ export type KeyEnding = { readonly keyId: string; readonly actor: Actor };
 export type KeyRotation = KeyEnding & { readonly sessionsCut: number | null };
 
 /** The calls that other folders make on a wallet. */
-export type WalletCalls = {
+export type WalletCalls = WalletPaymentCalls & {
   /** Makes the wallet for a new organisation; again: the same epoch. */
   create(orgId: string): Promise<{ readonly epoch: string }>;
   /**

@@ -1,6 +1,7 @@
 /** Headers of ours that a browser's script may read. */
 const EXPOSED = [
   "x-request-id",
+  "location",
   "retry-after",
   "retry-after-ms",
   "x-should-retry",

@@ -2,6 +2,7 @@ import type { Charged, Failure } from "../lib/failure.ts";
 import { timestamp } from "../lib/clock.ts";
 import { orList } from "../lib/issue-text.ts";
 import { LOGIN_WIRES } from "./login-wire.ts";
+import { PAYMENT_WIRES, remedyOf } from "./payment-wire.ts";
 import { rateHeaders } from "./rate-headers.ts";
 
 /** One failure on the wire: `extra` goes inside `error`, where SDKs can reach it. */
@@ -65,6 +66,9 @@ const DO_NOT_RETRY = { "x-should-retry": "false" };
 /** For a refusal that open holds alone cause: they end within seconds. */
 const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
 
+/** A charge of a saved card takes seconds. */
+const RETRY_AFTER_TOP_UP = { "retry-after": "5", "x-should-retry": "true" };
+
 const RETRY_AFTER_MAX_S = 60;
 /** SDKs wait only for less than a minute. */
 const OVERLOAD_RETRY_MAX_S = 59;
@@ -89,6 +93,7 @@ const WIRES: Wires = {
     headers: { "www-authenticate": "Bearer" },
   }),
   balance_too_low: balanceTooLow,
+  ...PAYMENT_WIRES,
   key_budget_exceeded: keyBudgetExceeded,
   model_not_allowed: ({ model }) => ({
     status: 403,
@@ -222,7 +227,7 @@ const TWO_KEYS = {
 
 /** Agents stop at the words "Insufficient credits" alone. */
 function balanceTooLow(failure: FailureOf["balance_too_low"]): Wire {
-  const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
+  const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
   const wire = { status: 402, type: "insufficient_balance" };
   const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
   if (failure.session === true) return sessionsPayerTooLow(failure);
@@ -235,9 +240,9 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): Wire {
       }
     : {
         ...wire,
-        message: `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. Please add credits.`,
-        extra,
-        headers: DO_NOT_RETRY,
+        message: `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${remedyOf(purchaseId)}`,
+        extra: { ...extra, ...(purchaseId !== undefined && { purchase_id: purchaseId }) },
+        headers: purchaseId === undefined ? DO_NOT_RETRY : RETRY_AFTER_TOP_UP,
       };
 }
 

@@ -41,7 +41,11 @@ type Kinds =
       readonly kind: "balance_too_low";
       readonly balanceMicro: Micros;
       readonly session?: true;
+      /** The automatic purchase that is under way. */
+      readonly purchaseId?: string;
     } & Shortage)
+  /** Payments were taken back, and so much of them is not paid for yet. A session is not told how much. */
+  | { readonly kind: "payment_reversed"; readonly owedMicro: Micros | null }
   /** `leftMicro`: of the budget, held or not. `resetsAt`: Unix ms; null for a budget that is for good. */
   | ({
       readonly kind: "key_budget_exceeded";
@@ -134,6 +138,17 @@ type Kinds =
       readonly resetsAt: number;
     } & Shortage)
   | { readonly kind: "too_many_end_users" }
+  /** Credits are sold by the operator alone. */
+  | { readonly kind: "payments_off" }
+  /** A purchase would be beyond what is sold in a time: `dollars` of all, or checkouts and declines. */
+  | {
+      readonly kind: "purchase_limit";
+      readonly why: "day" | "card_day" | "first_week" | "checkouts" | "declines";
+      readonly limit: number;
+      readonly retryAfterMs: number;
+    }
+  /** The saved card is being charged for another one. */
+  | { readonly kind: "purchase_in_progress"; readonly purchaseId: string }
   | { readonly kind: "internal" }
   | { readonly kind: "upstream_error" }
   | { readonly kind: "upstream_overloaded"; readonly retryAfterSeconds: number }

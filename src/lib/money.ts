@@ -5,7 +5,7 @@ export type Micros = number & { readonly unit: "micros" };
 
 /** The largest dollar amount a client may name: quotas, thresholds. */
 export const DOLLARS_MAX = 1_000_000_000;
-const MICROS_PER_DOLLAR = 1_000_000;
+export const MICROS_PER_DOLLAR = 1_000_000;
 
 /** Brands a number as micros; a number that is not a safe integer is a bug. */
 export function micros(value: number): Micros {

@@ -8,8 +8,18 @@ import type { After } from "./timers.ts";
 const PAUSES_MS: readonly number[] = [50, 200, 800];
 const REACH_BUDGET_MS = 2000;
 
-/** `after`: the request's timers, where there is a request. */
-export type ReachOptions = { readonly after?: After; readonly attemptsMax?: number };
+/** `after`: the request's timers, where there is a request. `budgetMs`: for an object that waits for others itself. */
+export type ReachOptions = {
+  readonly after?: After;
+  readonly attemptsMax?: number;
+  readonly budgetMs?: number;
+};
+
+const USUAL: Required<ReachOptions> = {
+  after: afterTimeout,
+  attemptsMax: PAUSES_MS.length + 1,
+  budgetMs: REACH_BUDGET_MS,
+};
 
 /**
  * What the object answered; or `unanswered`, when an attempt may or may not have been carried out, or may
@@ -27,10 +37,11 @@ export type Reached<T> =
  */
 export async function reachObject<T>(
   call: (attempt: number) => Promise<Result<T>>,
-  { after = afterTimeout, attemptsMax = PAUSES_MS.length + 1 }: ReachOptions = {},
+  options: ReachOptions = {},
 ): Promise<Reached<T>> {
+  const { after, attemptsMax, budgetMs } = { ...USUAL, ...options };
   const budget: Budget = { isSpent: false, onSpent: null };
-  const cancel = after(REACH_BUDGET_MS, () => {
+  const cancel = after(budgetMs, () => {
     budget.isSpent = true;
     budget.onSpent?.();
   });

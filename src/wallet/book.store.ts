@@ -1,5 +1,8 @@
-import type { Actor, EventRecord, EventType } from "../lib/event.ts";
+import { micros } from "../lib/money.ts";
+import type { Micros } from "../lib/money.ts";
+import type { Debts } from "./rules/debts.ts";
 import { microsOrNull } from "./rules/quota.ts";
+import type { AutoTopUp } from "../contracts/payments.ts";
 import type { Settings } from "../contracts/settings.ts";
 import type { Configuration } from "../contracts/wallet.ts";
 
@@ -67,8 +70,14 @@ const TABLES = {
       "default_alert_threshold",
       "low_balance_threshold_micro",
       "keep_responses_hours",
+      "auto_top_up",
     ],
   },
+  payments: {
+    key: ["id"],
+    columns: ["purchase_id", "credited_micro", "back_micro", "reading"],
+  },
+  debts: { key: [], columns: ["owed_micro", "taken_micro", "forgiven_micro"] },
   daily_usage: {
     key: ["day"],
     columns: ["requests", "prompt_tokens", "completion_tokens", "cost_micro"],
@@ -157,22 +166,26 @@ export async function writePublication(
 export type BookCopy = {
   readonly head: BookHead;
   readonly settings: Settings | null;
+  /** What went back of payments, null: nothing ever did. */
+  readonly debts: Debts | null;
   /** What an operator set, which D1 alone keeps; null without the organisation. */
   readonly configuration: Configuration | null;
 };
 
 /** The book's copy of an organisation, read in one transaction; null when it has none. */
 export async function readBookCopy(db: D1Database, orgId: string): Promise<BookCopy | null> {
-  const [head, operators, settings] = await db.batch<BookRow>([
+  const [head, operators, settings, debts] = await db.batch<BookRow>([
     headStatement(db, orgId),
     db.prepare("SELECT rpm_limit, status FROM organizations WHERE id = ?").bind(orgId),
     db.prepare("SELECT * FROM settings WHERE org_id = ?").bind(orgId),
+    db.prepare("SELECT * FROM debts WHERE org_id = ?").bind(orgId),
   ]);
   const found = head === undefined ? null : headOf(head as D1Result<HeadRow>);
   if (found === null) return null;
   return {
     head: found,
     settings: settingsOf(settings?.results[0]),
+    debts: debtsOf(debts?.results[0]),
     configuration: configurationOf(operators?.results[0]),
   };
 }
@@ -184,6 +197,7 @@ const PAGED = {
   key_spend: "key_id",
   alerts: "id",
   credits: "reference",
+  payments: "id",
 } as const;
 export type PagedTable = keyof typeof PAGED;
 export const PAGED_TABLES = Object.keys(PAGED) as PagedTable[];
@@ -215,6 +229,7 @@ export function settingsRow(settings: Settings): BookRow {
     default_alert_threshold: settings.alertThreshold,
     low_balance_threshold_micro: settings.lowBalance,
     keep_responses_hours: settings.keepHours,
+    auto_top_up: settings.autoTopUp === null ? null : JSON.stringify(settings.autoTopUp),
   };
 }
 
@@ -226,6 +241,17 @@ function settingsOf(row: BookRow | undefined): Settings | null {
     alertThreshold: row["default_alert_threshold"] as number,
     lowBalance: microsOrNull(row["low_balance_threshold_micro"] as number | null),
     keepHours: (row["keep_responses_hours"] as number | null) ?? 0,
+    autoTopUp: JSON.parse((row["auto_top_up"] as string | null) ?? "null") as AutoTopUp | null,
+  };
+}
+
+function debtsOf(row: BookRow | undefined): Debts | null {
+  if (row === undefined) return null;
+  const amount = (name: string): Micros => micros(row[name] as number);
+  return {
+    owed: amount("owed_micro"),
+    taken: amount("taken_micro"),
+    forgiven: amount("forgiven_micro"),
   };
 }
 
@@ -348,50 +374,4 @@ export function ownsBook(
 ): boolean {
   const met = row.conflict === null ? row : (JSON.parse(row.conflict) as Conflict);
   return head.epoch === row.epoch && head.seq <= met.revision;
-}
-
-/** Events that a wallet takes over at once. */
-export const WAITING_PAGE = 50;
-
-type EventRow = {
-  id: string;
-  type: EventType;
-  actor_kind: Actor["kind"];
-  actor_id: string | null;
-  subject: string;
-  data: string;
-  created_at: number;
-};
-
-/** The oldest events of an organisation that wait in the book. Throws when D1 fails, as does what follows. */
-export async function readWaitingEvents(
-  db: D1Database,
-  orgId: string,
-): Promise<readonly EventRecord[]> {
-  const { results } = await db
-    .prepare(
-      `SELECT id, type, actor_kind, actor_id, subject, data, created_at FROM events
-       WHERE org_id = ? ORDER BY created_at, id LIMIT ${WAITING_PAGE}`,
-    )
-    .bind(orgId)
-    .all<EventRow>();
-  return results.map((row) => ({
-    id: row.id,
-    type: row.type,
-    actor: { kind: row.actor_kind, id: row.actor_id } as Actor,
-    subject: row.subject,
-    data: JSON.parse(row.data) as EventRecord["data"],
-    createdAt: row.created_at,
-  }));
-}
-
-/** Those that the wallet's log has. */
-export async function deleteWaitingEvents(
-  db: D1Database,
-  events: readonly EventRecord[],
-): Promise<void> {
-  await db
-    .prepare("DELETE FROM events WHERE id IN (SELECT value FROM json_each(?))")
-    .bind(JSON.stringify(events.map(({ id }) => id)))
-    .run();
 }

@@ -1,4 +1,3 @@
-import { DurableObject } from "cloudflare:workers";
 import { assert } from "../lib/assert.ts";
 import { calledBy } from "../lib/caller.ts";
 import type { Called, Shown } from "../lib/caller.ts";
@@ -31,20 +30,19 @@ import { credit, settle, voidHold } from "./object/postings.do.ts";
 import { publish } from "./object/publish.do.ts";
 import { noteFailed, readFailures } from "./object/failures.do.ts";
 import * as reads from "./object/reads.do.ts";
-import { readUsage } from "./object/usage.do.ts";
-import { readUsageOfRows } from "./object/usage-rows.do.ts";
 import { WebhookTelling, takeWaitingEvents } from "./object/events.do.ts";
 import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
 import { endSessionBy, listSessions } from "./object/sessions.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
 import { together } from "./object/together.do.ts";
+import { tellTopUp } from "./object/top-up-telling.do.ts";
+import { AnsweringWallet } from "./wallet-answers.do.ts";
 import { lookAtRoom, retain } from "./object/retention.do.ts";
 import { selectEventsSince } from "./object/event-rows.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
 import type { ReconcileAsk, Reconciliation } from "../contracts/reconciliation.ts";
 import type { SettingsChange, SettingsRecord } from "../contracts/settings.ts";
-import type * as Reports from "../contracts/reports.ts";
 import type * as Contract from "../contracts/wallet.ts";
 
 /** A wallet that cannot be read has its alarm again so often: the platform would give it up. */
@@ -55,7 +53,7 @@ const LOST_RETRY_MS = 60_000;
  * organisation's id. Every decision is one synchronous turn against its own tables; the calls are
  * described in `WalletCalls`.
  */
-export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
+export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
   readonly #telling: WebhookTelling;
@@ -67,7 +65,7 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    const onNews = (): void => ctx.waitUntil(this.#telling.tell());
+    const onNews = (): void => this.#tell();
     this.#decisions = new Decisions(ctx.storage, () => this.env, onNews);
     this.#telling = new WebhookTelling(this.#decisions, () => this.env);
     this.#gate = gateOf(this.#decisions, ctx, () => this.env);
@@ -75,6 +73,8 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
       this.#decisions.start(await ctx.storage.getAlarm());
     });
   }
+
+  protected override deciding = (): Decisions => this.#decisions;
 
   async create(orgId: string): Promise<{ readonly epoch: string }> {
     if (this.#decisions.openIfMade() === null) this.#make(orgId, crypto.randomUUID());
@@ -265,23 +265,6 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
     return this.#decisions.decide((desk) => reads.readHolds(desk, asked));
   }
 
-  async usageOfRows(asked: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
-    return this.#decisions.decide((desk) => success(readUsageOfRows(desk, asked)));
-  }
-
-  async usage(
-    from: string,
-    to: string,
-    groupBy: Reports.UsageGroupBy,
-    page?: Reports.UsagePage,
-  ): Promise<Result<Reports.UsageReport>> {
-    return this.#decisions.decide((desk) => readUsage(desk, { from, to, groupBy }, page));
-  }
-
-  async alerts(limit: number, offset: number): Promise<Result<Reports.AlertPage>> {
-    return this.#decisions.decide((desk) => reads.readAlerts(desk, limit, offset));
-  }
-
   async events(query: Contract.EventQuery): Promise<Result<Contract.EventPage>> {
     await this.takeEvents();
     return this.#decisions.decide((desk) => reads.readEvents(desk, query));
@@ -392,6 +375,11 @@ export class Wallet extends DurableObject<Env> implements Contract.WalletCalls {
       this.#decisions.schedule.published(now(this.env));
     }
     await this.takeEvents(); // after it: its batch is picked in the turn that it is called in
+    this.#tell();
+  }
+
+  #tell(): void {
     this.ctx.waitUntil(this.#telling.tell());
+    this.ctx.waitUntil(tellTopUp(this.#decisions, this.env));
   }
 }

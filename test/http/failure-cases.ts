@@ -1,4 +1,5 @@
 import type { Failure } from "../../src/lib/failure.ts";
+import { micros } from "../../src/lib/money.ts";
 
 type FailureOf = { readonly [F in Failure as F["kind"]]: F };
 export type Case<F> = readonly [
@@ -32,6 +33,73 @@ export const CALLER_CASES = {
       { kind: "invalid_request", message, param: null, isTooLarge: true },
       413,
       { ...invalid, message },
+    ],
+  ],
+  payment_reversed: [
+    [
+      { kind: "payment_reversed", owedMicro: micros(5) },
+      402,
+      {
+        type: "insufficient_balance",
+        code: "payment_reversed",
+        param: null,
+        owed_micro: 5,
+        message:
+          "Payments were taken back, and 5 micro-credits of them are owed: paid requests are refused until they are paid. Please add credits.",
+      },
+      stop,
+    ],
+    [
+      { kind: "payment_reversed", owedMicro: null },
+      402,
+      {
+        type: "insufficient_balance",
+        code: "payment_reversed",
+        param: null,
+        message:
+          "Payments for these credits were taken back: paid requests are refused until that is settled.",
+      },
+      stop,
+    ],
+  ],
+  payments_off: [
+    [
+      { kind: "payments_off" },
+      404,
+      {
+        ...invalid,
+        code: "payments_off",
+        message: "Credits are not sold here by card: please ask who runs this service.",
+      },
+    ],
+  ],
+  purchase_limit: [
+    [
+      { kind: "purchase_limit", why: "first_week", limit: 100, retryAfterMs: 90_500 },
+      429,
+      {
+        type: "rate_limit_exceeded",
+        code: "purchase_limit",
+        param: null,
+        retry_after: 91,
+        message:
+          "A new organization may buy 100 dollars a day in its first week. Please try again later, or ask who runs this service.",
+      },
+      { "retry-after": "91", ...stop },
+    ],
+  ],
+  purchase_in_progress: [
+    [
+      { kind: "purchase_in_progress", purchaseId: "pur_1" },
+      409,
+      {
+        ...invalid,
+        code: "purchase_in_progress",
+        purchase_id: "pur_1",
+        message:
+          "The saved card is being charged for the purchase 'pur_1'. Please wait for its end.",
+      },
+      stop,
     ],
   ],
   idempotency_replay: [

@@ -13,7 +13,9 @@ import { updateWalletRow, WALLET_TABLES } from "../tables/wallet-schema.do.ts";
 import { loadMemory } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";
+import { endTurn, mustEndTurn } from "./payments.do.ts";
 import { expire } from "./postings.do.ts";
+import { topUpDue } from "./top-up.do.ts";
 import { isFullError, makeRoomNow, retentionDue, roomIsDue } from "./retention.do.ts";
 
 /**
@@ -90,7 +92,9 @@ export class Decisions {
     const desk = this.open();
     try {
       expire(desk);
-      return decision(desk);
+      const answer = decision(desk);
+      if (mustEndTurn(desk)) endTurn(this.open());
+      return answer;
     } catch (error) {
       this.#recover(); // a throw may have left the memory ahead of the tables
       throw error;
@@ -277,6 +281,7 @@ export class Schedule {
       this.#retainAt ?? Infinity,
       memory.departed.until,
       memory.dueUses.next,
+      topUpDue(memory),
     );
     if (due === Infinity) return;
     const platformMs = now({});

@@ -24,6 +24,8 @@ import {
   updateDeparted,
 } from "../tables/end-user-rows.do.ts";
 import { addEvent, forgetName } from "./event-rows.do.ts";
+import { enableTopUp } from "../rules/top-up.ts";
+import { putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings } from "../tables/wallet-schema.do.ts";
 import type { Settings } from "../../contracts/settings.ts";
 import type {
@@ -206,14 +208,18 @@ export function patchSettings(
   const settings = settingsOf(after);
   const changes = changesOf(before, after);
   const low = balanceCrossing(memory.books.balance, settings.lowBalance);
+  const isOn = change.autoTopUp !== undefined && change.autoTopUp !== null;
+  const topUp = isOn ? enableTopUp(memory.topUp) : memory.topUp;
   desk.storage.transactionSync(() => {
     updateSettings(sql, settings, nextRevision(desk));
+    if (topUp !== memory.topUp) putTopUp(sql, topUp);
     if (changes !== null) {
       addEvent(desk, { type: "settings.changed", actor, subject: memory.row.orgId, data: changes });
     }
     if (low !== null) raiseAlerts(desk, [low], memory.books.seq + 1);
   });
   memory.row = { ...memory.row, settings };
+  memory.topUp = topUp;
   memory.changed = true;
   return success(after);
 }
@@ -240,6 +246,7 @@ function settingsRecordOf(settings: Settings): SettingsRecord {
     defaultAlertThreshold: settings.alertThreshold,
     lowBalanceThresholdMicro: settings.lowBalance,
     keepResponsesHours: settings.keepHours,
+    autoTopUp: settings.autoTopUp,
   };
 }
 
@@ -250,6 +257,7 @@ function settingsOf(record: SettingsRecord): Settings {
     alertThreshold: record.defaultAlertThreshold,
     lowBalance: record.lowBalanceThresholdMicro,
     keepHours: record.keepResponsesHours,
+    autoTopUp: record.autoTopUp,
   };
 }
 

@@ -3,7 +3,7 @@ import { elapsedMs } from "../../lib/clock.ts";
 import { success } from "../../lib/failure.ts";
 import { logWarning, reasonOf } from "../../lib/log.ts";
 import { within } from "../../lib/within.ts";
-import { deleteWaitingEvents, readWaitingEvents, WAITING_PAGE } from "../book.store.ts";
+import { deleteWaitingEvents, readWaitingEvents, WAITING_PAGE } from "../waiting-events.store.ts";
 import {
   endEventHours,
   selectRenamed,

@@ -1,7 +1,7 @@
 import { numberVar } from "../../config.ts";
 import { assert } from "../../lib/assert.ts";
 import { invalid, refuse, success } from "../../lib/failure.ts";
-import type { Refusal, Result } from "../../lib/failure.ts";
+import type { Failure, Refusal, Result } from "../../lib/failure.ts";
 import { idFloor, mintedAt } from "../../lib/id.ts";
 import { allowsModel } from "../../lib/key-terms.ts";
 import type { KeyTerms } from "../../lib/key-terms.ts";
@@ -30,6 +30,7 @@ import {
   refuseOfSession,
   refuseSessionRate,
 } from "./sessions.do.ts";
+import { topUpIfDue } from "./top-up.do.ts";
 import { budgetOf, tokensOf } from "./key-terms.do.ts";
 import { reachedByRefusal, tellReached } from "./alerts.do.ts";
 import { findEndUser } from "./memory.do.ts";
@@ -132,7 +133,7 @@ function guarded(desk: Desk, request: HoldRequest, terms: HeldTerms): Result<Gra
   if (notAllowed !== null) return notAllowed;
   const lapsed = lapsedBy(desk, request);
   if (!lapsed.ok) return lapsed;
-  const limited = refuseOfSession(desk, request, session) ?? refuseRates(desk, terms);
+  const limited = refuseLimited(desk, request, terms);
   if (limited !== null) return limited;
   const tokens = tokensFor(desk, request, terms);
   if (!tokens.ok) return tokens;
@@ -147,6 +148,23 @@ function guarded(desk: Desk, request: HoldRequest, terms: HeldTerms): Result<Gra
   });
   if (!amount.ok) return amount;
   return success({ payer, granted: amount.value, tokens: tokens.value, lapsed: lapsed.value });
+}
+
+/** What is owed, then the session's own end and minute, then the organisation's minute. */
+function refuseLimited(desk: Desk, request: HoldRequest, terms: HeldTerms): Refusal | null {
+  const { session } = terms;
+  return (
+    refuseDebtor(desk, session) ??
+    refuseOfSession(desk, request, session) ??
+    refuseRates(desk, terms)
+  );
+}
+
+/** While payments that went back are owed, nothing is free; a session is not told how much. */
+function refuseDebtor({ memory }: Desk, session: Session | undefined): Refusal | null {
+  const { owed } = memory.debts;
+  if (owed === 0) return null;
+  return refuse({ kind: "payment_reversed", owedMicro: session === undefined ? owed : null });
 }
 
 /** A peer that does not say what it asks for may ask for nothing of a list. */
@@ -337,11 +355,20 @@ function refused(
   request: HoldRequest,
   { terms: { session }, refusal }: { readonly terms: HeldTerms; readonly refusal: Refusal },
 ): Refusal | null {
-  const answer = remember(desk, request, refuse(ownAmounts(desk, refusal.failure, session)));
+  const failure = toppedUp(desk, refusal.failure, ownAmounts(desk, refusal.failure, session));
+  const answer = remember(desk, request, refuse(failure));
   const asked = { ...request, sessionId: session?.id ?? null };
   const reached = answer === null ? null : reachedByRefusal(desk, refusal.failure, asked);
   if (reached !== null) tellReached(desk, reached);
   return answer;
+}
+
+/** A refusal for want of balance wants an automatic purchase; a session is not told of it. */
+function toppedUp(desk: Desk, failure: Failure, told: Failure): Failure {
+  if (failure.kind !== "balance_too_low" || failure.onlyHolds) return told;
+  const purchaseId = topUpIfDue(desk, true);
+  if (purchaseId === null || told.kind !== "balance_too_low" || told.session === true) return told;
+  return { ...told, purchaseId };
 }
 
 /** A refusal: at home it writes nothing, at a peer's request it is remembered. Null when the id is known. */

@@ -6,16 +6,19 @@ import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
 import { addKeySpend } from "../rules/key-limits.ts";
 import type { Budget, TokenWindow } from "../rules/key-limits.ts";
+import type { Debts } from "../rules/debts.ts";
 import { emptyBooks, openHold } from "../rules/ledger.ts";
 import type { Books, OpenHold } from "../rules/ledger.ts";
 import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { columnsOfTokens, tokensBy } from "../../lib/usage-sums.ts";
 import type { TokenCounts } from "../../lib/usage-sums.ts";
+import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { PostedUsage, UsageTotals } from "../rules/usage-totals.ts";
 import { selectDeparted, selectEndUser, selectEndUserCount } from "../tables/end-user-rows.do.ts";
 import type { Departed } from "../tables/end-user-rows.do.ts";
+import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
 import { DueUses, selectBudgets, selectTokens, findDueUses } from "../tables/key-rows.do.ts";
 import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
 import type { NameNumbers } from "../tables/request-rows.do.ts";
@@ -65,6 +68,9 @@ export type Memory = {
   booked: Booked;
   /** Random, and another one since rows of the ledger went or the memory was derived anew. */
   ledgerMark: string;
+  /** What went back of payments, and how automatic purchases stand. */
+  debts: Debts;
+  topUp: TopUpState;
   /** Events that the webhooks' object was not told of. */
   isUntold: boolean;
   room: Room;
@@ -112,6 +118,8 @@ export function loadMemory(sql: SqlStorage): Memory {
     changed: false,
     booked: { settings: null, usedAt: -Infinity },
     ledgerMark: crypto.randomUUID(),
+    debts: selectDebts(sql),
+    topUp: selectTopUp(sql),
     isUntold: false,
     room: { isFull: false, fromId: "", passAt: 0 },
   };
@@ -298,6 +306,8 @@ function unpublished(sql: SqlStorage, memory: Memory): boolean {
       `SELECT (SELECT count(*) FROM settings WHERE changed > ?1)
         + (SELECT count(*) FROM alerts WHERE changed > ?1)
         + (SELECT count(*) FROM deleted_end_users)
+        + (SELECT count(*) FROM payments WHERE changed > ?1)
+        + (SELECT count(*) FROM debts WHERE changed > ?1)
         + EXISTS (SELECT 1 FROM entries WHERE seq > ?2 AND kind = 'credit') AS n`,
       memory.row.acknowledged,
       memory.row.creditsSeq,
@@ -352,5 +362,7 @@ export function touchStorage(desk: Desk): void {
 /** The balance, what open holds reserve of it, and how many they are. */
 export function balanceOf(desk: Desk): BalanceAnswer {
   const { balance, held, holds } = desk.memory.books;
-  return { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
+  const { owed } = desk.memory.debts;
+  const standing = { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
+  return owed === 0 ? standing : { ...standing, owedMicro: owed };
 }

@@ -224,10 +224,11 @@ export function credit(desk: Desk, request: CreditRequest): Result<BalanceAnswer
   const before = recallCredit(desk, request);
   if (before !== null) return before;
   const decided = decideCredit(desk.memory.books, amountMicro);
-  return decided.ok ? success(postCredit(desk, request, decided.value)) : decided;
+  return decided.ok ? success(postCredit(desk, request, { balance: decided.value })) : decided;
 }
 
-function recallCredit(desk: Desk, request: CreditRequest): Result<BalanceAnswer> | null {
+/** What a reference was answered before; null for a new one. */
+export function recallCredit(desk: Desk, request: CreditRequest): Result<BalanceAnswer> | null {
   const [row] = desk.sql
     .exec<{ amount: number; balance: number; held: number; open_holds: number }>(
       `SELECT amount, balance, held, open_holds FROM entries WHERE reference = ?1
@@ -250,10 +251,11 @@ function recallCredit(desk: Desk, request: CreditRequest): Result<BalanceAnswer>
   });
 }
 
-function postCredit(
+/** Adds a credit that was decided, `also` in the same transaction; below 0 it takes. */
+export function postCredit(
   desk: Desk,
   request: CreditRequest,
-  balance: BalanceAnswer["creditsMicro"],
+  { balance, also = () => undefined }: { readonly balance: Micros; readonly also?: () => void },
 ): BalanceAnswer {
   const { memory, nowMs, sql } = desk;
   const { books } = memory;
@@ -272,6 +274,7 @@ function postCredit(
       openHolds: answer.openHolds,
     });
     addEvent(desk, creditEvent(desk, request, balance));
+    also();
     if (rearmedSeq !== memory.row.rearmedSeq) updateWalletRow(sql, row);
     if (low !== null) raiseAlerts(desk, [low], seq);
   });

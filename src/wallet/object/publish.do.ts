@@ -9,6 +9,7 @@ import {
 } from "../book.store.ts";
 import type { BookPage, BookRow, BookHead, Publication } from "../book.store.ts";
 import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
+import { selectDebtsRow, selectPaymentsPage } from "../tables/payment-rows.do.ts";
 import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
 import type { Settings } from "../../contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
@@ -144,6 +145,7 @@ function* pagesOf(desk: Desk, endUserIds: readonly string[]): Generator<BookPage
   const isBooked = memory.booked.settings === settings && !publishAll;
   const since = publishAll ? -1 : memory.row.acknowledged;
   yield* creditPages(sql, memory.row, memory.books.seq);
+  yield* paymentPages(sql, since);
   if (!isBooked) yield { table: "settings", rows: [settingsRow(settings)] };
   for (const rows of rowPages((last) => selectDays(sql, since, last?.["day"] ?? ""))) {
     yield { table: "daily_usage", rows };
@@ -188,6 +190,15 @@ function* creditPages(
   for (const rows of rowPages((last) => selectAdopted(sql, last?.["reference"] ?? ""))) {
     yield { table: "credits", rows };
   }
+}
+
+/** What the book lacks of payments and of what went back. */
+function* paymentPages(sql: SqlStorage, since: number): Generator<BookPage> {
+  for (const rows of rowPages((last) => selectPaymentsPage(sql, since, last?.["id"] ?? ""))) {
+    yield { table: "payments", rows };
+  }
+  const debts = selectDebtsRow(sql, since);
+  if (debts.length > 0) yield { table: "debts", rows: debts };
 }
 
 /** Pages in the order of a key, each read where the last one ended. */

@@ -12,6 +12,8 @@ import {
 import type { BookCopy, PagedTable } from "../book.store.ts";
 import { addEvent } from "./event-rows.do.ts";
 import { insertEntry } from "../tables/request-rows.do.ts";
+import { NO_TOP_UP } from "../rules/top-up.ts";
+import { putDebts, putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
@@ -83,7 +85,17 @@ export function refuseHealthy(): Refusal {
 /** From the pages that `copyBook` made. */
 function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
   const { settings } = book;
-  if (settings !== null) updateSettings(sql, settings, changed);
+  // What was wanted and not published is not known: automatic purchases wait for a person.
+  if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
+  const isOff = settings !== null && settings.autoTopUp !== null;
+  if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });
+  if (book.debts !== null) putDebts(sql, book.debts, changed);
+  sql.exec(
+    `INSERT OR REPLACE INTO payments (id, purchase_id, credited, back, reading, changed)
+    SELECT value ->> 'id', value ->> 'purchase_id', value ->> 'credited_micro',
+      value ->> 'back_micro', value ->> 'reading', ? FROM ${PAGES("payments")}`,
+    changed,
+  );
   adoptEndUsers(sql, changed);
   sql.exec(
     `INSERT OR REPLACE INTO totals (dimension, day, name, requests, prompt_tokens,

@@ -14,6 +14,8 @@ import type {
 import type { Vitals } from "../../contracts/wallet.ts";
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
+import { freeOf } from "../rules/ledger.ts";
+import { selectBack } from "../tables/payment-rows.do.ts";
 import { balanceOf, loadMemory } from "./memory.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";
 
@@ -105,7 +107,11 @@ function begin(desk: Desk, book: BookHead | null): ReconcileRun {
       floorId,
     )
     .one();
-  const found = [...fromCheckpoint(memory, loadMemory(sql)), ...fromBook(memory, book)];
+  const found = [
+    ...fromCheckpoint(memory, loadMemory(sql)),
+    ...fromPayments(desk),
+    ...fromBook(memory, book),
+  ];
   return {
     mark: memory.ledgerMark,
     revision: memory.row.revision,
@@ -267,10 +273,20 @@ function differencesOf(run: ReconcileRun): Difference[] {
 function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
   return [
     { what: "balance", expected: fresh.books.balance, found: memory.books.balance },
+    { what: "owed", expected: fresh.debts.owed, found: memory.debts.owed },
     { what: "held since checkpoint", expected: fresh.books.held, found: memory.books.held },
     { what: "end users", expected: fresh.endUsers, found: memory.endUsers },
     { what: "end-user spend", expected: spendOf(fresh), found: spendOf(memory) },
     { what: "usage", expected: usageOf(fresh), found: usageOf(memory) },
+  ];
+}
+
+/** What went back of payments is owed, was taken, or is forgiven; what is owed leaves nothing free. */
+function fromPayments({ sql, memory: { debts, books } }: Desk): Difference[] {
+  const { owed, taken, forgiven } = debts;
+  return [
+    { what: "money back", expected: selectBack(sql), found: owed + taken + forgiven },
+    { what: "free beside what is owed", expected: 0, found: owed > 0 ? freeOf(books) : 0 },
   ];
 }
 

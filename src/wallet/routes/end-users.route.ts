@@ -7,13 +7,21 @@ import type { Answer, View } from "../../http/endpoint.ts";
 import { once, pageQuery, parseQuery } from "../../http/parse-body.ts";
 import { assert } from "../../lib/assert.ts";
 import { timestamp } from "../../lib/clock.ts";
-import { refuse, success } from "../../lib/failure.ts";
-import type { Result } from "../../lib/failure.ts";
+import { invalid, refuse, success } from "../../lib/failure.ts";
+import type { Refusal, Result } from "../../lib/failure.ts";
 import { objectsOf } from "../../contracts/objects.ts";
-import { DOLLARS_MAX, dollarsOf, microsOfDollars } from "../../lib/money.ts";
+import {
+  DOLLARS_MAX,
+  dollarsOf,
+  micros,
+  microsOfDollars,
+  MICROS_PER_DOLLAR,
+} from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import { readObject } from "../../lib/reach-object.ts";
 import { KEEP_HOURS_MAX } from "../../contracts/settings.ts";
+import { autoTopUpView } from "../../contracts/top-up-view.ts";
+import type { AutoTopUp } from "../../contracts/payments.ts";
 import type { SettingsRecord } from "../../contracts/settings.ts";
 import type { EndUserChange, EndUserRecord } from "../../contracts/wallet.ts";
 import { askOwnWallet } from "./reads.route.ts";
@@ -147,12 +155,34 @@ function endUserView(endUser: EndUserRecord): View {
 /** For how long answers of /v1/responses are kept. */
 const keepHours = z.int().check(z.minimum(0), z.maximum(KEEP_HOURS_MAX));
 
+/** When credits are bought automatically: whole dollars, and at least one purchase a month. */
+const autoTopUp = z.pipe(
+  z
+    .strictObject({
+      below_dollars: dollars,
+      amount_dollars: z.int("must be a whole number of dollars").check(z.minimum(1)),
+      most_per_month_dollars: z.int("must be a whole number of dollars").check(z.minimum(1)),
+    })
+    .check(
+      z.refine(
+        ({ amount_dollars: amount, most_per_month_dollars: most }) => most >= amount,
+        "must have most_per_month_dollars of at least amount_dollars",
+      ),
+    ),
+  z.transform((given): AutoTopUp => ({
+    belowMicro: given.below_dollars,
+    amountMicro: micros(given.amount_dollars * MICROS_PER_DOLLAR),
+    mostPerMonthMicro: micros(given.most_per_month_dollars * MICROS_PER_DOLLAR),
+  })),
+);
+
 export const settingsBody = z.object({
   default_user_monthly_quota_dollars: z.optional(dollarsOrNull),
   default_user_daily_quota_dollars: z.optional(dollarsOrNull),
   default_alert_threshold: z.optional(fraction),
   low_balance_threshold_dollars: z.optional(dollarsOrNull),
   keep_responses_hours: z.optional(keepHours),
+  auto_top_up: z.optional(z.nullable(autoTopUp)),
 });
 
 /** GET /v1/orgs/{id}/settings: the settings, always current. */
@@ -172,7 +202,10 @@ export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
   const hours = given.keep_responses_hours;
   const may = hours === undefined ? success(null) : await mayKeepFor(c, hours);
   if (!may.ok) return may;
+  const refused = refuseTopUp(c, given.auto_top_up ?? null);
+  if (refused !== null) return refused;
   const change = {
+    autoTopUp: given.auto_top_up,
     defaultUserMonthlyQuotaMicro: given.default_user_monthly_quota_dollars,
     defaultUserDailyQuotaMicro: given.default_user_daily_quota_dollars,
     defaultAlertThreshold: given.default_alert_threshold,
@@ -184,6 +217,18 @@ export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
   if (!answer.ok) return answer;
   const told = hours === undefined ? success(null) : await tellKept(c, hours);
   return told.ok ? success(settingsView(answer.value)) : told;
+}
+
+/** Automatic purchases are within the bounds of any other, where anything is sold by card. */
+function refuseTopUp(c: AppContext, wanted: AutoTopUp | null): Refusal | null {
+  if (wanted === null) return null;
+  const { payments, numbers } = c.var.config;
+  if (payments === null) return refuse({ kind: "payments_off" });
+  const { PURCHASE_DOLLARS_MIN: least, PURCHASE_DOLLARS_MAX: most } = numbers;
+  const amount = wanted.amountMicro / MICROS_PER_DOLLAR;
+  if (amount >= least && amount <= most) return null;
+  const param = "auto_top_up.amount_dollars";
+  return invalid(`${param} must be from ${least} to ${most}.`, param);
 }
 
 /** Who may say what is kept of answers. */
@@ -213,5 +258,6 @@ function settingsView(settings: SettingsRecord): View {
     default_alert_threshold: settings.defaultAlertThreshold,
     low_balance_threshold_dollars: shownDollars(settings.lowBalanceThresholdMicro),
     keep_responses_hours: settings.keepResponsesHours,
+    auto_top_up: autoTopUpView(settings.autoTopUp),
   };
 }

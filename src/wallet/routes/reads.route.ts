@@ -29,12 +29,13 @@ export function askOwnWallet<T>(
 export async function balanceRoute(c: AppContext): Promise<Answer> {
   const answer = await askOwnWallet(c, (wallet) => wallet.balance());
   if (!answer.ok) return answer;
-  const { creditsMicro, heldMicro } = answer.value;
+  const { creditsMicro, heldMicro, owedMicro } = answer.value;
   return success({
     credits_micro: creditsMicro,
     credits_dollars: dollarsOf(creditsMicro),
     held_micro: heldMicro,
     available_micro: creditsMicro - heldMicro,
+    owed_micro: owedMicro ?? 0,
   });
 }
 

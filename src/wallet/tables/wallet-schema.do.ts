@@ -4,8 +4,10 @@ import type { Tables } from "../../lib/tables.do.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import { DEFAULT_SETTINGS } from "../../contracts/settings.ts";
+import type { AutoTopUp } from "../../contracts/payments.ts";
 import type { Settings } from "../../contracts/settings.ts";
 import { FAILED_REQUESTS } from "./failed-rows.do.ts";
+import { PAYMENTS } from "./payment-rows.do.ts";
 
 /** The wallet's own tables. Money is whole micros, times Unix ms; `changed`: the publish that carries a row's change. */
 const FIRST = `CREATE TABLE wallet (
@@ -237,6 +239,7 @@ export const WALLET_TABLES: Tables = {
     { sql: CREDITS_IN_BOOK, readableBy: 1 },
     { sql: KEPT_RESPONSES, readableBy: 1 },
     { sql: FAILED_REQUESTS, readableBy: 1 },
+    { sql: PAYMENTS, readableBy: 1 },
   ],
 };
 
@@ -324,6 +327,7 @@ type Row = {
   alert_threshold: number;
   low_balance: number | null;
   keep_hours: number | null;
+  auto_top_up: string | null;
 };
 
 export function readWalletRow(sql: SqlStorage): WalletRow {
@@ -347,6 +351,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
       alertThreshold: row.alert_threshold,
       lowBalance: microsOrNull(row.low_balance),
       keepHours: row.keep_hours ?? 0,
+      autoTopUp: row.auto_top_up === null ? null : (JSON.parse(row.auto_top_up) as AutoTopUp),
     },
   };
 }
@@ -372,12 +377,13 @@ export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
 export function updateSettings(sql: SqlStorage, settings: Settings, changed: number): void {
   sql.exec(
     `UPDATE settings SET monthly_quota = ?, daily_quota = ?, alert_threshold = ?, low_balance = ?,
-      keep_hours = ?, changed = ? WHERE id = 1`,
+      keep_hours = ?, auto_top_up = ?, changed = ? WHERE id = 1`,
     settings.monthlyQuota,
     settings.dailyQuota,
     settings.alertThreshold,
     settings.lowBalance,
     settings.keepHours,
+    settings.autoTopUp === null ? null : JSON.stringify(settings.autoTopUp),
     changed,
   );
 }

@@ -1,0 +1,67 @@
+const LOOPBACK = /^http:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/;
+const STRIPE = "https://api.stripe.com";
+/** Stripe signs with the newest and, while it is being replaced, the one before. */
+const WEBHOOK_SECRETS_MAX = 2;
+
+/** How credits are sold here: an account of Stripe's, and what signs its messages. */
+export type PaymentsConfig = {
+  /** A secret or restricted key; never logged. */
+  readonly secretKey: string;
+  readonly isLive: boolean;
+  /** Newest first; each is the key as it stands, `whsec_` included. */
+  readonly webhookSecrets: readonly string[];
+  readonly baseUrl: string;
+  readonly hasTax: boolean;
+  readonly taxCode: string | null;
+};
+
+type Given = {
+  readonly text: (variable: string) => string;
+  readonly sandbox: boolean;
+  readonly complain: (variable: string, problem: string) => void;
+};
+
+/** What STRIPE_SECRET_KEY and its companions say; null without a key: then nothing is sold here. */
+export function parsePayments(given: Given): PaymentsConfig | null {
+  const { text, sandbox, complain } = given;
+  const tax = text("STRIPE_TAX") || "off";
+  if (tax !== "on" && tax !== "off") complain("STRIPE_TAX", "must be one of on, off");
+  const config = {
+    secretKey: text("STRIPE_SECRET_KEY"),
+    isLive: !sandbox,
+    webhookSecrets: listOf(text("STRIPE_WEBHOOK_SECRETS")),
+    baseUrl: text("STRIPE_BASE_URL") || STRIPE,
+    hasTax: tax === "on",
+    taxCode: text("STRIPE_TAX_CODE") || null,
+  };
+  if (config.secretKey === "") return null;
+  checkSecrets(config, given);
+  checkOthers(config, given);
+  return config;
+}
+
+function checkSecrets({ secretKey, webhookSecrets }: PaymentsConfig, given: Given): void {
+  const mode = given.sandbox ? "test" : "live";
+  if (!new RegExp(`^(?:sk|rk)_${mode}_\\w{8,250}$`).test(secretKey)) {
+    const problem = `must be a key of Stripe's that begins with sk_${mode}_ or rk_${mode}_`;
+    given.complain("STRIPE_SECRET_KEY", problem);
+  }
+  const areSound = webhookSecrets.every((secret) => /^whsec_\w{8,250}$/.test(secret));
+  const count = webhookSecrets.length;
+  if (areSound && count >= 1 && count <= WEBHOOK_SECRETS_MAX) return;
+  const problem = "must be one or two secrets, whsec_..., the newest first";
+  given.complain("STRIPE_WEBHOOK_SECRETS", problem);
+}
+
+function checkOthers({ baseUrl, taxCode }: PaymentsConfig, { sandbox, complain }: Given): void {
+  if (baseUrl !== STRIPE && !(sandbox && LOOPBACK.test(baseUrl))) {
+    complain("STRIPE_BASE_URL", "must be on loopback, and is for SANDBOX alone");
+  }
+  if (taxCode !== null && !/^txcd_\d{8}$/.test(taxCode)) {
+    complain("STRIPE_TAX_CODE", "must be a tax code of Stripe's, txcd_ and eight digits");
+  }
+}
+
+function listOf(text: string): readonly string[] {
+  return text === "" ? [] : text.split(",").map((one) => one.trim());
+}
