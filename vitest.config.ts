@@ -12,6 +12,8 @@ const secrets = {
   ADMIN_TOKEN: "a".repeat(32),
   PEER_OUT_US: "o".repeat(32),
   PEER_IN_US: "i".repeat(32),
+  STRIPE_SECRET_KEY: "sk_test_0123456789",
+  STRIPE_WEBHOOK_SECRETS: "whsec_0123456789,whsec_before0123",
 };
 
 const LONG = process.env["TURNPIKE_LONG"] ?? "";
@@ -56,6 +58,7 @@ export default defineConfig({
                 JURISDICTION: "",
                 SANDBOX: "on",
                 LOG_REQUESTS: "all",
+                STRIPE_BASE_URL: "http://127.0.0.1:1", // nobody: a test puts its own Stripe there
                 METRICS_DELAY_MS: "0", // what a test counts is there at once
                 TEST_MIGRATIONS: readMigrations(),
               },

@@ -35,6 +35,7 @@ import { countRequests } from "./metrics/count-requests.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
 import { ASKING_PATHS, EVERYONE, isAnsweredAtHome, PAID_PATHS, PATHS } from "./paths.ts";
 import type { Path, Reach } from "./paths.ts";
+import { stripeWebhookRoute } from "./payments/webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
 /**
@@ -60,6 +61,9 @@ app.get("/healthz", (c) => {
   return c.json({ region, release: RELEASE, version });
 });
 refuseOtherMethods(app, [{ method: "GET", path: "/healthz" }]);
+
+app.post("/payments/stripe", stripeWebhookRoute);
+refuseOtherMethods(app, [{ method: "POST", path: "/payments/stripe" }]);
 
 app.use("/internal/v1/*", requirePeer);
 app.post("/internal/v1/lookup", lookupPeer);

@@ -26,6 +26,14 @@ import {
   readOrganizationRoute,
 } from "./organizations/organizations.route.ts";
 import {
+  buyRoute,
+  cancelPurchaseRoute,
+  creditsRoute,
+  listPurchasesRoute,
+  portalRoute,
+  readPurchaseRoute,
+} from "./payments/purchases.route.ts";
+import {
   deleteEndUserRoute,
   listEndUsersRoute,
   patchEndUserRoute,
@@ -114,6 +122,12 @@ export const PATHS: readonly Path[] = [
   endpoint("DELETE /v1/sessions/:id", "home", OWN, endSessionRoute),
 
   endpoint("GET /v1/balance", "managed", ANY, balanceRoute),
+  endpoint("GET /v1/credits", "managed", ACCOUNTANTS, creditsRoute),
+  endpoint("GET /v1/credits/purchases", "managed", ACCOUNTANTS, listPurchasesRoute),
+  endpoint("POST /v1/credits/purchases", "managed", ACCOUNTANTS, buyRoute),
+  endpoint("GET /v1/credits/purchases/:id", "managed", ACCOUNTANTS, readPurchaseRoute),
+  endpoint("POST /v1/credits/purchases/:id/cancel", "managed", ACCOUNTANTS, cancelPurchaseRoute),
+  endpoint("POST /v1/credits/portal", "managed", ACCOUNTANTS, portalRoute),
   endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute),
   endpoint("GET /v1/holds", "managed", OWN, holdsRoute(memberKeyIds)),
   endpoint("GET /v1/generations", "managed", OWN, listGenerationsRoute(memberKeyIds)),

@@ -10,18 +10,28 @@ const NOUNS = [
   "kept",
   "keys",
   "metrics",
+  "payments",
   "wallet",
   "organizations",
   "webhooks",
 ];
-const BASE = ["lib", "config-people.ts", "config.ts", "contracts", "http", "regions"];
+const BASE = [
+  "lib",
+  "config-people.ts",
+  "config-payments.ts",
+  "config.ts",
+  "contracts",
+  "http",
+  "regions",
+];
 /** The ladder: what each folder (or file beside them) may import beside itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lib: [],
   contracts: ["lib"],
   "config-secrets.ts": ["lib", "config-people.ts"],
   "config-people.ts": ["lib"],
-  "config.ts": ["lib", "config-secrets.ts", "config-people.ts"],
+  "config-payments.ts": [],
+  "config.ts": ["lib", "config-secrets.ts", "config-people.ts", "config-payments.ts"],
   http: ["lib", "config.ts"],
   regions: ["lib", "config.ts", "contracts", "http"],
   ...Object.fromEntries(NOUNS.map((noun) => [noun, BASE])),

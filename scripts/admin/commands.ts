@@ -47,6 +47,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   members: "members of an organisation, their roles",
   keys: "API keys of an organisation",
   credits: "add credits to an organisation",
+  purchases: "what an organisation bought by card",
   sessions: "short-lived tokens of an organisation's keys",
   webhooks: "where an organisation's events are sent",
 };
@@ -71,6 +72,9 @@ export const HELP: Readonly<Record<string, string>> = {
   allowed_models: "the models that it may ask for",
   end_user: "the end user that pays its requests",
   expires_at: "when it ends, as 2027-01-31T00:00:00Z",
+  purchase_id: "the purchase's id, or Stripe's of its session, invoice or payment",
+  amount_cents: "how much, in cents; all that is left unless given",
+  forgive_micro: "how much of what is owed, in millionths of a dollar",
   overlap_seconds: "how long the other secrets still work",
   reference: "what it is for, unique for the organisation: an invoice",
   limit: "at most so many",
@@ -99,6 +103,7 @@ export const SAMPLES: Readonly<Record<string, string>> = {
   key_id: "key_0VbYLVeiej0Be1V2ivdE8L5o",
   session_id: `ses_${"0".repeat(40)}`,
   webhook_id: "whk_0VbYLVeiej0Be1V2ivdE8L5o",
+  purchase_id: "pur_0VbYLVeiej0Be1V2ivdE8L5o",
 };
 
 const ORG = "/orgs/{id}";
@@ -270,6 +275,13 @@ key           {key.key}`,
       Number(amount_micro) < 0 ? "Less than nothing is a correction: credits correct." : null,
     examples: ['--dollars 25 --reference "invoice 1"', '--micros 1 --reference "a test"'],
     words: BALANCE,
+  },
+  {
+    command: "credits forgive",
+    operation: `POST ${ORG}/owed`,
+    says: "forgive what is owed of payments that went back",
+    examples: ["--forgive-micro 2500000 --reference goodwill"],
+    words: "Owed after it: {owed_micro}",
   },
   {
     command: "credits correct",

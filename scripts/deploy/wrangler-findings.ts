@@ -17,6 +17,7 @@ const OBJECTS = {
   CONSOLE_SESSION: "ConsoleSession",
   WEBHOOK_DELIVERIES: "WebhookDeliveries",
   KEPT_RESPONSES: "KeptResponses",
+  PAYMENTS: "Payments",
 };
 /** Without the first a client that leaves is not noticed; without the second fetch may go past a Worker. */
 const FLAGS = ["enable_request_signal", "global_fetch_strictly_public"];
@@ -35,7 +36,14 @@ export function wranglerFindings(settings: Settings, today: number): Finding[] {
 }
 
 /** What is the API's, and must reach the Worker whatever the static assets hold. */
-const WORKER_FIRST = ["/v1/*", "/admin/v1/*", "/internal/*", "/console/api/*", "/healthz"];
+const WORKER_FIRST = [
+  "/v1/*",
+  "/admin/v1/*",
+  "/internal/*",
+  "/console/api/*",
+  "/payments/*",
+  "/healthz",
+];
 
 function assetFindings({ assets }: Unstable_Config): Finding[] {
   if (assets?.directory === undefined) {

@@ -34,7 +34,12 @@ const SAMPLES: Samples = {
   balance_too_low: [
     { kind: "balance_too_low", balanceMicro: ONE, ...HELD },
     { kind: "balance_too_low", balanceMicro: ONE, ...SPENT },
+    { kind: "balance_too_low", balanceMicro: ONE, ...SPENT, purchaseId: "pur_1" },
   ],
+  payment_reversed: [{ kind: "payment_reversed", owedMicro: ONE }],
+  payments_off: [{ kind: "payments_off" }],
+  purchase_limit: [{ kind: "purchase_limit", why: "day", ...minute }],
+  purchase_in_progress: [{ kind: "purchase_in_progress", purchaseId: "pur_1" }],
   key_budget_exceeded: [
     { kind: "key_budget_exceeded", ...BUDGET, ...HELD },
     { kind: "key_budget_exceeded", ...BUDGET, ...SPENT },
@@ -58,6 +63,10 @@ const SAMPLES: Samples = {
     "replay_in_progress",
     "too_many_secrets",
     "too_many_sessions",
+    "no_saved_card",
+    "no_purchases",
+    "nothing_paid",
+    "refund_refused",
   ].map((word) => code("conflict", word)),
   idempotency_replay: [
     { kind: "idempotency_replay", made: "generation", id: "req_1" },

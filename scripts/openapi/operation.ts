@@ -16,6 +16,8 @@ export type Description = {
   readonly answers: Readonly<Record<number, core.$ZodType>>;
   /** What the data of each event is, where a success may come as a stream. */
   readonly events?: core.$ZodType;
+  /** Whether a success says in `location` where to ask for it again. */
+  readonly hasLocation?: true;
   /** Its own errors beside those of its row: anchors of docs/errors.md. */
   readonly errors?: readonly string[];
 };

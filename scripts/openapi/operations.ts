@@ -33,6 +33,7 @@ import { BETA, END_USER, idempotencyKey, LIST_VERSION, VERSION } from "./headers
 import { operationsOf } from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
+import { PAYMENT_OPERATIONS } from "./payment-operations.ts";
 import { PEOPLE_OPERATIONS } from "./people-operations.ts";
 import * as keyed from "./key-records.ts";
 import * as record from "./records.ts";
@@ -43,6 +44,7 @@ import * as spent from "./usage-records.ts";
 
 const PAID = [
   "insufficient_balance",
+  "payment_reversed",
   "key_budget_exceeded",
   "organization_suspended",
   "model_not_allowed",
@@ -121,7 +123,8 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
   },
 };
 
-const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
+const OTHERS: Readonly<Record<string, Description>> = {
+  ...PAYMENT_OPERATIONS,
   "GET /v1/responses/{id}": {
     tag: "Inference",
     summary: "A response that is kept, as it was given",
@@ -385,12 +388,13 @@ const ORGANIZATION_OPERATIONS: Readonly<Record<string, Description>> = {
     summary: "Change settings; what the body leaves out stays",
     body: settingsBody,
     answers: { 200: record.settings },
+    errors: ["payments_off"],
   },
 };
 
 /** Every operation below `/v1`, `/admin/v1` and of persons that answers JSON, from the tables of paths. */
 export const OPERATIONS: readonly Operation[] = [
-  ...operationsOf(PATHS, "", { ...PAID_OPERATIONS, ...ORGANIZATION_OPERATIONS }, standingOf),
+  ...operationsOf(PATHS, "", { ...PAID_OPERATIONS, ...OTHERS }, standingOf),
   ...operationsOf(OPERATOR_ENDPOINTS, "/admin/v1", OPERATOR_OPERATIONS, operatorStanding),
   ...PEOPLE_OPERATIONS,
 ];

@@ -10,6 +10,8 @@ import { memberChange, newMember } from "../../src/operator/members.ts";
 import { newOrganization, organizationsQuery } from "../../src/operator/organizations.ts";
 import { unsaved } from "../../src/operator/recovery.ts";
 import { credit, ledgerQuery, reconcileAsk } from "../../src/operator/wallets.ts";
+import { forgiveSchema, refundSchema } from "../../src/operator/purchases.ts";
+import { creditsQuery, purchasesQuery } from "../../src/payments/purchases.route.ts";
 import { deliveriesParameters, replaySchema } from "../../src/webhooks/webhooks.route.ts";
 import { givingUp } from "../../src/operator/people.ts";
 import { newInvitation } from "../../src/people/inviting.ts";
@@ -17,6 +19,7 @@ import { ended, madeInvitation } from "./people-records.ts";
 import { idempotencyKey } from "./headers.ts";
 import type { Description } from "./operation.ts";
 import * as keyed from "./key-records.ts";
+import * as paid from "./payment-records.ts";
 import * as record from "./records.ts";
 import { queryOf } from "./schemas.ts";
 import * as spent from "./usage-records.ts";
@@ -39,6 +42,7 @@ const ORG = "/orgs/{id}";
 const MEMBER = `${ORG}/members/{member_id}`;
 const KEY = `${ORG}/keys/{key_id}`;
 const WEBHOOK = `${ORG}/webhooks/{webhook_id}`;
+const PURCHASE = `${ORG}/purchases/{purchase_id}`;
 const ROTATION =
   "Needs an `Idempotency-Key`: a repeat within a day by the same operator is the same secret. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not.";
 /** Every operation below `/admin/v1`. */
@@ -148,6 +152,46 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     "Add credits, or correct them; once for each reference",
     { 200: record.credits },
     { body: credit, errors: ["balance_too_low"] },
+  ),
+  operator(
+    `GET ${ORG}/credits`,
+    "What came in and went back, newest first, and how its automatic purchases stand",
+    { 200: paid.credits },
+    { query: queryOf(creditsQuery) },
+  ),
+  operator(
+    `GET ${ORG}/purchases`,
+    "Purchases of an organisation, newest first, automatic ones too",
+    { 200: paid.operatorPurchases },
+    { query: queryOf(purchasesQuery) },
+  ),
+  operator(
+    `GET ${PURCHASE}`,
+    "One purchase, with its names at Stripe",
+    { 200: paid.operatorPurchase },
+    {
+      description:
+        "`purchase_id` may also be Stripe's id of its checkout session (`cs_`), invoice (`in_`) or payment (`pi_`).",
+    },
+  ),
+  operator(
+    `POST ${PURCHASE}/refund`,
+    "Give money back at Stripe, all that is left unless said",
+    { 202: paid.operatorPurchase },
+    {
+      description:
+        "Needs an `Idempotency-Key`: a repeat is the same refund. The organisation's balance follows in proportion; what it has spent already is owed.",
+      headers: [idempotencyKey(true)],
+      body: refundSchema,
+      isBodyOptional: true,
+      errors: ["payments_off", "nothing_paid", "refund_refused", "idempotency_mismatch"],
+    },
+  ),
+  operator(
+    `POST ${ORG}/owed`,
+    "Forgive what is owed of payments that went back; once for each reference",
+    { 200: paid.owed },
+    { body: forgiveSchema, errors: ["conflict"] },
   ),
   operator(
     `GET ${ORG}/ledger`,

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { EVENT_TYPES } from "../../src/lib/event.ts";
 import { freshMemberKey } from "./key-records.ts";
+import { autoTopUp } from "./payment-records.ts";
 
 import { micros, dollars, count, time, uuid, record, paged } from "./fields.ts";
 
@@ -169,6 +170,7 @@ export const balance = z
     credits_micro: micros,
     credits_dollars: dollars,
     held_micro: micros,
+    owed_micro: micros.describe("What went back of payments and is not paid for."),
     available_micro: micros,
   })
   .meta({ id: "Balance" });
@@ -203,6 +205,9 @@ export const settings = record("Settings", {
     .min(0)
     .max(720)
     .describe("For how long answers of /v1/responses are kept; 0: nothing is."),
+  auto_top_up: autoTopUp
+    .nullable()
+    .describe("When credits are bought automatically by the saved card; null: never."),
 });
 
 const alert = record("Alert", {

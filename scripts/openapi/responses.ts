@@ -73,7 +73,11 @@ function ofKey({ path }: Operation): { readonly always: string[]; readonly some:
 function successes(operation: Operation, parts: Parts): Told[] {
   const { isPaid, summary } = operation;
   const key = ofKey(operation);
-  const always = ["x-request-id", ...key.always];
+  const always = [
+    "x-request-id",
+    ...key.always,
+    ...(operation.hasLocation === true ? ["location"] : []),
+  ];
   const receipt = isPaid ? RECEIPT : { always: [], some: [] };
   const some = [...key.some, ...receipt.some];
   const whole = Object.keys(operation.answers).map((text): Told => {

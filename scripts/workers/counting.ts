@@ -35,7 +35,7 @@ function countedEnv(env: Env): Env {
   return made;
 }
 
-export { ConsoleSession, KeptResponses, WebhookDeliveries } from "../../src/index.ts";
+export { ConsoleSession, KeptResponses, Payments, WebhookDeliveries } from "../../src/index.ts";
 export class KeyRegister extends gateway.KeyRegister {
   constructor(ctx: DurableObjectState, env: Env) {
     countStorage(ctx.storage, counts);

@@ -38,6 +38,7 @@ export {
   ConsoleSession,
   KeptResponses,
   KeyRegister,
+  Payments,
   RegionMetrics,
   RegionOutbox,
   WebhookDeliveries,

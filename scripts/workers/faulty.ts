@@ -37,7 +37,7 @@ function note(kind: Kind, ctx: DurableObjectState): void {
   if (ctx.id.name !== undefined) started[kind].add(ctx.id.name);
 }
 
-export { ConsoleSession, KeptResponses, WebhookDeliveries } from "../../src/index.ts";
+export { ConsoleSession, KeptResponses, Payments, WebhookDeliveries } from "../../src/index.ts";
 export class KeyRegister extends gateway.KeyRegister {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, faultyEnv(env));

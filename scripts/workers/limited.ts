@@ -5,7 +5,7 @@ import { limitBook, limitStorage } from "./platform-limits.ts";
 
 limitBook(bound.DB);
 
-export { KeptResponses, WebhookDeliveries } from "../../src/index.ts";
+export { KeptResponses, Payments, WebhookDeliveries } from "../../src/index.ts";
 export class ConsoleSession extends gateway.ConsoleSession {
   constructor(ctx: DurableObjectState, env: Env) {
     limitStorage(ctx.storage);

@@ -54,7 +54,7 @@ export class RegionOutbox extends gateway.RegionOutbox {
   }
 }
 export class RegionMetrics extends gateway.RegionMetrics {}
-export { KeptResponses, WebhookDeliveries } from "../../src/index.ts";
+export { KeptResponses, Payments, WebhookDeliveries } from "../../src/index.ts";
 export class ConsoleSession extends gateway.ConsoleSession {}
 
 type Bodies = {

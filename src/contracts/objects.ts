@@ -3,12 +3,13 @@ import type { DeliveriesCalls } from "./deliveries.ts";
 import type { KeptCalls } from "./kept.ts";
 import type { MetricsCalls } from "./metrics.ts";
 import type { OutboxCalls } from "./outbox.ts";
+import type { PaymentsCalls } from "./payments.ts";
 import type { RegisterCalls } from "./register.ts";
 import type { WalletCalls } from "./wallet.ts";
 
 /** What this region's objects can be asked, each by its name: a fresh stub at each use, for one that failed stays broken. */
 export type Objects = {
-  /** By the organisation's id, as `kept` and `deliveries`. */
+  /** By the organisation's id, as `kept`, `deliveries` and `payments`. */
   readonly wallet: (orgId: string) => WalletCalls;
   /** By the key's hash. */
   readonly register: (keyHash: string) => RegisterCalls;
@@ -18,6 +19,7 @@ export type Objects = {
   readonly consoles: (account: string) => ConsoleSessionCalls;
   readonly kept: (orgId: string) => KeptCalls;
   readonly deliveries: (orgId: string) => DeliveriesCalls;
+  readonly payments: (orgId: string) => PaymentsCalls;
   readonly metrics: () => MetricsCalls;
 };
 
@@ -44,6 +46,7 @@ export function objectsOf(env: Env): Objects {
     consoles: (account) => within(env.CONSOLE_SESSION).getByName(account),
     kept: (orgId) => within(env.KEPT_RESPONSES).getByName(orgId),
     deliveries: (orgId) => within(env.WEBHOOK_DELIVERIES).getByName(orgId),
+    payments: (orgId) => within(env.PAYMENTS).getByName(orgId),
     metrics: () => within(env.REGION_METRICS).getByName("region"),
   };
 }

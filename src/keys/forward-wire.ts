@@ -33,6 +33,7 @@ const ANSWER_HEADERS = [
   "retry-after-ms",
   "x-should-retry",
   "www-authenticate",
+  "location",
 ];
 
 /** Statuses whose answers have no body (Fetch, 2.2.3): `Response` refuses to be made with one. */

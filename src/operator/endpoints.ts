@@ -20,6 +20,7 @@ import {
   postMemberKey,
   postOrganization,
 } from "./organizations.ts";
+import { getCredits, getPurchase, getPurchases, postOwed, postRefund } from "./purchases.ts";
 import { postRebuildWallet, postSettle } from "./recovery.ts";
 import { getAlerts, getEvents, getUsage } from "./reports.ts";
 import { deleteSession, getSessions } from "./sessions.ts";
@@ -50,6 +51,11 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("GET", "/orgs/:id/sessions", getSessions),
   endpoint("DELETE", "/orgs/:id/sessions/:session_id", deleteSession, "support"),
   endpoint("POST", "/orgs/:id/credits", postCredits, "finance"),
+  endpoint("GET", "/orgs/:id/credits", getCredits),
+  endpoint("GET", "/orgs/:id/purchases", getPurchases),
+  endpoint("GET", "/orgs/:id/purchases/:purchase_id", getPurchase),
+  endpoint("POST", "/orgs/:id/purchases/:purchase_id/refund", postRefund, "finance"),
+  endpoint("POST", "/orgs/:id/owed", postOwed, "finance"),
   endpoint("GET", "/orgs/:id/ledger", getLedger),
   endpoint("POST", "/orgs/:id/reconcile", postReconcile, "finance"),
   endpoint("GET", "/orgs/:id/usage", getUsage),

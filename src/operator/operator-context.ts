@@ -9,7 +9,7 @@ import type { Objects } from "../contracts/objects.ts";
 
 /** What the handlers work with; `now` is one clock read for the request, Unix ms. */
 export type OperatorContext = KeyServices &
-  Pick<Objects, "deliveries" | "metrics"> & {
+  Pick<Objects, "deliveries" | "metrics" | "payments"> & {
     readonly version: string;
     /** The model that each alias means here. */
     readonly aliases: ReadonlyMap<string, string>;

@@ -2,10 +2,37 @@ import { configOf } from "../config.ts";
 import { now } from "../lib/clock.ts";
 import { objectsOf } from "../contracts/objects.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
+import { sweepEvents } from "../payments/stripe-events.ts";
+import { stripeOf } from "../payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
 import { forgetStale } from "../people/forgetting.store.ts";
 import { resealSecrets } from "../webhooks/webhooks.store.ts";
 import { sweep } from "./sweep.store.ts";
+
+/** Asks Stripe what its messages may have missed; every other cron is the hourly one. */
+const PAYMENTS_CRON = "*/15 * * * *";
+
+/** What a cron of wrangler.toml does. */
+export function runCron(cron: string, env: Env): Promise<void> {
+  return cron === PAYMENTS_CRON ? runPaymentsSweep(env) : runScheduled(env);
+}
+
+/** Lists Stripe's events since the last time, for whoever they concern here; nothing where nothing is sold. */
+export async function runPaymentsSweep(env: Env): Promise<void> {
+  const parsed = configOf(env);
+  const payments = parsed.ok ? parsed.config.payments : null;
+  if (payments === null) return;
+  const stripe = stripeOf(payments);
+  const { isLive } = payments;
+  try {
+    const to = { db: env.DB, payments: objectsOf(env).payments, stripe, isLive };
+    const listed = await sweepEvents(to, now(env));
+    const reason = "Stripe did not list its events";
+    if (listed === null) logWarning("payments_not_swept", { reason });
+  } catch (error) {
+    logWarning("payments_not_swept", { reason: reasonOf(error) });
+  }
+}
 
 /**
  * What the hourly cron does: `sweep` over this region's wallets, deliveries and outboxes, whose depths become gauges,

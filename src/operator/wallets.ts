@@ -8,11 +8,21 @@ import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import type { ReconcileState } from "../contracts/reconciliation.ts";
 
+/** What references of credits begin with that the service itself posts. */
+const OWN_REFERENCES: readonly string[] = ["stripe:", "owed:", "rebuild:"];
+
 export const credit = z.object({
   amount_micro: z
     .int("must be a whole number of micros")
     .check(z.refine((amount) => amount !== 0, "must not be 0")),
-  reference: z.string().check(z.minLength(1), z.maxLength(200)),
+  reference: z.string().check(
+    z.minLength(1),
+    z.maxLength(200),
+    z.refine(
+      (text) => !OWN_REFERENCES.some((prefix) => text.startsWith(prefix)),
+      "must not begin with stripe:, owed: or rebuild:, which are the service's own",
+    ),
+  ),
 });
 
 export const reconcileAsk = z.object({

@@ -1,6 +1,8 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import { PURCHASE_ID } from "../../src/contracts/payments.ts";
 import type { KeptAnswer } from "../../src/contracts/kept.ts";
 import { PATHS } from "../../src/paths.ts";
 import type { Path } from "../../src/paths.ts";
@@ -28,6 +30,9 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "POST /v1/webhooks/:id/rotate": [{ overlap_seconds: 60 }],
   "POST /v1/webhooks/:id/test": [{}],
   "POST /v1/webhooks/:id/replay": [{ since: "2099-01-01" }, 202],
+  "POST /v1/credits/purchases": [{ amount_dollars: 10, method: "checkout" }, 202],
+  "POST /v1/credits/purchases/:id/cancel": [{}, 202],
+  "POST /v1/credits/portal": [{}],
   "POST /v1/users": [{ external_id: "there already" }],
   "PATCH /v1/users/:external_id{.+}": [{ daily_quota_dollars: 5 }],
   "PATCH /v1/orgs/:org_id": [{ name: "renamed by a test" }],
@@ -54,6 +59,7 @@ type Target = {
   readonly unknown: () => string;
 };
 const TARGETS: Readonly<Record<string, Target>> = {
+  credits: { of: purchaseOf, unknown: () => mintId(PURCHASE_ID, Date.now()) },
   keys: { of: keyOf, unknown: () => mintId("key_", Date.now()) },
   generations: { of: generationOf, unknown: () => mintId("req_", Date.now()) },
   responses: { of: responseOf, unknown: () => mintId("resp_", 0) },
@@ -86,6 +92,14 @@ async function webhookOf({ orgId }: Account): Promise<string> {
   )
     .bind(id, orgId, Date.now())
     .run();
+  return id;
+}
+
+/** Straight into the object, as a wallet wants one: most roles may not buy, and few checkouts begin in an hour. */
+async function purchaseOf({ orgId }: Account): Promise<string> {
+  const id = mintId(PURCHASE_ID, Date.now());
+  const wish = { orgId, id, amountMicro: micros(10_000_000), wantedAt: Date.now() };
+  expect(await env.PAYMENTS.getByName(orgId).topUp(wish)).toMatchObject({ ok: true });
   return id;
 }
 

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import { EVERYONE, PATHS } from "../../src/paths.ts";
@@ -14,6 +14,7 @@ import {
 import type { Row } from "./authorization-table.ts";
 import { addKey, addMember, admin, openAccount, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
+import { useStripe } from "../payments/fake-stripe.ts";
 import { errorBody } from "./wire-schemas.ts";
 
 /** Rows for `it.each`, under the name of their call. */
@@ -37,6 +38,10 @@ beforeAll(async () => {
   };
   colleague = await join("admin");
   stranger = await openAccount();
+  useStripe();
+  const idempotency = { "idempotency-key": "first" }; // who bought nothing has no portal
+  const bought = { amount_dollars: 10, method: "checkout" };
+  await send("/v1/credits/purchases", { key: owner.key, body: bought, headers: idempotency });
   for (const { key } of [owner, stranger]) {
     await send("/v1/users", { key, body: { external_id: "there already" } });
   }
@@ -45,12 +50,17 @@ beforeAll(async () => {
   shutOut = [revoked.key, undefined];
 });
 
+afterAll(() => {
+  vi.restoreAllMocks();
+});
+
 function ask(
   [method, route, , , body]: Row,
   key: string | undefined,
   id: string,
 ): Promise<Response> {
-  const headers = route.endsWith("/rotate") ? { "idempotency-key": crypto.randomUUID() } : {};
+  const isNamed = route.endsWith("/rotate") || route.endsWith("/purchases");
+  const headers = isNamed ? { "idempotency-key": crypto.randomUUID() } : {};
   return send(route.replace(/:\w+(\{.+\})?/, id), { method, key, body, headers });
 }
 
@@ -89,6 +99,9 @@ it("everyone may everything, but for this", () => {
     "DELETE /v1/sessions/:id: others' owner,admin,billing",
     "DELETE /v1/webhooks/:id: owner,admin",
     "GET /v1/alerts: owner,admin,billing",
+    "GET /v1/credits/purchases/:id: owner,admin,billing",
+    "GET /v1/credits/purchases: owner,admin,billing",
+    "GET /v1/credits: owner,admin,billing",
     "GET /v1/errors: others' owner,admin,billing",
     "GET /v1/events: owner,admin,billing",
     "GET /v1/generations/:id: others' owner,admin,billing",
@@ -107,6 +120,9 @@ it("everyone may everything, but for this", () => {
     "PATCH /v1/orgs/:org_id/settings: owner,admin,billing",
     "PATCH /v1/orgs/:org_id: owner",
     "PATCH /v1/webhooks/:id: owner,admin",
+    "POST /v1/credits/portal: owner,admin,billing",
+    "POST /v1/credits/purchases/:id/cancel: owner,admin,billing",
+    "POST /v1/credits/purchases: owner,admin,billing",
     "POST /v1/keys/:id/rotate: others' ",
     "POST /v1/webhooks/:id/replay: owner,admin",
     "POST /v1/webhooks/:id/rotate: owner,admin",

@@ -20,6 +20,7 @@ describe("GET /v1/balance: 200", () => {
       credits_dollars: 12.345678,
       held_micro: 0,
       available_micro: 12_345_678,
+      owed_micro: 0,
     });
   });
 

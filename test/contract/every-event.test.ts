@@ -3,6 +3,11 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { EVENT_TYPES } from "../../src/lib/event.ts";
 import type { EventType } from "../../src/lib/event.ts";
+import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import { SYSTEM } from "../../src/lib/event.ts";
+import { PURCHASE_ID } from "../../src/contracts/payments.ts";
+import { useStripe } from "../payments/fake-stripe.ts";
 import { sweep } from "../../src/operator/sweep.store.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { GENERATION, holdOf, pay, setClock, valueOf } from "../wallet/wallet-desk.ts";
@@ -49,6 +54,25 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   },
   "balance.low": () =>
     call("PATCH", `/v1/orgs/${account.orgId}/settings`, { low_balance_threshold_dollars: 1 }),
+  "purchase.created": () => bought(),
+  "purchase.needs_customer": () => bought(),
+  "purchase.credited": async () => void (await paid()),
+  "purchase.declined": () => topUpDeclined("soft"),
+  "purchase.expired": () => bought("/cancel"),
+  "payment.reversed": async () => back(await paid(), 5),
+  "payment.reinstated": async () => {
+    const paymentId = await paid();
+    await back(paymentId, 5);
+    await back(paymentId, 2);
+  },
+  "payment.forgiven": async () => {
+    const paymentId = await paid();
+    valueOf(await wallet().hold(holdOf(10, { keyId: account.keyId })));
+    await back(paymentId, 5); // all of it is held: it is owed
+    await operator("POST", "/owed", { forgive_micro: 1, reference: "goodwill" });
+  },
+  "top_up.paused": () => topUpDeclined("soft"),
+  "top_up.disabled": () => topUpDeclined("hard"),
   "end_user.alert": () => spend(80),
   "end_user.quota_reached": () => spend(100),
   "key.created": async () => void (await createKey(account.key)),
@@ -160,6 +184,54 @@ const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
 /** The hourly sweep, so many ms from now, which leaves other tests' wallets alone. */
 async function swept(later: number): Promise<void> {
   await sweep(env.DB, Date.now() + later, { wallet: ownAlone, deliveries, outboxes: [] });
+}
+
+/** A payment of 10 micros is credited; its id. */
+async function paid(): Promise<string> {
+  const paymentId = `pi_${crypto.randomUUID().replaceAll("-", "")}`;
+  const credit = {
+    paymentId,
+    purchaseId: mintId(PURCHASE_ID, Date.now()),
+    method: "card",
+  } as const;
+  valueOf(await wallet().creditPayment({ ...credit, netMicro: micros(10), actor: SYSTEM }));
+  return paymentId;
+}
+
+/** So much of a payment is back now. */
+async function back(paymentId: string, micro: number): Promise<void> {
+  const target = { paymentId, purchaseId: "", reading: readings.next() };
+  valueOf(await wallet().setBack({ ...target, backMicro: micros(micro), isDisputed: false }));
+}
+
+/** Each later than the one before. */
+const readings = {
+  last: 0,
+  next(): number {
+    return ++this.last;
+  },
+};
+
+/** A purchase by checkout, as the tests' Stripe lets it be. */
+async function bought(then = ""): Promise<void> {
+  useStripe();
+  const headers = { "idempotency-key": crypto.randomUUID() };
+  const body = { amount_dollars: 10, method: "checkout" };
+  const answer = await send("/v1/credits/purchases", { key: account.key, headers, body });
+  const { id } = await answer.json<{ id: string }>();
+  if (then !== "") await call("POST", `/v1/credits/purchases/${id}${then}`, {});
+}
+
+/** An automatic purchase is wanted, and ends unpaid. */
+async function topUpDeclined(kind: "soft" | "hard"): Promise<void> {
+  const auto_top_up = { below_dollars: 5, amount_dollars: 10, most_per_month_dollars: 10 };
+  await call("PATCH", `/v1/orgs/${account.orgId}/settings`, { auto_top_up });
+  const { topUp } = valueOf(await wallet().payments());
+  const id = topUp.purchaseId ?? "";
+  const data = { code: "card_declined" };
+  const event = { type: "purchase.declined", actor: SYSTEM, subject: id, data } as const;
+  const how = kind === "soft" ? { kind } : { kind, reason: "card_declined" as const };
+  valueOf(await wallet().tellPurchase({ event, once: [id], topUp: { id, end: how } }));
 }
 
 /** An end user spends so much of its 100 micros a day. */

@@ -17,6 +17,7 @@ const AT_FIRST = {
   default_alert_threshold: 0.8,
   low_balance_threshold_dollars: null,
   keep_responses_hours: 0,
+  auto_top_up: null,
 };
 /** The settings that are dollars, and their columns. */
 const MONEY = [
@@ -73,6 +74,7 @@ describe("PATCH /v1/orgs/{org_id}/settings: 200", () => {
       default_alert_threshold: 1,
       low_balance_threshold_dollars: 0.5,
       keep_responses_hours: 24,
+      auto_top_up: { below_dollars: 2.5, amount_dollars: 10, most_per_month_dollars: 30 },
     };
     expect(await (await patch(own, all)).json()).toEqual(all);
     const one = { default_user_daily_quota_dollars: null };

@@ -118,6 +118,7 @@ it("every header of ours stands in a page for clients", () => {
 const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "body of a paid request": ["http/read-json.ts BODY_BYTES_MAX"],
   "body of `/v1/messages/count_tokens`": ["http/read-json.ts COUNT_BYTES_MAX"],
+  "message of Stripe's": ["payments/webhook.route.ts EVENT_BYTES_MAX"],
   "any other body": ["http/read-json.ts MANAGEMENT_BYTES_MAX"],
   "depth of JSON; values in it": ["http/json-text.ts DEPTH_MAX", "http/json-text.ts VALUES_MAX"],
   "messages, or items of `/v1/responses`": [

@@ -41,6 +41,11 @@ const NO_PARAMETERS = new Set([
   "sec-fetch-site",
   "cookie",
   "set-cookie",
+  // Stripe's, and of an answer
+  "stripe-signature",
+  "stripe-should-retry",
+  "request-id",
+  "location",
   "cf-connecting-ip",
   // by which Codex is known
   "originator",

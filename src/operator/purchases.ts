@@ -1,0 +1,86 @@
+import * as z from "zod/mini";
+import { accepted } from "../http/endpoint.ts";
+import type { Answer } from "../http/endpoint.ts";
+import { parseFields, parseQuery } from "../http/parse-body.ts";
+import { invalid, success } from "../lib/failure.ts";
+import { sha256 } from "../lib/hash.ts";
+import { readIdempotencyKey } from "../lib/idempotency.ts";
+import { micros } from "../lib/money.ts";
+import { creditsView } from "../payments/credits-view.ts";
+import { operatorPurchaseView, purchasesView } from "../payments/purchase-view.ts";
+import { creditsQuery, purchasesQuery } from "../payments/purchases.route.ts";
+import { organizationOf } from "./organizations.ts";
+import type { OperatorCall } from "./operator-context.ts";
+
+/** `GET /orgs/{id}/purchases?limit&after`: newest first. */
+export async function getPurchases(call: OperatorCall): Promise<Answer> {
+  const page = parseQuery(purchasesQuery, call.url);
+  if (!page.ok) return page;
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const { limit, after = null } = page.value;
+  const listed = await call.payments(found.value.id).purchases(limit, after);
+  return listed.ok ? success(purchasesView(listed.value, operatorPurchaseView)) : listed;
+}
+
+/** `GET /orgs/{id}/purchases/{purchase_id}`: by its own id, or by Stripe's of its session, invoice or payment. */
+export async function getPurchase(call: OperatorCall): Promise<Answer> {
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const purchase = await call.payments(found.value.id).purchase(call.params["purchase_id"] ?? "");
+  return purchase.ok ? success(operatorPurchaseView(purchase.value)) : purchase;
+}
+
+export const refundSchema = z.object({
+  amount_cents: z.nullish(z.int("must be a whole number of cents").check(z.minimum(1))),
+});
+
+/**
+ * `POST /orgs/{id}/purchases/{purchase_id}/refund`: gives money back at Stripe, all that is left unless said; the
+ * wallet follows. Needs an Idempotency-Key: a repeat is the same refund.
+ */
+export async function postRefund(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(refundSchema, [], call.body ?? {});
+  if (!fields.ok) return fields;
+  const key = readIdempotencyKey(call.idempotencyKey ?? undefined);
+  if (!key.ok) return key;
+  if (key.value === null) return invalid("A refund needs an Idempotency-Key.", "Idempotency-Key");
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const refunded = await call.payments(found.value.id).refund({
+    purchase: call.params["purchase_id"] ?? "",
+    amountCents: fields.value.amount_cents ?? null,
+    name: sha256(`${call.actor.id} ${key.value}`),
+    actor: call.actor,
+  });
+  return refunded.ok ? accepted(operatorPurchaseView(refunded.value)) : refunded;
+}
+
+export const forgiveSchema = z.object({
+  forgive_micro: z.int("must be a whole number of micros").check(z.minimum(1)),
+  reference: z.string().check(z.minLength(1), z.maxLength(200)),
+});
+
+/** `POST /orgs/{id}/owed`: so much of what went back is owed no more; once for each `reference`. */
+export async function postOwed(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(forgiveSchema, [], call.body);
+  if (!fields.ok) return fields;
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const { forgive_micro, reference } = fields.value;
+  const { actor } = call;
+  const asked = { amountMicro: micros(forgive_micro), reference, actor };
+  const forgiven = await call.wallet(found.value.id).forgive(asked);
+  return forgiven.ok ? success({ owed_micro: forgiven.value.owedMicro }) : forgiven;
+}
+
+/** `GET /orgs/{id}/credits?limit&after`: as `GET /v1/credits`; what is sold is the customer's to know. */
+export async function getCredits(call: OperatorCall): Promise<Answer> {
+  const page = parseQuery(creditsQuery, call.url);
+  if (!page.ok) return page;
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const { limit, after = null } = page.value;
+  const credits = await call.wallet(found.value.id).creditPage(limit, after);
+  return credits.ok ? success(creditsView(credits.value, null)) : credits;
+}

@@ -1,0 +1,22 @@
+/** Work that goes on one after the other by name, and side by side otherwise. */
+export class Chains {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  /** Runs `work` once all that was given before under this name is over, whatever became of it. */
+  run<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#last.get(name) ?? Promise.resolve();
+    const mine = before.then(work, work);
+    const settled = mine.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#last.set(name, settled);
+    void this.#forget(name, settled);
+    return mine;
+  }
+
+  async #forget(name: string, settled: Promise<unknown>): Promise<void> {
+    await settled;
+    if (this.#last.get(name) === settled) this.#last.delete(name);
+  }
+}

@@ -1,0 +1,138 @@
+import * as z from "zod/mini";
+
+/** Of Stripe's objects the fields that are read; what is not so is no answer of Stripe's. */
+const whole = z.int().check(z.minimum(0));
+const id = z.string().check(z.regex(/^[a-z]+_[A-Za-z0-9_]{1,250}$/));
+/** A thing that may come as its id alone. */
+const idOf = z.pipe(
+  z.union([id, z.object({ id })]),
+  z.transform((value) => (typeof value === "string" ? value : value.id)),
+);
+const usd = z.literal("usd");
+const metadata = z._default(z.nullable(z.record(z.string(), z.string())), null);
+const listOf = <T extends z.core.$ZodType>(item: T) =>
+  z.object({ data: z.array(item), has_more: z._default(z.boolean(), false) });
+
+const card = z.object({
+  brand: z.nullish(z.string()),
+  last4: z.nullish(z.string()),
+  exp_month: z.nullish(z.int()),
+  exp_year: z.nullish(z.int()),
+  fingerprint: z.nullish(z.string()),
+});
+const charge = z.object({
+  id,
+  payment_method_details: z.nullish(z.object({ card: z.nullish(card) })),
+  outcome: z.nullish(z.object({ type: z.nullish(z.string()) })),
+});
+/** A charge that was not asked for in full is not looked into. */
+const chargeOrId = z.pipe(
+  z.union([charge, id]),
+  z.transform((value) => (typeof value === "string" ? null : value)),
+);
+const refusedBy = z.object({
+  code: z.nullish(z.string()),
+  decline_code: z.nullish(z.string()),
+  advice_code: z.nullish(z.string()),
+});
+
+export const intentSchema = z.object({
+  id,
+  status: z.string(),
+  livemode: z.boolean(),
+  currency: usd,
+  amount: whole,
+  amount_received: whole,
+  customer: z.nullish(idOf),
+  payment_method: z.nullish(idOf),
+  latest_charge: z.nullish(chargeOrId),
+  last_payment_error: z.nullish(refusedBy),
+  metadata,
+});
+export type Intent = z.infer<typeof intentSchema>;
+
+export const idSchema = z.object({ id });
+
+export const sessionSchema = z.object({
+  id,
+  livemode: z.boolean(),
+  status: z.nullable(z.string()),
+  payment_status: z.string(),
+  currency: z.nullish(usd),
+  amount_total: z.nullish(whole),
+  total_details: z.nullish(z.object({ amount_tax: whole })),
+  customer: z.nullish(idOf),
+  payment_intent: z.nullish(z.union([intentSchema, id])),
+  url: z.nullish(z.string().check(z.regex(/^https?:\/\/\S{1,4000}$/))),
+  expires_at: whole,
+  metadata,
+});
+export type Session = z.infer<typeof sessionSchema>;
+
+export const invoiceSchema = z.object({
+  id,
+  livemode: z.boolean(),
+  status: z.nullable(z.string()),
+  currency: usd,
+  customer: z.nullish(idOf),
+  subtotal: z.int(),
+  total: z.int(),
+  total_taxes: z.nullish(z.array(z.object({ amount: z.int() }))),
+  hosted_invoice_url: z.nullish(z.string().check(z.regex(/^https?:\/\/\S{1,4000}$/))),
+  payments: z.nullish(
+    listOf(
+      z.object({
+        payment: z.object({
+          type: z.string(),
+          payment_intent: z.nullish(z.union([intentSchema, id])),
+        }),
+      }),
+    ),
+  ),
+  metadata,
+});
+export type Invoice = z.infer<typeof invoiceSchema>;
+
+/** Of a list only what finds one's own. */
+export const foundSchema = listOf(z.object({ id, metadata }));
+
+export const refundsSchema = listOf(
+  z.object({ id, amount: whole, currency: usd, status: z.nullable(z.string()) }),
+);
+export const disputesSchema = listOf(
+  z.object({
+    id,
+    amount: whole,
+    currency: usd,
+    status: z.string(),
+    balance_transactions: z._default(z.array(z.object({ amount: z.int() })), []),
+  }),
+);
+export const invoicePaymentsSchema = listOf(z.object({ invoice: z.nullish(idOf) }));
+export const portalSchema = z.object({ url: z.string().check(z.regex(/^https?:\/\/\S{1,4000}$/)) });
+
+/** Of an event: what it points to, never what it says. */
+export const eventSchema = z.object({
+  id,
+  type: z.string().check(z.maxLength(100)),
+  livemode: z.boolean(),
+  created: whole,
+  data: z.object({
+    object: z.object({
+      id: z.nullish(z.string()),
+      object: z.nullish(z.string()),
+      customer: z.nullish(idOf),
+      payment_intent: z.nullish(idOf),
+      charge: z.nullish(idOf),
+      metadata,
+    }),
+    previous_attributes: z.nullish(z.object({ customer: z.nullish(idOf) })),
+  }),
+});
+export type StripeEvent = z.infer<typeof eventSchema>;
+export const eventsSchema = listOf(eventSchema);
+export const chargeSchema = z.object({
+  id,
+  payment_intent: z.nullish(idOf),
+  customer: z.nullish(idOf),
+});

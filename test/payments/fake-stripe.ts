@@ -1,0 +1,19 @@
+import { env } from "cloudflare:workers";
+import { vi } from "vitest";
+import { FakeStripe } from "../../scripts/stripe/fake.ts";
+
+/** Where the tests' Worker asks Stripe (`STRIPE_BASE_URL` of vitest.config.ts): nobody listens there. */
+export const STRIPE_URL = "http://127.0.0.1:1";
+
+/** A Stripe of this isolate's own, in place of the network, until the test's mocks are restored. */
+export function useStripe(now: () => number = () => Date.now()): FakeStripe {
+  const stripe = new FakeStripe({ now });
+  const real = globalThis.fetch;
+  vi.spyOn(globalThis, "fetch").mockImplementation((input, init) => {
+    const request = new Request(input, init);
+    return request.url.startsWith(`${STRIPE_URL}/`) ? stripe.handle(request) : real(input, init);
+  });
+  return stripe;
+}
+
+export const paymentsOf = (orgId: string) => env.PAYMENTS.getByName(orgId);
