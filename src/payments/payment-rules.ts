@@ -72,11 +72,11 @@ export function backOf(
 function withdrawnBy({ amount, status, balance_transactions: moved }: Dispute): number {
   if (INQUIRY.has(status)) return 0;
   if (status !== "won") return amount;
-  // In the account's own currency: only their ratio says what came back.
-  const out = moved.reduce((sum, one) => sum + Math.max(0, -one.amount), 0);
-  const back = moved.reduce((sum, one) => sum + Math.max(0, one.amount), 0);
-  if (out === 0 || back >= out) return 0;
-  return Math.ceil((amount * (out - back)) / out);
+  // In the account's own currency: only the share that is still away counts.
+  const whole = -(moved.find((one) => one.amount < 0)?.amount ?? 0);
+  const away = -moved.reduce((sum, one) => sum + one.amount, 0);
+  if (whole <= 0 || away <= 0) return 0;
+  return Math.min(amount, Math.ceil((amount * away) / whole));
 }
 
 /** The share of what was credited that is back: all of it is exactly the net, none is 0; rounded up. */
@@ -112,7 +112,9 @@ const ERRORS: Readonly<Record<string, PurchaseError>> = {
 export function declineOf(said: StripeRefusal): Decline {
   const why = said.decline_code ?? said.code ?? "";
   const error = ERRORS[why] ?? "card_declined";
-  const isHard = HARD.has(why) || HARD_ADVICE.has(said.advice_code ?? "");
+  // A card that is declined without the bank's word was blocked before the bank was asked.
+  const isBlocked = why === "card_declined";
+  const isHard = isBlocked || HARD.has(why) || HARD_ADVICE.has(said.advice_code ?? "");
   return { error, isHard: isHard || error === "address_incomplete" };
 }
 

@@ -96,6 +96,10 @@ function intentsOf({ payments }: Invoice): readonly Intent[] {
   );
 }
 
+/** The bank wants to see its customer: it waits for that, or has declined for want of it. */
+const isAsked = ({ status, last_payment_error: error }: Intent): boolean =>
+  status === "requires_action" || error?.code === "authentication_required";
+
 /** An invoice that nothing was captured for: it goes on, waits for its customer, or is closed. */
 function unpaid(
   world: World,
@@ -129,7 +133,7 @@ function openInvoice(
   const wasAsked = purchase.state === "needs_customer" || purchase.url !== null;
   // What the bank asks of the customer comes as a refusal of the charge: the object decides.
   const mayWait = wasAsked ? ending === null : ending?.state !== "expired";
-  if (mayWait && (wasAsked || has("requires_action"))) {
+  if (mayWait && (wasAsked || intents.some(isAsked))) {
     const url = invoice.hosted_invoice_url ?? null;
     const expiresAt = purchase.expiresAt ?? purchase.createdAt + CONFIRM_MS;
     if (world.now() < expiresAt) return needsCustomer(world, purchase, { url, expiresAt });
