@@ -137,7 +137,7 @@ export function endTurn(desk: Desk): void {
   const collected = collectDebt(memory.debts, freeOf(memory.books));
   if (collected !== null) {
     const { debts, paid } = collected;
-    const reference = `owed:${memory.books.seq + 1}`;
+    const reference = `owed:${memory.row.madeAt}:${memory.books.seq + 1}`;
     const balance = micros(memory.books.balance - paid);
     const also = (): void => putDebts(sql, debts, nextRevision(desk));
     const request = { amountMicro: micros(0 - paid), reference };
