@@ -181,6 +181,15 @@ async function askWebhooks(org: string): Promise<void> {
   receiver.close();
 }
 
+async function askPrices(): Promise<void> {
+  const from = new Date(Date.now() + 86_400_000).toISOString();
+  const row = { item: "sandbox/echo", from, price: { input: 1.5, output: 3 } };
+  const { prices } = await ask("POST /admin/v1/prices", { body: { rows: [row] } });
+  await ask("GET /admin/v1/prices");
+  const [posted] = prices as readonly Json[];
+  await ask("DELETE /admin/v1/prices/{price_id}", { fill: [String(posted?.["id"])] });
+}
+
 async function askOperator(org: string, keyId: string, sessionId: string): Promise<void> {
   const at = "/admin/v1/orgs/{id}";
   const fill = [org];
@@ -212,6 +221,7 @@ async function askOperator(org: string, keyId: string, sessionId: string): Promi
   await ask(`GET ${at}/usage`, { fill });
   await ask(`GET ${at}/alerts`, { fill });
   await ask(`GET ${at}/events`, { fill, query: "?limit=2" });
+  await askPrices();
   await ask("GET /admin/v1/health");
   await ask(`DELETE ${at}/keys/{key_id}`, { fill: [org, keyId] });
 }

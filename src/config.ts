@@ -59,6 +59,7 @@ export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
 /** Whole-number vars: name, default, least, most. Times carry their unit in the name. */
 export const NUMBERS = {
   MARKUP_PERCENT: [0, 0, 1000],
+  PRICE_LEAD_S: [3600, 300, 604_800],
   DEFAULT_MAX_OUTPUT: [4096, 1, 1_000_000],
   RETENTION_DAYS: [30, 3, 3650],
   WALLET_BYTES_MAX: [10_000_000_000, 100_000, 10_000_000_000],

@@ -6,6 +6,7 @@ import { respond } from "./http/endpoint.ts";
 import type { Answer } from "./http/endpoint.ts";
 import { countTokensRoute } from "./inference/count-tokens.route.ts";
 import { DOORS } from "./doors/doors.ts";
+import { soldHere } from "./inference/pricing.route.ts";
 import { deploymentOf } from "./inference/deployment.ts";
 import { answerPaid } from "./inference/paid-path.route.ts";
 import { deleteResponseRoute, listInputItemsRoute, readResponseRoute } from "./kept/kept.route.ts";
@@ -109,8 +110,8 @@ const MANAGERS: Who = { roles: ["owner", "admin"], member: "read" };
 export const PATHS: readonly Path[] = [
   ...DOORS.map((door) => path("POST " + door.path, "paid", ANY, (c) => answerPaid(c, door))),
   path("POST /v1/messages/count_tokens", "here", ANY, countTokensRoute),
-  path("GET /v1/models", "here", ANY, (c) => listModelsRoute(c, catalogOf(c))),
-  path("GET /v1/models/:id{.+}", "here", ANY, (c) => readModelRoute(c, catalogOf(c))),
+  path("GET /v1/models", "here", ANY, async (c) => listModelsRoute(c, await soldHere(c))),
+  path("GET /v1/models/:id{.+}", "here", ANY, async (c) => readModelRoute(c, await soldHere(c))),
 
   endpoint("GET /v1/key", "home", ANY, ownKeyRoute),
   endpoint("GET /v1/responses/:id{resp_\\w+}", "home", OWN, readResponseRoute),

@@ -16,7 +16,18 @@ const WORDS = {
   cache_write: "input written to a cache",
   cache_write_hour: "input cached for an hour",
   output: "output",
+  image: "images",
+  character: "characters",
+  second: "seconds",
+  request: "the request",
 } as const;
+/** What a line counts, where it is no tokens. */
+const NOUNS: Readonly<Record<string, string>> = {
+  image: "image",
+  character: "character",
+  second: "second",
+  request: "request",
+};
 
 /** One request as a small bill. `known`: what a list said of it, which is all for one that was not charged. */
 export function Receipt({
@@ -63,7 +74,7 @@ function Bill({ of }: { of: Generation }) {
             {of.lines.map(({ what, tokens, price, micro }) => (
               <tr key={what}>
                 <td>{WORDS[what]}</td>
-                <td class="right number">{counted(tokens, "token")}</td>
+                <td class="right number">{counted(tokens, NOUNS[what] ?? "token")}</td>
                 <td class="right number wide-only">× {spent(price)} a million</td>
                 <td class="right number">{exact(micro)}</td>
               </tr>
@@ -187,6 +198,8 @@ function RequestFacts({ of }: { of: Generation }) {
     ["Path", of.door],
     ["Client left after", of.client_left_ms === null ? null : took(of.client_left_ms)],
     ["Served by", of.provider && `${of.provider}, ${(of.region ?? "").toUpperCase()}`],
+    ["Price of", of.price_from?.slice(0, 10) ?? null],
+    ["Price list", of.price_list],
     ["Answer", wayOf(of)],
     ["Ended with", of.finish_reason],
     ["TTFT", of.first_byte_ms === null ? null : took(of.first_byte_ms)],

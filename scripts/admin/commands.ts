@@ -50,6 +50,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   purchases: "what an organisation bought by card",
   sessions: "short-lived tokens of an organisation's keys",
   webhooks: "where an organisation's events are sent",
+  prices: "price lists of the region: what is sold for how much, from when on",
 };
 
 /** What a field is for, wherever it is asked for; what it may be is in its schema. */
@@ -86,6 +87,8 @@ export const HELP: Readonly<Record<string, string>> = {
   to: "the time before which",
   since: "the first time, in UTC",
   group_by: "a row for each",
+  list: "of this list only",
+  price_list: "its own price list",
   type: "of this type only",
 };
 
@@ -104,13 +107,15 @@ export const SAMPLES: Readonly<Record<string, string>> = {
   session_id: `ses_${"0".repeat(40)}`,
   webhook_id: "whk_0VbYLVeiej0Be1V2ivdE8L5o",
   purchase_id: "pur_0VbYLVeiej0Be1V2ivdE8L5o",
+  price_id: "prc_0VbYLVeiej0Be1V2ivdE8L5o",
 };
 
 const ORG = "/orgs/{id}";
 const MEMBER = `${ORG}/members/{member_id}` as const;
 const ONE_KEY = `${ORG}/keys/{key_id}` as const;
 const WEBHOOK = `${ORG}/webhooks/{webhook_id}` as const;
-const ORGANIZATION = "id, slug, name, region, status, rpm_limit, is_personal, created_at, *";
+const ORGANIZATION =
+  "id, slug, name, region, status, rpm_limit, price_list, is_personal, created_at, *";
 const KEY =
   "id, name, prefix, region, scope, rpm_limit, revoked, created_at, last_used_at, member_id, *";
 const MEMBERS = "email, role, created_at since, id";
@@ -118,7 +123,12 @@ const BALANCE = "Balance after it: {credits_micro}";
 const CHANGED = "{slug}: {changes}.";
 
 /** Operations whose commands ask more than once, or judge the answer: repair-commands.ts. */
-export const BY_HAND = [`POST ${ORG}/reconcile`, `POST ${ORG}/settle`, "GET /health"] as const;
+export const BY_HAND = [
+  `POST ${ORG}/reconcile`,
+  `POST ${ORG}/settle`,
+  "GET /health",
+  "POST /prices",
+] as const;
 
 /** What a command says or does otherwise than its operation; an operation without a row has a command too. */
 export const ROWS: readonly Row[] = [
@@ -182,6 +192,16 @@ key           {key.key}`,
     takes: ["<rpm_limit>"],
     help: { rpm_limit: "paid requests per minute" },
     examples: ["5000", "none"],
+    columns: ORGANIZATION,
+    note: CHANGED,
+  },
+  {
+    command: "orgs prices",
+    operation: `PATCH ${ORG}`,
+    says: "give an organisation a price list of its own, at once",
+    takes: ["<price_list>"],
+    help: { price_list: "the list's name" },
+    examples: ["partners", "none"],
     columns: ORGANIZATION,
     note: CHANGED,
   },
@@ -343,12 +363,24 @@ key           {key.key}`,
   { operation: `POST ${WEBHOOK}/test` },
   { operation: `POST ${WEBHOOK}/replay`, examples: ["--since 2026-11-21"] },
   {
+    operation: "GET /prices",
+    examples: ["", "--list default --limit 20"],
+    words: ({ prices }) => table((prices as readonly Answer[]).map(pricedRow), PRICED),
+  },
+  { operation: "DELETE /prices/{price_id}" },
+  {
     command: "rebuild-wallet",
     operation: `POST ${ORG}/rebuild-wallet`,
     says: "restore a lost wallet from the database; a healthy one is left alone",
     note: "The wallet of {org} was rebuilt from the database.",
   },
 ];
+
+const PRICED = "list, item, =from, >input, >cached, >cache_write, >output, >percent, id";
+
+function pricedRow({ price, ...row }: Answer): Answer {
+  return { ...row, ...(price as Answer | null) };
+}
 
 /** A row for each group, and the total. By two things, `day,model` say, both are columns. */
 function usageWords({ from, to, group_by, data, total }: Answer): string {

@@ -67,6 +67,9 @@ const SAMPLES: Samples = {
     "no_purchases",
     "nothing_paid",
     "refund_refused",
+    "price_exists",
+    "price_in_force",
+    "price_list_in_use",
   ].map((word) => code("conflict", word)),
   idempotency_replay: [
     { kind: "idempotency_replay", made: "generation", id: "req_1" },
@@ -98,6 +101,8 @@ const SAMPLES: Samples = {
   home_region_unreachable: [{ kind: "home_region_unreachable" }],
   overloaded: [{ kind: "overloaded" }],
   storage_unavailable: [{ kind: "storage_unavailable" }],
+  prices_unavailable: [{ kind: "prices_unavailable" }],
+  price_list_differs: [{ kind: "price_list_differs", list: null }],
   misconfigured: [{ kind: "misconfigured" }],
 };
 

@@ -8,6 +8,8 @@ import { rotationSchema } from "../../src/keys/rotation.ts";
 import { organizationChange } from "../../src/operator/change-organization.ts";
 import { memberChange, newMember } from "../../src/operator/members.ts";
 import { newOrganization, organizationsQuery } from "../../src/operator/organizations.ts";
+import { newPrices } from "../../src/operator/price-fields.ts";
+import { pricesQuery } from "../../src/operator/prices.ts";
 import { unsaved } from "../../src/operator/recovery.ts";
 import { credit, ledgerQuery, reconcileAsk } from "../../src/operator/wallets.ts";
 import { forgiveSchema, refundSchema } from "../../src/operator/purchases.ts";
@@ -20,6 +22,7 @@ import { idempotencyKey } from "./headers.ts";
 import type { Description } from "./operation.ts";
 import * as keyed from "./key-records.ts";
 import * as paid from "./payment-records.ts";
+import * as priced from "./price-records.ts";
 import * as record from "./records.ts";
 import { queryOf } from "./schemas.ts";
 import * as spent from "./usage-records.ts";
@@ -67,7 +70,7 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
   }),
   operator(
     `PATCH ${ORG}`,
-    "Rename, suspend, resume or limit an organisation",
+    "Rename, suspend, resume or limit an organisation, or give it a price list",
     { 200: record.heldOrganization },
     { body: organizationChange, errors: ["conflict"] },
   ),
@@ -259,6 +262,29 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     "Make a lost wallet again",
     { 200: record.rebuilt },
     { errors: ["conflict"] },
+  ),
+  operator(
+    "GET /prices",
+    "Rows of the price lists, by list, item and date",
+    { 200: priced.priceRows },
+    { query: queryOf(pricesQuery) },
+  ),
+  operator(
+    "POST /prices",
+    "Post prices that begin later, all of them or none",
+    { 201: priced.postedPrices },
+    {
+      description:
+        "A row says from when on a list has a price of one model, or a percentage on the providers' list prices for a model, `maker/*` or `*`. It begins at least `PRICE_LEAD_S` ahead; to take a price back is to post another row.",
+      body: newPrices,
+      errors: ["price_exists"],
+    },
+  ),
+  operator(
+    "DELETE /prices/{price_id}",
+    "Take back a price that is not about to begin",
+    { 200: record.deleted },
+    { errors: ["price_in_force", "price_list_in_use"] },
   ),
   operator("GET /health", "Whether the region is well", { 200: record.health }),
 ]);

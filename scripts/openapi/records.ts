@@ -119,6 +119,16 @@ export const embeddings = record("Embeddings", {
 
 /** Dollars as text, without an exponent. */
 const dollarsText = z.string().regex(/^\d+(?:\.\d*[1-9])?$/);
+const tokenPrices = {
+  prompt: dollarsText,
+  completion: dollarsText,
+  input_cache_read: dollarsText,
+  input_cache_write: dollarsText,
+  image: dollarsText.optional(),
+  character: dollarsText.optional(),
+  second: dollarsText.optional(),
+  request: dollarsText.optional(),
+};
 /** OpenAI's first four fields, and what OpenRouter's list says beside them. */
 export const model = record("Model", {
   id: z.string().min(1),
@@ -131,14 +141,11 @@ export const model = record("Model", {
   max_output_tokens: z.int().min(1).nullable(),
   input_modalities: z.array(z.enum(["text", "image"])).min(1),
   supported_parameters: z.array(z.string().min(1)).min(1),
-  pricing: z
-    .strictObject({
-      prompt: dollarsText,
-      completion: dollarsText,
-      input_cache_read: dollarsText,
-      input_cache_write: dollarsText,
-    })
-    .describe("Dollars per token."),
+  pricing: z.strictObject(tokenPrices).describe("Dollars per token; what the caller pays."),
+  next_price: z
+    .strictObject({ from: time, ...tokenPrices })
+    .nullable()
+    .describe("The next price that is announced; null: none is."),
   regions: z.array(z.string()).min(1),
 });
 export const models = record("Models", { object: z.literal("list"), data: z.array(model) });
@@ -298,6 +305,7 @@ const operatorsOrganization = {
   ...organizationFields,
   status: z.enum(["active", "suspended"]),
   rpm_limit: z.int().nullable(),
+  price_list: z.string().nullable(),
 };
 export const heldOrganization = record("OrganizationAndMoney", {
   ...operatorsOrganization,

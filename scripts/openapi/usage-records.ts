@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { TOKEN_SUMS } from "../../src/lib/usage-sums.ts";
+import { UNITS } from "../../src/lib/usage.ts";
 import { micros, count, time, day, record } from "./fields.ts";
 
 /** What was spent, in sums and receipt by receipt; strict, as records.ts. */
@@ -36,18 +37,29 @@ export const usage = record("Usage", {
   next_after: z.string().optional().describe("Where more groups follow: what `after` takes."),
 });
 const price = z
-  .strictObject({ input: count, cached: count, cache_write: count, output: count })
+  .strictObject({
+    input: count,
+    cached: count,
+    cache_write: count,
+    output: count,
+    image: count.optional(),
+    character: count.optional(),
+    second: count.optional(),
+    request: count.optional(),
+  })
   .describe("Micros per million tokens, as they were when the request was admitted.");
 const lines = z
   .array(
     z.strictObject({
-      what: z.enum(["input", "cached", "cache_write", "cache_write_hour", "output"]),
+      what: z.enum(["input", "cached", "cache_write", "cache_write_hour", "output", ...UNITS]),
       tokens: count,
       price: count,
       micro: z.number(),
     }),
   )
-  .describe("Tokens times price; their sum, rounded up, is what the request cost.");
+  .describe(
+    "Tokens, or what else is counted, times price; their sum, rounded up, is what the request cost.",
+  );
 const who = {
   id: z.string(),
   request_id: z.string(),
@@ -87,6 +99,10 @@ const money = {
   cost_micro: micros.describe("What was charged."),
   absorbed_micro: micros.describe("What it cost beyond the charge, and nobody pays."),
   lines,
+  price_from: time
+    .nullable()
+    .describe("Since when its price was in force; null where that is not known or has no day."),
+  price_list: z.string().nullable().describe("The price list that had it; null: the catalogue's."),
   failed_attempts: failedAttempts,
 };
 const answered = {

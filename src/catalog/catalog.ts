@@ -8,8 +8,10 @@ import { dayOf, spanAround } from "./dated.ts";
 import type { Span } from "./dated.ts";
 import type { HostTag } from "./entry.ts";
 import { modelOfCatalogue, modelOfOperator } from "./live-model.ts";
-import { listedModel } from "./listed-model.ts";
-import type { ListedModel } from "./listed-model.ts";
+import { listedModel, listedPrice } from "./listed-model.ts";
+import type { ListedModel, PricedModel } from "./listed-model.ts";
+import { changesOfModel, pricedModel } from "./price-lists.ts";
+import type { Pricing } from "./price-lists.ts";
 import type { Hosts } from "./live-model.ts";
 import type { Model, ModelKind } from "./model.ts";
 import { CATALOGUE } from "./models.ts";
@@ -27,6 +29,14 @@ export type Catalog = {
   readonly bareNames: ReadonlyMap<string, string>;
   readonly region: Region;
 };
+
+/** What a caller can buy here: at its prices, and the catalogues that follow at later moments (Unix ms), oldest first. */
+export type SoldHere = {
+  readonly catalog: Catalog;
+  readonly pricing: Pricing;
+  readonly later: readonly LaterCatalog[];
+};
+export type LaterCatalog = { readonly from: number; readonly catalog: Catalog };
 
 /** What the catalogue needs of the configuration. */
 export type CatalogConfig = Pick<
@@ -135,22 +145,43 @@ export function modelNames(catalog: Catalog) {
 }
 
 /** A model or an alias as the list has it, by any of its names. */
-export function findModel(catalog: Catalog, name: string): ListedModel | undefined {
-  const id = modelNames(catalog).entryOf(name);
-  return listModels(catalog).find((listed) => listed.id === id);
+export function findModel(sold: SoldHere, name: string): ListedModel | undefined {
+  const id = modelNames(sold.catalog).entryOf(name);
+  return listModels(sold).find((listed) => listed.id === id);
 }
 
 /** Every live model and alias, sorted by id. */
-export function listModels(catalog: Catalog): readonly ListedModel[] {
-  const { region } = catalog;
+export function listModels(sold: SoldHere): readonly ListedModel[] {
+  const { models, aliases, region } = sold.catalog;
   const listed: ListedModel[] = [];
-  for (const model of catalog.models.values()) listed.push(listedModel(model.id, model, region));
-  for (const [alias, id] of catalog.aliases) {
-    const model = catalog.models.get(id);
+  for (const model of models.values()) {
+    listed.push(listedModel(model.id, pricedNow(model, sold), region));
+  }
+  for (const [alias, id] of aliases) {
+    const model = models.get(id);
     if (model === undefined) continue;
-    listed.push({ ...listedModel(alias, model, region), owned_by: "turnpike" });
+    const shown = listedModel(alias, pricedNow(model, sold), region);
+    listed.push({ ...shown, owned_by: "turnpike" });
   }
   return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** What a caller pays for a model now, and what it will, by its lists and the catalogues to come. */
+function pricedNow(model: Model, { later, pricing }: SoldHere): PricedModel {
+  const now = pricedModel(model, pricing);
+  const shown = JSON.stringify(listedPrice(now));
+  const changes = changesOfModel(model, pricing);
+  const moments = [...changes, ...later.map(({ from }) => from)].toSorted((a, b) => a - b);
+  for (const from of moments) {
+    const then = later.findLast((one) => one.from <= from)?.catalog.models;
+    const sold = then === undefined ? model : then.get(model.id);
+    if (sold === undefined) break; // it is sold no more
+    const next = pricedModel(sold, { ...pricing, at: from });
+    if (JSON.stringify(listedPrice(next)) !== shown) {
+      return { model: now, next: { from, model: next } };
+    }
+  }
+  return { model: now, next: null };
 }
 
 /** The tags of hosts that may serve this region. */

@@ -1,4 +1,6 @@
 import type { Region } from "../lib/caller.ts";
+import { timestamp } from "../lib/clock.ts";
+import type { Price, Unit } from "../lib/usage.ts";
 import type { Ability, Model, ModelKind } from "./model.ts";
 
 /** A model, or an alias of one, as `GET /v1/models` shows it. Tokens; prices in dollars per token, as text. */
@@ -17,15 +19,26 @@ export type ListedModel = {
   readonly input_modalities: readonly ("text" | "image")[];
   /** Fields of a request that it heeds for certain, beyond its input. */
   readonly supported_parameters: readonly string[];
-  /** Of its first route, for a prompt of usual length; the shape of OpenRouter's list. */
-  readonly pricing: {
-    readonly prompt: string;
-    readonly completion: string;
-    readonly input_cache_read: string;
-    readonly input_cache_write: string;
-  };
+  /** What the caller pays at its first route, for a prompt of usual length; the shape of OpenRouter's list. */
+  readonly pricing: ListedPrice;
+  /** The next one that is announced, and from when on; null: none is. */
+  readonly next_price: (ListedPrice & { readonly from: string }) | null;
   /** Where this list is of: a model may be sold in other regions too. */
   readonly regions: readonly Region[];
+};
+
+/** Dollars per token, and for one of what is counted beside tokens, where that costs. */
+export type ListedPrice = {
+  readonly prompt: string;
+  readonly completion: string;
+  readonly input_cache_read: string;
+  readonly input_cache_write: string;
+} & { readonly [U in Unit]?: string };
+
+/** A model as a caller pays for it, and when and to what that changes next, as far as is announced. */
+export type PricedModel = {
+  readonly model: Model;
+  readonly next: { readonly from: number; readonly model: Model } | null;
 };
 
 const CHAT_PARAMETERS = ["max_tokens", "max_completion_tokens", "stream", "user"];
@@ -39,7 +52,7 @@ const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
 };
 
 /** What is known of a model under one of its names. */
-export function listedModel(id: string, model: Model, region: Region): ListedModel {
+export function listedModel(id: string, { model, next }: PricedModel, region: Region): ListedModel {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
   const isChat = kind === "chat";
   const own = isChat ? CHAT_PARAMETERS : EMBEDDING_PARAMETERS;
@@ -58,18 +71,21 @@ export function listedModel(id: string, model: Model, region: Region): ListedMod
       ...(isChat && routes.some(({ limits }) => limits?.choices !== 1) ? ["n"] : []),
       ...abilities.flatMap((ability) => OF_ABILITY[ability]),
     ],
-    pricing: pricingOf(model),
+    pricing: listedPrice(model),
+    next_price: next === null ? null : { from: timestamp(next.from), ...listedPrice(next.model) },
     regions: [region],
   };
 }
 
-function pricingOf({ routes }: Model): ListedModel["pricing"] {
-  const price = routes[0]?.price ?? { input: 0, output: 0, cached: 0, cacheWrite: 0 };
+export function listedPrice({ routes }: Model): ListedPrice {
+  const price: Price = routes[0]?.price ?? { input: 0, output: 0, cached: 0, cacheWrite: 0 };
+  const units = Object.entries(price.units ?? {});
   return {
     prompt: dollarsPerToken(price.input),
     completion: dollarsPerToken(price.output),
     input_cache_read: dollarsPerToken(price.cached),
     input_cache_write: dollarsPerToken(price.cacheWrite),
+    ...Object.fromEntries(units.map(([unit, each]) => [unit, dollarsPerToken(each)])),
   };
 }
 

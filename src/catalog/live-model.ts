@@ -5,7 +5,7 @@ import { isOver, priceOn } from "./dated.ts";
 import { limitsOfProvider, UNKNOWN_IMAGE, WIDEST, WIDEST_TOOLS } from "./entry.ts";
 import type { CatalogueEntry, HostTag, RouteEntry } from "./entry.ts";
 import type { Model, ModelKind, Route, RouteLimits } from "./model.ts";
-import { longPromptPrice, withMarkup } from "./price.ts";
+import { longPromptPrice, raisedPrices, withMarkup } from "./price.ts";
 
 /** The providers that are live here, with the promises of their hosts that may serve this region. */
 export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
@@ -77,6 +77,7 @@ export function modelOfOperator(
   return {
     id: entry.id,
     kind: entry.kind,
+    isConfigured: true,
     ownedBy: entry.routes[0]?.provider ?? "operator",
     created: OPERATOR_MODEL_CREATED,
     context: entry.context,
@@ -127,24 +128,35 @@ function routeSold(
   best: Best,
   { region, markupPercent, day, kind }: Terms & { readonly kind: ModelKind },
 ): Route {
-  const { provider, upstreamId, longPrompt } = route;
-  const { price } = priceOn(route, day);
-  const uplift = tag === region ? (route.uplift ?? 0) : 0;
-  const sold = (list: Price): Price => withMarkup(withMarkup(list, uplift), markupPercent);
+  const { provider, upstreamId } = route;
+  const { from } = priceOn(route, day);
+  const bought = boughtAt(route, tag === region ? (route.uplift ?? 0) : 0, day);
   return {
     provider,
     upstreamId,
-    price: sold(price),
+    ...raisedPrices(bought, markupPercent),
     ...limitsIfAny({
       ...limitsOfProvider(provider, { kind, upstreamId }),
       ...shortOf(best, route.limits ?? {}),
     }),
-    ...(longPrompt !== undefined && {
-      longPrompt: {
-        aboveTokens: longPrompt.above,
-        price: sold(longPromptPrice(price, longPrompt)),
-      },
-    }),
+    origin: { from: Date.parse(from), list: null },
+    bought,
+  };
+}
+
+/** What a route costs to buy on a day, with what the region's host adds. */
+function boughtAt(
+  { prices, longPrompt }: RouteEntry,
+  uplift: number,
+  day: string,
+): NonNullable<Route["bought"]> {
+  const { price } = priceOn({ prices }, day);
+  if (longPrompt === undefined) return { price: withMarkup(price, uplift) };
+  const { above: aboveTokens, ...percents } = longPrompt;
+  const long = withMarkup(longPromptPrice(price, percents), uplift);
+  return {
+    price: withMarkup(price, uplift),
+    longPrompt: { aboveTokens, price: long, percents },
   };
 }
 

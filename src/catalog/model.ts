@@ -3,8 +3,18 @@ import type { Price } from "../lib/usage.ts";
 export type ModelKind = "chat" | "embeddings";
 export type Ability = "tools" | "vision" | "reasoning" | "dimensions";
 
-/** The dearer price of the whole request when its prompt is longer than `aboveTokens`. */
-export type LongPrompt = { readonly aboveTokens: number; readonly price: Price };
+/**
+ * The dearer price of the whole request when its prompt is longer than `aboveTokens`. `percents`: of the price for a
+ * usual prompt, as the provider's list has them.
+ */
+export type LongPrompt = {
+  readonly aboveTokens: number;
+  readonly price: Price;
+  readonly percents?: { readonly inputPercent: number; readonly outputPercent: number };
+};
+
+/** Since when a price is in force, Unix ms, and by which price list; null: as long as it is configured, by none. */
+export type PriceOrigin = { readonly from: number | null; readonly list: string | null };
 
 /**
  * Where one route of a model falls short of the model. A request that needs more is not sent there,
@@ -36,6 +46,9 @@ export type Route = {
   readonly limits?: RouteLimits;
   /** Absent where the price does not depend on the prompt's length; see `priceAt`. */
   readonly longPrompt?: LongPrompt;
+  readonly origin?: PriceOrigin;
+  /** What the provider bills by its list, with what it adds for the region; absent where that is not known. */
+  readonly bought?: { readonly price: Price; readonly longPrompt?: LongPrompt };
 };
 
 /** What can be bought in this region: a model with at least one live route, in order of preference. */
@@ -43,6 +56,8 @@ export type Model = {
   readonly id: string;
   readonly kind: ModelKind;
   readonly ownedBy: string;
+  /** An entry of MODELS, at a price of its own. */
+  readonly isConfigured?: true;
   /** Unix seconds, for the model list. */
   readonly created: number;
   /** Context window in tokens. */

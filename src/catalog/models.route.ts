@@ -2,17 +2,20 @@ import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { parseQuery } from "../http/parse-body.ts";
+import type { Result } from "../lib/failure.ts";
 import { allowsModel } from "../lib/key-terms.ts";
 import { findModel, listModels } from "./catalog.ts";
-import type { Catalog } from "./catalog.ts";
+import type { Catalog, SoldHere } from "./catalog.ts";
 import { messagesList, messagesListQuery, messagesModel } from "./messages-list.ts";
 
 /**
- * GET /v1/models: what is live in this region, aliases included; also at zero balance; of a session what it may use.
+ * GET /v1/models: what is live in this region at the caller's own prices, aliases included; also at zero balance; of a session what it may use.
  * Clients of the Messages dialect get their own list, in pages.
  */
-export function listModelsRoute(c: Context<AppEnv>, catalog: Catalog): Response {
-  const models = listModels(catalog).filter(({ id }) => mayUse(c, catalog, id));
+export function listModelsRoute(c: Context<AppEnv>, sold: Result<SoldHere>): Response {
+  if (!sold.ok) return fail(c, sold.failure);
+  const { catalog } = sold.value;
+  const models = listModels(sold.value).filter(({ id }) => mayUse(c, catalog, id));
   const query = parseQuery(messagesListQuery, c.req.url);
   if (!query.ok) return fail(c, query.failure);
   if (!speaksMessages(c.req)) return c.json({ object: "list", data: models });
@@ -38,9 +41,11 @@ function mayUse(c: Context<AppEnv>, { aliases }: Catalog, name: string): boolean
 }
 
 /** GET /v1/models/{id}, by any name that a completion may say, the slash encoded or raw; 404 model_not_found, 403 model_not_allowed. */
-export function readModelRoute(c: Context<AppEnv>, catalog: Catalog): Response {
+export function readModelRoute(c: Context<AppEnv>, sold: Result<SoldHere>): Response {
+  if (!sold.ok) return fail(c, sold.failure);
+  const { catalog } = sold.value;
   const name = c.req.param("id") ?? "";
-  const model = findModel(catalog, name);
+  const model = findModel(sold.value, name);
   if (model === undefined) {
     return fail(c, { kind: "model_not_found", model: name });
   }

@@ -2,13 +2,13 @@ import { assert } from "../lib/assert.ts";
 import { micros } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
 import { chargeLines } from "../lib/usage.ts";
-import type { ChargeLine, Price, Usage } from "../lib/usage.ts";
+import type { ChargeLine, Price, UnitPrices, Usage } from "../lib/usage.ts";
 import type { Route } from "./model.ts";
 
 const TOKENS_PER_PRICE = 1_000_000;
 
 /**
- * What a request costs: the exact sum of tokens x micros per million tokens, rounded once, up, to
+ * What a request costs: the exact sum of tokens and units x micros per million, rounded once, up, to
  * whole micros. Reasoning is inside `output`. A total past the safe integers is a bug.
  */
 export function costOf(price: Price, usage: Usage): Micros {
@@ -25,7 +25,7 @@ export function costOf(price: Price, usage: Usage): Micros {
 }
 
 /** The route's price for a request with this many prompt tokens (bound or count). */
-export function priceAt(route: Route, promptTokens: number): Price {
+export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens: number): Price {
   const long = route.longPrompt;
   return long !== undefined && promptTokens > long.aboveTokens ? long.price : route.price;
 }
@@ -37,7 +37,23 @@ export function withMarkup(price: Price, percent: number): Price {
     cached: raised(price.cached, 100 + percent),
     cacheWrite: raised(price.cacheWrite, 100 + percent),
     output: raised(price.output, 100 + percent),
+    ...(price.units !== undefined && { units: raisedUnits(price.units, 100 + percent) }),
   };
+}
+
+/** The price for a usual prompt and for a long one, both raised by whole percent. */
+export function raisedPrices(
+  { price, longPrompt }: Pick<Route, "price" | "longPrompt">,
+  percent: number,
+): Pick<Route, "price" | "longPrompt"> {
+  if (longPrompt === undefined) return { price: withMarkup(price, percent) };
+  const long = { ...longPrompt, price: withMarkup(longPrompt.price, percent) };
+  return { price: withMarkup(price, percent), longPrompt: long };
+}
+
+function raisedUnits(units: UnitPrices, percent: number): UnitPrices {
+  const entries = Object.entries(units);
+  return Object.fromEntries(entries.map(([unit, price]) => [unit, raised(price, percent)]));
 }
 
 /** The price of a whole request whose prompt is long: prompt and cache by one percentage, output by another. */
@@ -53,6 +69,7 @@ export function longPromptPrice(
     cached: raised(price.cached, inputPercent),
     cacheWrite: raised(price.cacheWrite, inputPercent),
     output: raised(price.output, outputPercent),
+    ...(price.units !== undefined && { units: price.units }),
   };
 }
 

@@ -14,6 +14,8 @@ export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & 
   readonly resetMs: number;
   /** As `Admitted` has it. */
   readonly isLimited?: boolean;
+  /** The price list of the organisation's own, as its wallet says; left out without one, and by a register. */
+  readonly priceList?: string;
 };
 export type Admission =
   | ({ readonly ok: true } & AdmittedKey)

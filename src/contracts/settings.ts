@@ -38,3 +38,11 @@ export const DEFAULT_SETTINGS: Settings = {
   keepHours: 0,
   autoTopUp: null,
 };
+
+/** What an operator sets; `rpmLimit` and `priceList` null are none of its own. */
+export type Configuration = {
+  readonly rpmLimit: number | null;
+  readonly suspended: boolean;
+  readonly priceList: string | null;
+};
+export type ConfigurationChange = { readonly [K in keyof Configuration]?: Configuration[K] };

@@ -15,7 +15,7 @@ import type { KeyStanding, KeyTerms, RateState } from "../lib/key-terms.ts";
 import type { WalletPaymentCalls } from "./payments.ts";
 import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
-import type { SettingsChange, SettingsRecord } from "./settings.ts";
+import type * as own from "./settings.ts";
 import type { Session } from "../lib/session.ts";
 import type { Micros } from "../lib/money.ts";
 import type {
@@ -33,6 +33,8 @@ export type TokenAsk = {
   readonly least: number;
   readonly most: number;
 };
+
+export type { Configuration, ConfigurationChange } from "./settings.ts";
 
 /**
  * What the wallet's Durable Object answers: plain values, shared by every caller. The object is
@@ -58,14 +60,17 @@ export type HoldRequest = {
   readonly peer: boolean;
   /** The request's Idempotency-Key and what it came with; null without one. */
   readonly idempotency: Idempotency | null;
+  /** Its organisation's own price list, which its amounts are by; left out or null: none. */
+  readonly priceList?: string | null;
 };
 /**
  * `tokens`: what was granted of the key's token limit, and what is left of it; left out without one. `keepHours`: the
- * organisation's setting; left out where it keeps nothing.
+ * organisation's setting; left out where it keeps nothing. `priceList`: said where nothing was to be held.
  */
 export type HoldGrant = {
   readonly granted: Micros;
   readonly keepHours?: number;
+  readonly priceList?: string;
   readonly tokens?: RateState & { readonly granted: number };
 };
 /** The key's place in its minute was taken, which leaves `admitted`, whatever became of the hold. */
@@ -139,10 +144,6 @@ export type WalletPart = {
   };
 }[keyof GroupedCalls];
 export type PartResult = Awaited<ReturnType<GroupedCalls[keyof GroupedCalls]>>;
-
-/** What an operator sets; `rpmLimit` null is none. */
-export type Configuration = { readonly rpmLimit: number | null; readonly suspended: boolean };
-export type ConfigurationChange = { readonly [K in keyof Configuration]?: Configuration[K] };
 
 /** One ledger row; the amounts of all of them sum to the balance. Times in Unix ms. */
 export type LedgerRow = {
@@ -329,7 +330,7 @@ export type WalletCalls = WalletPaymentCalls & {
   balance(): Promise<Result<BalanceAnswer>>;
   /** Undoes `create` when nothing was ever recorded; false when something was. */
   discard(): Promise<boolean>;
-  configure(change: ConfigurationChange): Promise<Result<Configuration>>;
+  configure(change: own.ConfigurationChange): Promise<Result<own.Configuration>>;
   /**
    * End users and settings are the organisation's to change: not while it is suspended, nor with a key that
    * has died since it was admitted.
@@ -347,12 +348,12 @@ export type WalletCalls = WalletPaymentCalls & {
   readEndUser(externalId: string): Promise<Result<EndUserRecord>>;
   listEndUsers(limit: number, offset: number, after?: string): Promise<Result<EndUserPage>>;
   deleteEndUser(externalId: string, by?: Called): Promise<Result<{ readonly externalId: string }>>;
-  readSettings(): Promise<Result<SettingsRecord>>;
+  readSettings(): Promise<Result<own.SettingsRecord>>;
   patchSettings(
-    change: SettingsChange,
+    change: own.SettingsChange,
     by?: Called,
     actor?: Actor,
-  ): Promise<Result<SettingsRecord>>;
+  ): Promise<Result<own.SettingsRecord>>;
   /** Rows with `seq > afterSeq` in order; `nextAfterSeq` asks for the next page. */
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
   /** What is kept of a request, whatever became of it, by its `req_` id. */

@@ -212,6 +212,10 @@ const WIRES: Wires = {
   overloaded: () => unavailable("overloaded", "The service is overloaded. Please retry."),
   storage_unavailable: () =>
     unavailable("storage_unavailable", "The service's storage is unavailable. Please retry."),
+  prices_unavailable: () =>
+    unavailable("prices_unavailable", "The price lists cannot be read. Please retry."),
+  price_list_differs: () =>
+    unavailable("overloaded", "The organization's prices are being changed. Please retry."),
   misconfigured: () =>
     unavailable("misconfigured", "The service is not set up correctly.", MISCONFIGURED_RETRY_S),
 };

@@ -1,6 +1,7 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../http/context.ts";
-import type { Caller } from "../lib/caller.ts";
+import { calledBy } from "../lib/caller.ts";
+import type { Called, Caller } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import { refuse, success } from "../lib/failure.ts";
@@ -55,6 +56,22 @@ function refused(failure: Failure): object {
   return { ok: false, failure };
 }
 
+/** Who only looks hears by which price list it would pay; whether it lives its wallet says, which alone knows of sessions. */
+async function lookedAt(
+  c: Context<AppEnv>,
+  orgId: string,
+  { keyHash, shown }: Called,
+): Promise<Reached<Authorized>> {
+  const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
+    objectsOf(c.env).wallet(orgId).keyStanding(keyHash, shown);
+  const reached = await reachObject(ask, { attemptsMax: 2, after: c.var.timers.after });
+  if (reached.unanswered) return reached;
+  if (!reached.result.ok) return { unanswered: false, result: reached.result };
+  const { priceList } = reached.result.value;
+  const seen = { granted: micros(0), ...(priceList !== undefined && { priceList }) };
+  return { unanswered: false, result: success(seen) };
+}
+
 /** One attempt fewer than a request at home would make: the peer repeats the whole call. */
 async function holdFor(
   c: Context<AppEnv>,
@@ -62,16 +79,7 @@ async function holdFor(
   { hold, keyHash, shown }: AuthorizeRequest,
 ): Promise<Reached<Authorized>> {
   const { after } = c.var.timers;
-  if (hold === null) {
-    const nothing = success({ granted: micros(0) });
-    if (shown?.session === undefined) return { unanswered: false, result: nothing };
-    // whether a session lives its wallet alone knows
-    const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
-      objectsOf(c.env).wallet(orgId).keyStanding(keyHash, shown);
-    const reached = await reachObject(ask, { attemptsMax: 2, after });
-    if (reached.unanswered) return reached;
-    return { unanswered: false, result: reached.result.ok ? nothing : reached.result };
-  }
+  if (hold === null) return lookedAt(c, orgId, calledBy(keyHash, shown));
   const request = { ...hold, keyId, peer: true };
   const walletAt = walletsOf(c.var.config, c.env, after);
   return reachObject((attempt) => walletAt(orgId, attempt).hold(request, keyHash, shown), {

@@ -38,6 +38,7 @@ const requestSchema = z.object({
       model: z.nullable(z.object({ sent: z.string(), id: z.string() })),
       user: z.nullable(z.string()),
       idempotency: z._default(z.nullable(z.object({ name: word, body: word })), null),
+      price_list: z._default(z.nullable(word), null),
     }),
   ),
 });
@@ -47,7 +48,18 @@ export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
   const shown = { key_hash: called.keyHash, ...shownToWire(called) };
   if (hold === null) return { ...shown, hold };
   const { id, least, sure, most, hasCap, tokens, model, externalId: user, idempotency } = hold;
-  const asked = { id, least, sure, most, has_cap: hasCap, tokens, model, user, idempotency };
+  const asked = {
+    id,
+    least,
+    sure,
+    most,
+    has_cap: hasCap,
+    tokens,
+    model,
+    user,
+    idempotency,
+    price_list: hold.priceList ?? null,
+  };
   return { ...shown, hold: asked };
 }
 
@@ -58,10 +70,18 @@ export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
   const { hold } = parsed.data;
   const called = calledFromWire(parsed.data.key_hash, parsed.data);
   if (hold === null) return { ...called, hold };
-  const { user: externalId, has_cap: hasCap, least, sure, most, ...rest } = hold;
+  const {
+    user: externalId,
+    has_cap: hasCap,
+    price_list: priceList,
+    least,
+    sure,
+    most,
+    ...rest
+  } = hold;
   if (least > sure || sure > most) return null;
   const bounds = { least: micros(least), sure: micros(sure), most: micros(most) };
-  return { ...called, hold: { ...rest, ...bounds, hasCap, externalId } };
+  return { ...called, hold: { ...rest, ...bounds, hasCap, externalId, priceList } };
 }
 
 const tokens = z.object({ granted: amount, limit: amount, remaining: amount, resetMs: amount });
@@ -71,6 +91,7 @@ const answerSchema = z.discriminatedUnion("ok", [
     granted: amount,
     tokens: z.optional(tokens),
     keepHours: z.optional(amount),
+    priceList: z.optional(word),
   }),
   z.object({
     ok: z.literal(false),
@@ -89,11 +110,12 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
   const answer = parsed.data;
   if (answer.ok) {
     const granted = micros(answer.granted);
-    const { tokens: ofLimit, keepHours } = answer;
+    const { tokens: ofLimit, keepHours, priceList } = answer;
     const grant = {
       granted,
       ...(ofLimit !== undefined && { tokens: ofLimit }),
       ...(keepHours !== undefined && { keepHours }),
+      ...(priceList !== undefined && { priceList }),
     };
     return { unanswered: false, result: success(grant) };
   }

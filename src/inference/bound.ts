@@ -1,6 +1,8 @@
 import { resolveModel } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Ability, Model, Route } from "../catalog/model.ts";
+import { NO_LISTS, pricedModel } from "../catalog/price-lists.ts";
+import type { Pricing } from "../catalog/price-lists.ts";
 import { priceAt } from "../catalog/price.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
@@ -26,6 +28,8 @@ export type Sold = {
   readonly catalog: Catalog;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly defaultCap: number;
+  /** What the customer pays; left out: the catalogue's own prices. */
+  readonly pricing?: Pricing;
 };
 
 /**
@@ -42,7 +46,7 @@ export function bounded(asked: Asked, sold: Sold): Result<PaidRequest> {
   const bound =
     request.kind === "chat"
       ? boundChat(request.body, asked, sold)
-      : boundEmbeddings(request.body, asked, sold.catalog);
+      : boundEmbeddings(request.body, asked, sold);
   return bound.ok ? bound : named(bound, asked);
 }
 
@@ -60,14 +64,29 @@ function boundChat(body: ChatBody, asked: Asked, sold: Sold): Result<PaidRequest
   const fitting = capThatFits(outputCap(model, prompt, wanted), body, asked);
   if (!fitting.ok) return fitting;
   const cap = fitting.value;
-  const able = ableRoutes(model, { chat: body, prompt, cap });
+  const able = ableRoutes(pricedFor(model, sold), { chat: body, prompt, cap });
   if (!able.ok) return able;
   const routes = routesFor(able.value, { model, body, asked, sold });
   if (!routes.ok) return routes;
   const tooLong = isApart(asked) ? refuseLong(routes.value, prompt) : null;
   if (tooLong !== null) return tooLong;
   const bounds = costBounds(routes.value, prompt, cap);
-  return success({ ...common(asked, model), routes: routes.value, prompt, cap, bounds });
+  return success({ ...common(asked, model, sold), routes: routes.value, prompt, cap, bounds });
+}
+
+function pricedFor(model: Model, { pricing }: Sold): Model {
+  return pricing === undefined ? model : pricedModel(model, pricing);
+}
+
+/** Prices a request anew, before anything is held for it: its routes stay, its bounds follow. */
+export function reprice(request: PaidRequest, pricing: Pricing): void {
+  const { model, prompt, cap } = request;
+  const able = model.routes.filter(({ provider, upstreamId }) =>
+    request.routes.some((one) => one.provider === provider && one.upstreamId === upstreamId),
+  );
+  request.routes = pricedModel({ ...model, routes: able }, pricing).routes;
+  request.bounds = costBounds(request.routes, prompt, cap);
+  request.pricing = pricing;
 }
 
 function isApart({ request }: Asked): boolean {
@@ -126,28 +145,31 @@ function readers(
     : invalid(`The model '${id}' does not accept files here: send their text.`, "messages");
 }
 
-function boundEmbeddings(
-  body: EmbeddingsBody,
-  asked: Asked,
-  catalog: Catalog,
-): Result<PaidRequest> {
-  const resolved = resolveModel(catalog, body.model, "embeddings");
+function boundEmbeddings(body: EmbeddingsBody, asked: Asked, sold: Sold): Result<PaidRequest> {
+  const resolved = resolveModel(sold.catalog, body.model, "embeddings");
   if (!resolved.ok) return resolved;
   const model = resolved.value;
-  const routes = ableToEmbed(model, body);
+  const routes = ableToEmbed(pricedFor(model, sold), body);
   if (!routes.ok) return routes;
   const prompt = embeddingsPromptSize(body, model);
   const bounds = costBounds(routes.value, prompt, null);
-  return success({ ...common(asked, model), routes: routes.value, prompt, cap: null, bounds });
+  return success({
+    ...common(asked, model, sold),
+    routes: routes.value,
+    prompt,
+    cap: null,
+    bounds,
+  });
 }
 
-function common(asked: Asked, model: Model) {
+function common(asked: Asked, model: Model, { pricing = NO_LISTS }: Sold) {
   const { request: core, user, dropped, reply, paramOf, codeOf, native, keep } = asked;
   const stream = reply.kind === "stream";
   const droppedNatively = native?.dropped ?? [];
   return {
     core,
     model,
+    pricing,
     stream,
     user,
     dropped,

@@ -55,9 +55,16 @@ export function chargeFor(
 /** The one place where a request is priced. */
 function priced(charge: Omit<Charge, "kind" | "price" | "cost">): Charge {
   const { route, usage, estimated, finishReason } = charge;
-  const price = priceAt(route.route, promptTokens(usage));
+  const prompt = promptTokens(usage);
+  const price = priceAt(route.route, prompt);
+  const { origin, bought } = route.route;
   const cost = costOf(price, usage);
-  return { kind: "settle", route, usage, price, cost, estimated, finishReason };
+  const paid = { usage, price, cost, estimated, finishReason };
+  const more = {
+    ...(origin !== undefined && { origin }),
+    ...(bought !== undefined && { bought: priceAt(bought, prompt) }),
+  };
+  return { kind: "settle", route, ...paid, ...more };
 }
 
 /** No estimate of a text is four times its tokens: a report of so much less was made before most of it. */

@@ -1,7 +1,7 @@
 import type { Config, ConfigProblem } from "../config.ts";
 import { catalogProblems } from "../catalog/catalog-problems.ts";
 import { buildCatalog } from "../catalog/catalog.ts";
-import type { Catalog } from "../catalog/catalog.ts";
+import type { Catalog, LaterCatalog } from "../catalog/catalog.ts";
 import { Isolate } from "../http/isolate.ts";
 import type { Provider } from "../core/provider.ts";
 import { BUILT_IN, buildProviders, liveProviders, providerProblems } from "../hosts/registry.ts";
@@ -12,6 +12,8 @@ import { sandboxProvider } from "../hosts/sandbox/sandbox.ts";
 export type Deployment = {
   /** What is sold at a moment (Unix ms); whoever keeps it keeps its prices. */
   readonly catalogAt: (nowMs: number) => Catalog;
+  /** Those that follow after a moment, as far as changes are announced, oldest first. */
+  readonly catalogsAfter: (nowMs: number) => readonly LaterCatalog[];
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;
   /** What contradicts itself in the configuration: with any of these nothing is served. */
@@ -24,7 +26,7 @@ export function deploymentOf(config: Config): Deployment {
 
 function makeDeployment(config: Config): Deployment {
   return {
-    catalogAt: catalogsOf(config),
+    ...catalogsOf(config),
     providers: buildProviders(config, sandboxProvider()),
     health: new RouteHealth(),
     problems: [
@@ -37,13 +39,30 @@ function makeDeployment(config: Config): Deployment {
   };
 }
 
-function catalogsOf(config: Config): Deployment["catalogAt"] {
+function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAfter"> {
   const live = liveProviders(config);
   let known: Catalog | null = null;
-  return (at) => {
+  let following: { readonly of: Catalog; readonly later: readonly LaterCatalog[] } | null = null;
+  const catalogAt = (at: number): Catalog => {
     if (known === null || at < known.span.from || at >= known.span.until) {
       known = buildCatalog({ config, live, at });
     }
     return known;
   };
+  const catalogsAfter = (at: number): readonly LaterCatalog[] => {
+    const of = catalogAt(at);
+    if (following?.of === of) return following.later;
+    const later: LaterCatalog[] = [];
+    for (let from = of.span.until; from !== Infinity && later.length < LATER_MAX;) {
+      const catalog = buildCatalog({ config, live, at: from });
+      later.push({ from, catalog });
+      from = catalog.span.until;
+    }
+    following = { of, later };
+    return later;
+  };
+  return { catalogAt, catalogsAfter };
 }
+
+/** So many announced changes ahead a list looks for the next price of a model. */
+const LATER_MAX = 20;

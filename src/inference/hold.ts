@@ -3,7 +3,7 @@ import { refuse, success } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../contracts/wallet.ts";
-import { speaks } from "./bound.ts";
+import { reprice, speaks } from "./bound.ts";
 import { affordableCap } from "./hold-bounds.ts";
 import { decideKeeping } from "./keeping.ts";
 import type { Held, PaidRoute, Run, WalletAt } from "./paid-request.ts";
@@ -18,9 +18,7 @@ const ATTEMPTS = 2;
  */
 export async function hold(run: Run): Promise<Result<Held>> {
   const { caller, progress, services } = run;
-  const reached = await (services.home === null
-    ? heldHere(run, services.wallet)
-    : services.home.authorize(wishOf(run)));
+  const reached = await heldByOwnPrices(run);
   const result = reached.unanswered ? refuse(reached.failure) : reached.result;
   if (result.ok) {
     const { tokens } = result.value;
@@ -33,6 +31,24 @@ export async function hold(run: Run): Promise<Result<Held>> {
   services.callers.refused({ hash: caller.keyHash, shown: caller.shown }, result.failure);
   if (reached.unanswered) await release(run);
   return result;
+}
+
+/** A wallet that goes by another price list says which, and is asked once more by its prices. */
+async function heldByOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
+  const { caller, request, services } = run;
+  const reached = await asked(run);
+  if (reached.unanswered || reached.result.ok) return reached;
+  const { failure } = reached.result;
+  if (failure.kind !== "price_list_differs") return reached;
+  const pricing = await services.corrected(caller.orgId, failure.list, request.pricing.at);
+  if (!pricing.ok) return { unanswered: false, result: pricing };
+  reprice(request, pricing.value);
+  return asked(run);
+}
+
+function asked(run: Run): Promise<Reached<HoldGrant>> {
+  const { home, wallet } = run.services;
+  return home === null ? heldHere(run, wallet) : home.authorize(wishOf(run));
 }
 
 function wishOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
@@ -55,6 +71,7 @@ function wishOf({ caller, id, idempotency, request, services }: Run): HoldReques
     keyId: caller.keyId,
     peer: services.home !== null,
     idempotency,
+    priceList: request.pricing.list,
   };
 }
 
@@ -65,7 +82,7 @@ function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
   const wish = wishOf(run);
   const ask = async (attempt: number): Promise<Result<HoldGrant>> => {
     const wallet = walletAt(orgId, attempt);
-    if (!isPresumed) return wallet.hold(wish, keyHash, shown);
+    if (!isPresumed || progress.admitted !== null) return wallet.hold(wish, keyHash, shown);
     const answer = await wallet.admitAndHold(keyHash, wish, shown);
     if (!answer.ok) return answer;
     progress.admitted = { caller, rate: answer.value.admitted };

@@ -14,6 +14,7 @@ import { deploymentOf } from "./deployment.ts";
 import { keptAtHome } from "./kept-wire.ts";
 import type { Home, RunServices } from "./paid-request.ts";
 import { outboxesOf, walletsOf } from "./together.ts";
+import { pricingOf } from "./pricing.route.ts";
 import { shedsOf } from "./overload.route.ts";
 import { objectsOf } from "../contracts/objects.ts";
 
@@ -48,6 +49,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     region,
     numbers,
     now: () => now(env),
+    corrected: pricingOf(c).corrected,
     kept: objectsOf(env).kept,
     outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) =>
       outboxes(home === null ? ownShard(owner) : peerShard(caller.home, owner), attempt),
@@ -72,6 +74,8 @@ export async function requireLiveAtHome(
     callersOf(config).refused({ hash, shown }, reached.result.failure);
     return fail(c, reached.result.failure);
   }
+  const priceList = reached?.result.ok === true ? reached.result.value.priceList : undefined;
+  if (priceList !== undefined) c.set("admitted", { ...admitted, priceList });
   await next();
   return undefined;
 }

@@ -19,6 +19,7 @@ import { observe } from "./observe.route.ts";
 import { overloaded } from "./overload.route.ts";
 import { NOTHING_YET } from "./paid-request.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
+import { pricingOf } from "./pricing.route.ts";
 import { read, startReading } from "./read.route.ts";
 import type { NotRead, Read } from "./read.route.ts";
 import { RunTimer } from "./run-timer.ts";
@@ -116,12 +117,19 @@ async function admit({ c }: Visit): Promise<Result<Caller>> {
 }
 
 /** The model, the routes that can do it at the prices of this moment, and what it can cost: 400 with `param`, 404. */
-async function bound({ c, door }: Visit, { asked }: Read): Promise<Result<PaidRequest>> {
-  const { numbers } = c.get("config");
+async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Result<PaidRequest>> {
+  const { numbers, region } = c.get("config");
   const { catalogAt, providers } = deploymentOf(c.get("config"));
-  const catalog = catalogAt(now(c.env));
+  const at = now(c.env);
+  const catalog = catalogAt(at);
+  const admitted = caller.home === region ? c.get("admitted") : undefined;
+  const { corrected, current } = pricingOf(c);
+  const pricing = await (admitted === undefined
+    ? current(caller.orgId, at)
+    : corrected(caller.orgId, admitted.priceList ?? null, at));
+  if (!pricing.ok) return pricing;
   const defaultCap = door.asksForAll === true ? Infinity : numbers.DEFAULT_MAX_OUTPUT;
-  const sold = { catalog, providers, defaultCap };
+  const sold = { catalog, providers, defaultCap, pricing: pricing.value };
   const request = bounded(asked, sold);
   if (!request.ok || asked.request.kind === "chat") return request;
   const texts = await withTexts(c, asked, { routes: request.value.routes, providers });

@@ -9,7 +9,8 @@ import type { Micros } from "../lib/money.ts";
 import type { Timers } from "../lib/timers.ts";
 import type { Price, Usage } from "../lib/usage.ts";
 import type { NumberVars } from "../config.ts";
-import type { Model, Route } from "../catalog/model.ts";
+import type { Model, PriceOrigin, Route } from "../catalog/model.ts";
+import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
 import type { KnownCallers } from "../keys/authenticate.ts";
 import type { KeptCalls, Recalled } from "../contracts/kept.ts";
 import type { Tally } from "../metrics/tally.ts";
@@ -30,9 +31,12 @@ import type { PromptSize } from "../core/prompt-size.ts";
 export type PaidRequest = {
   /** What routes are asked; null once one has answered: a long stream does not keep its prompt. */
   core: CoreRequest | null;
+  /** At the catalogue's own prices. */
   readonly model: Model;
-  /** The model's routes that can do this request, in order; at least one. */
-  readonly routes: readonly Route[];
+  /** What its customer pays: asked for anew where the wallet goes by another price list. */
+  pricing: Pricing;
+  /** The model's routes that can do this request, in order, at the customer's prices; at least one. */
+  routes: readonly Route[];
   readonly stream: boolean;
   readonly user: string | null;
   /** As the door said them. */
@@ -49,7 +53,7 @@ export type PaidRequest = {
   readonly prompt: PromptSize;
   /** Null for embeddings: they have no output. */
   readonly cap: OutputCap | null;
-  readonly bounds: Bounds;
+  bounds: Bounds;
 };
 
 /** The region in which a caller's wallet is, asked from another one. */
@@ -87,6 +91,8 @@ export type RunServices = Purse & {
   readonly kept: (orgId: string) => KeptCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
   readonly now: () => number;
+  /** The prices of a moment by the price list that the caller's wallet goes by. */
+  readonly corrected: PricingFor["corrected"];
 };
 
 /** What a run has come to so far. */
@@ -201,6 +207,9 @@ export type Charge = {
   /** The route's at the size that the prompt turned out to have, and what the usage comes to at it. */
   readonly price: Price;
   readonly cost: Micros;
+  /** As a generation has them. */
+  readonly origin?: PriceOrigin;
+  readonly bought?: Price;
   readonly estimated: boolean;
   readonly finishReason: string | null;
 };

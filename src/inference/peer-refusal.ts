@@ -78,6 +78,7 @@ const SHAPES = {
   payments_off: null,
   purchase_limit: null,
   purchase_in_progress: null,
+  price_list_differs: of("price_list_differs", { list: z.nullable(word) }),
   region_mismatch: null,
   role_required: null,
   key_is_limited: null,
@@ -95,6 +96,7 @@ const SHAPES = {
   upstream_error: null,
   upstream_overloaded: null,
   home_region_unreachable: null,
+  prices_unavailable: null,
   misconfigured: null,
 } as const satisfies Shapes;
 

@@ -191,6 +191,8 @@ function generationOf(run: Run, outcome: Charge): Generation {
     streamed: run.request.stream,
     usage: outcome.usage,
     price: outcome.price,
+    ...(outcome.origin !== undefined && { origin: outcome.origin }),
+    ...(outcome.bought !== undefined && { bought: outcome.bought }),
     firstByteMs: outcome.route.firstByteMs,
     durationMs: run.services.now() - run.startedMs,
     estimated: outcome.estimated,

@@ -137,10 +137,21 @@ async function onceMore<T>(call: () => Promise<T>): Promise<T> {
 /** The caller, with what its admission says is left of its key's minute. */
 export function admittedFor(
   caller: Caller,
-  { limit, remaining, resetMs, isLimited }: RateState & Pick<Admitted, "isLimited">,
+  {
+    limit,
+    remaining,
+    resetMs,
+    isLimited,
+    priceList,
+  }: RateState & Pick<Admitted, "isLimited" | "priceList">,
 ): Admitted {
   const rate = { limit, remaining, resetMs };
-  return { caller, rate, ...(isLimited === true && { isLimited }) };
+  return {
+    caller,
+    rate,
+    ...(isLimited === true && { isLimited }),
+    ...(priceList !== undefined && { priceList }),
+  };
 }
 
 const HEADER_CHARACTERS_MAX = 128;

@@ -70,4 +70,6 @@ export type Admitted = {
   readonly tokens?: RateState;
   /** A key with limits of its own: it pays and looks, and manages nothing. Left out for any other. */
   readonly isLimited?: boolean;
+  /** The price list of its organisation's own, as home says; left out without one. */
+  readonly priceList?: string;
 };

@@ -155,6 +155,10 @@ type Kinds =
   | { readonly kind: "home_region_unreachable" }
   | { readonly kind: "overloaded" }
   | { readonly kind: "storage_unavailable" }
+  /** The price lists were read too long ago to sell by, and cannot be read now. */
+  | { readonly kind: "prices_unavailable" }
+  /** A hold was asked for by another price list than the organisation's, which is this; null: it has none of its own. */
+  | { readonly kind: "price_list_differs"; readonly list: string | null }
   | { readonly kind: "misconfigured" };
 
 /** What a request needs at least, and what open requests hold. `onlyHolds`: they alone are in the way. */

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { REGIONS } from "./regions.ts";
 import { mintedAt } from "./id.ts";
-import { soundUsage, usageSchema } from "./usage.ts";
+import { priceSchema, soundUsage, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
 /**
@@ -28,6 +28,13 @@ export type Generation = {
   readonly streamed: boolean;
   readonly usage: Usage;
   readonly price: Price;
+  /**
+   * Since when that price was in force, Unix ms (null: as long as it was configured), and the price list that had it
+   * (null: none). Left out of what an older release kept.
+   */
+  readonly origin?: { readonly from: number | null; readonly list: string | null };
+  /** What the provider bills by its list; left out where that is not known. Never shown to a customer. */
+  readonly bought?: Price;
   readonly firstByteMs: number | null;
   readonly durationMs: number;
   readonly estimated: boolean;
@@ -36,7 +43,6 @@ export type Generation = {
   readonly failed?: readonly FailedAttempt[];
 };
 
-const count = z.int().check(z.minimum(0));
 /** A failed attempt as a peer sends it. */
 export const attemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
   route: z.string(),
@@ -51,7 +57,9 @@ const ran = {
   keyId: z.string(),
   streamed: z.boolean(),
   usage: usageSchema,
-  price: z.object({ input: count, cached: count, cacheWrite: count, output: count }),
+  price: priceSchema,
+  origin: z.exactOptional(z.object({ from: z.nullable(z.int()), list: z.nullable(z.string()) })),
+  bought: z.exactOptional(priceSchema),
   firstByteMs: z.nullable(z.number()),
   durationMs: z.number(),
   estimated: z.boolean(),

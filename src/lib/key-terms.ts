@@ -276,6 +276,8 @@ export type KeyStanding = {
   readonly madeAt: number;
   /** The number of the rotation that last ended all sessions of the key; 0 for none. */
   readonly sessionsCut: number;
+  /** The price list of its organisation's own; left out without one. */
+  readonly priceList?: string;
   /** What a session has spent, where one asks. */
   readonly session?: { readonly spentMicro: Micros; readonly heldMicro: Micros };
 };

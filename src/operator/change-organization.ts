@@ -1,32 +1,40 @@
 import * as z from "zod/mini";
 import type { Answer } from "../http/endpoint.ts";
 import { parseFields } from "../http/parse-body.ts";
-import { success } from "../lib/failure.ts";
+import { REGION_LIST } from "../catalog/price-lists.ts";
+import { hasRows } from "../catalog/prices.store.ts";
+import { invalid, refuse, success } from "../lib/failure.ts";
+import type { Refusal } from "../lib/failure.ts";
 import { organizationChangeSchema } from "../organizations/organization.ts";
 import { findOrganization, updateOrganization } from "../organizations/organizations.store.ts";
 import { followBook } from "../lib/follow-book.ts";
 import type { OperatorCall } from "./operator-context.ts";
+import { listName } from "./price-fields.ts";
 import { SHOWN_READ_ONLY, withBalance } from "./organizations.ts";
 
-/** `rpm_limit` null is none. */
+/** `rpm_limit` and `price_list` null are none of its own. */
 export const organizationChange = z.extend(organizationChangeSchema, {
   status: z.optional(z.enum(["active", "suspended"])),
   rpm_limit: z.optional(z.nullable(z.int().check(z.minimum(1)))),
+  price_list: z.optional(z.nullable(listName)),
 });
 
 /**
  * `PATCH /orgs/{id}`: the book first, so that a taken slug changes nothing, then its wallet, which
- * refuses what is paid while `status` is suspended and keeps the organisation's `rpm_limit`.
+ * refuses what is paid while `status` is suspended and keeps the organisation's `rpm_limit` and `price_list`, by which
+ * it is charged from this answer on. Its price list is for who may change prices, the rest for who helps customers.
  */
 export async function patchOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(organizationChange, SHOWN_READ_ONLY, call.body);
   if (!fields.ok) return fields;
   const id = call.params["id"] ?? "";
-  const { rpm_limit: rpmLimit, ...named } = fields.value;
+  const { rpm_limit: rpmLimit, price_list: priceList, ...named } = fields.value;
+  const refused = refuseRole(call, fields.value) ?? (await refuseList(call, priceList));
+  if (refused !== null) return refused;
   const changed = await updateOrganization(
     call.db,
     id,
-    { ...named, rpmLimit },
+    { ...named, rpmLimit, priceList },
     {
       keyId: null,
       actor: call.actor,
@@ -36,11 +44,44 @@ export async function patchOrganization(call: OperatorCall): Promise<Answer> {
   if (!changed.ok) return changed;
   const followed = await followBook(changed.value, {
     tell: (row) =>
-      call
-        .wallet(row.id)
-        .configure({ rpmLimit: row.rpmLimit, suspended: row.status === "suspended" }),
+      call.wallet(row.id).configure({
+        rpmLimit: row.rpmLimit,
+        suspended: row.status === "suspended",
+        priceList: row.priceList,
+      }),
     reread: () => findOrganization(call.db, id),
-    isSame: (one, other) => one.status === other.status && one.rpmLimit === other.rpmLimit,
+    isSame: (one, other) =>
+      one.status === other.status &&
+      one.rpmLimit === other.rpmLimit &&
+      one.priceList === other.priceList,
   });
   return followed.ok ? success(await withBalance(call, followed.value)) : followed;
+}
+
+/** Who may change what: prices are for `finance`, all else for `support`. */
+function refuseRole(
+  { role }: OperatorCall,
+  { price_list: priceList, ...others }: z.infer<typeof organizationChange>,
+): Refusal | null {
+  const changesOthers = Object.values(others).some((value) => value !== undefined);
+  if (priceList !== undefined && role === "support") {
+    return refuse({ kind: "role_required", roles: ["finance", "all"] });
+  }
+  return changesOthers && role === "finance"
+    ? refuse({ kind: "role_required", roles: ["support", "all"] })
+    : null;
+}
+
+/** A list that nobody ever posted is a slip of the pen: whoever had it would pay the region's prices. */
+async function refuseList(
+  { db }: OperatorCall,
+  list: string | null | undefined,
+): Promise<Refusal | null> {
+  if (list === undefined || list === null) return null;
+  if (list === REGION_LIST) {
+    return invalid(`price_list: '${list}' is everyone's; null is no other.`, "price_list");
+  }
+  return (await hasRows(db, list))
+    ? null
+    : invalid(`price_list: nothing is posted in the list '${list}' here.`, "price_list");
 }

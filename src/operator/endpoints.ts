@@ -21,6 +21,7 @@ import {
   postOrganization,
 } from "./organizations.ts";
 import { getCredits, getPurchase, getPurchases, postOwed, postRefund } from "./purchases.ts";
+import { getPrices, postPrices, removePrice } from "./prices.ts";
 import { postRebuildWallet, postSettle } from "./recovery.ts";
 import { getAlerts, getEvents, getUsage } from "./reports.ts";
 import { deleteSession, getSessions } from "./sessions.ts";
@@ -34,7 +35,7 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs", postOrganization, "support"),
   endpoint("GET", "/orgs", getOrganizations),
   endpoint("GET", "/orgs/:id", getOrganization),
-  endpoint("PATCH", "/orgs/:id", patchOrganization, "support"),
+  endpoint("PATCH", "/orgs/:id", patchOrganization, "support", "finance"),
   endpoint("DELETE", "/orgs/:id", deleteOrganization),
   endpoint("POST", "/orgs/:id/invitations", postInvitation, "support"),
   endpoint("DELETE", "/orgs/:id/invitations/:invitation_id", deleteInvitation, "support"),
@@ -67,6 +68,9 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs/:id/webhooks/:webhook_id/replay", postReplay, "support"),
   endpoint("POST", "/orgs/:id/settle", postSettle, "finance"),
   endpoint("POST", "/orgs/:id/rebuild-wallet", postRebuildWallet),
+  endpoint("GET", "/prices", getPrices),
+  endpoint("POST", "/prices", postPrices, "finance"),
+  endpoint("DELETE", "/prices/:price_id", removePrice, "finance"),
   endpoint("GET", "/health", getHealth),
 ];
 
@@ -74,9 +78,9 @@ function endpoint(
   method: OperatorEndpoint["method"],
   path: string,
   handle: OperatorEndpoint["handle"],
-  role?: OperatorRole,
+  ...roles: readonly OperatorRole[]
 ): OperatorEndpoint {
-  const changers: readonly OperatorRole[] = role === undefined ? ["all"] : [role, "all"];
+  const changers: readonly OperatorRole[] = [...roles, "all"];
   return {
     method,
     path,

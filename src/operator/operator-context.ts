@@ -11,12 +11,16 @@ import type { Objects } from "../contracts/objects.ts";
 export type OperatorContext = KeyServices &
   Pick<Objects, "deliveries" | "metrics" | "payments"> & {
     readonly version: string;
+    /** Of who calls. */
+    readonly role: OperatorRole;
+    /** How far ahead a price must begin, ms. */
+    readonly priceLeadMs: number;
     /** The model that each alias means here. */
     readonly aliases: ReadonlyMap<string, string>;
     /** The routes that this isolate does not ask freely. */
     readonly breakers: readonly RouteStanding[];
     /** What is sold here, by id. */
-    readonly models: ReadonlyMap<string, Pick<Model, "routes">>;
+    readonly models: ReadonlyMap<string, Model>;
     /** Where a peer is, and why it cannot be asked now; null when it answers. */
     readonly askPeer: (peer: Region) => Promise<{ url: string | null; fault: string | null }>;
     readonly names: ModelNames;

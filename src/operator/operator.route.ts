@@ -87,6 +87,8 @@ function contextOf(c: AppContext, { catalogAt, health }: Deployment): OperatorCo
     region: config.region,
     peers: config.peers.map(({ region }) => region),
     version: config.version,
+    role: c.var.operator.role,
+    priceLeadMs: config.numbers.PRICE_LEAD_S * 1000,
     aliases: catalog.aliases,
     names: modelNames(catalog),
     breakers: health.standings(nowMs),

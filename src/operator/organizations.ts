@@ -58,6 +58,7 @@ export async function postOrganization(call: OperatorCall): Promise<Answer> {
     isPersonal: is_personal === true ? 1 : 0,
     status: "active",
     rpmLimit: null,
+    priceList: null,
     createdAt: call.now,
   };
   const owner: BookedMember = {
@@ -161,5 +162,10 @@ export async function withBalance(call: OperatorCall, row: BookedOrganization): 
 }
 
 function operatorsView(row: BookedOrganization): View {
-  return { ...organizationRecord(row), status: row.status, rpm_limit: row.rpmLimit };
+  return {
+    ...organizationRecord(row),
+    status: row.status,
+    rpm_limit: row.rpmLimit,
+    price_list: row.priceList,
+  };
 }

@@ -50,12 +50,16 @@ export type BookedOrganization = {
   readonly isPersonal: 0 | 1;
   readonly status: OrganizationStatus;
   readonly rpmLimit: number | null;
+  /** Its own price list; null: the region's alone. */
+  readonly priceList: string | null;
   readonly createdAt: number;
 };
 
 /** What an update sets; what is left out keeps its value. */
 export type OrganizationChange = {
-  readonly [K in "name" | "slug" | "status" | "rpmLimit"]?: BookedOrganization[K] | undefined;
+  readonly [K in "name" | "slug" | "status" | "rpmLimit" | "priceList"]?:
+    | BookedOrganization[K]
+    | undefined;
 };
 
 /** A member, likewise. */

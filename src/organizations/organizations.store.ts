@@ -24,7 +24,7 @@ export type OrganizationPage = {
 };
 
 const COLUMNS = `id, name, slug, region, is_personal AS isPersonal, status,
-  rpm_limit AS rpmLimit, created_at AS createdAt`;
+  rpm_limit AS rpmLimit, price_list AS priceList, created_at AS createdAt`;
 
 /**
  * The organisation, its owner, its balance of 0 and what belongs to it, all or nothing. Refused with
@@ -95,10 +95,12 @@ async function updated(
   change: OrganizationChange,
   by: ChangedBy,
 ): Promise<BookedOrganization | null> {
-  const { name = null, slug = null, status = null, rpmLimit } = change;
+  const { name = null, slug = null, status = null, rpmLimit, priceList } = change;
   const limitGiven = rpmLimit === undefined ? 0 : 1; // null is a value of its own: no limit
   const { keyId: callerKeyId, actor, nowMs } = by;
-  const values = [id, name, slug, status, limitGiven, rpmLimit ?? null, callerKeyId];
+  const listGiven = priceList === undefined ? 0 : 1;
+  const list = [listGiven, priceList ?? null];
+  const values = [id, name, slug, status, limitGiven, rpmLimit ?? null, callerKeyId, ...list];
   const event = { type: "organization.changed", actor, subject: id, orgId: id } as const;
   const [, rows] = await db.batch<BookedOrganization>([
     eventOfChange(
@@ -113,6 +115,7 @@ async function updated(
           slug: "coalesce(?11, slug)",
           status: "coalesce(?12, status)",
           rpm_limit: "iif(?13, ?14, rpm_limit)",
+          price_list: "iif(?16, ?17, price_list)",
         },
         // Its name was, or is, a person's.
         hidden: ["name", "slug"],
@@ -122,7 +125,8 @@ async function updated(
     db
       .prepare(
         `UPDATE organizations SET name = coalesce(?2, name), slug = coalesce(?3, slug),
-           status = coalesce(?4, status), rpm_limit = iif(?5, ?6, rpm_limit)
+           status = coalesce(?4, status), rpm_limit = iif(?5, ?6, rpm_limit),
+           price_list = iif(?8, ?9, price_list)
          WHERE ${mayChange(1)} RETURNING ${COLUMNS}`,
       )
       .bind(...values),

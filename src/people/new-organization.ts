@@ -63,6 +63,7 @@ export async function makeOrganization(
     isPersonal: isPersonal ? 1 : 0,
     status: wanted.isSuspended ? "suspended" : "active",
     rpmLimit: null,
+    priceList: null,
     createdAt: nowMs,
   };
   let booking: Result<null> = refuse({ kind: "overloaded" });

@@ -176,7 +176,7 @@ export type BookCopy = {
 export async function readBookCopy(db: D1Database, orgId: string): Promise<BookCopy | null> {
   const [head, operators, settings, debts] = await db.batch<BookRow>([
     headStatement(db, orgId),
-    db.prepare("SELECT rpm_limit, status FROM organizations WHERE id = ?").bind(orgId),
+    db.prepare("SELECT rpm_limit, price_list, status FROM organizations WHERE id = ?").bind(orgId),
     db.prepare("SELECT * FROM settings WHERE org_id = ?").bind(orgId),
     db.prepare("SELECT * FROM debts WHERE org_id = ?").bind(orgId),
   ]);
@@ -257,7 +257,9 @@ function debtsOf(row: BookRow | undefined): Debts | null {
 
 function configurationOf(row: BookRow | undefined): Configuration | null {
   if (row === undefined) return null;
-  return { rpmLimit: row["rpm_limit"] as number | null, suspended: row["status"] === "suspended" };
+  const suspended = row["status"] === "suspended";
+  const priceList = row["price_list"] as string | null;
+  return { rpmLimit: row["rpm_limit"] as number | null, suspended, priceList };
 }
 
 /** Forgets a wallet that was made and given up before anything was recorded. */

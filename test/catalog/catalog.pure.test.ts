@@ -1,3 +1,4 @@
+import { NO_LISTS } from "../../src/catalog/price-lists.ts";
 import { dollarsPerToken } from "../../src/catalog/listed-model.ts";
 import { expect, it } from "vitest";
 import { catalogProblems } from "../../src/catalog/catalog-problems.ts";
@@ -154,7 +155,8 @@ it.each([
 });
 
 it("the list holds every live model and alias once, sorted, with created and owner", () => {
-  const listed = listModels(catalogOf({ SANDBOX: "on" }, [SANDBOX]));
+  const catalog = catalogOf({ SANDBOX: "on" }, [SANDBOX]);
+  const listed = listModels({ catalog, pricing: NO_LISTS, later: [] });
   const ids = listed.map((model) => model.id);
   expect(ids).toEqual([...new Set(ids)].toSorted());
   expect(ids).toHaveLength(SANDBOX_MODELS.length + 4);

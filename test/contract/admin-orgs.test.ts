@@ -34,6 +34,7 @@ describe("POST /admin/v1/orgs: 201", () => {
         created_at: expect.stringMatching(ISO),
         status: "active",
         rpm_limit: null,
+        price_list: null,
         credits_micro: 0,
         held_micro: 0,
         open_holds: 0,

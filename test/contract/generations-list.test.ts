@@ -21,6 +21,8 @@ const SETTLED_ONLY = [
   "completion_tokens",
   "reasoning_tokens",
   "price",
+  "price_from",
+  "price_list",
   "first_byte_ms",
   "duration_ms",
   "estimated",

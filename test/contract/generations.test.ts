@@ -71,6 +71,8 @@ describe("GET /v1/generations/{id}: 200", () => {
       reasoning_tokens: 0,
       cost_micro: Number(response.headers.get("x-cost-micro")),
       price: { input: 1_000_000, cached: 1_000_000, cache_write: 1_000_000, output: 2_000_000 },
+      price_from: "2026-01-01T00:00:00.000Z",
+      price_list: null,
       first_byte_ms: expect.any(Number),
       duration_ms: expect.any(Number),
       estimated: false,

@@ -74,6 +74,7 @@ describe("GET /v1/models: 200", () => {
         input_cache_read: "0.00000001",
         input_cache_write: "0.000000125",
       },
+      next_price: null,
       regions: ["eu"],
     });
   });

@@ -132,6 +132,12 @@ export const base64Embeddings = list(z.base64().min(1));
 /** Dollars as text, without an exponent. */
 const dollarsText = z.string().regex(/^\d+(?:\.\d*[1-9])?$/);
 
+const tokenPrices = {
+  prompt: dollarsText,
+  completion: dollarsText,
+  input_cache_read: dollarsText,
+  input_cache_write: dollarsText,
+};
 export const model = z.strictObject({
   id: z.string().min(1),
   object: z.literal("model"),
@@ -143,12 +149,8 @@ export const model = z.strictObject({
   max_output_tokens: z.int().min(1).nullable(),
   input_modalities: z.array(z.enum(["text", "image"])).min(1),
   supported_parameters: z.array(z.string().min(1)).min(1),
-  pricing: z.strictObject({
-    prompt: dollarsText,
-    completion: dollarsText,
-    input_cache_read: dollarsText,
-    input_cache_write: dollarsText,
-  }),
+  pricing: z.strictObject(tokenPrices),
+  next_price: z.nullable(z.strictObject({ from: z.string(), ...tokenPrices })),
   regions: z.array(z.enum(["eu", "us"])).min(1),
 });
 export const modelList = z.strictObject({ object: z.literal("list"), data: z.array(model) });

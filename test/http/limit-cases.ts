@@ -337,6 +337,22 @@ export const LIMIT_CASES = {
       ),
     ],
   ],
+  prices_unavailable: [
+    [
+      { kind: "prices_unavailable" },
+      ...unavailable("prices_unavailable", "1", "The price lists cannot be read. Please retry."),
+    ],
+  ],
+  price_list_differs: [
+    [
+      { kind: "price_list_differs", list: "partners" },
+      ...unavailable(
+        "overloaded",
+        "1",
+        "The organization's prices are being changed. Please retry.",
+      ),
+    ],
+  ],
   misconfigured: [
     [
       { kind: "misconfigured" },

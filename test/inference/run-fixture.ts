@@ -4,6 +4,7 @@ import type { Usage } from "../../src/lib/usage.ts";
 import { Timers } from "../../src/lib/timers.ts";
 import { micros } from "../../src/lib/money.ts";
 import type { Model, Route } from "../../src/catalog/model.ts";
+import { NO_LISTS } from "../../src/catalog/price-lists.ts";
 import { chatDoor } from "../../src/doors/chat.ts";
 import type { Reply } from "../../src/core/door.ts";
 import type { NumberVars } from "../../src/config.ts";
@@ -110,6 +111,7 @@ export function runOf(
     request: {
       core: { kind: "chat", body: { model: "m", messages: [] } },
       model: MODEL,
+      pricing: NO_LISTS,
       routes: MODEL.routes,
       stream: true,
       user: null,

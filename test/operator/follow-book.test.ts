@@ -36,7 +36,7 @@ it("of two changes at once the wallet ends with what the book ends with, though 
   late.resolve(null);
   expect(await first).toMatchObject({ value: { status: "active", rpm_limit: null } });
   expect(await booked(organization.id)).toMatchObject({ status: "active", rpm_limit: null });
-  expect(wallet.configuration).toEqual({ suspended: false, rpmLimit: null });
+  expect(wallet.configuration).toEqual({ suspended: false, rpmLimit: null, priceList: null });
 });
 
 it("an object is told again until the book says nothing new, and no further", async () => {

@@ -14,7 +14,7 @@ export class FakeWallet implements Partial<WalletCalls> {
   epoch: string | null = null;
   credits = 0;
   down = false;
-  configuration: Configuration = { rpmLimit: null, suspended: false };
+  configuration: Configuration = { rpmLimit: null, suspended: false, priceList: null };
   readonly references = new Map<string, number>();
 
   async create(): Promise<{ epoch: string }> {
@@ -108,6 +108,8 @@ export function context(): OperatorContext {
     region: "eu",
     peers: ["us"],
     version: "test",
+    role: "all",
+    priceLeadMs: 3_600_000,
     aliases: new Map([["smart", "sandbox/echo"]]),
     names: { entryOf: (name) => (name.startsWith("sandbox/") ? name : null), isAlias: () => false },
     models: new Map(),

@@ -58,6 +58,7 @@ it("a new organisation has an owner, a balance of 0 under its wallet's epoch, an
     created_at: expect.stringMatching(/Z$/),
     status: "active",
     rpm_limit: null,
+    price_list: null,
     credits_micro: 0,
     held_micro: 0,
     open_holds: 0,

@@ -91,6 +91,7 @@ async function begin(): Promise<{ readonly model: Model; readonly persons: reado
     isPersonal: 0,
     status: "active",
     rpmLimit: null,
+    priceList: null,
     createdAt: now,
   } as const;
   await createOrganization(env.DB, {

@@ -134,6 +134,7 @@ export function keyStanding(gate: Gate, { keyHash, shown }: Called): Promise<Res
       requests,
       madeAt: row.madeAt,
       sessionsCut: keys.sessionsCut(desk, keyHash),
+      ...(row.priceList !== null && { priceList: row.priceList }),
       ...(session !== null && {
         session: {
           spentMicro: budgetSpent(session, desk.period),

@@ -224,19 +224,20 @@ export function patchSettings(
   return success(after);
 }
 
-/** What only an operator sets: the organisation's own rate limit, and whether it may spend at all. */
+/** What only an operator sets: the organisation's own rate limit and price list, and whether it may spend at all. */
 export function configure(desk: Desk, change: ConfigurationChange): Result<Configuration> {
   const { row } = desk.memory;
   const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;
   const suspended = change.suspended ?? row.suspended;
+  const priceList = change.priceList === undefined ? row.priceList : change.priceList;
   assert(
     rpmLimit === null || (Number.isSafeInteger(rpmLimit) && rpmLimit > 0),
     "an organisation's rpm limit is null or a whole number above 0",
   );
   const wasCounting = row.rpmLimit !== null;
-  changeRow(desk, { rpmLimit, suspended });
+  changeRow(desk, { rpmLimit, suspended, priceList });
   if (!wasCounting) desk.memory.rateLog = selectRateLog(desk.sql, rpmLimit, desk.nowMs);
-  return success({ rpmLimit, suspended });
+  return success({ rpmLimit, suspended, priceList });
 }
 
 function settingsRecordOf(settings: Settings): SettingsRecord {

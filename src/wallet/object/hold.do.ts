@@ -128,8 +128,8 @@ type Grant = {
  */
 function guarded(desk: Desk, request: HoldRequest, terms: HeldTerms): Result<Grant> {
   const { session } = terms;
-  if (desk.memory.row.suspended) return refuse({ kind: "organization_suspended" });
-  const notAllowed = refuseModel(request, terms) ?? refuseUser(request, terms);
+  const notAllowed =
+    refuseOrganization(desk, request) ?? refuseModel(request, terms) ?? refuseUser(request, terms);
   if (notAllowed !== null) return notAllowed;
   const lapsed = lapsedBy(desk, request);
   if (!lapsed.ok) return lapsed;
@@ -199,6 +199,14 @@ function tokensFor(desk: Desk, request: HoldRequest, terms: KeyTerms): Result<nu
   }
   const { remaining, retryAfterMs } = verdict;
   return refuse({ kind: "tokens_limited", limit, remaining, required: least, retryAfterMs });
+}
+
+/** Before anything is decided by amounts that are not the customer's. */
+function refuseOrganization({ memory }: Desk, asked: HoldRequest): Refusal | null {
+  const { priceList, suspended } = memory.row;
+  if (suspended) return refuse({ kind: "organization_suspended" });
+  const differs = (asked.priceList ?? null) !== priceList;
+  return differs ? refuse({ kind: "price_list_differs", list: priceList }) : null;
 }
 
 function lapsedBy({ sql, nowMs }: Desk, { idempotency }: HoldRequest): Result<string | null> {
@@ -374,7 +382,8 @@ function toppedUp(desk: Desk, failure: Failure, told: Failure): Failure {
 /** A refusal: at home it writes nothing, at a peer's request it is remembered. Null when the id is known. */
 function remember(desk: Desk, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(desk.sql, request.id) !== null) return null;
-  if (!request.peer) return refusal;
+  // nor is what is asked again at once, under the same id
+  if (!request.peer || refusal.failure.kind === "price_list_differs") return refusal;
   insertRequest(desk.sql, {
     request,
     key: numberOf(desk.sql, desk.memory.names, request.keyId),

@@ -369,7 +369,7 @@ export function admittedBy(
   { limit, remaining, resetMs }: RateState,
   shown: Shown | undefined,
 ): AdmittedKey {
-  const { orgId } = memory.row;
+  const { orgId, priceList } = memory.row;
   return {
     keyId,
     orgId,
@@ -379,6 +379,7 @@ export function admittedBy(
     remaining,
     resetMs,
     ...((isLimited(terms) || shown?.session !== undefined) && { isLimited: true }),
+    ...(priceList !== null && { priceList }),
   };
 }
 

@@ -24,11 +24,11 @@ import {
   insertRequest,
   numberOf,
   selectRequest,
-  soldOf,
   updateExpired,
   updateSettled,
   updateVoided,
 } from "../tables/request-rows.do.ts";
+import { soldOf } from "../tables/generation-text.ts";
 import { updateWalletRow } from "../tables/wallet-schema.do.ts";
 import type {
   BalanceAnswer,

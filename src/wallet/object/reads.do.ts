@@ -20,7 +20,8 @@ import type { AlertPage } from "../../contracts/reports.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import { selectFailed } from "../tables/failed-rows.do.ts";
 import { selectEventPage } from "./event-rows.do.ts";
-import { generationIn, KEY_ID, MODEL } from "../tables/request-rows.do.ts";
+import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
+import { generationIn } from "../tables/generation-text.ts";
 import { selectAlertPage } from "./alerts.do.ts";
 import type { Desk } from "./memory.do.ts";
 

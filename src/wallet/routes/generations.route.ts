@@ -266,7 +266,10 @@ function settledView(generation: GenerationRecord) {
       cached: price.cached,
       cache_write: price.cacheWrite,
       output: price.output,
+      ...price.units,
     },
+    price_from: fromOf(generation),
+    price_list: generation.origin?.list ?? null,
     lines: chargeLines(price, usage)
       .filter(([, tokens]) => tokens > 0)
       .map(([what, tokens, perMillion]) => {
@@ -278,6 +281,12 @@ function settledView(generation: GenerationRecord) {
     finish_reason: generation.finishReason,
     failed_attempts: (generation.failed ?? []).map(({ route, why }) => ({ route, why })),
   };
+}
+
+/** Since when its price was in force; null where that is not known, or it has no day. */
+function fromOf({ origin }: GenerationRecord): string | null {
+  const from = origin?.from ?? null;
+  return from === null ? null : timestamp(from);
 }
 
 const UNSETTLED: { readonly [K in keyof ReturnType<typeof settledView>]: unknown } = {
@@ -293,6 +302,8 @@ const UNSETTLED: { readonly [K in keyof ReturnType<typeof settledView>]: unknown
   completion_tokens: null,
   reasoning_tokens: null,
   price: null,
+  price_from: null,
+  price_list: null,
   lines: [],
   first_byte_ms: null,
   duration_ms: null,

@@ -2,7 +2,6 @@ import { assert } from "../../lib/assert.ts";
 import type { Failure } from "../../lib/failure.ts";
 import { IDEMPOTENCY_MS } from "../../lib/idempotency.ts";
 import type { Idempotency } from "../../lib/idempotency.ts";
-import type { Generation } from "../../lib/generation.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import { promptTokens } from "../../lib/usage.ts";
@@ -11,6 +10,7 @@ import type { Known, Posting } from "../rules/ledger.ts";
 import type { RequestState, HoldRequest, Settlement } from "../../contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../lib/period.ts";
 import { microsOrNull } from "../rules/quota.ts";
+import { restOf } from "./generation-text.ts";
 import type { Period } from "../../lib/period.ts";
 
 type Row = {
@@ -146,71 +146,6 @@ export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
       made.session ?? null,
     ).rowsWritten > 0
   );
-}
-
-/** What many requests have in common of their generations. */
-type Sold = Pick<Generation, "model" | "provider" | "region" | "price">;
-/** What each has for itself, beside its tokens: `detail` in the table. */
-type Rest = readonly [
-  streamed: 0 | 1,
-  cacheRead: number,
-  cacheWrite: number,
-  reasoning: number,
-  firstByteMs: number | null,
-  durationMs: number,
-  estimated: 0 | 1,
-  finishReason: string | null,
-  /** Absent for nearly all. */
-  cacheWriteHour?: number,
-  failed?: Generation["failed"],
-];
-
-/** What of a generation many have in common, as `names` has it. */
-export function soldOf({ model, provider, region, price }: Generation): string {
-  const { input, cached, cacheWrite, output } = price;
-  const sold: Sold = { model, provider, region, price: { input, cached, cacheWrite, output } };
-  return JSON.stringify(sold);
-}
-
-function restOf(generation: Generation): string {
-  const { usage, failed } = generation;
-  const hour = usage.cacheWriteHour ?? 0;
-  const usual = [
-    generation.streamed ? 1 : 0,
-    usage.cacheRead,
-    usage.cacheWrite,
-    usage.reasoning,
-    generation.firstByteMs,
-    generation.durationMs,
-    generation.estimated ? 1 : 0,
-    generation.finishReason,
-  ] as const;
-  if (failed !== undefined) return JSON.stringify([...usual, hour, failed] satisfies Rest);
-  return JSON.stringify((hour === 0 ? usual : [...usual, hour]) satisfies Rest);
-}
-
-/** What a settled request's row has of its generation. */
-export function generationIn(row: {
-  readonly prompt_tokens: number;
-  readonly completion_tokens: number;
-  readonly detail: string | null;
-  readonly sold: string | null;
-}): Omit<Generation, "keyId"> {
-  const rest = JSON.parse(row.detail ?? "") as Rest;
-  const [streamed, cacheRead, cacheWrite, reasoning, firstByteMs, durationMs, ...more] = rest;
-  const [estimated, finishReason, cacheWriteHour = 0, failed] = more;
-  const input = row.prompt_tokens - cacheRead - cacheWrite;
-  const usage = { input, cacheRead, cacheWrite, output: row.completion_tokens, reasoning };
-  return {
-    ...(JSON.parse(row.sold ?? "") as Sold),
-    usage: cacheWriteHour > 0 ? { ...usage, cacheWriteHour } : usage,
-    streamed: streamed === 1,
-    firstByteMs,
-    durationMs,
-    estimated: estimated === 1,
-    finishReason,
-    ...(failed && { failed }),
-  };
 }
 
 /** A request's place in the ledger. */

@@ -232,6 +232,8 @@ const CREDITS_IN_BOOK = `ALTER TABLE wallet
 const KEPT_RESPONSES = `ALTER TABLE settings -- for how long answers of /v1/responses are kept; null: 0
     ADD COLUMN keep_hours INTEGER CHECK (keep_hours >= 0)`;
 
+const PRICE_LIST = `ALTER TABLE wallet ADD COLUMN price_list TEXT`; // of the organisation's own; null: none
+
 export const WALLET_TABLES: Tables = {
   name: "wallet",
   steps: [
@@ -240,6 +242,7 @@ export const WALLET_TABLES: Tables = {
     { sql: KEPT_RESPONSES, readableBy: 1 },
     { sql: FAILED_REQUESTS, readableBy: 1 },
     { sql: PAYMENTS, readableBy: 1 },
+    { sql: PRICE_LIST, readableBy: 1 },
   ],
 };
 
@@ -303,6 +306,8 @@ export type WalletRow = {
   readonly conflict: string | null;
   readonly rpmLimit: number | null;
   readonly suspended: boolean;
+  /** The price list of the organisation's own; null: none. */
+  readonly priceList: string | null;
   /** Low-balance alerts raised up to this ledger row are history. */
   readonly rearmedSeq: number;
   readonly sweptId: string;
@@ -320,6 +325,7 @@ type Row = {
   conflict: string | null;
   rpm_limit: number | null;
   suspended: number;
+  price_list: string | null;
   rearmed_seq: number;
   swept_id: string;
   monthly_quota: number | null;
@@ -343,6 +349,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
     conflict: row.conflict,
     rpmLimit: row.rpm_limit,
     suspended: row.suspended === 1,
+    priceList: row.price_list,
     rearmedSeq: row.rearmed_seq,
     sweptId: row.swept_id,
     settings: {
@@ -360,7 +367,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
 export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
   sql.exec(
     `UPDATE wallet SET epoch = ?, revision = ?, acknowledged = ?, credits_seq = ?, publish_all = ?,
-      conflict = ?, rpm_limit = ?, suspended = ?, rearmed_seq = ?, swept_id = ? WHERE id = 1`,
+      conflict = ?, rpm_limit = ?, suspended = ?, price_list = ?, rearmed_seq = ?, swept_id = ? WHERE id = 1`,
     row.epoch,
     row.revision,
     row.acknowledged,
@@ -369,6 +376,7 @@ export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
     row.conflict,
     row.rpmLimit,
     row.suspended ? 1 : 0,
+    row.priceList,
     row.rearmedSeq,
     row.sweptId,
   );

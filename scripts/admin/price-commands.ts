@@ -1,0 +1,181 @@
+import type { Command } from "commander";
+import { dayOf, priceOn } from "../../src/catalog/dated.ts";
+import { CATALOGUE } from "../../src/catalog/models.ts";
+import { WrongUsage } from "./arguments.ts";
+import { csvLines, numberIn, readGiven } from "./csv.ts";
+import type { CsvLine } from "./csv.ts";
+import { does, examples, fail, note, show } from "./session.ts";
+import type { Session } from "./session.ts";
+import { ask } from "./transport.ts";
+import { table } from "./words.ts";
+
+type Fields = { readonly input: number; readonly output?: number } & Readonly<
+  Record<string, number>
+>;
+type Row = {
+  readonly list: string;
+  readonly item: string;
+  readonly from: string;
+  readonly price?: Fields | null;
+  readonly percent?: number | null;
+};
+type Rows = { readonly prices: readonly Row[]; readonly next_after?: string };
+type Options = { readonly file?: string; readonly from?: string; readonly yes?: true };
+/** `times`: what it costs of what it did, the dearest of input and output. */
+type Compared = Row & {
+  readonly what: string;
+  readonly was: string;
+  readonly is: string;
+  readonly times: number;
+};
+
+const PRICES = [
+  "input",
+  "cached",
+  "cache_write",
+  "output",
+  "image",
+  "character",
+  "second",
+  "request",
+];
+const COLUMNS = ["list", "item", "from", ...PRICES, "percent"];
+/** Rows of one call. */
+const ROWS_MAX = 500;
+/** So many times what it was is a slip of the pen, unless somebody says that it is none. */
+const TIMES_MAX = 2;
+
+/** `prices propose` and `prices post`: a file of rows, looked at and posted. `prices` is there already. */
+export function addPriceCommands(program: Command): void {
+  const prices = program.commands.find((one) => one.name() === "prices");
+  if (prices === undefined) throw new Error("the operations have no prices");
+  const propose = withFile(prices.command("propose")).description(
+    "show what a file of prices would change; ends with 1 where one is more than twice what it was",
+  );
+  examples(propose, "prices propose --local eu --from 2027-01-01 < prices.csv");
+  does(propose, async (session, _: [], options: Options) => {
+    const compared = await comparedWith(session, rowsOf(options));
+    sayCompared(session, compared);
+    if (tooDear(compared).length > 0) fail();
+  });
+  const post = withFile(prices.command("post"))
+    .description("post a file of prices; each begins later")
+    .option("--yes", "also where a price is more than twice what it was");
+  examples(post, "prices post --local eu --from 2027-01-01 --file prices.csv");
+  does(post, async (session, _: [], options: Options) => {
+    const rows = rowsOf(options);
+    const dear = tooDear(await comparedWith(session, rows));
+    if (dear.length > 0 && options.yes !== true) {
+      const items = dear.map(({ item }) => item).join(", ");
+      throw new WrongUsage(`More than twice what it was: ${items}. With --yes they are posted.`);
+    }
+    const posted: Row[] = [];
+    for (let at = 0; at < rows.length; at += ROWS_MAX) {
+      const body = { rows: rows.slice(at, at + ROWS_MAX) };
+      // oxlint-disable-next-line no-await-in-loop -- one after the other: what was posted before a refusal is known
+      const answer = await ask<Rows>(session.admin, { method: "POST", path: "/prices", body });
+      posted.push(...answer.prices);
+    }
+    show(session, { prices: posted }, () => table(posted, "list, item, =from, percent"));
+    note(`${posted.length} rows are posted.`);
+  });
+}
+
+function withFile(command: Command): Command {
+  return command
+    .option("--file <path>", "the rows, instead of stdin")
+    .option("--from <time>", "when they begin, where a row says nothing: a day or a time in UTC")
+    .addHelpText("after", `\nColumns: ${COLUMNS.join(", ")}; dollars per million tokens.`);
+}
+
+function rowsOf({ file, from }: Options): readonly Row[] {
+  return csvLines(readGiven(file), COLUMNS).map((line) => {
+    const { list = "default", item, from: own = from } = line.of;
+    if (item === undefined) throw new WrongUsage(`Line ${line.line} has no item.`);
+    if (own === undefined) throw new WrongUsage(`Line ${line.line} has no from: give --from.`);
+    const percent = numberIn(line, "percent");
+    const price = priceIn(line);
+    const given = Object.entries({ price, percent }).filter(
+      ([, value]) => (value ?? null) !== null,
+    );
+    return Object.assign({ list, item, from: own }, Object.fromEntries(given));
+  });
+}
+
+function priceIn(line: CsvLine): Fields | null {
+  const given = PRICES.map((name) => [name, numberIn(line, name)] as const);
+  const fields = given.filter(([, value]) => value !== undefined);
+  return fields.length === 0 ? null : (Object.fromEntries(fields) as Fields);
+}
+
+/** The rows beside what is in force before each: of the same item, else the provider's list price. */
+async function comparedWith(session: Session, rows: readonly Row[]): Promise<readonly Compared[]> {
+  const known = await allRows(session);
+  return rows.map((row) => {
+    const fromMs = Date.parse(row.from);
+    const before = known.findLast(
+      ({ list, item, from }) => list === row.list && item === row.item && Date.parse(from) < fromMs,
+    );
+    const times = timesOf(row, before);
+    const was = before === undefined ? "" : said(before);
+    const beside = { what: whatOf(before, times), was, is: said(row), times: times ?? 1 };
+    return Object.assign({}, row, beside);
+  });
+}
+
+function whatOf(before: Row | undefined, times: number | null): string {
+  if (before === undefined) return "new";
+  if (times === null) return "other";
+  if (times === 1) return "same";
+  return times > 1 ? "dearer" : "cheaper";
+}
+
+function timesOf(row: Row, before: Row | undefined): number | null {
+  const was = before ?? listedRow(row.item);
+  if (was === null) return null;
+  if (row.price && was.price) return timesDearer(row.price, was.price);
+  const { percent: now = null } = row;
+  const { percent: then = null } = was;
+  return now === null || then === null ? null : (100 + now) / (100 + then);
+}
+
+function timesDearer(now: Fields, then: Fields): number {
+  const more = (now.output ?? 0) / (then.output ?? Infinity);
+  return Math.max(now.input / then.input, Number.isFinite(more) ? more : 0);
+}
+
+/** A built-in model at its first provider's list price of today. */
+function listedRow(item: string): Pick<Row, "price" | "percent"> | null {
+  const route = CATALOGUE.find(({ id }) => id === item)?.routes[0];
+  if (route === undefined) return item.endsWith("*") ? { percent: 0 } : null;
+  const { input, output } = priceOn(route, dayOf(Date.now())).price;
+  return { price: { input: input / 1_000_000, output: output / 1_000_000 }, percent: 0 };
+}
+
+function said({ price, percent }: Row): string {
+  if (!price) return `+${percent ?? 0} %`;
+  return price.output === undefined ? String(price.input) : `${price.input}/${price.output}`;
+}
+
+async function allRows({ admin }: Session): Promise<readonly Row[]> {
+  const rows: Row[] = [];
+  for (let after: string | undefined; ;) {
+    const query = { limit: ROWS_MAX, ...(after !== undefined && { after }) };
+    // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
+    const page = await ask<Rows>(admin, { method: "GET", path: "/prices", query });
+    rows.push(...page.prices);
+    after = page.next_after;
+    if (after === undefined) return rows;
+  }
+}
+
+function tooDear(compared: readonly Compared[]): readonly Compared[] {
+  return compared.filter(({ times }) => times > TIMES_MAX);
+}
+
+function sayCompared(session: Session, compared: readonly Compared[]): void {
+  show(session, { prices: compared }, () => table(compared, "list, item, =from, what, >was, >is"));
+  for (const { item, times } of tooDear(compared)) {
+    note(`${item}: ${times.toFixed(1)} times what it was`);
+  }
+}

@@ -1,0 +1,107 @@
+import type { Config } from "../config.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { within } from "../lib/within.ts";
+import { priceListOf, REGION_LIST } from "./price-lists.ts";
+import type { PriceList, PriceLists, PriceRow } from "./price-lists.ts";
+
+/** A list is read again when it is used and was read so long ago. */
+export const READ_EVERY_MS = 120_000;
+/** After an attempt that failed the next one waits so long. */
+const RETRY_MS = 15_000;
+/**
+ * So much younger than the lead time is a list that is sold by: for clocks that differ, and for a row that the database
+ * took late.
+ */
+export const SPARE_MS = 60_000;
+const READ_TIMEOUT_MS = 5000;
+const LISTS_MAX = 1000;
+const ORGANIZATIONS_MAX = 10_000;
+
+/** How a list is read, and what a request lends to it. */
+export type Reader = {
+  readonly now: () => number;
+  /** Throws when the database does. */
+  readonly read: (list: string, nowMs: number) => Promise<readonly PriceRow[]>;
+  readonly waitUntil: (work: Promise<unknown>) => void;
+};
+
+/** `readAt`: when the reading began. `triedAt`: the newest attempt, whatever came of it. */
+type Reading = { readonly list: PriceList; readonly readAt: number; triedAt: number };
+
+/**
+ * The price lists as an isolate knows them: each is read when it is first needed, then now and then while it is used,
+ * after the answer. What begins is posted a lead time ahead, so a reading that is younger than that lacks nothing
+ * which is in force; nothing is sold by one that is older.
+ */
+export class PriceBook {
+  readonly #sellableMs: number;
+  readonly #readings = new Map<string, Reading>();
+  /** The organisations with a list of their own, as their wallets said last. */
+  readonly #own = new Map<string, string>();
+
+  constructor({ numbers }: Pick<Config, "numbers">) {
+    this.#sellableMs = numbers.PRICE_LEAD_S * 1000 - SPARE_MS;
+  }
+
+  /** The name of an organisation's own list as it was heard last; null: it has none, as far as is known. */
+  ownOf(orgId: string): string | null {
+    return this.#own.get(orgId) ?? null;
+  }
+
+  /** Hears which list an organisation's wallet goes by. */
+  heard(orgId: string, list: string | null): void {
+    if (list === null) {
+      this.#own.delete(orgId);
+      return;
+    }
+    makeRoom(this.#own, ORGANIZATIONS_MAX);
+    this.#own.set(orgId, list);
+  }
+
+  /** The lists of who has this one of its own, or none. Failure: prices_unavailable. */
+  async listsOf(own: string | null, reader: Reader): Promise<Result<PriceLists>> {
+    const region = this.#fresh(REGION_LIST, reader) ?? (await this.#read(REGION_LIST, reader));
+    if (region === null) return refuse({ kind: "prices_unavailable" });
+    if (own === null || own === REGION_LIST) return success([region]);
+    const list = this.#fresh(own, reader) ?? (await this.#read(own, reader));
+    return list === null ? refuse({ kind: "prices_unavailable" }) : success([list, region]);
+  }
+
+  /** A list that may be sold by; has it read again, where that is due. */
+  #fresh(name: string, reader: Reader): PriceList | null {
+    const known = this.#readings.get(name);
+    if (known === undefined) return null;
+    const nowMs = reader.now();
+    const ageMs = nowMs - known.readAt;
+    if (ageMs < 0 || ageMs >= this.#sellableMs) return null;
+    const isDue = ageMs >= READ_EVERY_MS && nowMs - known.triedAt >= RETRY_MS;
+    if (isDue || nowMs < known.triedAt) {
+      known.triedAt = nowMs;
+      reader.waitUntil(this.#read(name, reader));
+    }
+    return known.list;
+  }
+
+  /** Each request reads for itself: it may not wait for another's promise. Null, and told, where that fails. */
+  async #read(name: string, { now, read }: Reader): Promise<PriceList | null> {
+    const readAt = now();
+    try {
+      const list = priceListOf(name, await within(read(name, readAt), READ_TIMEOUT_MS));
+      makeRoom(this.#readings, LISTS_MAX);
+      this.#readings.set(name, { list, readAt, triedAt: readAt });
+      return list;
+    } catch (error) {
+      const known = this.#readings.get(name);
+      const ageS = known === undefined ? null : Math.round((readAt - known.readAt) / 1000);
+      logWarning("prices_unreadable", { list: name, age_s: ageS, reason: reasonOf(error) });
+      return null;
+    }
+  }
+}
+
+function makeRoom(known: Map<string, unknown>, most: number): void {
+  const [oldest] = known.size < most ? [] : known.keys();
+  if (oldest !== undefined) known.delete(oldest);
+}

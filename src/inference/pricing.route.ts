@@ -1,0 +1,54 @@
+import type { Context } from "hono";
+import { PriceBook } from "../catalog/price-book.ts";
+import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
+import { readPriceRows } from "../catalog/prices.store.ts";
+import type { SoldHere } from "../catalog/catalog.ts";
+import type { Config } from "../config.ts";
+import type { AppEnv } from "../http/context.ts";
+import { Isolate } from "../http/isolate.ts";
+import { deploymentOf } from "./deployment.ts";
+import { now } from "../lib/clock.ts";
+import { success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+
+/** How prices are known here. What is kept of it does not keep its request. */
+export function pricingOf(c: Context<AppEnv>): PricingFor {
+  const { env, executionCtx } = c;
+  const { config } = c.var;
+  const book = bookOf(config);
+  const reader = {
+    now: () => now(env),
+    read: (list: string, nowMs: number) => readPriceRows(env.DB, list, nowMs),
+    waitUntil: (work: Promise<unknown>) => executionCtx.waitUntil(work),
+  };
+  const priced = async (list: string | null, at: number): Promise<Result<Pricing>> => {
+    const lists = await book.listsOf(list, reader);
+    return lists.ok ? success({ list, at, lists: lists.value }) : lists;
+  };
+  return {
+    current: (orgId, at) => priced(book.ownOf(orgId), at),
+    corrected: (orgId, list, at) => {
+      book.heard(orgId, list);
+      return priced(list, at);
+    },
+  };
+}
+
+/** What the caller can buy here, at its own prices. */
+export async function soldHere(c: Context<AppEnv>): Promise<Result<SoldHere>> {
+  const at = now(c.env);
+  const { admitted, config } = c.var;
+  const list = admitted.priceList ?? null;
+  const pricing = await pricingOf(c).corrected(admitted.caller.orgId, list, at);
+  if (!pricing.ok) return pricing;
+  const { catalogAt, catalogsAfter } = deploymentOf(config);
+  return success({ catalog: catalogAt(at), pricing: pricing.value, later: catalogsAfter(at) });
+}
+
+function bookOf(config: Config): PriceBook {
+  return Isolate.of(config).get(makeBook);
+}
+
+function makeBook(config: Config): PriceBook {
+  return new PriceBook(config);
+}

@@ -1,0 +1,203 @@
+import * as z from "zod/mini";
+import { CATALOGUE } from "../catalog/models.ts";
+import type { ModelKind } from "../catalog/model.ts";
+import {
+  deletePrice,
+  findPlaces,
+  findPrice,
+  insertPrices,
+  listPrices,
+  placeOf,
+} from "../catalog/prices.store.ts";
+import type { BookedPrice } from "../catalog/prices.store.ts";
+import { created } from "../http/endpoint.ts";
+import type { Answer } from "../http/endpoint.ts";
+import { once, parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
+import { timestamp } from "../lib/clock.ts";
+import { invalid, refuse, success } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
+import { mintId } from "../lib/id.ts";
+import type { OperatorCall } from "./operator-context.ts";
+import { newPrices, priceOf, rowView } from "./price-fields.ts";
+import type { PostedRow } from "./price-fields.ts";
+
+export const pricesQuery = z.object({
+  list: z.optional(once.check(z.minLength(1), z.maxLength(40))),
+  limit: wholeNumber(1, 500, 100),
+  after: z.optional(once),
+});
+
+/** `GET /prices?list&limit&after`: rows by list, item and date, those of the past too. */
+export async function getPrices(call: OperatorCall): Promise<Answer> {
+  const fields = parseQuery(pricesQuery, call.url);
+  if (!fields.ok) return fields;
+  const { list = null, limit, after = "" } = fields.value;
+  const rows = await listPrices(call.db, { list, limit: limit + 1, after });
+  const shown = rows.slice(0, limit);
+  const last = rows.length > limit ? shown.at(-1) : undefined;
+  return success({
+    prices: shown.map(rowView),
+    ...(last !== undefined && { next_after: last.id }),
+  });
+}
+
+/**
+ * `POST /prices`: rows that begin at least the lead time ahead, all of them or none. A row that is there already as it
+ * is sent stays; one that says something else of the same list, item and date is `price_exists`.
+ */
+export async function postPrices(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(newPrices, [], call.body);
+  if (!fields.ok) return fields;
+  const rows = bookedRows(call, fields.value.rows);
+  if (!rows.ok) return rows;
+  const known = await findPlaces(call.db, rows.value);
+  const differs = rows.value.findIndex((row) => {
+    const before = known.get(placeOf(row));
+    return before !== undefined && !isSame(before, row);
+  });
+  if (differs !== -1) return exists(differs);
+  const fresh = rows.value.filter((row) => !known.has(placeOf(row)));
+  if (fresh.length > 0 && !(await inserted(call, fresh))) return exists(0);
+  const posted = rows.value.map((row) => known.get(placeOf(row)) ?? row);
+  return created({ prices: posted.map(rowView) });
+}
+
+/** `DELETE /prices/{price_id}`: a row that isolates may sell by before they read again stays. */
+export async function removePrice(call: OperatorCall): Promise<Answer> {
+  const { db, now, params, priceLeadMs } = call;
+  const row = await findPrice(db, params["price_id"] ?? "");
+  if (row === null) return refuse({ kind: "not_found", message: "No such price." });
+  if (row.from < now + priceLeadMs) {
+    const message = `This price is in force or about to be: post another row for ${row.item}.`;
+    return refuse({ kind: "conflict", message, param: null, code: "price_in_force" });
+  }
+  if (!(await deletePrice(db, row.id))) {
+    const message = `The list '${row.list}' is in use by an organization, and this is its last row.`;
+    return refuse({ kind: "conflict", message, param: null, code: "price_list_in_use" });
+  }
+  return success({ id: row.id, deleted: true });
+}
+
+async function inserted({ db }: OperatorCall, rows: readonly BookedPrice[]): Promise<boolean> {
+  try {
+    await insertPrices(db, rows);
+    return true;
+  } catch (error) {
+    // another call was faster
+    if (error instanceof Error && error.message.includes("UNIQUE constraint failed")) return false;
+    throw error;
+  }
+}
+
+function exists(index: number): Refusal {
+  const message = `rows[${index}]: this list has another price for that item from that time on.`;
+  const param = `rows[${index}].from`;
+  return refuse({ kind: "conflict", message, param, code: "price_exists" });
+}
+
+function isSame(one: BookedPrice, other: BookedPrice): boolean {
+  return (
+    JSON.stringify(rowView({ ...one, ...STAMP })) ===
+    JSON.stringify(rowView({ ...other, ...STAMP }))
+  );
+}
+const STAMP = { id: "", postedBy: "", createdAt: 0 };
+
+/** The rows as they are kept, or what is wrong with the first that has something wrong. */
+function bookedRows(
+  call: OperatorCall,
+  rows: readonly PostedRow[],
+): Result<readonly BookedPrice[]> {
+  const booked: BookedPrice[] = [];
+  const places = new Set<string>();
+  for (const [index, row] of rows.entries()) {
+    const refused = refuseRow(call, row, `rows[${index}]`);
+    if (refused !== null) return refused;
+    const { list, item, from, percent, price } = row;
+    const says = price === undefined ? { percent: percent ?? 0 } : { price: priceOf(price) };
+    const stamp = {
+      id: mintId("prc_", call.now),
+      postedBy: call.actor.id ?? "",
+      createdAt: call.now,
+    };
+    const one = { ...stamp, list, item, from, says };
+    if (places.has(placeOf(one))) {
+      return invalid(
+        `rows[${index}] is of the same list, item and time as one before.`,
+        `rows[${index}].from`,
+      );
+    }
+    places.add(placeOf(one));
+    booked.push(one);
+  }
+  return success(booked);
+}
+
+function refuseRow(call: OperatorCall, row: PostedRow, at: string): Refusal | null {
+  return refuseTime(call, row, at) ?? refuseItem(call, row, at);
+}
+
+function refuseTime(
+  { now, priceLeadMs }: OperatorCall,
+  { from }: PostedRow,
+  at: string,
+): Refusal | null {
+  if (from >= now + priceLeadMs) return null;
+  const param = `${at}.from`;
+  if (from <= now) return invalid(`${param} is in the past: a price begins later.`, param);
+  const earliest = timestamp(now + priceLeadMs);
+  return invalid(
+    `${param} must be ${priceLeadMs / 1000} s ahead at least: not before ${earliest}.`,
+    param,
+  );
+}
+
+/** What is priced: a model by a price or a percentage, all of a maker or all there is by a percentage. */
+function refuseItem(
+  call: OperatorCall,
+  { item, percent, price }: PostedRow,
+  at: string,
+): Refusal | null {
+  const isMany = item === "*" || item.endsWith("/*");
+  const kind = isMany ? null : kindOf(call, item);
+  if (isMany ? item !== "*" && !isMaker(call, item) : kind === null) {
+    return invalid(`${at}.item: no model is '${item}'.`, `${at}.item`);
+  }
+  if ((price === undefined) === (percent === undefined)) {
+    return invalid(`${at} must have a price or a percent, one of them.`, `${at}.price`);
+  }
+  return price === undefined ? null : refusePrice({ item, kind, price }, at);
+}
+
+/** A price is of one model (`kind` null: of several), and has what that kind of model needs. */
+function refusePrice(
+  {
+    item,
+    kind,
+    price,
+  }: Pick<PostedRow, "item"> & {
+    readonly kind: ModelKind | null;
+    readonly price: NonNullable<PostedRow["price"]>;
+  },
+  at: string,
+): Refusal | null {
+  if (kind === null) {
+    return invalid(`${at}.price is of one model; of '${item}' say percent.`, `${at}.price`);
+  }
+  if (kind === "chat" && price.output === undefined) {
+    return invalid(`${at}.price.output is missing: '${item}' answers.`, `${at}.price.output`);
+  }
+  if (kind === "embeddings" && price.output !== undefined) {
+    return invalid(`${at}.price.output: '${item}' has no output.`, `${at}.price.output`);
+  }
+  return null;
+}
+
+function kindOf({ models }: OperatorCall, id: string): ModelKind | null {
+  return models.get(id)?.kind ?? CATALOGUE.find((entry) => entry.id === id)?.kind ?? null;
+}
+
+function isMaker({ models }: OperatorCall, item: string): boolean {
+  const maker = item.slice(0, -1);
+  return [...models.keys(), ...CATALOGUE.map(({ id }) => id)].some((id) => id.startsWith(maker));
+}

@@ -1,0 +1,96 @@
+import * as fc from "fast-check";
+import { expect, it, vi } from "vitest";
+import { PriceBook, READ_EVERY_MS, SPARE_MS } from "../../src/catalog/price-book.ts";
+import type { NumberVars } from "../../src/config.ts";
+import { effort } from "../effort.ts";
+
+const LEAD_S = 3600;
+const LEAD_MS = LEAD_S * 1000;
+
+/** A book of one isolate over a database that is there or not, at a time that the test tells. */
+function world() {
+  const state = { now: 1_000_000_000, isAway: false, percent: 1, reads: 0 };
+  const waiting: Promise<unknown>[] = [];
+  const reader = {
+    now: () => state.now,
+    read: async (list: string) => {
+      state.reads++;
+      if (state.isAway) throw new Error("D1 is away");
+      return [{ item: "*", from: 0, says: { percent: list === "default" ? state.percent : 7 } }];
+    },
+    waitUntil: (work: Promise<unknown>) => void waiting.push(work),
+  };
+  const numbers = { PRICE_LEAD_S: LEAD_S } as NumberVars;
+  const book = new PriceBook({ numbers });
+  const ask = async (own: string | null = null) => {
+    const lists = await book.listsOf(own, reader);
+    await Promise.all(waiting);
+    return lists;
+  };
+  return { state, ask };
+}
+
+it("an isolate that has read nothing yet sells nothing while the database is away, and says why", async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const { state, ask } = world();
+  state.isAway = true;
+  expect(await ask()).toEqual({ ok: false, failure: { kind: "prices_unavailable" } });
+  state.isAway = false;
+  expect((await ask()).ok).toBe(true);
+});
+
+it("an outage shorter than the lead time changes nothing; a list that is older is sold by no more, until it is read", async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const { state, ask } = world();
+  await ask();
+  state.isAway = true;
+  for (const lastMs = state.now + LEAD_MS - SPARE_MS; state.now < lastMs; state.now += 60_000) {
+    expect((await ask()).ok).toBe(true);
+  }
+  expect(await ask()).toEqual({ ok: false, failure: { kind: "prices_unavailable" } });
+  state.isAway = false;
+  expect((await ask()).ok).toBe(true);
+});
+
+it("in use a list is read every two minutes, after the answer, and once for all", async () => {
+  const { state, ask } = world();
+  await ask();
+  for (let i = 0; i < 100; i++) await ask();
+  expect(state.reads).toBe(1);
+  state.now += READ_EVERY_MS;
+  state.percent = 2;
+  const [list] = await Promise.all([ask(), ask(), ask()]);
+  expect(state.reads).toBe(2);
+  const said = (lists: typeof list) =>
+    lists.ok ? lists.value[0]?.items.get("*")?.[0]?.says : null;
+  expect([said(list), said(await ask())]).toEqual([{ percent: 1 }, { percent: 2 }]);
+});
+
+it("whatever the database and the clock do, what is sold by was read within the lead time", async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const step = fc.record({
+    ms: fc.oneof(fc.nat(200_000), fc.nat(LEAD_MS), fc.integer({ min: -100_000, max: 0 })),
+    isAway: fc.boolean(),
+    own: fc.constantFrom(null, "mine"),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+      const { state, ask } = world();
+      for (const { ms, isAway, own } of steps) {
+        state.now += ms;
+        state.isAway = isAway;
+        state.percent = state.now; // a list says when it was read
+        const lists = await ask(own);
+        expect(lists.ok || isAway).toBe(true);
+        if (!lists.ok) continue;
+        const readAt = lists.value.at(-1)?.items.get("*")?.[0]?.says.percent ?? 0;
+        expect(state.now - readAt).toBeLessThan(LEAD_MS);
+        expect(readAt).toBeLessThanOrEqual(state.now);
+        expect(lists.value.map(({ name }) => name)).toEqual(
+          own === null ? ["default"] : [own, "default"],
+        );
+      }
+    }),
+    { numRuns: effort(300, 30_000) },
+  );
+});

@@ -1,0 +1,157 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import type { Model } from "../../src/catalog/model.ts";
+import { changesOfModel, priceListOf, pricedModel } from "../../src/catalog/price-lists.ts";
+import type { Charged, PriceRow } from "../../src/catalog/price-lists.ts";
+import type { Price } from "../../src/lib/usage.ts";
+import { effort } from "../effort.ts";
+
+const IDS = ["a/one", "a/two", "b/one"] as const;
+const ITEMS = [...IDS, "a/*", "b/*", "*"] as const;
+const PERCENTS = { inputPercent: 200, outputPercent: 150 };
+
+const price: fc.Arbitrary<Price> = fc.record({
+  input: fc.integer({ min: 1, max: 1e9 }),
+  cached: fc.integer({ min: 1, max: 1e9 }),
+  cacheWrite: fc.integer({ min: 1, max: 1e9 }),
+  output: fc.integer({ min: 1, max: 1e9 }),
+});
+const percent = fc.integer({ min: 0, max: 1000 });
+const row = fc
+  .record({
+    item: fc.constantFrom(...ITEMS),
+    from: fc.integer({ min: 0, max: 40 }),
+    price,
+    percent,
+    isPrice: fc.boolean(),
+  })
+  .map(({ item, from, price: own, percent: more, isPrice }): PriceRow => {
+    const says: Charged = isPrice && !item.endsWith("*") ? { price: own } : { percent: more };
+    return { item, from, says };
+  });
+const rows = fc.uniqueArray(row, {
+  selector: ({ item, from }) => `${item} ${from}`,
+  maxLength: 25,
+});
+
+function modelOf(id: string, list: Price, isConfigured: boolean): Model {
+  const long = { aboveTokens: 10, percents: PERCENTS };
+  const at = (percents: number): Price => plus(list, percents);
+  const dearer = {
+    input: list.input * 2,
+    cached: list.cached * 2,
+    cacheWrite: list.cacheWrite * 2,
+    output: up(list.output * 150, 100),
+  };
+  return {
+    id,
+    kind: "chat",
+    ownedBy: "up",
+    created: 0,
+    context: 1000,
+    maxOutput: 100,
+    minOutput: 1,
+    abilities: [],
+    imageTokens: 0,
+    estimateFactor: 1,
+    ...(isConfigured && { isConfigured: true }),
+    routes: [
+      {
+        provider: "up",
+        upstreamId: "m",
+        price: at(20),
+        longPrompt: { ...long, price: plus(dearer, 20) },
+        origin: { from: 7, list: null },
+        bought: { price: list, longPrompt: { ...long, price: dearer } },
+      },
+    ],
+  };
+}
+
+/** Written another way than the code: fractions of whole numbers, rounded up. */
+function up(value: number, by: number): number {
+  return Number((BigInt(value) + BigInt(by) - 1n) / BigInt(by));
+}
+function plus(one: Price, more: number): Price {
+  const each = (value: number): number => up(value * (100 + more), 100);
+  return {
+    input: each(one.input),
+    cached: each(one.cached),
+    cacheWrite: each(one.cacheWrite),
+    output: each(one.output),
+  };
+}
+
+/** Every row that could count, in the order of the words of docs/prices.md: the first that has begun is meant. */
+function meant(
+  id: string,
+  lists: readonly (readonly PriceRow[])[],
+  at: number,
+  isConfigured: boolean,
+) {
+  const items = isConfigured ? [id] : [id, `${id.split("/")[0]}/*`, "*"];
+  for (const [index, list] of lists.entries()) {
+    for (const item of items) {
+      const begun = list.filter((one) => one.item === item && one.from <= at);
+      const newest = begun.toSorted((a, b) => b.from - a.from)[0];
+      if (newest !== undefined) return { list: ["own", "default"][index] ?? "", ...newest };
+    }
+  }
+  return null;
+}
+
+const world = fc.record({
+  own: rows,
+  region: rows,
+  id: fc.constantFrom(...IDS),
+  list: price,
+  at: fc.integer({ min: 0, max: 45 }),
+  isConfigured: fc.boolean(),
+});
+type World = typeof world extends fc.Arbitrary<infer T> ? T : never;
+
+/** What a route is sold at, by the words alone. */
+function expected({ own, region, id, list, at, isConfigured }: World) {
+  const [before] = modelOf(id, list, isConfigured).routes;
+  const says = meant(id, [own, region], at, isConfigured);
+  if (says === null) return { price: before?.price, origin: before?.origin };
+  const { price: set, percent: more = 0 } = says.says;
+  if (set !== undefined) return { price: set, origin: { from: says.from, list: says.list } };
+  const base = isConfigured ? (before?.price ?? list) : list;
+  const origin = { from: Math.max(says.from, 7), list: says.list };
+  return { price: plus(base, more), origin };
+}
+
+it("what a customer pays is what the plain words of precedence and dates say, at every moment", () => {
+  fc.assert(
+    fc.property(world, (given) => {
+      const { own, region, id, list, at, isConfigured } = given;
+      const model = modelOf(id, list, isConfigured);
+      const lists = [priceListOf("own", own), priceListOf("default", region)];
+      const [route] = pricedModel(model, { lists, at }).routes;
+      expect({ price: route?.price, origin: route?.origin }).toEqual(expected(given));
+      expect(route?.bought).toEqual(model.routes[0]?.bought); // what it costs to buy is no list's affair
+      expect(route?.longPrompt?.aboveTokens).toBe(10);
+      expect(route?.longPrompt?.price.input).toBeGreaterThanOrEqual(route?.price.input ?? 0);
+    }),
+    { numRuns: effort(1000, 100_000) },
+  );
+});
+
+it("a price changes at the moments that are announced, and at no other", () => {
+  fc.assert(
+    fc.property(world, ({ own, region, id, list, at }) => {
+      const model = modelOf(id, list, false);
+      const lists = [priceListOf("own", own), priceListOf("default", region)];
+      const changes = new Set(changesOfModel(model, { lists, at }));
+      const priceAt = (then: number): string =>
+        JSON.stringify(pricedModel(model, { lists, at: then }).routes[0]?.price);
+      for (let then = at + 1; then <= 45; then++) {
+        expect(changes.has(then) || priceAt(then) === priceAt(then - 1)).toBe(true);
+      }
+    }),
+    { numRuns: effort(200, 20_000) },
+  );
+  expect(changesOfModel(modelOf("a/one", FREE, false), { lists: [], at: 0 })).toEqual([]);
+});
+const FREE: Price = { input: 0, cached: 0, cacheWrite: 0, output: 0 };

@@ -1,0 +1,205 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { admin, chat, openAccount, send } from "./client.ts";
+
+const HOUR_MS = 3_600_000;
+const later = (ms = 2 * HOUR_MS): string => new Date(Date.now() + ms).toISOString();
+const ROW = { list: "partners", item: "sandbox/echo", price: { input: 3, output: 5 } };
+
+let minute = 0;
+/** A time that no other row of these tests has. */
+const someTime = (): string => later((300 + minute++) * 60_000);
+
+const post = (rows: readonly object[]): Promise<Response> => admin("POST", "/prices", { rows });
+const posted = async (row: object = {}): Promise<{ id: string; from: string }> => {
+  const response = await post([{ ...ROW, from: someTime(), ...row }]);
+  expect(response.status).toBe(201);
+  const { prices } = await response.json<{ prices: { id: string; from: string }[] }>();
+  return prices[0] ?? { id: "", from: "" };
+};
+/** A row that has begun, as one is that was posted a lead time ago. */
+const begun = (list: string, item: string, says: object): Promise<unknown> =>
+  env.DB.prepare(
+    `INSERT INTO prices (id, list, item, from_at, price, percent, posted_by, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, 'test', 0)`,
+  )
+    .bind(`prc_${crypto.randomUUID()}`, list, item, Date.now() - HOUR_MS, ...saying(says))
+    .run();
+const saying = (says: { price?: object; percent?: number }): (string | number | null)[] => [
+  says.price === undefined ? null : JSON.stringify(says.price),
+  says.percent ?? null,
+];
+const errorOf = async (
+  response: Response,
+): Promise<{ code: string; param: string; message: string }> => {
+  const { error } = await response.json<{
+    error: { code: string; param: string; message: string };
+  }>();
+  return error;
+};
+
+describe("POST /admin/v1/prices", () => {
+  it("201: the rows as they are kept; the same again changes nothing", async () => {
+    const row = { ...ROW, from: someTime() };
+    const first = await (await post([row])).json<{ prices: object[] }>();
+    expect(first.prices).toEqual([
+      {
+        ...ROW,
+        id: expect.stringMatching(/^prc_/),
+        from: row.from,
+        price: { input: 3, cached: 3, cache_write: 3, output: 5 },
+        percent: null,
+        posted_by: "admin",
+        created_at: expect.any(String),
+      },
+    ]);
+    expect(await (await post([row])).json()).toEqual(first);
+    const other = await post([{ ...row, price: { input: 4, output: 5 } }]);
+    expect(other.status).toBe(409);
+    expect(await errorOf(other)).toMatchObject({ code: "price_exists", param: "rows[0].from" });
+  });
+
+  it.each([
+    ["a price of 0", { price: { input: 0, output: 1 } }, "rows[1].price.input"],
+    ["an output of 0", { price: { input: 1, output: 0 } }, "rows[1].price.output"],
+    ["no output of a model that answers", { price: { input: 1 } }, "rows[1].price.output"],
+    ["an output of one that does not", { item: "sandbox/embed" }, "rows[1].price.output"],
+    ["seven decimals", { price: { input: 0.0000001, output: 1 } }, "rows[1].price.input"],
+    ["a percentage below 0", { price: undefined, percent: -1 }, "rows[1].percent"],
+    ["half a percent", { price: undefined, percent: 0.5 }, "rows[1].percent"],
+    ["a price and a percentage", { percent: 1 }, "rows[1].price"],
+    ["neither", { price: undefined }, "rows[1].price"],
+    ["a day in the past", { from: "2020-01-01" }, "rows[1].from"],
+    ["a time within the lead", { from: later(HOUR_MS - 30_000) }, "rows[1].from"],
+    ["no time", { from: "soon" }, "rows[1].from"],
+    ["a model that nobody knows", { item: "nobody/knows" }, "rows[1].item"],
+    [
+      "a maker that nobody knows",
+      { item: "nobody/*", price: undefined, percent: 1 },
+      "rows[1].item",
+    ],
+    ["an alias", { item: "cheap" }, "rows[1].item"],
+    ["a price of all models", { item: "*" }, "rows[1].price"],
+    ["a price of a maker", { item: "sandbox/*" }, "rows[1].price"],
+    ["a list without a name", { list: "" }, "rows[1].list"],
+    ["a list with a name of no list", { list: "Our Best" }, "rows[1].list"],
+  ])("400 for %s, with its place, and no row is posted", async (_what, wrong, param) => {
+    const good = { ...ROW, from: someTime() };
+    const response = await post([good, { ...ROW, from: someTime(), ...wrong }]);
+    expect(response.status).toBe(400);
+    expect(await errorOf(response)).toMatchObject({ param });
+    const found = await env.DB.prepare("SELECT 1 FROM prices WHERE from_at = ?")
+      .bind(Date.parse(good.from))
+      .first();
+    expect(found).toBeNull();
+  });
+});
+
+describe("DELETE /admin/v1/prices/{price_id}", () => {
+  it("200 for a row that is not about to begin, then 404", async () => {
+    const { id } = await posted();
+    const gone = await admin("DELETE", `/prices/${id}`);
+    expect(await gone.json()).toEqual({ id, deleted: true });
+    expect((await admin("DELETE", `/prices/${id}`)).status).toBe(404);
+  });
+
+  it("409 for one that is in force, and for the last row of a list that an organisation has", async () => {
+    await begun("begun", "*", { percent: 3 });
+    const row = await env.DB.prepare("SELECT id FROM prices WHERE list = 'begun'").first<{
+      id: string;
+    }>();
+    const inForce = await admin("DELETE", `/prices/${row?.id}`);
+    expect([inForce.status, (await errorOf(inForce)).code]).toEqual([409, "price_in_force"]);
+    const { id } = await posted({ list: "only-one" });
+    const { orgId } = await openAccount();
+    await admin("PATCH", `/orgs/${orgId}`, { price_list: "only-one" });
+    const used = await admin("DELETE", `/prices/${id}`);
+    expect([used.status, (await errorOf(used)).code]).toEqual([409, "price_list_in_use"]);
+    await admin("PATCH", `/orgs/${orgId}`, { price_list: null });
+    expect((await admin("DELETE", `/prices/${id}`)).status).toBe(200);
+  });
+});
+
+describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
+  it("400 for a list that nobody posted, and for the region's", async () => {
+    const { orgId } = await openAccount();
+    for (const price_list of ["nobody-posted", "default", "NO LIST"]) {
+      const response = await admin("PATCH", `/orgs/${orgId}`, { price_list });
+      expect([response.status, (await errorOf(response)).param]).toEqual([400, "price_list"]);
+    }
+  });
+
+  it("counts from its answer on: charge, receipt and list of models", async () => {
+    await begun("half", "sandbox/echo", { price: { input: 500_000, output: 1_000_000 } });
+    await begun("half", "*", { percent: 50 });
+    const { orgId, key } = await openAccount();
+    const receiptOf = async (response: Response): Promise<Record<string, unknown>> => {
+      await response.text();
+      const id = response.headers.get("x-request-id") ?? "";
+      return (await send(`/v1/generations/${id}`, { key })).json<Record<string, unknown>>();
+    };
+    const before = await receiptOf(await chat(key));
+    expect(before).toMatchObject({ price: { input: 1_000_000 }, price_list: null });
+    const given = await admin("PATCH", `/orgs/${orgId}`, { price_list: "half" });
+    expect(await given.json()).toMatchObject({ price_list: "half" });
+    const response = await chat(key);
+    const after = await receiptOf(response);
+    expect(after).toMatchObject({
+      price: { input: 500_000, output: 1_000_000 },
+      price_list: "half",
+    });
+    expect(Date.parse(String(after["price_from"]))).toBeLessThan(Date.now());
+    expect(after["cost_micro"]).toBe(Number(response.headers.get("x-cost-micro")));
+    const model = await send("/v1/models/sandbox/echo", { key });
+    expect(await model.json()).toMatchObject({
+      pricing: { prompt: "0.0000005" },
+      next_price: null,
+    });
+    const embed = await send("/v1/models/sandbox/embed", { key });
+    expect(await embed.json()).toMatchObject({ pricing: { prompt: "0.0000015" } });
+    await admin("PATCH", `/orgs/${orgId}`, { price_list: null });
+    expect(await receiptOf(await chat(key))).toMatchObject({ price_list: null });
+  });
+
+  it("GET /v1/models says the next price and its day", async () => {
+    const { from } = await posted({ list: "soon-dearer", price: { input: 9, output: 11 } });
+    const { orgId, key } = await openAccount();
+    await admin("PATCH", `/orgs/${orgId}`, { price_list: "soon-dearer" });
+    const model = await send("/v1/models/sandbox/echo", { key });
+    expect(await model.json()).toMatchObject({
+      pricing: { prompt: "0.000001", completion: "0.000002" },
+      next_price: { from, prompt: "0.000009", completion: "0.000011" },
+    });
+  });
+});
+
+it("GET /admin/v1/prices is every row in pages, by list, item and date", async () => {
+  for (let i = 0; i < 3; i++) await posted({ list: "paged" });
+  const seen: string[] = [];
+  for (let after = ""; ;) {
+    const path = `/prices?list=paged&limit=2${after === "" ? "" : `&after=${after}`}`;
+    const page = await (
+      await admin("GET", path)
+    ).json<{ prices: { id: string }[]; next_after?: string }>();
+    seen.push(...page.prices.map(({ id }) => id));
+    if (page.next_after === undefined) break;
+    after = page.next_after;
+  }
+  expect([seen.length, new Set(seen).size]).toEqual([3, 3]);
+});
+
+it("503 prices_unavailable, and nothing held or charged, where the lists cannot be read", async () => {
+  const { key } = await openAccount();
+  const away = {
+    ...env,
+    DB: {
+      prepare: () => {
+        throw new Error("D1 is away");
+      },
+    },
+  } as unknown as Env;
+  const response = await chat(key, {}, { bindings: away });
+  expect([response.status, (await errorOf(response)).code]).toEqual([503, "prices_unavailable"]);
+  const balance = await send("/v1/balance", { key });
+  expect(await balance.json()).toMatchObject({ credits_micro: 1_000_000_000 });
+});
