@@ -72,12 +72,12 @@ export type OutboxAt = (name: string, attempt: number) => Outbox;
 export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
 
 /** Where a run's money is: in a wallet of this region, or at its key's home, which an outcome reaches by the outbox alone. */
-type Purse =
+type MoneyPlace =
   | { readonly wallet: WalletAt; readonly home: null }
   | { readonly wallet: null; readonly home: Home };
 
 /** What a run needs from the rest of the house. Stubs are made fresh at each call: a failed one stays broken. */
-export type RunServices = Purse & {
+export type RunServices = MoneyPlace & {
   readonly region: string;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;

@@ -20,7 +20,7 @@ export type ProblemKind =
   | "outbox_late";
 
 /** What is known of the region when it is judged. */
-export type Standing = {
+export type RegionState = {
   readonly now: number;
   readonly book: boolean;
   /** How many wallets were asked, and which did not open. */
@@ -40,22 +40,22 @@ export type Standing = {
 };
 
 /** Everything that is wrong, the nearest to the money first; none of a region that is well. */
-export function problemsOf(standing: Standing): readonly Problem[] {
+export function problemsOf(state: RegionState): readonly Problem[] {
   return [
-    ...(standing.book ? [] : [problem("book_away", "The database does not answer.")]),
-    ...walletProblems(standing),
-    ...modelProblems(standing),
-    ...standing.peers.flatMap(({ region, fault }) =>
+    ...(state.book ? [] : [problem("book_away", "The database does not answer.")]),
+    ...walletProblems(state),
+    ...modelProblems(state),
+    ...state.peers.flatMap(({ region, fault }) =>
       fault === null
         ? []
         : [problem("peer_unreachable", `The region ${region} cannot be asked: ${fault}.`)],
     ),
-    ...sweepProblems(standing),
-    ...outboxProblems(standing),
+    ...sweepProblems(state),
+    ...outboxProblems(state),
   ];
 }
 
-function walletProblems({ wallets, sweep }: Standing): Problem[] {
+function walletProblems({ wallets, sweep }: RegionState): Problem[] {
   const conflicts = sweep?.inConflict ?? 0;
   const closed = `of ${wallets.asked} wallets asked do not open`;
   return [
@@ -72,7 +72,7 @@ function walletProblems({ wallets, sweep }: Standing): Problem[] {
 }
 
 /** Models that nobody gets: every route of theirs is refused by its provider, for a bad key say. */
-function modelProblems({ models, breakers, isolates }: Standing): Problem[] {
+function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
   const isRefused = (route: string): boolean =>
     breakers.some((one) => one.route === route && one.state === "disabled") ||
     (isolates[seriesOf(METRICS.routesLeftOut.name, { route, state: "disabled" })] ?? 0) > 0;
@@ -88,7 +88,7 @@ function modelProblems({ models, breakers, isolates }: Standing): Problem[] {
 /** It runs each hour: one that is missing for two is a cron that does not fire, or a sweep that does not end. */
 const SWEEP_MS_MAX = 2 * 60 * 60 * 1000;
 
-function sweepProblems({ now, sweep, sinceMs }: Standing): Problem[] {
+function sweepProblems({ now, sweep, sinceMs }: RegionState): Problem[] {
   if (sinceMs === null) return [problem("sweep_late", "What the last sweep found cannot be read.")];
   const ageMs = now - (sweep?.atMs ?? sinceMs);
   if (ageMs <= SWEEP_MS_MAX) return [];
@@ -99,7 +99,7 @@ function sweepProblems({ now, sweep, sinceMs }: Standing): Problem[] {
 /** What an outbox delivers is gone within seconds; a receiver that was away this long is a fault. */
 const WAITING_MS_MAX = 10 * 60_000;
 
-function outboxProblems({ outboxes }: Standing): Problem[] {
+function outboxProblems({ outboxes }: RegionState): Problem[] {
   const which = (isSo: (depth: Depth) => boolean): string[] =>
     outboxes.filter(({ depth }) => depth !== null && isSo(depth)).map(({ name }) => name);
   const silent = outboxes.filter(({ depth }) => depth === null).map(({ name }) => name);

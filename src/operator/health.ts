@@ -29,8 +29,8 @@ export async function getHealth(context: OperatorContext): Promise<Result<View>>
       .metrics()
       .read()
       .catch(() => null),
-    Promise.all(context.peers.map((peer) => peerStanding(context, peer))),
-    Promise.all(outboxNames(context.peers).map((name) => outboxStanding(context, name))),
+    Promise.all(context.peers.map((peer) => peerState(context, peer))),
+    Promise.all(outboxNames(context.peers).map((name) => outboxState(context, name))),
   ]);
   const { gauges = null, sinceMs = null } = counted ?? {};
   const sweep = gauges && {
@@ -80,11 +80,11 @@ function gaugeOf(series: Series, metric: MetricName): number {
   return series[METRICS[metric].name] ?? 0;
 }
 
-async function peerStanding(context: OperatorContext, region: OperatorContext["region"]) {
+async function peerState(context: OperatorContext, region: OperatorContext["region"]) {
   return { region, ...(await context.askPeer(region)) };
 }
 
-async function outboxStanding(context: OperatorContext, name: string) {
+async function outboxState(context: OperatorContext, name: string) {
   const depth = await context
     .outbox(name)
     .depth()

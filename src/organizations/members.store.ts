@@ -137,7 +137,7 @@ export async function updateMember(
 ): Promise<Result<BookedMember>> {
   const { email = null, role = null } = change;
   const event = { type: "member.changed", actor, subject: member.id, orgId: member.orgId } as const;
-  const [, updated, found] = await db.batch<BookedMember & Standing>([
+  const [, updated, found] = await db.batch<BookedMember & UpdateCheck>([
     eventOfChange(
       db,
       { ...event, createdAt: nowMs },
@@ -168,13 +168,13 @@ export async function updateMember(
   return row === undefined ? whyNotUpdated(found?.results[0], email) : success(row);
 }
 
-function whyNotUpdated(standing: Standing | undefined, email: string | null): Refusal {
-  if (standing === undefined) return noSuchMember();
-  if (standing.may !== 1) return mayNot();
-  return standing.isEmailTaken === 1 && email !== null ? emailTaken(email) : lastOwner("role");
+function whyNotUpdated(check: UpdateCheck | undefined, email: string | null): Refusal {
+  if (check === undefined) return noSuchMember();
+  if (check.may !== 1) return mayNot();
+  return check.isEmailTaken === 1 && email !== null ? emailTaken(email) : lastOwner("role");
 }
 
-type Standing = { readonly isEmailTaken: 0 | 1; readonly may: 0 | 1 };
+type UpdateCheck = { readonly isEmailTaken: 0 | 1; readonly may: 0 | 1 };
 
 /** A member that is out: the keys whose registers are to be told, and who it was. */
 export type Removed = { readonly keys: readonly EndedKey[]; readonly personId: string | null };

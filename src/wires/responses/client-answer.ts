@@ -9,7 +9,7 @@ import { NativeItems } from "./client-native.ts";
 import { Output } from "./client-output.ts";
 import type { Wanted } from "./client-output.ts";
 import { closedResponse, openResponse } from "./client-response-object.ts";
-import type { Echo, Standing, ErrorOfResponse, OutputItem } from "./client-response-object.ts";
+import type { Echo, ResponseState, ErrorOfResponse, OutputItem } from "./client-response-object.ts";
 
 /** What the answer to a request must remember of it. */
 export type Asking = {
@@ -56,8 +56,8 @@ function wantedFor({ wanted }: Asking, { keeps }: Head): Wanted {
 }
 
 function closed(output: readonly OutputItem[], { echo }: Asking, receipt: Receipt): JsonObject {
-  const standing = { ...endingOf(receipt), output };
-  return closedResponse(receipt, echo, { standing, receipt });
+  const state = { ...endingOf(receipt), output };
+  return closedResponse(receipt, echo, { state, receipt });
 }
 
 function keptOf(output: Output, asking: Asking, receipt: Receipt): KeptResponse | null {
@@ -68,7 +68,7 @@ function keptOf(output: Output, asking: Asking, receipt: Receipt): KeptResponse 
 }
 
 /** How an answer ended that went to its end. */
-function endingOf({ finishReason, capLoweredByMoney }: Receipt): Omit<Standing, "output"> {
+function endingOf({ finishReason, capLoweredByMoney }: Receipt): Omit<ResponseState, "output"> {
   if (finishReason === "length" && capLoweredByMoney) {
     return { status: "failed", error: OUT_OF_CREDITS, incomplete_details: null };
   }
@@ -166,10 +166,10 @@ class ResponseStream implements StreamWriter {
     return keptOf(this.#output, this.#asking, receipt);
   }
 
-  #close(ending: Omit<Standing, "output">, receipt: Receipt | null): string {
+  #close(ending: Omit<ResponseState, "output">, receipt: Receipt | null): string {
     const { status, error } = ending;
-    const standing = { ...ending, output: this.#output.items() };
-    const response = closedResponse(this.#head, this.#asking.echo, { standing, receipt });
+    const state = { ...ending, output: this.#output.items() };
+    const response = closedResponse(this.#head, this.#asking.echo, { state, receipt });
     const told = error === null ? "" : this.#error(error);
     return told + this.#event(`response.${status}`, { response }) + DONE;
   }

@@ -73,7 +73,7 @@ export type ErrorOfResponse = {
 };
 
 /** How a response stands. */
-export type Standing = {
+export type ResponseState = {
   readonly status: "in_progress" | "completed" | "incomplete" | "failed";
   readonly error: ErrorOfResponse | null;
   readonly incomplete_details: { readonly reason: "max_output_tokens" | "content_filter" } | null;
@@ -159,21 +159,21 @@ function echoedTool(raw: JsonObject): JsonObject {
 
 /** The response of an answer at its beginning, as `response.created` holds it: without what is long. */
 export function openResponse(head: Head, echo: Echo): JsonObject {
-  const standing = { status: "in_progress", error: null, incomplete_details: null, output: [] };
+  const state = { status: "in_progress", error: null, incomplete_details: null, output: [] };
   const rest = { ...echo, ...SHORT, store: head.keeps, usage: null };
-  return { ...identity(head), completed_at: null, ...standing, ...rest };
+  return { ...identity(head), completed_at: null, ...state, ...rest };
 }
 
 /** The response of an answer at its end. `receipt`: null where nothing was charged. */
-export function closedResponse(head: Head, echo: Echo, { standing, receipt }: Closed): JsonObject {
+export function closedResponse(head: Head, echo: Echo, { state, receipt }: Closed): JsonObject {
   const usage = receipt === null ? null : usageOf(receipt);
-  const completedAt = standing.status === "completed" ? (receipt?.ended ?? null) : null;
-  const store = head.keeps && standing.status !== "failed";
-  return { ...identity(head), completed_at: completedAt, ...standing, ...echo, store, usage };
+  const completedAt = state.status === "completed" ? (receipt?.ended ?? null) : null;
+  const store = head.keeps && state.status !== "failed";
+  return { ...identity(head), completed_at: completedAt, ...state, ...echo, store, usage };
 }
 
 export type Closed = {
-  readonly standing: Standing;
+  readonly state: ResponseState;
   readonly receipt: Receipt | null;
 };
 
