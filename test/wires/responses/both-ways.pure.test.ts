@@ -20,16 +20,17 @@ const call = fc
 /** What a model may say without its thoughts, which only their maker reads. */
 const said = fc
   .tuple(
-    fc.option(words, { nil: null }),
+    fc.option(
+      words.map((text): Said[] => [{ kind: "text", text }]),
+      { nil: [] },
+    ),
     fc.uniqueArray(call, { maxLength: 3, selector: (one) => ("id" in one ? one.id : "") }),
     fc.constantFrom("stop", "length"),
   )
-  .filter(([text, calls]) => text !== null || calls.length > 0)
-  .map(([text, calls, reason]): Said[] => [
-    ...(text === null ? [] : [{ kind: "text" as const, text }]),
-    ...calls,
-    { kind: "finish", reason },
-  ]);
+  .filter(([text, calls]) => text.length + calls.length > 0)
+  .map(([text, calls, reason]): Said[] =>
+    [text, calls, { kind: "finish" as const, reason }].flat(),
+  );
 const count = fc.nat(1_000_000);
 const usages: fc.Arbitrary<Usage> = fc
   .record({
