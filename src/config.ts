@@ -100,6 +100,18 @@ export type AiBinding = {
   run(model: string, inputs: object, options: object): Promise<unknown>;
 };
 
+/** The platform's binding for mail, as this Worker uses it. */
+export type MailBinding = {
+  send(mail: {
+    readonly to: string;
+    readonly from: { readonly email: string; readonly name: string };
+    readonly subject: string;
+    readonly text: string;
+  }): Promise<unknown>;
+};
+/** What mail is sent with and whose address it bears. */
+export type Mailing = { readonly binding: MailBinding; readonly from: string };
+
 /** Everything a deployment says about itself, parsed once. Secrets stay in here and are never logged. */
 export type Config = {
   readonly region: Region;
@@ -130,6 +142,8 @@ export type Config = {
   readonly version: string;
   /** The binding of Workers AI, or undefined when there is none. */
   readonly ai: AiBinding | undefined;
+  /** Null: no mail is sent. */
+  readonly mail: Mailing | null;
   /** The value of a provider's secret by variable name, or undefined when it is not set. */
   readonly secret: (variable: string) => string | undefined;
 };
@@ -185,6 +199,7 @@ export function parseConfig(bindings: object): ParsedConfig {
     payments: parsePayments({ text, sandbox, complain }),
     version: versionOf(env["CF_VERSION"]),
     ai: isAiBinding(env["AI"]) ? env["AI"] : undefined,
+    mail: mailingOf(env["EMAIL"], text("EMAIL_FROM"), complain),
     secret: (variable) => (text(variable) === "" ? undefined : text(variable)),
   };
   const { issuers: entries, operatorLogins: logins } = config;
@@ -262,6 +277,18 @@ function parseJsonVariable<T>(
 function versionOf(metadata: unknown): string {
   const id = (metadata as { id?: unknown } | undefined)?.id;
   return typeof id === "string" && id !== "" ? id : "dev";
+}
+
+function mailingOf(
+  given: unknown,
+  from: string,
+  complain: (variable: string, problem: string) => void,
+): Mailing | null {
+  const binding = given as MailBinding | undefined | null;
+  const isBound = typeof binding?.send === "function";
+  const isAddress = /^[^\s@]+@[^\s@]+$/.test(from);
+  if (isBound && !isAddress) complain("EMAIL_FROM", "must be an address: the binding EMAIL is set");
+  return isBound && isAddress ? { binding, from } : null;
 }
 
 function isAiBinding(value: unknown): value is AiBinding {

@@ -196,7 +196,8 @@ function Invite({ onClose }: { onClose: () => void }) {
   const [made, setMade] = useState<MadeInvitation | null>(null);
   if (made !== null) {
     const whose = made.email ?? "whoever has it";
-    const note = `Send it yourself: it works for ${whose} only, once.`;
+    const how = made.mailed ? "It was sent there too" : "Send it yourself";
+    const note = `${how}: it works for ${whose} only, once.`;
     return (
       <Secret
         title="The invitation"

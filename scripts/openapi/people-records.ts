@@ -20,6 +20,7 @@ const invitation = {
 export const madeInvitation = record("MadeInvitation", {
   ...invitation,
   link: z.string().describe("Send it to who is meant."),
+  mailed: z.boolean().describe("Whether it was sent to the address too."),
 });
 export const invitations = record("Invitations", {
   invitations: z.array(record("Invitation", { ...invitation, inviter: z.string().nullable() })),

@@ -12,6 +12,7 @@ import type { Result } from "../lib/failure.ts";
 import { objectsOf } from "../contracts/objects.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { isStorageError, storageFailure } from "../lib/storage-failure.ts";
+import { mailer } from "../people/mail.ts";
 import { previewInvitation } from "../people/inviting.ts";
 import { memberActor } from "../people/people-call.ts";
 import type {
@@ -143,7 +144,7 @@ function shownSession({ name, identity, expiresAt }: ListedSession): readonly Sh
 
 /** What everything about people works with. */
 export function peopleServices(c: AppContext): PeopleServices {
-  const { peers, region, keySecrets, numbers, signUp } = c.var.config;
+  const { peers, region, keySecrets, numbers, signUp, mail } = c.var.config;
   const objects = objectsOf(c.env);
   return {
     ...objects,
@@ -158,6 +159,7 @@ export function peopleServices(c: AppContext): PeopleServices {
     now: now(c.env),
     actor: { kind: "system", id: null },
     origin: new URL(c.req.url).origin,
+    mail: mailer(mail, (work) => c.executionCtx.waitUntil(work)),
     signUp: {
       mode: signUp,
       anHour: numbers.SIGN_UPS_AN_HOUR,

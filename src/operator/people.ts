@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import { created } from "../http/endpoint.ts";
 import type { Answer } from "../http/endpoint.ts";
 import { parseQuery } from "../http/parse-body.ts";
 import { refuse, success } from "../lib/failure.ts";
@@ -13,7 +14,8 @@ export async function postInvitation(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const origin = new URL(call.url).origin;
-  return invite({ ...call, origin }, found.value.id, { by: null, body: call.body });
+  const made = await invite({ ...call, origin }, found.value.id, { by: null, body: call.body });
+  return made.ok ? created({ ...made.value, mailed: false }) : made;
 }
 
 /** `DELETE /orgs/{id}/invitations/{invitation_id}`. */

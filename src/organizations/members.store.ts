@@ -177,10 +177,16 @@ function whyNotUpdated(check: UpdateCheck | undefined, email: string | null): Re
 type UpdateCheck = { readonly isEmailTaken: 0 | 1; readonly may: 0 | 1 };
 
 /** A member that is out: the keys whose registers are to be told, and who it was. */
-export type Removed = { readonly keys: readonly EndedKey[]; readonly personId: string | null };
+export type Removed = {
+  readonly keys: readonly EndedKey[];
+  readonly personId: string | null;
+  /** The person's, which their issuer confirms; null: none. */
+  readonly email: string | null;
+};
 type RemovedRow = EndedKey & {
   readonly removedAt: number | null;
   readonly personId: string | null;
+  readonly email: string | null;
   readonly may: 0 | 1;
 };
 
@@ -234,7 +240,9 @@ export async function removeMember(
     db
       .prepare(
         `SELECT removed_at AS removedAt, ${may} AS may,
-           (SELECT person_id FROM member_people WHERE member_id = ?1) AS personId
+           (SELECT person_id FROM member_people WHERE member_id = ?1) AS personId,
+           (SELECT people.email FROM member_people JOIN people ON people.id = person_id
+             WHERE member_id = ?1 AND is_email_proven = 1) AS email
          FROM members WHERE id = ?1 AND org_id = ?2`,
       )
       .bind(member.id, member.orgId, by),
@@ -242,7 +250,7 @@ export async function removeMember(
   const [row] = found?.results ?? [];
   if (row === undefined) return noSuchMember();
   if (row.removedAt === null) return row.may === 1 ? lastOwner(null) : mayNot();
-  return success({ keys: ended?.results ?? [], personId: row.personId });
+  return success({ keys: ended?.results ?? [], personId: row.personId, email: row.email });
 }
 
 /** For a batch, after a member was removed and before its invitations end: that they do, of each that is open. */

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { created } from "../http/endpoint.ts";
-import type { Answer, View } from "../http/endpoint.ts";
+import type { Answer } from "../http/endpoint.ts";
 import { parseFields } from "../http/parse-body.ts";
 import { mintConsoleKey } from "../keys/console-key.store.ts";
 import { timestamp } from "../lib/clock.ts";
@@ -20,6 +20,7 @@ import {
   wasRemovedSince,
 } from "./invitations.store.ts";
 import type { ShownInvitation } from "./invitations.store.ts";
+import { invitationMail } from "./mail.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleCall, PeopleServices } from "./people-call.ts";
 import { membershipsOf } from "./people.store.ts";
@@ -51,18 +52,26 @@ export async function postInvitation(call: MemberCall): Promise<Answer> {
     const message = "This is a personal organization; make it a team first.";
     return refuse({ kind: "conflict", message, param: null, code: "personal_organization" });
   }
-  return invite({ ...call, actor: memberActor(call.as.memberId) }, call.as.orgId, {
-    by: call.as.memberId,
-    body: call.body,
-  });
+  const { as, person, region, mail } = call;
+  const services = { ...call, actor: memberActor(as.memberId) };
+  const made = await invite(services, as.orgId, { by: as.memberId, body: call.body });
+  if (!made.ok) return made;
+  const { email, role, expires_at: until, link } = made.value;
+  if (mail === null || email === null) return created({ ...made.value, mailed: false });
+  const [organization, inviter] = [as.name, person.name];
+  mail(invitationMail({ email, organization, inviter, role, region, link, until }));
+  return created({ ...made.value, mailed: true });
 }
+
+/** An invitation as who made it sees it. */
+type MadeInvitation = ReturnType<typeof invitationRecord> & { readonly link: string };
 
 /** The same for a member, or an operator (null). */
 export async function invite(
   services: Inviting,
   orgId: string,
   { by, body }: { readonly by: string | null; readonly body: unknown },
-): Promise<Answer> {
+): Promise<Result<MadeInvitation>> {
   const fields = parseFields(newInvitation, [], body);
   if (!fields.ok) return fields;
   const { role = "member", email = null, member_id: memberId = null } = fields.value;
@@ -89,7 +98,7 @@ export async function invite(
   if (!made.ok) return made;
   const token = await invitationToken(made.value.id, region, keySecrets);
   const link = `${origin}/console/#/invitation/${token}`;
-  return created({ ...invitationRecord(made.value), link });
+  return success({ ...invitationRecord(made.value), link });
 }
 
 /** `GET /invitations`: those that are open. */
@@ -199,7 +208,7 @@ function over(message: string): Refusal {
   return refuse({ kind: "conflict", message, param: null, code: "invitation_over" });
 }
 
-function invitationRecord(row: Invitation): View {
+function invitationRecord(row: Invitation) {
   return {
     id: row.id,
     role: row.role,

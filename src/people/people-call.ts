@@ -3,6 +3,7 @@ import type { Answer } from "../http/endpoint.ts";
 import type { KeyServices } from "../keys/revocation.ts";
 import type { Actor } from "../lib/event.ts";
 import type { Result } from "../lib/failure.ts";
+import type { SendMail } from "./mail.ts";
 import type { Acting } from "./people.store.ts";
 
 /** What sign-up gives and how often it may be asked: the vars of their names. */
@@ -20,6 +21,8 @@ export type PeopleServices = KeyServices &
     /** Has the organisation's wallet take what was told in the book, after the answer. */
     readonly takeEvents: (orgId: string) => void;
     readonly signUp: SignUpRules;
+    /** Null: links are shown and not sent. */
+    readonly mail: SendMail | null;
     /** This console's address: `https://eu.example.com`. */
     readonly origin: string;
   };

@@ -6,7 +6,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import { removeMember } from "../organizations/members.store.ts";
-import type { EndedKey, MemberName } from "../organizations/members.store.ts";
+import type { EndedKey, MemberName, Removed } from "../organizations/members.store.ts";
 
 /** Keys that are ended at the same time: the platform lets six calls of one invocation wait for an answer. */
 const AT_ONCE = 6;
@@ -26,14 +26,15 @@ export async function removeMemberEverywhere(
   services: KeyServices,
   member: MemberName,
   by: string | null,
-): Promise<Result<null>> {
+): Promise<Result<Pick<Removed, "email">>> {
   const { db, actor, now: nowMs } = services;
   const removed = await removeMember(db, member, { actor, nowMs, memberId: by });
   if (!removed.ok) return removed;
-  const { keys, personId } = removed.value;
+  const { keys, personId, email } = removed.value;
   const ended = await endKeys(services, keys);
-  if (!ended.ok || personId === null) return ended;
-  return endSessions(services, personId, member.id);
+  if (!ended.ok) return ended;
+  const left = personId === null ? ended : await endSessions(services, personId, member.id);
+  return left.ok ? success({ email }) : left;
 }
 
 /** One key that could not be ended stops no other; then the first failure is the answer. */

@@ -5,6 +5,7 @@ import { timestamp } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import { updateMember } from "../organizations/members.store.ts";
 import { memberRecord, roleSchema } from "../organizations/organization.ts";
+import { removalMail } from "./mail.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall } from "./people-call.ts";
 import { removeMemberEverywhere } from "./removal.ts";
@@ -50,5 +51,8 @@ export async function deleteTeamMember(call: MemberCall): Promise<Answer> {
   const services = { ...call, actor: memberActor(as.memberId) };
   const removed = await removeMemberEverywhere(services, member, as.memberId);
   call.takeEvents(as.orgId);
-  return removed.ok ? success({ id: member.id, deleted: true }) : removed;
+  if (!removed.ok) return removed;
+  const { email } = removed.value;
+  if (member.id !== as.memberId && email !== null) call.mail?.(removalMail(email, as.name));
+  return success({ id: member.id, deleted: true });
 }
