@@ -135,6 +135,8 @@ export type Config = {
   readonly operatorLogins: readonly OperatorLogin[];
   /** Whether people may make an organisation themselves; `approve`: an operator resumes each. */
   readonly signUp: "off" | "approve" | "on";
+  /** Whether people join their company's organisation by its domain; `approve`: an operator agrees to each domain. */
+  readonly companyDomains: "off" | "approve" | "on";
   /** Which proofs of a fresh log-in count: all, or the issuer's word for when the person logged in there. */
   readonly stepUp: "any" | "auth_time";
   /** How credits are sold; null: by the operator alone. */
@@ -194,6 +196,7 @@ export function parseConfig(bindings: object): ParsedConfig {
     operators: parseOperators(text, sandbox, complain),
     issuers: json("LOGIN_ISSUERS", issuers, []),
     operatorLogins: json("OPERATOR_LOGINS", operatorLogins, []),
+    companyDomains: oneOf("COMPANY_DOMAINS", ["off", "approve", "on"], "approve"),
     stepUp: oneOf("STEP_UP", ["any", "auth_time"], "any"),
     signUp: oneOf("SIGN_UP", ["off", "approve", "on"], "off"),
     payments: parsePayments({ text, sandbox, complain }),

@@ -6,6 +6,8 @@ export type LogIns = {
   readonly region: string;
   readonly issuers: readonly { readonly id: string; readonly name: string }[];
   readonly sign_up: "off" | "approve" | "on";
+  /** Whether people join their company's organisation by its domain. */
+  readonly joins: boolean;
   readonly regions: readonly { readonly region: string; readonly console: string }[];
 };
 
@@ -13,7 +15,7 @@ export async function readLogIns(): Promise<Outcome<LogIns>> {
   return (await send("/console/api/login", {})) as Outcome<LogIns>;
 }
 
-export type Purpose = "log_in" | "sign_up" | "accept" | "link" | "step_up";
+export type Purpose = "log_in" | "sign_up" | "accept" | "link" | "step_up" | "join";
 const LAST = "turnpike-issuer";
 
 /** The issuer that this browser logged in by last; an id alone. */
@@ -24,7 +26,12 @@ export function lastIssuer(): string | null {
 /** Leaves for the issuer; what it failed with, when it did not. */
 export async function startLogIn(
   purpose: Purpose,
-  more: { readonly issuer?: string; readonly invitation?: string; readonly go?: string } = {},
+  more: {
+    readonly issuer?: string;
+    readonly invitation?: string;
+    readonly company?: string;
+    readonly go?: string;
+  } = {},
 ): Promise<Outcome<unknown>> {
   const issuer = more.issuer ?? lastIssuer() ?? "";
   const started = await send("/console/api/login/start", {

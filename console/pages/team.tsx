@@ -4,6 +4,7 @@ import { change, useRead } from "../state/reads.ts";
 import { isManager, useSession } from "../state/session.ts";
 import { Badge, Head, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { Company } from "./company.tsx";
 import { Secret } from "../ui/secret.tsx";
 import { Shown } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
@@ -42,6 +43,7 @@ export function Team() {
         )}
       </Shown>
       {manages && <Invitations />}
+      {who.role === "owner" && who.organization?.is_personal === false && <Company />}
       {inviting && <Invite onClose={() => setInviting(false)} />}
       {removing && (
         <Confirm

@@ -12,7 +12,7 @@ const WHY: Readonly<Record<string, string>> = {
   expired: "That took longer than ten minutes, or was done already. Try again.",
   denied: "The log-in was declined.",
   refused: "The answer of who knows you was not good. Try again.",
-  unknown: "No account here. Sign up, or look in the other region.",
+  unknown: "No account here. Sign up, look in the other region, or ask who runs your team.",
   unproven: "Your address is not confirmed there. Confirm it, or use another account.",
   other_person: "That log-in is another person's.",
   too_many: "Too many sign up at the moment. Try again later.",
@@ -27,12 +27,14 @@ export function WaysIn({ purpose, invitation }: { purpose: Purpose; invitation?:
   const [ways, setWays] = useState<LogIns>();
   const [failure, setFailure] = useState<CallFailure>();
   const [signsUp, setSignsUp] = useState(false);
+  const [company, setCompany] = useState("");
   useEffect(() => void readLogIns().then((read) => read.ok && setWays(read.value)), []);
   const why = query["why"];
   if (ways === undefined || ways.issuers.length === 0) return null;
-  const chosen = purpose === "log_in" && signsUp ? "sign_up" : purpose;
+  const joins = company.trim() !== "" ? "join" : purpose;
+  const chosen = purpose === "log_in" && signsUp ? "sign_up" : joins;
   const go = async (issuer: string): Promise<void> => {
-    const asked = { issuer, ...(invitation !== undefined && { invitation }) };
+    const asked = { issuer, company, ...(invitation !== undefined && { invitation }) };
     const started = await startLogIn(chosen, asked);
     if (!started.ok) setFailure(started.failure);
   };
@@ -62,6 +64,16 @@ export function WaysIn({ purpose, invitation }: { purpose: Purpose; invitation?:
         <button type="button" class="quiet" onClick={() => setSignsUp(!signsUp)}>
           {signsUp ? "I have an account: log in" : "No account yet: sign up"}
         </button>
+      )}
+      {purpose === "log_in" && !signsUp && ways.joins && (
+        <label class="small">
+          To join your company's organisation, its domain:{" "}
+          <input
+            value={company}
+            placeholder="acme.example"
+            onInput={({ currentTarget }) => setCompany(currentTarget.value)}
+          />
+        </label>
       )}
       {ways.regions.map(({ region, console: href }) => (
         <p key={region} class="small">

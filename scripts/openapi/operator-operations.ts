@@ -17,7 +17,7 @@ import { creditsQuery, purchasesQuery } from "../../src/payments/purchases.route
 import { deliveriesParameters, replaySchema } from "../../src/webhooks/webhooks.route.ts";
 import { givingUp } from "../../src/operator/people.ts";
 import { newInvitation } from "../../src/people/inviting.ts";
-import { ended, madeInvitation } from "./people-records.ts";
+import { domains, ended, madeInvitation } from "./people-records.ts";
 import { idempotencyKey } from "./headers.ts";
 import type { Description } from "./operation.ts";
 import * as keyed from "./key-records.ts";
@@ -87,6 +87,10 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     { body: newInvitation, errors: ["conflict", "role_required"] },
   ),
   operator(`DELETE ${ORG}/invitations/{invitation_id}`, "Withdraw an invitation", { 200: ended }),
+  operator(`GET ${ORG}/domains`, "Domains by which a company's people join", { 200: domains }),
+  operator(`POST ${ORG}/domains/{domain}/approve`, "Agree that people join by a proven domain", {
+    200: domains,
+  }),
   operator(`GET ${ORG}/members`, "Members with their roles", { 200: record.members }),
   operator(
     `POST ${ORG}/members`,

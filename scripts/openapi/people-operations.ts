@@ -1,5 +1,6 @@
 import { PEOPLE_ENDPOINTS } from "../../src/console/people-endpoints.ts";
 import type { PeopleEndpoint } from "../../src/console/people-endpoints.ts";
+import { namedDomain } from "../../src/people/company.ts";
 import { closing } from "../../src/people/closing.ts";
 import { heldInvitation, newInvitation } from "../../src/people/inviting.ts";
 import { actingAs, identityName, ownOrganization } from "../../src/people/me.ts";
@@ -95,6 +96,24 @@ const DESCRIBED: Readonly<Record<string, Description>> = Object.fromEntries([
     { 200: deleted },
     { errors: ["last_owner", "role_required"] },
   ),
+  people("GET /company/domains", "Domains by which the company's people join", {
+    200: record.domains,
+  }),
+  people(
+    "POST /company/domains",
+    "Name a domain of the company: the record that proves it is in the answer",
+    { 201: record.domain },
+    { body: namedDomain, errors: ["conflict"] },
+  ),
+  people(
+    "POST /company/domains/{domain}/prove",
+    "Look a domain's record up, at two resolvers",
+    { 200: record.domains },
+    { errors: ["conflict"] },
+  ),
+  people("DELETE /company/domains/{domain}", "Give a domain up; who has joined by it stays", {
+    200: deleted,
+  }),
   people("POST /organization/team", "Make a personal organisation a team, for good", {
     200: record.teamOrganization,
   }),

@@ -33,6 +33,17 @@ export const shownInvitation = record("ShownInvitation", {
   expires_at: time,
   region: z.string(),
 });
+export const domain = record("CompanyDomain", {
+  domain: z.string(),
+  record: z
+    .strictObject({ name: z.string(), value: z.string() })
+    .describe("The TXT record that proves it."),
+  proven_at: time.nullable(),
+  approved: z.boolean().describe("Whether the operator agrees, where that is wanted."),
+  lost_since: time.nullable().describe("When its record was first found gone."),
+  joins_by: z.array(z.enum(["google", "entra"])).describe("By whose accounts people join now."),
+});
+export const domains = record("CompanyDomains", { domains: z.array(domain) });
 export const ended = record("Ended", { id: z.string(), ended: z.literal(true) });
 export const team = record("Team", {
   members: z.array(

@@ -7,6 +7,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
 import { operatorOfLogin } from "../operator/operator-token.ts";
+import { companyFor, join } from "../people/company.ts";
 import { accept } from "../people/inviting.ts";
 import type { PeopleServices } from "../people/people-call.ts";
 import {
@@ -61,7 +62,7 @@ async function ofPerson(
   services: PeopleServices,
   answered: Answered,
 ): Promise<Finished> {
-  const { ticket, entry } = answered;
+  const { ticket, entry, claims } = answered;
   const found = await served(c, () => whoIs(c, services, answered));
   if (!found.ok) return found;
   const { person, place } = found.value;
@@ -71,6 +72,7 @@ async function ofPerson(
     memberId: place?.memberId ?? null,
     orgId: place?.orgId ?? null,
     issuer: entry.id,
+    ...(claims.company.tenant !== null && { tenant: claims.company.tenant }),
     openedAt: services.now,
     browser: browserOf(c.req.header("user-agent") ?? ""),
     ...(freshness(answered, services.now) ?? { freshAt: 0, freshBy: "auth_time" }),
@@ -95,6 +97,7 @@ async function whoIs(c: AppContext, services: PeopleServices, answered: Answered
   const told = toldBy(answered.claims);
   const known = await recallPerson(services.db, identityOf(answered), told, services.now);
   if (purpose === "accept") return whoAccepts(services, answered, known);
+  if (purpose === "join") return whoJoins(services, answered, known);
   if (known !== null) return success({ person: known, place: await lastPlace(services, known) });
   if (purpose === "sign_up") return whoSignsUp(c, services, answered);
   return refuse({ kind: "login_refused", why: "unknown" });
@@ -115,18 +118,46 @@ async function whoAccepts(
   answered: Answered,
   known: Person | null,
 ): Promise<Known> {
-  const { db, now: nowMs } = services;
   const { claims, ticket } = answered;
-  const fresh = { id: mintId("per_", nowMs), ...toldBy(claims), sessionsFrom: nowMs };
+  const token = ticket.invitation ?? "";
+  return letIn(services, answered, known, (person) =>
+    accept(services, { token, person, proven: claims.proven }),
+  );
+}
+
+/** Who may not join hears what everybody hears who is not known. */
+async function whoJoins(
+  services: PeopleServices,
+  answered: Answered,
+  known: Person | null,
+): Promise<Known> {
+  const { claims, ticket } = answered;
+  const company = await companyFor(services, ticket.company ?? "", claims.company);
+  if (company === null) return refuse({ kind: "login_refused", why: "unknown" });
+  return letIn(services, answered, known, async (person) => {
+    const place = await join(services, company, person);
+    return place === null ? refuse({ kind: "login_refused", why: "unknown" }) : success(place);
+  });
+}
+
+/** Lets a person in somewhere, who is made for it where nobody is known; made for nothing, they are nobody again. */
+async function letIn(
+  services: PeopleServices,
+  answered: Answered,
+  known: Person | null,
+  ask: (person: Person) => Promise<Result<NonNullable<Place>>>,
+): Promise<Known> {
+  const { db, now: nowMs } = services;
+  const told = toldBy(answered.claims);
+  const fresh = { id: mintId("per_", nowMs), ...told, sessionsFrom: nowMs };
   const isNew = known === null && (await insertLonePerson(db, fresh, identityOf(answered)));
   const person =
-    known ?? (isNew ? fresh : await recallPerson(db, identityOf(answered), toldBy(claims), nowMs)); // a second click
+    known ?? (isNew ? fresh : await recallPerson(db, identityOf(answered), told, nowMs)); // a second click
   if (person === null) return refuse({ kind: "overloaded" });
-  const token = ticket.invitation ?? "";
-  const accepted = await accept(services, { token, person, proven: claims.proven });
-  if (accepted.ok) return success({ person, place: accepted.value });
+  const place = await ask(person);
+  if (place.ok) return success({ person, place: place.value });
   if (isNew) await deleteLonePerson(db, person.id);
-  return accepted;
+  return place;
 }
 
 async function whoSignsUp(

@@ -30,11 +30,12 @@ const NAMES: Readonly<Record<IssuerEntry["kind"], string>> = {
 
 /** GET /console/api/login: where one may log in, whether one may sign up, and where the other regions are. */
 export function issuersRoute(c: AppContext): Response {
-  const { issuers, signUp, region, peers } = c.var.config;
+  const { issuers, signUp, region, peers, companyDomains } = c.var.config;
   return c.json({
     region,
     issuers: issuers.map(({ id, kind, name = NAMES[kind] }) => ({ id, name })),
     sign_up: signUp,
+    joins: companyDomains !== "off",
     regions: peers.map((peer) => ({ region: peer.region, console: `${peer.url}/console/` })),
   });
 }
@@ -45,11 +46,12 @@ const startSchema = z.object({
   issuer: z.string().check(z.maxLength(20)),
   purpose: z.enum(PURPOSES),
   invitation: z.nullish(z.string().check(z.maxLength(200))),
+  company: z.nullish(z.string().check(z.maxLength(253))),
   go: z.nullish(z.string().check(z.regex(ROUTE, "must be a route of the console"))),
 });
 
 /**
- * POST /console/api/login/start { issuer, purpose, invitation?, go? }: where the browser goes, and a cookie of ten minutes
+ * POST /console/api/login/start { issuer, purpose, invitation?, company?, go? }: where the browser goes, and a cookie of ten minutes
  * that knows what its callback must bring. Nothing is stored. 503 `issuer_unreachable`.
  */
 export async function startRoute(c: AppContext): Promise<Response> {
@@ -63,7 +65,7 @@ export async function startRoute(c: AppContext): Promise<Response> {
 
 async function start(
   c: AppContext,
-  { issuer, purpose, invitation = null, go = null }: z.infer<typeof startSchema>,
+  { issuer, purpose, invitation = null, company = null, go = null }: z.infer<typeof startSchema>,
 ): Promise<Result<{ readonly location: string; readonly cookie: string }>> {
   const at = atOf(c, issuer);
   if (at === null) return invalid("There is no such log-in here.", "issuer");
@@ -73,6 +75,7 @@ async function start(
     ...randomTicket(),
     purpose,
     invitation: purpose === "accept" ? invitation : null,
+    company: purpose === "join" ? company : null,
     go: go ?? "#/",
     personId: person.value,
     at: at.nowMs,

@@ -1,5 +1,6 @@
 import type { Role } from "../lib/caller.ts";
 import { deleteOrganization, getOrganizationExport } from "../people/closing.ts";
+import { deleteDomain, getDomains, postDomain, postProof } from "../people/company.ts";
 import {
   acceptRoute,
   deleteInvitation,
@@ -55,6 +56,10 @@ export const PEOPLE_ENDPOINTS: readonly PeopleEndpoint[] = [
   of(EVERYONE, "GET /members", getTeam),
   of(MANAGERS, "PATCH /members/:id", patchTeamMember, "lasting"),
   of(EVERYONE, "DELETE /members/:id", deleteTeamMember, "lasting"),
+  of(MANAGERS, "GET /company/domains", getDomains),
+  of(OWNERS, "POST /company/domains", postDomain, "lasting"),
+  of(OWNERS, "POST /company/domains/:domain/prove", postProof, "lasting"),
+  of(OWNERS, "DELETE /company/domains/:domain", deleteDomain, "lasting"),
   of(OWNERS, "POST /organization/team", postTeam),
   of(OWNERS, "GET /organization/export", getOrganizationExport, "lasting"),
   of(OWNERS, "DELETE /organization", deleteOrganization, "lasting"),

@@ -100,6 +100,7 @@ async function callOf(
     params: c.req.param(),
     body: body.value?.json ?? null,
     sessions: sessionsOf(c, session, identity),
+    tenant: identity.session.tenant ?? null,
   });
 }
 
@@ -144,7 +145,8 @@ function shownSession({ name, identity, expiresAt }: ListedSession): readonly Sh
 
 /** What everything about people works with. */
 export function peopleServices(c: AppContext): PeopleServices {
-  const { peers, region, keySecrets, numbers, signUp, mail } = c.var.config;
+  const { config } = c.var;
+  const { peers, region, keySecrets, numbers, signUp, mail, companyDomains } = config;
   const objects = objectsOf(c.env);
   return {
     ...objects,
@@ -159,6 +161,7 @@ export function peopleServices(c: AppContext): PeopleServices {
     now: now(c.env),
     actor: { kind: "system", id: null },
     origin: new URL(c.req.url).origin,
+    companyDomains,
     mail: mailer(mail, (work) => c.executionCtx.waitUntil(work)),
     signUp: {
       mode: signUp,

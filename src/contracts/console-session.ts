@@ -10,6 +10,8 @@ export type PersonSession = {
   readonly orgId: string | null;
   /** Where they logged in: an id of LOGIN_ISSUERS, and the identity there. */
   readonly issuer: string;
+  /** The Entra tenant that they came in by; left out for every other. */
+  readonly tenant?: string;
   readonly openedAt: number;
   /** The last time that they proved who they are, and how it is known: by the issuer's word, or by the code's exchange. */
   readonly freshAt: number;

@@ -8,6 +8,8 @@ export type Claims = {
   readonly account: string;
   /** When their account was made there, Unix ms; null: the issuer does not say. */
   readonly madeAt: number | null;
+  /** The company that runs their account, as the issuer says: of Google its domain, of Entra its tenant. */
+  readonly company: { readonly domain: string | null; readonly tenant: string | null };
   readonly name: string | null;
   readonly email: string | null;
   /** The addresses that the issuer says are theirs. */

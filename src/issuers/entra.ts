@@ -55,6 +55,7 @@ export class Entra {
       subject: subjectOf(oid),
       account: `${tid}/${oid}`,
       madeAt: null,
+      company: { domain: null, tenant: tid === PRIVATE ? null : tid },
       name: shownName(name),
       email: email ?? null,
       proven: email !== undefined && isProven ? [email] : [],

@@ -73,6 +73,7 @@ export async function githubClaims(at: At, ticket: Ticket, url: URL): Promise<Cl
     subject: String(who.id),
     account: String(who.id),
     madeAt: typeof who.created_at === "string" ? Date.parse(who.created_at) : null,
+    company: { domain: null, tenant: null },
     name: shownName(who.name) ?? shownName(who.login),
     email: primary?.email ?? null,
     proven: verified.toSorted((one) => (one.primary ? -1 : 1)).map(({ email }) => email),

@@ -240,6 +240,7 @@ function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
     subject,
     account: subject,
     madeAt: null,
+    company: { domain: isGoogle ? (hd ?? null) : null, tenant: null },
     name: shownName(token["name"]),
     email: email ?? null,
     proven: email !== undefined && isVerified === true && speaks ? [email] : [],

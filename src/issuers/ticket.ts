@@ -4,7 +4,7 @@ import { assert } from "../lib/assert.ts";
 import type { Region } from "../lib/regions.ts";
 import { seal, unseal } from "../lib/seal.ts";
 
-export const PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up"] as const;
+export const PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up", "join"] as const;
 export type Purpose = (typeof PURPOSES)[number];
 
 /** What a log-in that has begun knows until its callback, sealed in a cookie of its browser; nothing is stored here. */
@@ -17,6 +17,8 @@ const ticket = z.object({
   go: z.string(),
   /** What it accepts. */
   invitation: z.nullable(z.string()),
+  /** The domain of the company that it joins; left out by a release that knows none. */
+  company: z.nullish(z.string()),
   /** Whose session it links to or makes fresh. */
   personId: z.nullable(z.string()),
   /** Unix ms. */
@@ -62,7 +64,9 @@ export async function ticketIn(
   const what = { purpose: PURPOSE, owner: `${at.region} ${at.issuer}` };
   const text = await unseal(sealed, what, at.secrets);
   if (text === null) return null;
-  const opened = ticket.parse(JSON.parse(text));
+  const parsed = z.safeParse(ticket, JSON.parse(text));
+  if (!parsed.success) return null; // another release's
+  const opened = parsed.data;
   const ageMs = at.nowMs - opened.at;
   return ageMs >= 0 - SKEW_MS && ageMs <= TICKET_S * 1000 ? opened : null;
 }

@@ -8,7 +8,13 @@ import { isClosed } from "../people/erasure.store.ts";
 import { slugSchema } from "../organizations/organization.ts";
 import { findIdOfSlug } from "../organizations/organizations.store.ts";
 import { patchOrganization } from "./change-organization.ts";
-import { deleteInvitation, deleteOrganization, postInvitation } from "./people.ts";
+import {
+  deleteInvitation,
+  deleteOrganization,
+  getDomains,
+  postApproval,
+  postInvitation,
+} from "./people.ts";
 import { getHealth } from "./health.ts";
 import { deleteKey, getKey, getKeys, patchKey, postRotation } from "./keys.ts";
 import { deleteMember, getMembers, patchMember, postMember } from "./members.ts";
@@ -39,6 +45,8 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("DELETE", "/orgs/:id", deleteOrganization),
   endpoint("POST", "/orgs/:id/invitations", postInvitation, "support"),
   endpoint("DELETE", "/orgs/:id/invitations/:invitation_id", deleteInvitation, "support"),
+  endpoint("GET", "/orgs/:id/domains", getDomains),
+  endpoint("POST", "/orgs/:id/domains/:domain/approve", postApproval, "support"),
   endpoint("GET", "/orgs/:id/members", getMembers),
   endpoint("POST", "/orgs/:id/members", postMember, "support"),
   endpoint("PATCH", "/orgs/:id/members/:member_id", patchMember, "support"),

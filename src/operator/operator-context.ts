@@ -15,6 +15,7 @@ export type OperatorContext = KeyServices &
     readonly role: OperatorRole;
     /** How far ahead a price must begin, ms. */
     readonly priceLeadMs: number;
+    readonly companyDomains: "off" | "approve" | "on";
     /** The model that each alias means here. */
     readonly aliases: ReadonlyMap<string, string>;
     /** The routes that this isolate does not ask freely. */

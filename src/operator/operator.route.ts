@@ -89,6 +89,7 @@ function contextOf(c: AppContext, { catalogAt, health }: Deployment): OperatorCo
     version: config.version,
     role: c.var.operator.role,
     priceLeadMs: config.numbers.PRICE_LEAD_S * 1000,
+    companyDomains: config.companyDomains,
     aliases: catalog.aliases,
     names: modelNames(catalog),
     breakers: health.standings(nowMs),

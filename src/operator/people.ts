@@ -4,6 +4,8 @@ import type { Answer } from "../http/endpoint.ts";
 import { parseQuery } from "../http/parse-body.ts";
 import { refuse, success } from "../lib/failure.ts";
 import { close } from "../people/closing.ts";
+import { domainRecord } from "../people/company.ts";
+import { approveDomain, listDomains } from "../people/company.store.ts";
 import { endInvitation } from "../people/invitations.store.ts";
 import { invite } from "../people/inviting.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -27,6 +29,24 @@ export async function deleteInvitation(call: OperatorCall): Promise<Answer> {
   const ended = await endInvitation(call.db, { id, orgId: found.value.id }, by);
   if (ended) return success({ id, ended: true });
   return refuse({ kind: "not_found", message: "No such invitation." });
+}
+
+/** `GET /orgs/{id}/domains`: by which its company's people join. */
+export async function getDomains(call: OperatorCall): Promise<Answer> {
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const domains = await listDomains(call.db, found.value.id);
+  return success({ domains: domains.map((one) => domainRecord(one, call.companyDomains)) });
+}
+
+/** `POST /orgs/{id}/domains/{domain}/approve`: an operator's yes to a proven one. */
+export async function postApproval(call: OperatorCall): Promise<Answer> {
+  const { id: orgId = "", domain = "" } = call.params;
+  const told = { actor: call.actor, nowMs: call.now };
+  const approved = await approveDomain(call.db, { domain, orgId }, told);
+  return approved
+    ? getDomains(call)
+    : refuse({ kind: "not_found", message: "No such proven domain." });
 }
 
 export const givingUp = z.object({

@@ -5,6 +5,7 @@ import { logWarning, reasonOf } from "../lib/log.ts";
 import { sweepEvents } from "../payments/stripe-events.ts";
 import { stripeOf } from "../payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
+import { checkDomains } from "../people/company.ts";
 import { forgetStale } from "../people/forgetting.store.ts";
 import { resealSecrets } from "../webhooks/webhooks.store.ts";
 import { sweep } from "./sweep.store.ts";
@@ -36,7 +37,7 @@ export async function runPaymentsSweep(env: Env): Promise<void> {
 
 /**
  * What the hourly cron does: `sweep` over this region's wallets, deliveries and outboxes, whose depths become gauges,
- * what webhooks' secrets need while KEY_SECRETS are replaced, and what is kept of people for no longer.
+ * what webhooks' secrets need while KEY_SECRETS are replaced, what is kept of people for no longer, and the proofs of companies' domains.
  */
 export async function runScheduled(env: Env): Promise<void> {
   const parsed = configOf(env);
@@ -52,8 +53,9 @@ export async function runScheduled(env: Env): Promise<void> {
   }
   try {
     await forgetStale(env.DB, now(env));
+    await checkDomains(env.DB, now(env));
   } catch (error) {
-    logWarning("people_not_forgotten", { reason: reasonOf(error) });
+    logWarning("people_not_swept", { reason: reasonOf(error) });
   }
   const names = outboxNames(peers.map(({ region }) => region));
   const objects = objectsOf(env);

@@ -31,7 +31,7 @@ export async function closeOrganization(
   const { actor, memberId, nowMs, isAlone = false } = by;
   const data = { closed: true };
   const event = { orgId, type: "organization.changed", actor, subject: orgId, data } as const;
-  const [, , , , , , , , found, keys, persons] = await db.batch<
+  const [, , , , , , , , , found, keys, persons] = await db.batch<
     { closed: 0 | 1 } & EndedKey & Closed["persons"][number]
   >([
     db
@@ -91,6 +91,7 @@ function emptied(db: D1Database, orgId: string, nowMs: number): readonly D1Prepa
         `UPDATE invitations SET email = NULL, ended_at = coalesce(ended_at, ?2) WHERE org_id = ?1 AND ${IS_CLOSED}`,
       )
       .bind(orgId, nowMs),
+    db.prepare(`DELETE FROM company_domains WHERE org_id = ?1 AND ${IS_CLOSED}`).bind(orgId),
     db.prepare(`DELETE FROM webhooks WHERE org_id = ?1 AND ${IS_CLOSED}`).bind(orgId),
     db.prepare(`DELETE FROM personal_organizations WHERE org_id = ?1 AND ${IS_CLOSED}`).bind(orgId),
   ];
@@ -153,6 +154,8 @@ const TABLES: Readonly<Record<string, string>> = {
   invitations: `SELECT id, role, email, member_id, invited_by, created_at, expires_at, accepted_at, ended_at
     FROM invitations WHERE org_id = ?1`,
   webhooks: "SELECT id, url, types, disabled_reason, created_at FROM webhooks WHERE org_id = ?1",
+  company_domains: `SELECT domain, created_at, proven_at, approved_at, failed_since FROM company_domains
+    WHERE org_id = ?1`,
   end_users: "SELECT * FROM end_users WHERE org_id = ?1",
   settings: "SELECT * FROM settings WHERE org_id = ?1",
   balance: "SELECT credits_micro, updated_at FROM balances WHERE org_id = ?1",

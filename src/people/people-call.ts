@@ -21,6 +21,7 @@ export type PeopleServices = KeyServices &
     /** Has the organisation's wallet take what was told in the book, after the answer. */
     readonly takeEvents: (orgId: string) => void;
     readonly signUp: SignUpRules;
+    readonly companyDomains: "off" | "approve" | "on";
     /** Null: links are shown and not sent. */
     readonly mail: SendMail | null;
     /** This console's address: `https://eu.example.com`. */
@@ -53,6 +54,8 @@ export type OwnSessions = {
 export type PeopleCall = PeopleServices &
   Acting & {
     readonly sessions: OwnSessions;
+    /** The Entra tenant that the session came in by, or null. */
+    readonly tenant: string | null;
     readonly params: Readonly<Record<string, string>>;
     readonly body: unknown;
   };

@@ -35,6 +35,8 @@ const ASKED: Readonly<Record<string, () => Asked | Promise<Asked>>> = {
   "DELETE /orgs/:id/invitations/:invitation_id": async () => ({
     names: { invitation_id: await invited() },
   }),
+  "GET /orgs/:id/domains": nothing,
+  "POST /orgs/:id/domains/:domain/approve": () => ({ names: { domain: "none.example.com" } }),
   "GET /orgs/:id/members": nothing,
   "POST /orgs/:id/members": () => ({
     body: { email: `${crypto.randomUUID()}@example.com`, role: "member" },

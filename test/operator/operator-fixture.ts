@@ -120,6 +120,7 @@ export function context(): OperatorContext {
     actor: { kind: "operator", id: "admin" },
     ...objectsOf(env),
     wallet: (orgId) => walletOf(orgId) as Partial<WalletCalls> as WalletCalls,
+    companyDomains: "approve",
     takeEvents: () => undefined,
   };
 }

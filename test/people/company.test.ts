@@ -1,0 +1,256 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { companyDomain } from "../../src/people/domain-proof.ts";
+import { checkDomains } from "../../src/people/company.ts";
+import { admin } from "../contract/client.ts";
+import { Entra, loginsOf, startGoogle } from "./other-issuers.ts";
+import { Browser, codeOf, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
+import type { Bindings } from "./people-client.ts";
+
+let issuer: ReturnType<typeof startIssuer>;
+/** What both resolvers say: texts at a name. */
+const texts = new Map<string, readonly string[]>();
+type Resolver = (name: string) => Response;
+beforeEach(() => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  issuer = startIssuer();
+  texts.clear();
+  resolveBy("https://cloudflare-dns.com", quoted);
+  resolveBy("https://dns.google", quoted);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+function resolveBy(resolver: string, answer: Resolver): void {
+  issuer.hosts.set(resolver, async (request) => {
+    expect(request.headers.get("accept")).toBe("application/dns-json");
+    return answer(new URL(request.url).searchParams.get("name") ?? "");
+  });
+}
+
+const said = (name: string, data: readonly string[], more: object = {}): Response =>
+  Response.json({
+    Status: 0,
+    TC: false,
+    Answer: data.map((one) => ({ name: `${name}.`, type: 16, TTL: 60, data: one })),
+    ...more,
+  });
+/** Each text as two strings, as long ones come. */
+const quoted: Resolver = (name) =>
+  said(
+    name,
+    (texts.get(name) ?? []).map((one) => `"${one.slice(0, 9)}" "${one.slice(9)}"`),
+  );
+
+const LOGINS = loginsOf(
+  { id: "local", kind: "oidc", issuer: "https://issuer.test" },
+  { id: "google", kind: "google" },
+  { id: "work", kind: "entra", issuer: "organizations" },
+);
+const OPEN: Bindings = { ...LOGINS, COMPANY_DOMAINS: "on" };
+const IN = "/console/#/";
+const UNKNOWN = /why=unknown$/;
+let count = 0;
+const fresh = (): string => `acme${Date.now()}x${count++}.example.com`;
+const domains = "/company/domains";
+
+type Shown = {
+  domain: string;
+  record: { name: string; value: string };
+  proven_at: string | null;
+  joins_by: string[];
+};
+
+/** A team that has named this domain. */
+async function team(domain: string, bindings: Bindings = OPEN) {
+  const ann = await signUp(issuer, someone({ email: `ann@${domain}` }), bindings);
+  await ann.browser.people("POST", "/organization/team");
+  const named = await ann.browser.people("POST", domains, { domain });
+  expect(named.status).toBe(201);
+  const { record } = await named.json<Shown>();
+  return { ...ann, record, prove: () => ann.browser.people("POST", `${domains}/${domain}/prove`) };
+}
+
+/** The same, proven. */
+async function company(domain: string, bindings: Bindings = OPEN) {
+  const made = await team(domain, bindings);
+  texts.set(made.record.name, [made.record.value]);
+  expect((await made.prove()).status).toBe(200);
+  return made;
+}
+
+/** Somebody of Google's comes and joins, with what Google says of them. */
+async function comes(
+  domain: string,
+  claims: Readonly<Record<string, unknown>>,
+  bindings: Bindings = OPEN,
+) {
+  const google = startGoogle(issuer);
+  google.bend = { claims: (plain) => ({ ...plain, ...claims }) };
+  const account = someone();
+  issuer.accounts.push(account);
+  const browser = new Browser(bindings);
+  const asked = { issuer: "google", purpose: "join", company: domain };
+  return { browser, account, end: await browser.logIn(account, asked), google };
+}
+
+describe("a company's domain", () => {
+  it("is proven when both resolvers see the exact record, and no other way", async () => {
+    const domain = fresh();
+    const { record, prove } = await team(domain);
+    const unproven = [409, "domain_not_proven"];
+    expect(await codeOf(await prove())).toEqual(unproven);
+    const broken: readonly Resolver[] = [
+      (name) => said(name, [`"${record.value}x"`]),
+      (name) => said(`sub.${name}`, [record.value]),
+      (name) => said(name, [record.value], { TC: true }),
+      (name) => said(name, [record.value], { Status: 2 }),
+      (name) =>
+        Response.json({ Status: 0, TC: false, Answer: [{ name, type: 5, data: record.value }] }),
+      () => new Response("<html>", { status: 200 }),
+      () => new Response("", { status: 500 }),
+      () => Response.redirect("https://evil.test", 302),
+    ];
+    texts.set(record.name, [record.value]);
+    for (const one of broken) {
+      resolveBy("https://dns.google", one);
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect(await codeOf(await prove())).toEqual(unproven);
+    }
+    resolveBy("https://dns.google", (name) => said(name, ["other", record.value])); // without quotes
+    const proven = await prove();
+    const shown = await proven.json<{ domains: Shown[] }>();
+    expect(shown.domains[0]).toMatchObject({ domain, joins_by: ["google"] });
+  });
+
+  it("is a whole name of the internet, and none where anybody gets an address", () => {
+    for (const text of [
+      "acme",
+      "gmail.com",
+      "Web.de.",
+      "127.0.0.1",
+      "a.local",
+      "a b.com",
+      "x.com/y",
+      "ex.com:8",
+      "",
+    ]) {
+      expect([text, "problem" in companyDomain(text)]).toEqual([text, true]);
+    }
+    expect(companyDomain(" ACME.Example.org. ")).toEqual({ domain: "acme.example.org" });
+  });
+
+  it("is one organisation's until its record was gone for a week", async () => {
+    const domain = fresh();
+    const first = await company(domain);
+    const second = await team(domain);
+    texts.set(second.record.name, [first.record.value, second.record.value]);
+    expect(await codeOf(await second.prove())).toEqual([409, "domain_taken"]);
+    texts.set(second.record.name, [second.record.value]);
+    const days = (n: number) => Date.now() + n * 86_400_000;
+    await checkDomains(env.DB, days(1.1));
+    expect(await codeOf(await second.prove())).toEqual([409, "domain_taken"]);
+    await env.DB.prepare("UPDATE company_domains SET failed_since = 1 WHERE domain = ?")
+      .bind(domain)
+      .run();
+    expect((await comes(domain, { hd: domain })).end).toMatch(UNKNOWN); // of the first
+    expect((await second.prove()).status).toBe(200);
+    expect((await comes(domain, { hd: domain })).end).toBe(IN);
+  });
+});
+
+describe("who comes by their company's log-in", () => {
+  it("joins as a member when they ask to, where the issuer says that it is their company", async () => {
+    const domain = fresh();
+    const { view, browser: owner } = await company(domain);
+    const ben = await comes(domain, { hd: domain });
+    expect(ben.end).toBe(IN);
+    const session = await ben.browser.session();
+    expect(session).toMatchObject({ role: "member", organization: { id: view.organization.id } });
+    const events = await admin("GET", `/orgs/${view.organization.id}/events`);
+    expect(await events.text()).toContain(`"company_domain":"${domain}"`);
+    expect(await ben.browser.logIn(ben.account, { issuer: "google" })).toBe(IN); // and stays one
+    expect((await owner.people("DELETE", `${domains}/${domain}`)).status).toBe(200);
+    expect(await ben.browser.session()).not.toBeNull(); // a domain opens joining, no seat
+    expect((await comes(domain, { hd: domain })).end).toMatch(UNKNOWN);
+  });
+
+  it("is nobody by an address, a subdomain, another's domain, or a domain that is not proven or agreed to", async () => {
+    const domain = fresh();
+    await company(domain);
+    const unproven = fresh();
+    await team(unproven);
+    const strangers = [
+      [domain, { email: `x@${domain}` }],
+      [domain, { hd: `sub.${domain}` }],
+      [domain, { hd: "evil.example.com", email: `x@${domain}` }],
+      [`sub.${domain}`, { hd: `sub.${domain}` }],
+      [unproven, { hd: unproven }],
+      [fresh(), { hd: domain }],
+    ] as const;
+    for (const [typed, claims] of strangers) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const { end, browser } = await comes(typed, claims);
+      expect([typed, claims, end]).toEqual([typed, claims, "/console/#/login?why=unknown"]);
+      expect([...browser.cookies.keys()]).toEqual([]);
+    }
+    const local = someone({ email: `x@${domain}` });
+    issuer.accounts.push(local);
+    const asked = { purpose: "join", company: domain };
+    expect(await new Browser(OPEN).logIn(local, asked)).toMatch(UNKNOWN); // this issuer knows no companies
+    const off = { ...OPEN, COMPANY_DOMAINS: "off" };
+    expect((await comes(domain, { hd: domain }, off)).end).toMatch(UNKNOWN);
+    expect((await comes(domain, { hd: domain }, LOGINS)).end).toMatch(UNKNOWN); // an operator must agree
+  });
+
+  it("waits for an operator's yes where that is wanted", async () => {
+    const domain = fresh();
+    const { view } = await company(domain, LOGINS);
+    const at = `/orgs/${view.organization.id}/domains`;
+    expect((await admin("POST", `${at}/none.example.com/approve`)).status).toBe(404);
+    const agreed = await admin("POST", `${at}/${domain}/approve`);
+    expect(await agreed.json()).toMatchObject({
+      domains: [{ approved: true, joins_by: ["google"] }],
+    });
+    expect((await comes(domain, { hd: domain }, LOGINS)).end).toBe(IN);
+  });
+
+  it("does not come back so after a removal; an invitation opens", async () => {
+    const domain = fresh();
+    const { browser: owner } = await company(domain);
+    const ben = await comes(domain, { hd: domain });
+    const view = await ben.browser.session();
+    await owner.people("DELETE", `/members/${view?.member.id ?? ""}`);
+    const asked = { issuer: "google", purpose: "join", company: domain };
+    expect(await ben.browser.logIn(ben.account, asked)).toMatch(UNKNOWN);
+    const invitation = await inviteTo(owner, { role: "member", email: ben.account.email });
+    ben.google.bend = { claims: (plain) => ({ ...plain, hd: domain }) };
+    const accept = { issuer: "google", purpose: "accept", invitation };
+    expect(await ben.browser.logIn(ben.account, accept)).toBe(IN);
+  });
+
+  it("of Microsoft is of the tenant in which the owner was, at an address of the domain", async () => {
+    const domain = fresh();
+    const tid = crypto.randomUUID();
+    const entra = new Entra(issuer);
+    const ann = someone({ email: `ann@${domain}` });
+    const [eve, ben] = [someone(), someone()];
+    issuer.accounts.push(ann, ben, eve);
+    entra.claims = { tid, oid: crypto.randomUUID(), xms_edov: true };
+    const owner = new Browser(OPEN);
+    expect(await owner.logIn(ann, { issuer: "work", purpose: "sign_up" })).toBe(IN);
+    await owner.people("POST", "/organization/team");
+    const named = await owner.people("POST", domains, { domain });
+    const { record } = await named.json<Shown>();
+    texts.set(record.name, [record.value]);
+    await owner.people("POST", `${domains}/${domain}/prove`);
+    const asked = { issuer: "work", purpose: "join", company: domain };
+    entra.claims = { tid: crypto.randomUUID(), oid: crypto.randomUUID(), email: `x@${domain}` };
+    expect(await new Browser(OPEN).logIn(eve, asked)).toMatch(UNKNOWN);
+    entra.claims = { tid, oid: crypto.randomUUID() };
+    expect(await new Browser(OPEN).logIn(ben, asked)).toBe(IN);
+  });
+});
