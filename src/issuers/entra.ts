@@ -49,7 +49,6 @@ export class Entra {
     const parsed = z.safeParse(claims, token);
     if (!parsed.success) throw new LoginRefused("refused");
     const { tid, oid, name, email, xms_edov: proof } = parsed.data;
-    const isProven = proof === true || proof === 1 || proof === "1" || proof === "true";
     return {
       issuer: token.iss,
       subject: subjectOf(oid),
@@ -58,7 +57,7 @@ export class Entra {
       company: { domain: null, tenant: tid === PRIVATE ? null : tid },
       name: shownName(name),
       email: email ?? null,
-      proven: email !== undefined && isProven ? [email] : [],
+      proven: email !== undefined && isYes(proof) ? [email] : [],
       authenticatedAt: typeof token.auth_time === "number" ? token.auth_time * 1000 : null,
     };
   }
@@ -76,6 +75,11 @@ export class Entra {
     this.#known.set(tenant, known);
     return known;
   }
+}
+
+/** As which a domain's proof was seen: true, 1, "1". */
+function isYes(proof: unknown): boolean {
+  return proof === true || proof === 1 || proof === "1" || proof === "true";
 }
 
 /** The tenant of private accounts, which are let in by `common` and `consumers` alone. */

@@ -22,8 +22,8 @@ export function companyDomain(
 ): { readonly domain: string } | { readonly problem: string } {
   const domain = text.trim().toLowerCase().replace(/\.$/, "");
   const url = publicAddress(`https://${domain}/`);
-  if (typeof url === "string" || url.hostname !== domain)
-    return { problem: "must be a domain of the internet" };
+  const isPublic = typeof url !== "string" && url.hostname === domain;
+  if (!isPublic) return { problem: "must be a domain of the internet" };
   return FREE_MAIL.has(domain) ? { problem: "is where anybody gets an address" } : { domain };
 }
 

@@ -1,3 +1,4 @@
+import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import { GENERATION, newId } from "../wallet/wallet-desk.ts";
@@ -26,6 +27,14 @@ async function invited(): Promise<string> {
   const made = await admin("POST", `/orgs/${account.orgId}/invitations`, { role: "member" });
   return (await made.json<{ id: string }>()).id;
 }
+async function proven(): Promise<string> {
+  await env.DB.prepare(
+    "INSERT INTO company_domains (domain, org_id, nonce, created_at, proven_at) VALUES (?, ?, 'n', 1, 1) ON CONFLICT DO NOTHING",
+  )
+    .bind("acme.example.com", account.orgId)
+    .run();
+  return "acme.example.com";
+}
 /** What each path is asked so that it finds something; asked again, it finds as much. */
 const ASKED: Readonly<Record<string, () => Asked | Promise<Asked>>> = {
   "GET /orgs/:id": nothing,
@@ -36,7 +45,7 @@ const ASKED: Readonly<Record<string, () => Asked | Promise<Asked>>> = {
     names: { invitation_id: await invited() },
   }),
   "GET /orgs/:id/domains": nothing,
-  "POST /orgs/:id/domains/:domain/approve": () => ({ names: { domain: "none.example.com" } }),
+  "POST /orgs/:id/domains/:domain/approve": async () => ({ names: { domain: await proven() } }),
   "GET /orgs/:id/members": nothing,
   "POST /orgs/:id/members": () => ({
     body: { email: `${crypto.randomUUID()}@example.com`, role: "member" },
