@@ -1,7 +1,8 @@
 import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { LocalIssuer } from "./local-issuer.ts";
+import { ACCOUNTS, LocalIssuer } from "./local-issuer.ts";
+import type { Account } from "./local-issuer.ts";
 
 const CLIENT = { id: "turnpike-local", secret: "the secret of this machine" };
 
@@ -18,11 +19,14 @@ export type ServedIssuer = {
  * Serves one on a free port, or this one. By the name `localhost`, where the regions are 127.0.0.1: another site to a
  * browser, as an issuer is.
  */
-export async function serveIssuer(port = 0): Promise<ServedIssuer> {
+export async function serveIssuer(
+  port = 0,
+  accounts: readonly Account[] = ACCOUNTS,
+): Promise<ServedIssuer> {
   const server = createServer((request, response) => void answer(request, response));
   await new Promise<void>((resolve) => server.listen(port, "localhost", resolve));
   const url = `http://localhost:${(server.address() as AddressInfo).port}`;
-  const issuer = new LocalIssuer(url, [CLIENT]);
+  const issuer = new LocalIssuer(url, [CLIENT], { accounts });
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);

@@ -43,15 +43,17 @@ export function startIssuer(
   accounts: readonly Account[] = [],
 ): LocalIssuer & { accounts: Account[]; hosts: Hosts } {
   const hosts: Hosts = new Map();
-  const known: Account[] = [...accounts];
-  const issuer = new LocalIssuer(ISSUER, [CLIENT], { accounts: known });
+  const everybody: Account[] = [...accounts];
+  const issuer = new LocalIssuer(ISSUER, [CLIENT], { accounts: everybody });
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     const request = new Request(input, init);
     const { origin } = new URL(request.url);
-    if (origin === ISSUER) return issuer.handle(request);
-    return hosts.get(origin)?.(request) ?? new Response("", { status: 503 });
+    const silence = Promise.withResolvers<never>();
+    init?.signal?.addEventListener("abort", () => silence.reject(new Error("aborted")));
+    const known = origin === ISSUER ? issuer.handle(request) : hosts.get(origin)?.(request);
+    return Promise.race([known ?? new Response("", { status: 503 }), silence.promise]);
   });
-  return Object.assign(issuer, { accounts: known, hosts });
+  return Object.assign(issuer, { accounts: everybody, hosts });
 }
 
 function mustBe(response: Response, status: number): void {

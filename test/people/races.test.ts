@@ -1,0 +1,225 @@
+import { env } from "cloudflare:workers";
+import * as fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { effort } from "../effort.ts";
+import {
+  Browser,
+  codeOf,
+  joined,
+  laterOn,
+  ofLater,
+  signUp,
+  someone,
+  startIssuer,
+} from "./people-client.ts";
+import type { SessionView } from "./people-client.ts";
+
+let issuer: ReturnType<typeof startIssuer>;
+beforeEach(() => {
+  for (const method of ["log", "warn", "error"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  issuer = startIssuer();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+type Owner = { readonly browser: Browser; readonly view: SessionView };
+const at = ({ view }: Owner): string => `/members/${view.member.id}`;
+/** The ways in which an owner stops being one: alone, or by the other. */
+const WAYS = {
+  leaves: (own: Owner) => own.browser.people("DELETE", at(own)),
+  "becomes less": (own: Owner) => own.browser.people("PATCH", at(own), { role: "member" }),
+  "is removed": (own: Owner, other: Owner) => other.browser.people("DELETE", at(own)),
+  "is made less": (own: Owner, other: Owner) =>
+    other.browser.people("PATCH", at(own), { role: "admin" }),
+  "is forgotten": (own: Owner) => own.browser.people("DELETE", "/me", { give_up_balance: true }),
+} as const;
+type Way = keyof typeof WAYS;
+const way = fc.constantFrom(...(Object.keys(WAYS) as Way[]));
+
+async function count(statement: string, orgId: string): Promise<number> {
+  const row = await env.DB.prepare(statement).bind(orgId).first<{ n: number }>();
+  return row?.n ?? 0;
+}
+const owners = (orgId: string) =>
+  count(
+    "SELECT count(*) AS n FROM members WHERE org_id = ? AND role = 'owner' AND removed_at IS NULL",
+    orgId,
+  );
+const members = (orgId: string) =>
+  count("SELECT count(*) AS n FROM members WHERE org_id = ? AND removed_at IS NULL", orgId);
+const closed = (orgId: string) =>
+  count("SELECT count(*) AS n FROM closed_organizations WHERE org_id = ?", orgId);
+
+describe("the last owner", () => {
+  it("stays, in whatever two ways two owners stop being one at the same time, while anybody is in", async () => {
+    await fc.assert(
+      fc.asyncProperty(way, way, async (first, second) => {
+        const ann = await signUp(issuer);
+        const ben = await joined(issuer, ann.browser, "owner");
+        await joined(issuer, ann.browser, "member");
+        const done = await Promise.all([WAYS[first](ann, ben), WAYS[second](ben, ann)]);
+        for (const response of done) {
+          // Not in any more, no right any more, the last owner, or done: never a fault.
+          expect([200, 401, 403, 409]).toContain(response.status);
+        }
+        const { id } = ann.view.organization;
+        expect(await owners(id)).toBeGreaterThan(0);
+        expect(await closed(id)).toBe(0);
+      }),
+      { numRuns: effort(6, 100), interruptAfterTimeLimit: 100_000 },
+    );
+  });
+
+  it("who is alone and goes closes the organisation, unless somebody joins at that moment", async () => {
+    const ann = await signUp(issuer);
+    await ann.browser.people("POST", "/organization/team");
+    const made = await ann.browser.people("POST", "/invitations", { role: "member" });
+    const { link } = await made.json<{ link: string }>();
+    const invitation = link.slice(link.lastIndexOf("/") + 1);
+    const ben = someone();
+    issuer.accounts.push(ben);
+    const browser = new Browser();
+    const back = await browser.click(await browser.start({ purpose: "accept", invitation }), ben);
+    const [gone] = await Promise.all([
+      ann.browser.people("DELETE", "/me", { give_up_balance: true }),
+      browser.land(back),
+    ]);
+    const { id } = ann.view.organization;
+    const isIn = (await members(id)) > 1;
+    expect([gone.status, await closed(id), await owners(id)]).toEqual(
+      isIn ? [409, 0, 1] : [200, 1, 0],
+    );
+  });
+});
+
+describe("first credits", () => {
+  it("are no more than the day's budget, however many sign up at once, and each pays for one", async () => {
+    const day = 400 * 86_400_000 + Math.floor(Math.random() * 1e6) * 86_400_000; // nobody else's
+    const bindings = {
+      CLOCK_OFFSET_MS: String(day),
+      SIGN_UP_CREDIT_MICRO: "1000",
+      SIGN_UP_CREDITS_A_DAY_MICRO: "3999",
+    };
+    issuer.bend = ofLater(day / 60_000);
+    const crowd = Array.from({ length: 12 }, () => someone());
+    issuer.accounts.push(...crowd);
+    const browsers = crowd.map(() => new Browser(bindings));
+    const twice = [...crowd.entries()].flatMap(([n, one]) => [
+      browsers[n]?.logIn(one, { purpose: "sign_up" }),
+      new Browser(bindings).logIn(one, { purpose: "sign_up" }), // a second click
+    ]);
+    expect(new Set(await Promise.all(twice))).toEqual(new Set(["/console/#/"]));
+    const balances = await Promise.all(
+      browsers.map(async (one) => {
+        const read = await one.ask("GET", "/console/api/v1/balance");
+        return (await read.json<{ credits_micro: number }>()).credits_micro;
+      }),
+    );
+    expect(balances.filter((one) => one === 1000)).toHaveLength(3);
+    expect(balances.filter((one) => one === 0)).toHaveLength(9);
+  });
+});
+
+describe("an issuer that goes away while people log in", () => {
+  it("stops these log-ins alone: nobody is logged out, nobody let in, and it goes on when it is back", async () => {
+    const { browser, account } = await signUp(issuer);
+    const begun = Array.from({ length: 10 }, () => new Browser());
+    const backs = await Promise.all(
+      begun.map(async (one) => one.click(await one.start(), account)),
+    );
+    const late = { isAway: true };
+    issuer.bend = {
+      answer: (_, answer) => (late.isAway ? new Response("", { status: 503 }) : answer),
+    };
+    const ends = await Promise.all(begun.map((one, n) => one.land(backs[n] ?? new URL("x:"))));
+    expect(new Set(ends)).toEqual(new Set(["/console/#/login?why=issuer_unreachable"]));
+    const body = { issuer: "local", purpose: "log_in" };
+    const starts = await Promise.all(
+      Array.from({ length: 10 }, () => new Browser().ask("POST", "/console/api/login/start", body)),
+    );
+    expect(new Set(starts.map(({ status }) => status))).toEqual(new Set([503]));
+    expect((await browser.ask("GET", "/console/api/v1/keys")).status).toBe(200);
+    late.isAway = false;
+    expect(await new Browser().logIn(account)).toBe("/console/#/");
+  });
+
+  it("that does not answer within 5 s is away", async () => {
+    const { account } = await signUp(issuer);
+    const browser = new Browser();
+    const back = await browser.click(await browser.start(), account);
+    const waits: number[] = [];
+    const real = AbortSignal.timeout.bind(AbortSignal);
+    vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => {
+      waits.push(ms);
+      return real(20);
+    });
+    issuer.bend = {
+      answer: (path, answer) => (path === "/token" ? new Promise(() => {}) : answer),
+    };
+    expect(await browser.land(back)).toMatch(/why=issuer_unreachable$/);
+    expect(waits).toContain(5000);
+  });
+});
+
+describe("the callback", () => {
+  it("with any parameter missing, doubled, changed or added lets nobody in", async () => {
+    const ann = someone();
+    issuer.accounts.push(ann);
+    const ways: readonly ((search: URLSearchParams, name: string) => void)[] = [
+      (search, name) => search.delete(name),
+      (search, name) => search.append(name, search.get(name) ?? ""),
+      (search, name) => search.set(name, ""),
+      (search, name) => search.set(name, `${search.get(name)}x`),
+    ];
+    for (const name of ["code", "state", "iss"]) {
+      for (const [n, change] of ways.entries()) {
+        /* oxlint-disable no-await-in-loop -- one after the other */
+        const browser = new Browser();
+        const back = await browser.click(await browser.start({ purpose: "sign_up" }), ann);
+        change(back.searchParams, name);
+        const end = await browser.land(back);
+        expect([name, n, end]).toEqual([
+          name,
+          n,
+          expect.stringMatching(/why=(?:refused|expired)$/),
+        ]);
+        expect([...browser.cookies.keys()]).toEqual([]);
+        /* oxlint-enable no-await-in-loop */
+      }
+    }
+    const browser = new Browser();
+    const back = await browser.click(await browser.start({ purpose: "sign_up" }), ann);
+    back.searchParams.set("error", "access_denied");
+    back.searchParams.set("error_description", "<b>somebody's words</b>");
+    expect(await browser.land(back)).toBe("/console/#/login?why=denied");
+  });
+
+  it("is a navigation of a document alone, and another issuer's is none of this log-in", async () => {
+    const ann = someone();
+    issuer.accounts.push(ann);
+    const browser = new Browser();
+    const back = await browser.click(await browser.start({ purpose: "sign_up" }), ann);
+    const asked = { "sec-fetch-mode": "cors", "sec-fetch-dest": "empty" };
+    const path = back.pathname + back.search;
+    expect(await codeOf(await browser.ask("GET", path, undefined, asked))).toEqual([
+      403,
+      "origin_not_allowed",
+    ]);
+    const other = new URL(back);
+    other.pathname = back.pathname.replace("/local", "/other");
+    expect(await browser.land(other)).toMatch(/why=expired$/);
+    expect(await browser.session()).toBeNull();
+  });
+
+  it("of a session that has ended meanwhile makes nothing fresh", async () => {
+    const { browser, account } = await signUp(issuer);
+    const back = await browser.click(await browser.start({ purpose: "step_up" }), account);
+    const other = Object.assign(laterOn(browser, 0), { cookies: new Map(browser.cookies) });
+    expect((await other.people("POST", "/me/log-out")).status).toBe(200);
+    expect(await browser.land(back)).toMatch(/why=no_console_session$/);
+    expect(await browser.session()).toBeNull();
+  });
+});
