@@ -49,7 +49,7 @@ export class ConsoleSession extends DurableObject<Env> {
     if (!taken.ok) return taken;
     this.#memory = null;
     sql.exec(
-      "INSERT INTO sessions (name, identity, expires_at) VALUES (?, ?, ?)",
+      "INSERT OR IGNORE INTO sessions (name, identity, expires_at) VALUES (?, ?, ?)",
       name,
       JSON.stringify(identity),
       expiresAt,
