@@ -101,6 +101,11 @@ it("a person signs up, makes a key, asks, invites, changes and removes, and is f
 
   await ann.reload();
   await goTo(ann, "Team");
+  await ann.getByRole("button", { name: "Add a domain" }).click();
+  await ann.getByRole("textbox", { name: "Domain" }).fill("acme.example.org");
+  await ann.getByRole("button", { name: "Add it" }).click();
+  await ann.getByText("_turnpike-challenge.acme.example.org").waitFor();
+  await expectAccessible(ann);
   await ann.getByLabel("Role of Ben").selectOption("admin");
   await expect.poll(() => roleOf(ben)).toBe("admin");
   await ann.getByRole("row", { name: /Ben/ }).getByRole("button", { name: "Remove…" }).click();
