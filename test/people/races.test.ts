@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { closeOrganization } from "../../src/people/erasure.store.ts";
 import { effort } from "../effort.ts";
 import {
   Browser,
@@ -92,6 +93,19 @@ describe("the last owner", () => {
     expect([gone.status, await closed(id), await owners(id)]).toEqual(
       isIn ? [409, 0, 1] : [200, 1, 0],
     );
+  });
+});
+
+describe("closing because one is alone", () => {
+  it("asks so in its statement: who joined before it keeps the organisation", async () => {
+    const ann = await signUp(issuer);
+    await joined(issuer, ann.browser, "member");
+    const { id } = ann.view.organization;
+    const memberId = ann.view.member.id;
+    const actor = { kind: "member", id: memberId } as const;
+    const by = { actor, memberId, nowMs: Date.now() };
+    expect(await closeOrganization(env.DB, id, { ...by, isAlone: true })).toBeNull();
+    expect([await closed(id), await members(id)]).toEqual([0, 2]);
   });
 });
 
