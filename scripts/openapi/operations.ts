@@ -35,6 +35,7 @@ import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
 import { PAYMENT_OPERATIONS } from "./payment-operations.ts";
 import { PEOPLE_OPERATIONS } from "./people-operations.ts";
+import { PAID } from "./failures.ts";
 import * as keyed from "./key-records.ts";
 import * as record from "./records.ts";
 import { queryOf } from "./schemas.ts";
@@ -42,24 +43,6 @@ import { operatorStanding, standingOf } from "./standing.ts";
 import * as stream from "./streams.ts";
 import * as spent from "./usage-records.ts";
 
-const PAID = [
-  "insufficient_balance",
-  "payment_reversed",
-  "key_budget_exceeded",
-  "organization_suspended",
-  "model_not_allowed",
-  "model_not_found",
-  "context_length_exceeded",
-  "content_filter",
-  "end_user_quota_exceeded",
-  "tokens",
-  "too_many_end_users",
-  "idempotency_replay",
-  "idempotency_in_progress",
-  "idempotency_mismatch",
-  "upstream_error",
-  "upstream_overloaded",
-] as const;
 const PAID_HEADERS = [idempotencyKey(false), END_USER] as const;
 
 const PAID_OPERATIONS: Readonly<Record<string, Description>> = {

@@ -3,13 +3,12 @@ import type { PeerConfig } from "../config.ts";
 import { calledFromWire, shownFields, shownToWire } from "../keys/session-token.ts";
 import { keyHashSchema as hash } from "../lib/key.ts";
 import type { Called } from "../lib/caller.ts";
-import { refuse, success } from "../lib/failure.ts";
+import { peerRefusal, refuse, success } from "../lib/failure.ts";
 import { micros } from "../lib/money.ts";
 import type { Reached } from "../lib/reach-object.ts";
 import { isStorageFailure } from "../lib/storage-failure.ts";
 import { homeBudgetMs } from "../regions/home-budget.ts";
 import { callPeer } from "../regions/peer-call.ts";
-import { peerRefusal } from "./peer-refusal.ts";
 import type { PeerCallOptions } from "../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../contracts/wallet.ts";
 

@@ -5,13 +5,12 @@ import { textOf } from "../kept/kept-items.ts";
 import { RESPONSE_ID } from "../contracts/kept.ts";
 import type { KeptAnswer, RecallAsked, Recalled } from "../contracts/kept.ts";
 import type { Called } from "../lib/caller.ts";
-import { refuse, success } from "../lib/failure.ts";
+import { peerRefusal, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { mintedAt } from "../lib/id.ts";
 import { keyHashSchema } from "../lib/key.ts";
 import { callPeer } from "../regions/peer-call.ts";
 import type { PeerCallOptions } from "../regions/peer-call.ts";
-import { peerRefusal } from "./peer-refusal.ts";
 
 /** What a peer asks of a key's home about its kept answers; home knows whose the key is. */
 export type KeptRequest = {
