@@ -2,6 +2,7 @@ import { configOf } from "../config.ts";
 import { now } from "../lib/clock.ts";
 import { objectsOf } from "../contracts/objects.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
+import { eventBook } from "../payments/customers.store.ts";
 import { sweepEvents } from "../payments/stripe-events.ts";
 import { stripeOf } from "../payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
@@ -26,7 +27,7 @@ export async function runPaymentsSweep(env: Env): Promise<void> {
   const stripe = stripeOf(payments);
   const { isLive } = payments;
   try {
-    const to = { db: env.DB, payments: objectsOf(env).payments, stripe, isLive };
+    const to = { book: eventBook(env.DB), payments: objectsOf(env).payments, stripe, isLive };
     const listed = await sweepEvents(to, now(env));
     const reason = "Stripe did not list its events";
     if (listed === null) logWarning("payments_not_swept", { reason });

@@ -1,4 +1,5 @@
 import { now } from "../lib/clock.ts";
+import type { EventBook } from "./stripe-events.ts";
 
 /** What the book knows of payments. Each throws when D1 fails. */
 
@@ -15,17 +16,6 @@ export async function addCustomer(
     )
     .bind(customerId, orgId, now({}))
     .run();
-}
-
-/** Whose a customer is in this region; null: nobody's. */
-export async function organizationOfCustomer(
-  db: D1Database,
-  customerId: string,
-): Promise<string | null> {
-  return db
-    .prepare("SELECT org_id FROM stripe_customers WHERE customer_id = ?")
-    .bind(customerId)
-    .first<string>("org_id");
 }
 
 /** How an organisation is called, and since when it is there (Unix ms); null: there is none. */
@@ -57,21 +47,30 @@ export async function addCard(db: D1Database, fingerprint: string, orgId: string
 
 const CURSOR = "stripe_events";
 
-/** Up to when Stripe's events were looked at, Unix seconds; null: never. */
-export async function readEventsCursor(db: D1Database): Promise<number | null> {
-  const after = await db
-    .prepare("SELECT after FROM cursors WHERE name = ?")
-    .bind(CURSOR)
-    .first<string>("after");
-  return after === null ? null : Number(after);
-}
-
-export async function moveEventsCursor(db: D1Database, toSeconds: number): Promise<void> {
-  await db
-    .prepare(
-      `INSERT INTO cursors (name, after) VALUES (?1, ?2)
-      ON CONFLICT (name) DO UPDATE SET after = excluded.after`,
-    )
-    .bind(CURSOR, String(toSeconds))
-    .run();
+/** What events are taken by. */
+export function eventBook(db: D1Database): EventBook {
+  return {
+    organizationOf: (customerId) =>
+      db
+        .prepare("SELECT org_id FROM stripe_customers WHERE customer_id = ?")
+        .bind(customerId)
+        .first<string>("org_id"),
+    isOrganization: async (orgId) => (await readBuyer(db, orgId)) !== null,
+    cursor: async () => {
+      const after = await db
+        .prepare("SELECT after FROM cursors WHERE name = ?")
+        .bind(CURSOR)
+        .first<string>("after");
+      return after === null ? null : Number(after);
+    },
+    moveCursor: async (toSeconds) => {
+      await db
+        .prepare(
+          `INSERT INTO cursors (name, after) VALUES (?1, ?2)
+          ON CONFLICT (name) DO UPDATE SET after = excluded.after`,
+        )
+        .bind(CURSOR, String(toSeconds))
+        .run();
+    },
+  };
 }

@@ -2,12 +2,6 @@ import type { Asks } from "../contracts/objects.ts";
 import type { Hint } from "../contracts/payments.ts";
 import { logAlert } from "../lib/log.ts";
 import { reachObject } from "../lib/reach-object.ts";
-import {
-  moveEventsCursor,
-  organizationOfCustomer,
-  readBuyer,
-  readEventsCursor,
-} from "./customers.store.ts";
 import { chargeSchema, eventsSchema, intentSchema } from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
 import { read, readIntent } from "./stripe-calls.ts";
@@ -38,9 +32,19 @@ export const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
   "payment_method.detached": "detached",
 };
 
+/** What the book knows that events are taken by; throws when D1 does. */
+export type EventBook = {
+  /** Whose a customer is in this region; null: nobody's. */
+  organizationOf(customerId: string): Promise<string | null>;
+  isOrganization(orgId: string): Promise<boolean>;
+  /** Up to when events were looked at, Unix seconds; null: never. */
+  cursor(): Promise<number | null>;
+  moveCursor(toSeconds: number): Promise<void>;
+};
+
 /** Where an event is taken to. */
 export type Dispatching = Asks<"payments", "hint"> & {
-  readonly db: D1Database;
+  readonly book: EventBook;
   readonly stripe: Stripe;
   readonly isLive: boolean;
 };
@@ -57,7 +61,7 @@ export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promis
   if (kind === undefined || event.livemode !== to.isLive) return "nothing";
   const named = await namesOf(to, event, kind);
   if (typeof named === "string") return named;
-  const orgId = await organizationOfCustomer(to.db, named.customer);
+  const orgId = await to.book.organizationOf(named.customer);
   if (orgId === null) return strangers(to, event);
   const hint = { eventId: event.id, orgId, kind, object: named.object };
   const reached = await reachObject(() => to.payments(orgId).hint(hint));
@@ -65,9 +69,9 @@ export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promis
 }
 
 /** An organisation of ours with a customer that is not in the book: somebody made it by hand. */
-async function strangers({ db }: Dispatching, { id, data }: StripeEvent): Promise<Dispatched> {
+async function strangers({ book }: Dispatching, { id, data }: StripeEvent): Promise<Dispatched> {
   const orgId = data.object.metadata?.["org_id"];
-  if (orgId !== undefined && (await readBuyer(db, orgId)) !== null) {
+  if (orgId !== undefined && (await book.isOrganization(orgId))) {
     logAlert("payment_of_unknown_customer", { org_id: orgId, event_id: id });
   }
   return "nothing";
@@ -135,11 +139,11 @@ const PAGES_MAX = 50;
  */
 export async function sweepEvents(to: Dispatching, nowMs: number): Promise<number | null> {
   const startedS = Math.floor(nowMs / 1000);
-  const cursor = (await readEventsCursor(to.db)) ?? startedS;
+  const cursor = (await to.book.cursor()) ?? startedS;
   const gte = Math.max(cursor - OVERLAP_S, startedS - KEPT_S);
   const swept = await sweepPages(to, gte);
   if (swept === null) return null;
-  if (swept.isWhole) await moveEventsCursor(to.db, startedS);
+  if (swept.isWhole) await to.book.moveCursor(startedS);
   return swept.listed;
 }
 

@@ -5,6 +5,7 @@ import { now } from "../lib/clock.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { objectsOf } from "../contracts/objects.ts";
 import { within } from "../lib/within.ts";
+import { eventBook } from "./customers.store.ts";
 import { dispatchEvent } from "./stripe-events.ts";
 import type { Dispatched } from "./stripe-events.ts";
 import { eventSchema } from "./stripe-objects.ts";
@@ -32,7 +33,7 @@ export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   const event = eventOf(bytes.value);
   if (event === null) return c.json({ received: true });
   const to = {
-    db: c.env.DB,
+    book: eventBook(c.env.DB),
     payments: objectsOf(c.env).payments,
     stripe: stripeOf(payments),
     isLive: payments.isLive,

@@ -1,0 +1,79 @@
+import type { Head, Payment, PaymentRows, Purchase, Waiting } from "../../src/payments/purchase.ts";
+import { isOver } from "../../src/payments/purchase.ts";
+
+/** The rows of `PaymentRows` in memory: what is written is there at once and for good. */
+export class MemoryRows implements PaymentRows {
+  #head: Head;
+  readonly #purchases = new Map<string, Purchase>();
+  readonly #payments = new Map<string, Payment>();
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #heard = new Set<string>();
+
+  constructor(orgId: string) {
+    const nobody = { orgName: orgId, customer: null, customers: 0, card: null };
+    this.#head = { orgId, ...nobody, reading: 0, walletMadeAt: null };
+  }
+
+  head(): Head {
+    return this.#head;
+  }
+
+  setHead(head: Head): void {
+    this.#head = head;
+  }
+
+  purchase(id: string): Purchase | null {
+    return this.#purchases.get(id) ?? null;
+  }
+
+  purchaseOf(object: string): Purchase | null {
+    const isIts = ({ sessionId, invoiceId, paymentId }: Purchase): boolean =>
+      [sessionId, invoiceId, paymentId].includes(object);
+    return this.all().find(isIts) ?? null;
+  }
+
+  put(purchase: Purchase): void {
+    this.#purchases.set(purchase.id, purchase);
+  }
+
+  all(): readonly Purchase[] {
+    return [...this.#purchases.values()];
+  }
+
+  open(): readonly Purchase[] {
+    return this.all().filter((one) => !isOver(one) || one.nextAt !== null || one.tellAt !== null);
+  }
+
+  since(ms: number): readonly Purchase[] {
+    return this.all().filter(({ createdAt }) => createdAt >= ms);
+  }
+
+  payment(id: string): Payment | null {
+    return this.#payments.get(id) ?? null;
+  }
+
+  payments(): readonly Payment[] {
+    return [...this.#payments.values()];
+  }
+
+  putPayment(payment: Payment): void {
+    this.#payments.set(payment.id, payment);
+  }
+
+  waiting(): readonly Waiting[] {
+    return [...this.#waiting.values()];
+  }
+
+  putWaiting(hint: Waiting): void {
+    this.#waiting.set(hint.eventId, hint);
+  }
+
+  heard({ eventId }: Waiting): void {
+    this.#waiting.delete(eventId);
+    this.#heard.add(eventId);
+  }
+
+  wasHeard(eventId: string): boolean {
+    return this.#heard.has(eventId);
+  }
+}

@@ -1,0 +1,81 @@
+import { success } from "../../src/lib/failure.ts";
+import { micros } from "../../src/lib/money.ts";
+import type { World } from "../../src/payments/world.ts";
+import type { Broken } from "./payments-world.ts";
+
+/** A world whose wallet answers some calls in another way. */
+const withWallet = (
+  change: (wallet: World["wallet"], world: World) => Partial<World["wallet"]>,
+): Broken => ({
+  world: (world) => ({ ...world, wallet: { ...world.wallet, ...change(world.wallet, world) } }),
+});
+/** A world that asks Stripe in another way. */
+const withCalls = (
+  change: (call: Parameters<World["stripe"]["ask"]>[0], world: World) => typeof call,
+): Broken => ({
+  world: (world) => ({
+    ...world,
+    stripe: { ask: (call) => world.stripe.ask(change(call, world)) },
+  }),
+});
+let made = 0;
+
+/** What breaks in everybody else's version of this; the oracle must see each. */
+export const MUTANTS: Readonly<Record<string, Broken>> = {
+  "what is owed is not collected": { collects: false },
+  "what comes back is added": withWallet((wallet, { rows }) => ({
+    setBack: (back) => {
+      const before = rows.payment(back.paymentId)?.backMicro ?? micros(0);
+      return wallet.setBack({ ...back, backMicro: micros(before + back.backMicro) });
+    },
+  })),
+  "a payment is credited by its purchase and by itself": withWallet((wallet) => ({
+    creditPayment: async (credit) => {
+      await wallet.creditPayment({ ...credit, paymentId: credit.purchaseId });
+      return wallet.creditPayment(credit);
+    },
+  })),
+  "each attempt has a key of its own": withCalls((call) => ({
+    ...call,
+    key: call.key === null ? null : `${call.key}:${++made}`,
+  })),
+  "a checkout ends so long after now": withCalls((call, { now }) => ({
+    ...call,
+    body:
+      call.body?.replace(/expires_at=\d+/, `expires_at=${Math.floor(now() / 1000) + 3600}`) ?? null,
+  })),
+  "a hint is seen before it is looked at": {
+    world: (world) => {
+      const { rows } = world;
+      const putWaiting: typeof rows.putWaiting = (hint) =>
+        hint.tries > 0 ? rows.heard(hint, 0) : rows.putWaiting(hint);
+      const seen = new Proxy(rows, {
+        get: (of, name) => {
+          if (name === "putWaiting") return putWaiting;
+          const method = Reflect.get(of, name) as (...given: unknown[]) => unknown;
+          return method.bind(of);
+        },
+      });
+      return { ...world, rows: seen };
+    },
+  },
+  "the tax is credited": {
+    world: (world) => ({
+      ...world,
+      wallet: {
+        ...world.wallet,
+        creditPayment: (credit) =>
+          world.wallet.creditPayment({
+            ...credit,
+            netMicro: micros(Math.ceil(credit.netMicro * 1.19)),
+          }),
+      },
+    }),
+  },
+  "the wallet's refusal is taken for a credit": withWallet((wallet) => ({
+    creditPayment: async (credit) => {
+      const answer = await wallet.creditPayment(credit);
+      return answer.ok ? answer : success({ madeAt: 1 });
+    },
+  })),
+};

@@ -1,0 +1,322 @@
+import fc from "fast-check";
+import type { Organization, PaymentsWorld } from "./payments-world.ts";
+import { MONTH_MICRO } from "./payments-oracle.ts";
+import { micros } from "../../src/lib/money.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const kinds = [
+  "no_answer",
+  "reset",
+  "500_stored",
+  "500",
+  "409",
+  "429",
+  "lock_timeout",
+  "401",
+  "slow",
+] as const;
+const places = [
+  /./,
+  /^POST \/v1\/customers$/,
+  /^POST \/v1\/checkout\/sessions$/,
+  /^POST \/v1\/invoices$/,
+  /^POST \/v1\/invoiceitems/,
+  /finalize$/,
+  /\/pay$/,
+  /\/void$/,
+  /\/expire$/,
+  /^GET /,
+];
+const bank = fc.constantFrom(
+  "ok" as const,
+  "asks" as const,
+  "asks_invalid" as const,
+  { decline_code: "insufficient_funds" },
+  { decline_code: "lost_card" },
+  { decline_code: "do_not_honor", advice_code: "do_not_try_again" },
+  { blocked: true as const },
+);
+const which = fc.nat(5);
+
+/** Something that happens. `at` picks among what there is. */
+export const operation = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant("buy" as const),
+      org: fc.nat(1),
+      method: fc.constantFrom("checkout" as const, "card" as const),
+      dollars: fc.integer({ min: 5, max: 40 }),
+      save: fc.boolean(),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constantFrom(
+        "pay" as const,
+        "decline" as const,
+        "approve" as const,
+        "payInvoice" as const,
+        "cancel" as const,
+      ),
+      at: which,
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant("topUp" as const),
+      org: fc.nat(1),
+      on: fc.boolean(),
+      dollars: fc.integer({ min: 5, max: 20 }),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constantFrom("hold" as const, "settle" as const),
+      org: fc.nat(1),
+      at: which,
+      share: fc.integer({ min: 0, max: 100 }),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("bank" as const), behaviour: bank }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constantFrom(
+        "refund" as const,
+        "failRefund" as const,
+        "forgive" as const,
+        "warn" as const,
+      ),
+      at: which,
+      share: fc.integer({ min: 1, max: 100 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constantFrom("dispute" as const, "moveDispute" as const),
+      at: which,
+      status: fc.constantFrom(
+        "warning_needs_response" as const,
+        "needs_response" as const,
+        "under_review" as const,
+        "won" as const,
+        "lost" as const,
+        "appeal_under_review" as const,
+      ),
+      share: fc.integer({ min: 1, max: 100 }),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant("fault" as const),
+      kind: fc.constantFrom(...kinds),
+      when: fc.constantFrom("before" as const, "after" as const),
+      on: fc.constantFrom(...places),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant("event" as const),
+      how: fc.constantFrom("deliver" as const, "repeat" as const, "lose" as const),
+      at: which,
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant("kill" as const), org: fc.nat(1), after: fc.nat(6) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("down" as const),
+      org: fc.nat(1),
+      calls: fc.integer({ min: 1, max: 4 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constantFrom(
+        "late" as const,
+        "handMade" as const,
+        "deleteCustomer" as const,
+        "detach" as const,
+        "payElsewhere" as const,
+        "publish" as const,
+        "rebuild" as const,
+      ),
+      org: fc.nat(1),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant("pass" as const),
+      ms: fc.constantFrom(1000, 6000, MINUTE, 11 * MINUTE, HOUR, 7 * HOUR),
+    }),
+  },
+);
+export type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
+
+const pick = <T>(from: readonly T[], at: number): T | undefined =>
+  from[at % Math.max(1, from.length)];
+
+/** Does it, as far as it can be done now. */
+export async function apply(world: PaymentsWorld, one: Operation): Promise<void> {
+  try {
+    await done(world, one);
+  } catch (error) {
+    if (!(error instanceof Error) || error.constructor.name !== "Refusal") throw error;
+  }
+  await world.work();
+}
+
+async function done(world: PaymentsWorld, one: Operation): Promise<void> {
+  if (one.do === "pass") return world.pass(one.ms);
+  if (one.do === "fault") return world.fake.fault(one);
+  if (one.do === "bank") return world.fake.bank.next(one.behaviour);
+  if (one.do === "event") return told(world, one);
+  if ("org" in one) {
+    const organization = world.organizations[one.org];
+    if (organization !== undefined) ofOrganization(world, organization, one);
+    return undefined;
+  }
+  if ("share" in one) return moneyMoves(world, one);
+  return person(world, one);
+}
+
+async function told(
+  world: PaymentsWorld,
+  { how, at }: Extract<Operation, { do: "event" }>,
+): Promise<void> {
+  const event = pick(world.inbox, at);
+  if (event === undefined) return;
+  if (how !== "repeat") world.inbox.splice(world.inbox.indexOf(event), 1);
+  if (how !== "lose") await world.deliver(event);
+}
+
+function person(
+  world: PaymentsWorld,
+  {
+    do: how,
+    at,
+  }: Extract<Operation, { do: "pay" | "decline" | "approve" | "payInvoice" | "cancel" }>,
+): void {
+  const { sessions, invoices } = world.fake.world;
+  const session = pick(
+    [...sessions.values()].filter(({ status }) => status === "open"),
+    at,
+  )?.id;
+  const invoice = pick(
+    [...invoices.values()].filter(({ status }) => status === "open"),
+    at,
+  )?.id;
+  if (how === "payInvoice" && invoice !== undefined) world.fake.person.payInvoice(invoice);
+  if (how === "pay" && session !== undefined) world.fake.person.pay(session);
+  if (how === "decline" && session !== undefined) world.fake.person.decline(session);
+  if (how === "approve" && session !== undefined) {
+    world.fake.person.asks(session);
+    world.fake.person.approve(session);
+  }
+  if (how !== "cancel") return;
+  const organization = world.organizations[at % 2];
+  const open = pick(organization?.rows.open() ?? [], at);
+  if (open !== undefined) organization?.machine.cancel(open.id);
+}
+
+type OfOrganization = Extract<Operation, { readonly org: number }>;
+
+function ofOrganization(
+  world: PaymentsWorld,
+  organization: Organization,
+  one: OfOrganization,
+): void {
+  const { wallet } = organization;
+  switch (one.do) {
+    case "buy":
+      return organization.buy(one.method, one.dollars, one.save);
+    case "topUp": {
+      const amountMicro = micros(one.dollars * 1_000_000);
+      const setting = {
+        belowMicro: micros(25_000_000),
+        amountMicro,
+        mostPerMonthMicro: micros(MONTH_MICRO),
+      };
+      return wallet.set(one.on ? setting : null);
+    }
+    case "hold":
+      return wallet.hold(one.share * 200_000);
+    case "settle":
+      return wallet.settle(one.at % Math.max(1, wallet.holds.length), one.share / 100);
+    case "kill":
+      return organization.killAfter(one.after);
+    case "down":
+      wallet.down = one.calls;
+      world.bookDown = one.calls % 2;
+      return undefined;
+    case "late":
+      return arriveLate(world);
+    case "publish":
+      return wallet.publish();
+    case "rebuild":
+      return wallet.rebuild();
+    default:
+      return atStripe(world, organization, one.do);
+  }
+}
+
+function arriveLate({ late }: PaymentsWorld): void {
+  void late.shift()?.();
+}
+
+function atStripe(
+  world: PaymentsWorld,
+  { id, rows }: Organization,
+  how: "handMade" | "deleteCustomer" | "detach" | "payElsewhere",
+): void {
+  const [customer] = world.customerOf(id).toReversed();
+  const method = rows.head().card?.paymentMethod;
+  const invoice = [...world.fake.world.invoices.values()].find(({ status }) => status === "open");
+  if (how === "handMade" && customer !== undefined) world.fake.bank.handMade(customer, 700);
+  if (how === "deleteCustomer" && customer !== undefined) world.fake.bank.deleteCustomer(customer);
+  if (how === "detach" && method !== undefined) world.fake.bank.detach(method);
+  if (how === "payElsewhere" && invoice !== undefined) world.fake.bank.payElsewhere(invoice.id);
+}
+
+type Moves = Extract<
+  Operation,
+  { readonly do: "refund" | "failRefund" | "forgive" | "warn" | "dispute" | "moveDispute" }
+>;
+
+function moneyMoves(world: PaymentsWorld, one: Moves): void {
+  const { fake, organizations } = world;
+  const payment = pick(fake.payments(), one.at);
+  const refund = pick([...fake.world.refunds.values()], one.at);
+  const dispute = pick([...fake.world.disputes.values()], one.at);
+  const cents = (all: number): number => Math.max(1, Math.floor((all * one.share) / 100));
+  if (one.do === "forgive") organizations[one.at % 2]?.wallet.forgive(one.share * 1000);
+  if (one.do === "failRefund" && refund !== undefined) fake.bank.moveRefund(refund.id, "failed");
+  if (one.do === "moveDispute" && dispute !== undefined) {
+    fake.bank.moveDispute(dispute.id, one.status, one.share > 50 ? null : cents(dispute.amount));
+  }
+  if (payment === undefined) return;
+  if (one.do === "refund")
+    fake.bank.refund(payment.intent, one.share > 80 ? null : cents(payment.received));
+  if (one.do === "warn") fake.bank.warn(payment.intent);
+  if (one.do === "dispute") {
+    const isOpen = one.status !== "won" && one.status !== "lost";
+    const status = isOpen ? one.status : "needs_response";
+    fake.bank.dispute(payment.intent, {
+      cents: one.share > 70 ? null : cents(payment.received),
+      status,
+    });
+  }
+}

@@ -1,0 +1,131 @@
+import { netOf } from "../../src/payments/payment-rules.ts";
+import { isOver } from "../../src/payments/purchase.ts";
+import type { Purchase } from "../../src/payments/purchase.ts";
+import type { Organization, PaymentsWorld } from "./payments-world.ts";
+
+/** What must hold at every moment; each fault in words, with the number that the reference gives it. */
+export function faultsNow(world: PaymentsWorld): string[] {
+  return [
+    ...world.organizations.flatMap((one) => [...moneyFaults(one), ...purchaseFaults(one)]),
+    ...creditFaults(world),
+    ...callFaults(world),
+  ];
+}
+
+/** What must hold as well once faults have stopped and all was swept. */
+export function faultsAtRest(world: PaymentsWorld): string[] {
+  const faults: string[] = [];
+  for (const { rows, id } of world.organizations) {
+    for (const one of rows.all()) {
+      if (!isOver(one)) faults.push(`13: ${id} ${one.method} is ${one.state}, step ${one.step}`);
+    }
+    if (rows.waiting().length > 0) faults.push(`13: ${id} has hints waiting`);
+  }
+  for (const { organization, purchase, intent, net } of paymentsOf(world)) {
+    const { stored } = organization.wallet;
+    const credited = stored.references.get(`stripe:${intent}`);
+    if (credited !== net && net > 0) {
+      faults.push(`2: ${purchase.id} credited ${credited} of ${net}`);
+    }
+    const { gross, captured } = world.fake.truth(intent);
+    const back = Math.ceil((net * gross) / captured);
+    const known = stored.payments.get(intent)?.back;
+    if (known !== back) faults.push(`7: of ${intent} ${known} is back, and ${back} by Stripe`);
+  }
+  return [...faults, ...faultsNow(world)];
+}
+
+function moneyFaults({ id, wallet }: Organization): string[] {
+  const { stored, held } = wallet;
+  const { balance, charges, debts, payments, references } = stored;
+  const ledger = [...references.values()].reduce((sum, amount) => sum + amount, 0);
+  const back = [...payments.values()].reduce((sum, one) => sum + one.back, 0);
+  const { owed, taken, forgiven } = debts;
+  const faults: string[] = [];
+  if (ledger - charges !== balance) faults.push(`3: ${id} ledger ${ledger - charges}, ${balance}`);
+  if (balance < held || held < 0) faults.push(`3: ${id} holds ${held} of ${balance}`);
+  if (back !== taken + owed + forgiven)
+    faults.push(`4: ${id} back ${back}, ${JSON.stringify(debts)}`);
+  if (Math.min(owed, taken, forgiven) < 0) faults.push(`4: ${id} ${JSON.stringify(debts)}`);
+  if (owed > 0 && balance !== held) faults.push(`5: ${id} owes ${owed} and has ${balance - held}`);
+  const credits = [...payments.values()].reduce((sum, one) => sum + one.credited, 0);
+  if (balance !== credits - charges - taken) faults.push(`6: ${id} ${balance}`);
+  for (const one of payments.values()) {
+    if (one.back > one.credited || one.back < 0) faults.push(`7: ${one.id} ${one.back}`);
+  }
+  return faults;
+}
+
+function purchaseFaults({ id, rows, wallet }: Organization): string[] {
+  const open = rows.all().filter((one) => !isOver(one));
+  const charged = open.filter((one) => one.paymentMethod !== null);
+  const faults = charged.length > 1 ? [`8: ${id} charges its card for ${charged.length}`] : [];
+  if (wallet.madeAt > 1) return faults; // what was wanted and not published nobody knows
+  const months = new Map<string, number>();
+  for (const { method, state, createdAt, amountMicro } of rows.all()) {
+    if (method !== "auto" || state === "declined" || state === "expired") continue;
+    const month = new Date(createdAt).toISOString().slice(0, 7);
+    months.set(month, (months.get(month) ?? 0) + amountMicro);
+  }
+  const most = Math.max(0, ...months.values());
+  return most > MONTH_MICRO ? [...faults, `9: ${id} wanted ${most} in a month`] : faults;
+}
+
+/** The bound of every setting in these runs. */
+export const MONTH_MICRO = 60_000_000;
+
+type Known = {
+  readonly organization: Organization;
+  readonly purchase: Purchase;
+  readonly intent: string;
+  readonly net: number;
+};
+
+/** Each captured payment that a purchase of ours asked for. */
+function paymentsOf(world: PaymentsWorld): Known[] {
+  const { sessions, invoices } = world.fake.world;
+  return world.fake.payments().flatMap((payment) => {
+    const made = sessions.get(payment.session ?? "") ?? invoices.get(payment.invoice ?? "");
+    const organization = world.organizationOf(payment.customer);
+    const purchase = organization?.rows.purchase(made?.metadata?.["purchase_id"] ?? "") ?? null;
+    if (organization === undefined || purchase === null) return [];
+    const { received: receivedCents, total: totalCents, tax: taxCents, intent } = payment;
+    const net = netOf(purchase.amountMicro, { receivedCents, totalCents, taxCents });
+    return [{ organization, purchase, intent, net }];
+  });
+}
+
+/** Each credit is of a captured payment of this organisation, and never above its net. */
+function creditFaults(world: PaymentsWorld): string[] {
+  const known = new Map(paymentsOf(world).map((one) => [one.intent, one]));
+  return world.organizations.flatMap(({ id, wallet }) =>
+    [...wallet.stored.references].flatMap(([reference, amount]) => {
+      const [, intent = "", more] = /^stripe:([^:]+)(:back:)?/.exec(reference) ?? [];
+      if (intent === "" || more !== undefined) return [];
+      const one = known.get(intent);
+      if (one === undefined) return [`1: ${id} has ${reference} of no purchase`];
+      if (one.organization.id !== id)
+        return [`14: ${id} has ${reference} of ${one.organization.id}`];
+      return amount > one.net ? [`2: ${reference} is ${amount}, above ${one.net}`] : [];
+    }),
+  );
+}
+
+/** What was asked of Stripe: an invoice is paid under one key, and under one key always the same. */
+function callFaults(world: PaymentsWorld): string[] {
+  const faults: string[] = [];
+  const keys = new Map<string, string>();
+  const sent = new Map<string, string>();
+  for (const { method, path, key, params } of world.fake.asked) {
+    if (method !== "POST" || key === null) continue;
+    const body = JSON.stringify([path, params]);
+    if ((sent.get(key) ?? body) !== body)
+      faults.push(`12: ${key} with ${body} after ${sent.get(key)}`);
+    sent.set(key, body);
+    if (!path.endsWith("/pay")) continue;
+    if ((keys.get(path) ?? key) !== key)
+      faults.push(`12: ${path} under ${key} and ${keys.get(path)}`);
+    keys.set(path, key);
+  }
+  return faults;
+}

@@ -1,0 +1,290 @@
+import { FakeStripe } from "../../scripts/stripe/fake.ts";
+import type { StripeEvent as FakeEvent } from "../../scripts/stripe/objects.ts";
+import type { Hint, PurchaseMethod } from "../../src/contracts/payments.ts";
+import { PURCHASE_ID } from "../../src/contracts/payments.ts";
+import { SYSTEM } from "../../src/lib/event.ts";
+import { success } from "../../src/lib/failure.ts";
+import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import { Machine, wanted } from "../../src/payments/machine.ts";
+import { isOver } from "../../src/payments/purchase.ts";
+import { dispatchEvent, sweepEvents } from "../../src/payments/stripe-events.ts";
+import type { Dispatching } from "../../src/payments/stripe-events.ts";
+import { eventSchema } from "../../src/payments/stripe-objects.ts";
+import { stripeOf } from "../../src/payments/stripe.ts";
+import type { Fetch } from "../../src/payments/stripe.ts";
+import type { World } from "../../src/payments/world.ts";
+import { MemoryRows } from "./memory-rows.ts";
+import { PlainWallet } from "./plain-wallet.ts";
+
+const START = Date.UTC(2026, 10, 2);
+const SWEEP_MS = 900_000;
+const STRIPE = { secretKey: "sk_test_0123456789", baseUrl: "http://stripe.test" };
+
+/** What is broken on purpose, to see that the oracle sees it. */
+export type Broken = {
+  readonly wallet?: (wallet: PlainWallet) => PlainWallet;
+  readonly world?: (world: World) => World;
+  readonly collects?: boolean;
+};
+
+/** One organisation: its rows, its wallet, and the machine of the moment, which may be killed between any two awaits. */
+export class Organization {
+  readonly rows: MemoryRows;
+  readonly wallet: PlainWallet;
+  machine: Machine;
+  readonly #world: PaymentsWorld;
+  readonly #broken: Broken;
+  /** Awaits until it is killed; Infinity: it is not. */
+  #killAfter = Infinity;
+  #generation = 0;
+  #killed = Promise.withResolvers<void>();
+
+  constructor(id: string, world: PaymentsWorld, broken: Broken) {
+    this.rows = new MemoryRows(id);
+    const wallet = new PlainWallet(() => world.now, broken.collects);
+    this.wallet = broken.wallet?.(wallet) ?? wallet;
+    this.#world = world;
+    this.#broken = broken;
+    this.machine = this.#born();
+  }
+
+  get id(): string {
+    return this.rows.head().orgId;
+  }
+
+  killAfter(awaits: number): void {
+    this.#killAfter = awaits;
+  }
+
+  /** What a machine does, until it is over or killed. */
+  async run(work: (machine: Machine) => Promise<unknown>): Promise<void> {
+    await Promise.race([work(this.machine), this.#killed.promise]);
+    this.tellTopUp();
+  }
+
+  buy(method: PurchaseMethod & ("checkout" | "card"), dollars: number, saveCard: boolean): void {
+    if (method === "card" && this.rows.head().card === null) return;
+    const id = mintId(PURCHASE_ID, this.#world.now);
+    const amountMicro = micros(dollars * 1_000_000);
+    const asked = {
+      id,
+      method,
+      amountMicro,
+      saveCard,
+      returnUrl: "https://eu.test/",
+      actor: SYSTEM,
+    };
+    this.rows.put(wanted(asked, this.#world.now));
+    if (method === "checkout") {
+      const others = this.rows.open().filter((one) => one.method === "checkout" && one.id !== id);
+      for (const one of others) this.machine.cancel(one.id);
+    }
+  }
+
+  /** As the wallet's telling does: told again it is the same. */
+  tellTopUp(): void {
+    const { open } = this.wallet.stored.topUp;
+    if (open === null || open.isTold) return;
+    const { id, amountMicro, wantedAt } = open;
+    this.machine.want({ orgId: this.id, id, amountMicro, wantedAt });
+    const topUp = { ...this.wallet.stored.topUp, open: { ...open, isTold: true } };
+    this.wallet.stored = { ...this.wallet.stored, topUp };
+  }
+
+  async poke(): Promise<void> {
+    const { walletMadeAt } = this.rows.head();
+    const { madeAt } = this.wallet;
+    const isAnew = walletMadeAt !== null && walletMadeAt !== madeAt;
+    await this.run(async (machine) => {
+      if (isAnew) await machine.restate(madeAt);
+      await machine.work();
+    });
+  }
+
+  kill(): void {
+    this.#generation += 1;
+    this.#killAfter = Infinity;
+    this.#killed.resolve();
+    this.#killed = Promise.withResolvers();
+    this.machine = this.#born();
+  }
+
+  /** Before and after each await: a machine that was killed never hears again. */
+  #alive(generation: number): boolean {
+    if (generation === this.#generation && this.#killAfter-- <= 0) this.kill();
+    return generation === this.#generation;
+  }
+
+  #born(): Machine {
+    const generation = this.#generation;
+    const gated = async <T>(call: () => Promise<T>): Promise<T> => {
+      if (!this.#alive(generation)) return new Promise<T>(() => {});
+      const answer = await call();
+      return this.#alive(generation) ? answer : new Promise<T>(() => {});
+    };
+    /** A call of the wallet that was on its way when its machine was killed may still arrive. */
+    const sent = async <T>(call: () => Promise<T>): Promise<T> => {
+      const before = this.#generation;
+      const answer = gated(call);
+      if (generation === before && generation !== this.#generation) this.#world.late.push(call);
+      return answer;
+    };
+    const stripe = this.#world.stripe();
+    const { wallet, rows } = this;
+    const world: World = {
+      rows,
+      stripe: { ask: (call) => gated(() => stripe.ask(call)) },
+      wallet: {
+        creditPayment: (credit) => sent(() => wallet.creditPayment(credit)),
+        setBack: (back) => sent(() => wallet.setBack(back)),
+        tellPurchase: (told) => sent(() => wallet.tellPurchase(told)),
+        disableTopUp: (reason) => sent(() => wallet.disableTopUp(reason)),
+      },
+      book: {
+        addCustomer: (id, orgId) => gated(async () => this.#world.addCustomer(id, orgId)),
+        addCard: () => gated(async () => 1),
+      },
+      now: () => this.#world.now,
+      region: "eu",
+      isLive: false,
+      hasTax: this.#world.hasTax,
+      taxCode: null,
+    };
+    return new Machine(this.#broken.world?.(world) ?? world);
+  }
+}
+
+/** Two organisations of one region and one account of Stripe's, with the book between them. */
+export class PaymentsWorld {
+  now = START;
+  readonly hasTax: boolean;
+  readonly fake: FakeStripe;
+  readonly organizations: readonly Organization[];
+  /** Events that Stripe has sent and nobody has taken yet. */
+  readonly inbox: FakeEvent[] = [];
+  /** Calls of wallets that arrive when their machines are long gone. */
+  readonly late: (() => Promise<unknown>)[] = [];
+  /** Times that the book fails from now on. */
+  bookDown = 0;
+  readonly #customers = new Map<string, string>();
+  #cursor: number | null = null;
+  #sweptAt = START;
+
+  constructor(hasTax: boolean, broken: Broken = {}) {
+    this.hasTax = hasTax;
+    this.fake = new FakeStripe({ now: () => this.now, taxPercent: hasTax ? 19 : 0 });
+    this.organizations = ["org_a", "org_b"].map((id) => new Organization(id, this, broken));
+  }
+
+  /** Each organisation has bought once, and kept the card; its wallet is published. */
+  async begin(): Promise<void> {
+    for (const one of this.organizations) one.buy("checkout", 20, true);
+    await this.work();
+    for (const { id, status } of this.fake.world.sessions.values()) {
+      if (status === "open") this.fake.person.pay(id);
+    }
+    await this.sweep();
+    for (const { wallet } of this.organizations) wallet.publish();
+  }
+
+  stripe() {
+    const send: Fetch = (url, init) => this.fake.handle(new Request(url, init));
+    return stripeOf(STRIPE, send);
+  }
+
+  addCustomer(customerId: string, orgId: string): void {
+    if (this.bookDown > 0) {
+      this.bookDown -= 1;
+      throw new Error("the book is away");
+    }
+    this.#customers.set(customerId, orgId);
+  }
+
+  customerOf(orgId: string): readonly string[] {
+    return [...this.#customers].filter(([, of]) => of === orgId).map(([id]) => id);
+  }
+
+  /** Whose a purchase's payment is, by the book. */
+  organizationOf(customer: string | null): Organization | undefined {
+    const orgId = this.#customers.get(customer ?? "");
+    return this.organizations.find(({ id }) => id === orgId);
+  }
+
+  /** What is due now is done, until nothing is. */
+  async work(): Promise<void> {
+    this.inbox.push(...this.fake.takeEvents());
+    for (const one of this.organizations) {
+      one.tellTopUp();
+      for (let round = 0; round < 4; round++) {
+        const next = one.machine.nextAt();
+        if (next === null || next > this.now) break;
+        // oxlint-disable-next-line no-await-in-loop -- round by round
+        await one.run((machine) => machine.work());
+      }
+    }
+    this.inbox.push(...this.fake.takeEvents());
+  }
+
+  /** Time passes, and alarms and the sweep come when they are due. */
+  async pass(ms: number): Promise<void> {
+    const until = this.now + ms;
+    for (let rounds = 0; rounds < 3000 && this.now < until; rounds++) {
+      const times = this.organizations.flatMap(({ machine }) => machine.nextAt() ?? []);
+      const next = Math.min(until, this.#sweptAt + SWEEP_MS, ...times);
+      this.now = Math.max(this.now + 1, next);
+      if (this.now >= this.#sweptAt + SWEEP_MS) {
+        this.#sweptAt = this.now;
+        // oxlint-disable-next-line no-await-in-loop -- in the order of time
+        await this.sweep();
+      }
+      // oxlint-disable-next-line no-await-in-loop -- in the order of time
+      await this.work();
+    }
+  }
+
+  async deliver(event: FakeEvent): Promise<void> {
+    const parsed = eventSchema.safeParse(JSON.parse(JSON.stringify(event)));
+    if (!parsed.success) return;
+    await dispatchEvent(this.#dispatching(), parsed.data);
+    await this.work();
+  }
+
+  async sweep(): Promise<void> {
+    await sweepEvents(this.#dispatching(), this.now).catch(() => null);
+    for (const one of this.organizations) {
+      one.wallet.endTurn();
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await one.poke();
+    }
+    await this.work();
+  }
+
+  /** Whether nothing is under way any more. */
+  get isQuiet(): boolean {
+    return this.organizations.every(({ rows }) => {
+      return rows.all().every(isOver) && rows.waiting().length === 0;
+    });
+  }
+
+  #dispatching(): Dispatching {
+    return {
+      stripe: this.stripe(),
+      isLive: false,
+      payments: (orgId) => ({
+        hint: async (hint: Hint) => {
+          this.organizations.find(({ id }) => id === orgId)?.machine.note(hint);
+          return success(null);
+        },
+      }),
+      book: {
+        organizationOf: async (customer) => this.#customers.get(customer) ?? null,
+        isOrganization: async (orgId) => this.organizations.some(({ id }) => id === orgId),
+        cursor: async () => this.#cursor,
+        moveCursor: async (toSeconds) => {
+          this.#cursor = toSeconds;
+        },
+      },
+    };
+  }
+}

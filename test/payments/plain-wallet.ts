@@ -1,0 +1,217 @@
+import type {
+  AutoTopUp,
+  DisabledReason,
+  PaymentBack,
+  PaymentCredit,
+  PurchaseTold,
+} from "../../src/contracts/payments.ts";
+import { PURCHASE_ID } from "../../src/contracts/payments.ts";
+import { refuse, success } from "../../src/lib/failure.ts";
+import type { Result } from "../../src/lib/failure.ts";
+import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import type { Micros } from "../../src/lib/money.ts";
+import type { PayingWallet } from "../../src/payments/world.ts";
+import { collectDebt, forgiveDebt, moveBack, NO_DEBTS } from "../../src/wallet/rules/debts.ts";
+import type { CreditedPayment, Debts } from "../../src/wallet/rules/debts.ts";
+import {
+  creditTopUp,
+  decideTopUp,
+  enableTopUp,
+  endTopUp,
+  NO_TOP_UP,
+  wantTopUp,
+} from "../../src/wallet/rules/top-up.ts";
+import type { TopUpState } from "../../src/wallet/rules/top-up.ts";
+
+/** What a wallet stores of money: all of it is a value, so that the book's copy is one. */
+export type Stored = {
+  readonly balance: Micros;
+  /** Amounts of credits by their references. */
+  readonly references: ReadonlyMap<string, number>;
+  readonly charges: number;
+  readonly debts: Debts;
+  readonly payments: ReadonlyMap<string, CreditedPayment>;
+  readonly topUp: TopUpState;
+  readonly setting: AutoTopUp | null;
+};
+
+const EMPTY: Stored = {
+  balance: micros(0),
+  references: new Map(),
+  charges: 0,
+  debts: NO_DEBTS,
+  payments: new Map(),
+  topUp: NO_TOP_UP,
+  setting: null,
+};
+
+/** A wallet by its pure rules, in the order of its turns: credits, debts, holds and automatic purchases alone. */
+export class PlainWallet implements PayingWallet {
+  stored: Stored = EMPTY;
+  readonly holds: number[] = [];
+  madeAt = 1;
+  /** Calls that fail before they are answered, from now on. */
+  down = 0;
+  #book: Stored = EMPTY;
+  readonly #now: () => number;
+  /** Left out by a broken wallet that does not collect what is owed. */
+  readonly #collects: boolean;
+
+  constructor(now: () => number, collects = true) {
+    this.#now = now;
+    this.#collects = collects;
+  }
+
+  get held(): number {
+    return this.holds.reduce((sum, amount) => sum + amount, 0);
+  }
+
+  async creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>> {
+    return this.#turn(() => {
+      const { paymentId, purchaseId, netMicro } = credit;
+      const before = this.stored.references.get(`stripe:${paymentId}`);
+      if (before !== undefined && before !== netMicro) {
+        return refuse({ kind: "conflict", message: "another amount", param: null });
+      }
+      if (before === undefined) this.#post(`stripe:${paymentId}`, netMicro);
+      const known = this.stored.payments.get(paymentId);
+      const fresh = { id: paymentId, purchaseId, credited: netMicro, back: micros(0), reading: 0 };
+      this.#putPayment(known ?? fresh);
+      this.#set({ topUp: creditTopUp(this.stored.topUp, purchaseId) });
+      return success({ madeAt: this.madeAt });
+    });
+  }
+
+  async setBack(asked: PaymentBack): Promise<Result<null>> {
+    return this.#turn(() => {
+      const payment = this.stored.payments.get(asked.paymentId);
+      if (payment === undefined) return refuse({ kind: "not_found", message: "no such payment" });
+      const target = { back: asked.backMicro, reading: asked.reading };
+      const moved = moveBack(this.stored.debts, payment, target);
+      if (moved === null) return success(null);
+      if (moved.returned > 0) {
+        this.#post(`stripe:${payment.id}:back:${asked.reading}`, moved.returned);
+      }
+      this.#putPayment(moved.payment);
+      this.#set({ debts: moved.debts });
+      if (asked.isDisputed && moved.payment.back > payment.back) this.#disable("disputed");
+      return success(null);
+    });
+  }
+
+  async tellPurchase({ topUp }: PurchaseTold): Promise<Result<null>> {
+    return this.#turn(() => {
+      if (topUp === null) return success(null);
+      const before = this.stored.topUp;
+      const after = endTopUp(before, topUp.id, { end: topUp.end, nowMs: this.#now() });
+      this.#set({ topUp: after });
+      if (after.disabledReason !== null && after !== before) this.#disable(after.disabledReason);
+      return success(null);
+    });
+  }
+
+  async disableTopUp(reason: DisabledReason): Promise<Result<null>> {
+    return this.#turn(() => {
+      this.#disable(reason);
+      return success(null);
+    });
+  }
+
+  /** Null switches it off. */
+  set(setting: AutoTopUp | null): void {
+    const topUp = setting === null ? this.stored.topUp : enableTopUp(this.stored.topUp);
+    this.#set({ setting, topUp });
+    this.endTurn();
+  }
+
+  /** What is free, at most; a refusal for want of it may want a purchase. */
+  hold(amount: number): void {
+    const free = this.stored.balance - this.held;
+    if (this.stored.debts.owed > 0) return;
+    if (amount > free) this.#topUpIfDue(true);
+    else this.holds.push(amount);
+    this.endTurn();
+  }
+
+  settle(index: number, share: number): void {
+    const [held = 0] = this.holds.splice(index, 1);
+    const charged = Math.floor(held * share);
+    const { balance, charges } = this.stored;
+    this.#set({ balance: micros(balance - charged), charges: charges + charged });
+    this.endTurn();
+  }
+
+  forgive(amount: number): void {
+    const debts = forgiveDebt(this.stored.debts, micros(amount));
+    if (debts.ok) this.#set({ debts: debts.value });
+    this.endTurn();
+  }
+
+  publish(): void {
+    this.#book = this.stored;
+  }
+
+  /** The wallet was lost: what the book has is all that is left. */
+  rebuild(): void {
+    this.holds.length = 0;
+    this.madeAt += 1;
+    this.stored = {
+      ...this.#book,
+      setting: null,
+      topUp: { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" },
+    };
+    this.endTurn();
+  }
+
+  /** As every turn ends: what is free pays what is owed, then a purchase is wanted if one is due. */
+  endTurn(): void {
+    const { balance, debts } = this.stored;
+    const collected = this.#collects ? collectDebt(debts, micros(balance - this.held)) : null;
+    if (collected !== null) {
+      this.#post(`owed:${this.stored.references.size}`, -collected.paid);
+      this.#set({ debts: collected.debts });
+    }
+    this.#topUpIfDue(false);
+  }
+
+  #turn<T>(decision: () => Result<T>): Result<T> {
+    if (this.down > 0) {
+      this.down -= 1;
+      return refuse({ kind: "storage_unavailable" });
+    }
+    const answer = decision();
+    this.endTurn();
+    return answer;
+  }
+
+  #topUpIfDue(isShort: boolean): void {
+    const { topUp, balance, debts, setting } = this.stored;
+    const nowMs = this.#now();
+    const month = new Date(nowMs).toISOString().slice(0, 7);
+    const standing = { setting, balance, owed: debts.owed, isShort, month, nowMs };
+    if (setting === null || decideTopUp(topUp, standing) !== "wanted") return;
+    const wish = { id: mintId(PURCHASE_ID, nowMs), amountMicro: setting.amountMicro };
+    this.#set({ topUp: wantTopUp(topUp, { ...wish, wantedAt: nowMs }, month) });
+  }
+
+  #disable(reason: DisabledReason): void {
+    if (this.stored.setting === null) return;
+    this.#set({ setting: null, topUp: { ...this.stored.topUp, disabledReason: reason } });
+  }
+
+  #post(reference: string, amount: number): void {
+    const { references, balance } = this.stored;
+    if (references.has(reference)) throw new Error(`${reference} is credited twice`);
+    const after = new Map(references).set(reference, amount);
+    this.#set({ references: after, balance: micros(balance + amount) });
+  }
+
+  #putPayment(payment: CreditedPayment): void {
+    this.#set({ payments: new Map(this.stored.payments).set(payment.id, payment) });
+  }
+
+  #set(change: Partial<Stored>): void {
+    this.stored = { ...this.stored, ...change };
+  }
+}
