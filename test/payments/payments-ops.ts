@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import type { Organization, PaymentsWorld } from "./payments-world.ts";
 import { MONTH_MICRO } from "./payments-oracle.ts";
 import { micros } from "../../src/lib/money.ts";
@@ -203,30 +203,24 @@ async function told(
   if (how !== "lose") await world.deliver(event);
 }
 
-function person(
-  world: PaymentsWorld,
-  {
-    do: how,
-    at,
-  }: Extract<Operation, { do: "pay" | "decline" | "approve" | "payInvoice" | "cancel" }>,
-): void {
-  const { sessions, invoices } = world.fake.world;
-  const session = pick(
-    [...sessions.values()].filter(({ status }) => status === "open"),
-    at,
-  )?.id;
-  const invoice = pick(
-    [...invoices.values()].filter(({ status }) => status === "open"),
-    at,
-  )?.id;
-  if (how === "payInvoice" && invoice !== undefined) world.fake.person.payInvoice(invoice);
-  if (how === "pay" && session !== undefined) world.fake.person.pay(session);
-  if (how === "decline" && session !== undefined) world.fake.person.decline(session);
-  if (how === "approve" && session !== undefined) {
-    world.fake.person.asks(session);
-    world.fake.person.approve(session);
-  }
-  if (how !== "cancel") return;
+type OfPerson = Extract<Operation, { do: "pay" | "decline" | "approve" | "payInvoice" | "cancel" }>;
+
+const isOpen = ({ status }: { readonly status: string | null }): boolean => status === "open";
+
+function person(world: PaymentsWorld, { do: how, at }: OfPerson): void {
+  if (how === "cancel") return cancel(world, at);
+  const { fake } = world;
+  const { sessions, invoices } = fake.world;
+  const open = [...(how === "payInvoice" ? invoices : sessions).values()];
+  const id = pick(open.filter(isOpen), at)?.id;
+  if (id === undefined) return undefined;
+  if (how !== "approve") return void fake.person[how](id);
+  fake.person.asks(id);
+  fake.person.approve(id);
+  return undefined;
+}
+
+function cancel(world: PaymentsWorld, at: number): void {
   const organization = world.organizations[at % 2];
   const open = pick(organization?.rows.open() ?? [], at);
   if (open !== undefined) organization?.machine.cancel(open.id);
@@ -240,22 +234,25 @@ function ofOrganization(
   one: OfOrganization,
 ): void {
   const { wallet } = organization;
+  if (one.do === "buy") return organization.buy(one.method, one.dollars, one.save);
+  if ("share" in one) {
+    if (one.do === "hold") return wallet.hold(one.share * 200_000);
+    return wallet.settle(one.at % Math.max(1, wallet.holds.length), one.share / 100);
+  }
+  if (one.do !== "topUp") return fails(world, organization, one);
+  const amountMicro = micros(one.dollars * 1_000_000);
+  const [belowMicro, mostPerMonthMicro] = [micros(25_000_000), micros(MONTH_MICRO)];
+  return wallet.set(one.on ? { belowMicro, amountMicro, mostPerMonthMicro } : null);
+}
+
+type Failing = Exclude<
+  OfOrganization,
+  { readonly do: "buy" | "topUp" } | { readonly share: number }
+>;
+
+function fails(world: PaymentsWorld, organization: Organization, one: Failing): void {
+  const { wallet } = organization;
   switch (one.do) {
-    case "buy":
-      return organization.buy(one.method, one.dollars, one.save);
-    case "topUp": {
-      const amountMicro = micros(one.dollars * 1_000_000);
-      const setting = {
-        belowMicro: micros(25_000_000),
-        amountMicro,
-        mostPerMonthMicro: micros(MONTH_MICRO),
-      };
-      return wallet.set(one.on ? setting : null);
-    }
-    case "hold":
-      return wallet.hold(one.share * 200_000);
-    case "settle":
-      return wallet.settle(one.at % Math.max(1, wallet.holds.length), one.share / 100);
     case "kill":
       return organization.killAfter(one.after);
     case "down":
@@ -268,7 +265,10 @@ function ofOrganization(
       return wallet.publish();
     case "rebuild":
       return wallet.rebuild();
-    default:
+    case "handMade":
+    case "deleteCustomer":
+    case "detach":
+    case "payElsewhere":
       return atStripe(world, organization, one.do);
   }
 }
@@ -298,25 +298,32 @@ type Moves = Extract<
 
 function moneyMoves(world: PaymentsWorld, one: Moves): void {
   const { fake, organizations } = world;
-  const payment = pick(fake.payments(), one.at);
-  const refund = pick([...fake.world.refunds.values()], one.at);
-  const dispute = pick([...fake.world.disputes.values()], one.at);
-  const cents = (all: number): number => Math.max(1, Math.floor((all * one.share) / 100));
-  if (one.do === "forgive") organizations[one.at % 2]?.wallet.forgive(one.share * 1000);
-  if (one.do === "failRefund" && refund !== undefined) fake.bank.moveRefund(refund.id, "failed");
-  if (one.do === "moveDispute" && dispute !== undefined) {
-    fake.bank.moveDispute(dispute.id, one.status, one.share > 50 ? null : cents(dispute.amount));
+  if (one.do === "forgive") return organizations[one.at % 2]?.wallet.forgive(one.share * 1000);
+  if (one.do === "failRefund") {
+    const refund = pick([...fake.world.refunds.values()], one.at);
+    return refund === undefined ? undefined : fake.bank.moveRefund(refund.id, "failed");
   }
+  if (one.do === "moveDispute") {
+    const dispute = pick([...fake.world.disputes.values()], one.at);
+    if (dispute === undefined) return undefined;
+    const cents = one.share > 50 ? null : shareOf(dispute.amount, one.share);
+    return fake.bank.moveDispute(dispute.id, one.status, cents);
+  }
+  return ofPayment(world, one);
+}
+
+const shareOf = (all: number, share: number): number =>
+  Math.max(1, Math.floor((all * share) / 100));
+
+function ofPayment({ fake }: PaymentsWorld, one: Moves): void {
+  const payment = pick(fake.payments(), one.at);
   if (payment === undefined) return;
-  if (one.do === "refund")
-    fake.bank.refund(payment.intent, one.share > 80 ? null : cents(payment.received));
+  const cents = one.share > 75 ? null : shareOf(payment.received, one.share);
   if (one.do === "warn") fake.bank.warn(payment.intent);
-  if (one.do === "dispute") {
-    const isOpen = one.status !== "won" && one.status !== "lost";
-    const status = isOpen ? one.status : "needs_response";
-    fake.bank.dispute(payment.intent, {
-      cents: one.share > 70 ? null : cents(payment.received),
-      status,
-    });
+  else if (one.do === "refund") fake.bank.refund(payment.intent, cents);
+  else if (one.do === "dispute") {
+    const isNew = one.status !== "won" && one.status !== "lost";
+    const status = isNew ? one.status : "needs_response";
+    fake.bank.dispute(payment.intent, { cents, status });
   }
 }

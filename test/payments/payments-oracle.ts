@@ -44,8 +44,8 @@ function moneyFaults({ id, wallet }: Organization): string[] {
   const faults: string[] = [];
   if (ledger - charges !== balance) faults.push(`3: ${id} ledger ${ledger - charges}, ${balance}`);
   if (balance < held || held < 0) faults.push(`3: ${id} holds ${held} of ${balance}`);
-  if (back !== taken + owed + forgiven)
-    faults.push(`4: ${id} back ${back}, ${JSON.stringify(debts)}`);
+  const isSum = back === taken + owed + forgiven;
+  if (!isSum) faults.push(`4: ${id} back ${back}, ${JSON.stringify(debts)}`);
   if (Math.min(owed, taken, forgiven) < 0) faults.push(`4: ${id} ${JSON.stringify(debts)}`);
   if (owed > 0 && balance !== held) faults.push(`5: ${id} owes ${owed} and has ${balance - held}`);
   const credits = [...payments.values()].reduce((sum, one) => sum + one.credited, 0);
@@ -104,8 +104,8 @@ function creditFaults(world: PaymentsWorld): string[] {
       if (intent === "" || more !== undefined) return [];
       const one = known.get(intent);
       if (one === undefined) return [`1: ${id} has ${reference} of no purchase`];
-      if (one.organization.id !== id)
-        return [`14: ${id} has ${reference} of ${one.organization.id}`];
+      const whose = one.organization.id;
+      if (whose !== id) return [`14: ${id} has ${reference} of ${whose}`];
       return amount > one.net ? [`2: ${reference} is ${amount}, above ${one.net}`] : [];
     }),
   );
@@ -119,12 +119,12 @@ function callFaults(world: PaymentsWorld): string[] {
   for (const { method, path, key, params } of world.fake.asked) {
     if (method !== "POST" || key === null) continue;
     const body = JSON.stringify([path, params]);
-    if ((sent.get(key) ?? body) !== body)
-      faults.push(`12: ${key} with ${body} after ${sent.get(key)}`);
+    const before = sent.get(key) ?? body;
+    if (before !== body) faults.push(`12: ${key} with ${body} after ${before}`);
     sent.set(key, body);
     if (!path.endsWith("/pay")) continue;
-    if ((keys.get(path) ?? key) !== key)
-      faults.push(`12: ${path} under ${key} and ${keys.get(path)}`);
+    const other = keys.get(path) ?? key;
+    if (other !== key) faults.push(`12: ${path} under ${key} and ${other}`);
     keys.set(path, key);
   }
   return faults;

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { effort } from "../effort.ts";
 import { MUTANTS } from "./payments-mutants.ts";

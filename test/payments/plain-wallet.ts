@@ -169,7 +169,7 @@ export class PlainWallet implements PayingWallet {
     const { balance, debts } = this.stored;
     const collected = this.#collects ? collectDebt(debts, micros(balance - this.held)) : null;
     if (collected !== null) {
-      this.#post(`owed:${this.stored.references.size}`, -collected.paid);
+      this.#post(`owed:${this.stored.references.size}`, 0 - collected.paid);
       this.#set({ debts: collected.debts });
     }
     this.#topUpIfDue(false);
