@@ -1,0 +1,173 @@
+import { env } from "cloudflare:workers";
+import { createExecutionContext } from "cloudflare:test";
+import { afterEach, expect, it, vi } from "vitest";
+import { app } from "../../src/app.ts";
+import { signedWebhook } from "../../scripts/stripe/events.ts";
+import type { FakeStripe } from "../../scripts/stripe/fake.ts";
+import { runPaymentsSweep } from "../../src/operator/scheduled.ts";
+import { ADMIN_TOKEN, admin, chat, openAccount, send } from "../contract/client.ts";
+import type { Account } from "../contract/client.ts";
+import { paymentsOf, useStripe } from "./fake-stripe.ts";
+
+const LONG = { timeout: 60_000, interval: 50 };
+const SECRETS = ["whsec_0123456789", "whsec_before0123"];
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+type Purchase = {
+  readonly id: string;
+  readonly state: string;
+  readonly url: string | null;
+  readonly credited_micro: number | null;
+  readonly returned_micro: number;
+};
+
+async function buy({ key }: Account, body: object, name = crypto.randomUUID()): Promise<Purchase> {
+  const headers = { "idempotency-key": name };
+  const answer = await send("/v1/credits/purchases", { key, headers, body });
+  expect(answer.status).toBe(202);
+  const purchase = await answer.json<Purchase>();
+  expect(answer.headers.get("location")).toBe(`/v1/credits/purchases/${purchase.id}`);
+  return purchase;
+}
+
+const read = async ({ key }: Account, path: string): Promise<unknown> =>
+  (await send(path, { key })).json();
+const purchaseOf = (account: Account, id: string) =>
+  read(account, `/v1/credits/purchases/${id}`) as Promise<Purchase>;
+const balanceOf = (account: Account) =>
+  read(account, "/v1/balance") as Promise<{ credits_micro: number; owed_micro: number }>;
+
+/** The open session of the fake that a purchase made. */
+function sessionOf(stripe: FakeStripe, { id }: Purchase): string {
+  const own = [...stripe.world.sessions.values()].find((one) => one.metadata["purchase_id"] === id);
+  return own?.id ?? "";
+}
+
+/** Hands every event that nobody has heard to the Worker, signed; the statuses. */
+async function tell(stripe: FakeStripe, events = stripe.takeEvents()): Promise<number[]> {
+  const url = "https://eu.test/payments/stripe";
+  const now = Math.floor(Date.now() / 1000);
+  const statuses: number[] = [];
+  for (const event of events) {
+    const request = await signedWebhook(event, { url, secrets: SECRETS.slice(0, 1) }, now);
+    statuses.push((await app.fetch(request, env, createExecutionContext())).status);
+  }
+  return statuses;
+}
+
+/** A purchase by checkout that is paid, and told of. */
+async function bought(account: Account, stripe: FakeStripe): Promise<Purchase> {
+  const purchase = await buy(account, { amount_dollars: 10, method: "checkout", save_card: true });
+  stripe.person.pay(sessionOf(stripe, purchase));
+  expect(new Set(await tell(stripe))).toEqual(new Set([200]));
+  await vi.waitFor(async () => {
+    expect((await purchaseOf(account, purchase.id)).state).toBe("credited");
+  }, LONG);
+  return purchase;
+}
+
+it("a checkout is credited once, however often and by whom it is told", async () => {
+  const stripe = useStripe();
+  const account = await openAccount({ credits: 0 });
+  const asked = { amount_dollars: 10, method: "checkout" };
+  const first = await buy(account, asked, "one");
+  expect(first).toMatchObject({ state: "needs_customer", credited_micro: null });
+  expect(await buy(account, asked, "one")).toMatchObject({ id: first.id });
+  const headers = { "idempotency-key": "one" };
+  const other = { ...asked, amount_dollars: 11 };
+  const refused = await send("/v1/credits/purchases", { key: account.key, headers, body: other });
+  expect(refused.status).toBe(422);
+  stripe.person.pay(sessionOf(stripe, first));
+  const events = stripe.takeEvents();
+  await tell(stripe, [...events, ...events.toReversed()]);
+  await runPaymentsSweep(env);
+  await vi.waitFor(async () => {
+    expect(await purchaseOf(account, first.id)).toMatchObject({
+      state: "credited",
+      credited_micro: 10_000_000,
+    });
+  }, LONG);
+  expect(await balanceOf(account)).toMatchObject({ credits_micro: 10_000_000, owed_micro: 0 });
+  const compared = await admin("POST", `/orgs/${account.orgId}/reconcile`);
+  expect(await compared.json()).toMatchObject({ differences: [] });
+});
+
+it("what no message told is found by the sweep", async () => {
+  const stripe = useStripe();
+  const account = await openAccount({ credits: 0 });
+  const purchase = await buy(account, { amount_dollars: 10, method: "checkout" });
+  await runPaymentsSweep(env);
+  stripe.person.pay(sessionOf(stripe, purchase));
+  await runPaymentsSweep(env);
+  await vi.waitFor(async () => {
+    expect((await balanceOf(account)).credits_micro).toBe(10_000_000);
+  }, LONG);
+});
+
+it("only what Stripe signed is taken, and another region's is nothing", async () => {
+  const stripe = useStripe();
+  await buy(await openAccount({ credits: 0 }), { amount_dollars: 10, method: "checkout" });
+  const [event] = stripe.events;
+  if (event === undefined) throw new Error("nothing happened");
+  const url = "https://eu.test/payments/stripe";
+  const now = Math.floor(Date.now() / 1000);
+  const status = async (secrets: string[], at: number): Promise<number> => {
+    const request = await signedWebhook(event, { url, secrets }, at);
+    return (await app.fetch(request, env, createExecutionContext())).status;
+  };
+  expect(await status(["whsec_another0123"], now)).toBe(400);
+  expect(await status(SECRETS.slice(1), now)).toBe(200);
+  expect(await status(SECRETS, now - 290)).toBe(200);
+  expect(await status(SECRETS, now - 310)).toBe(400);
+  expect(await status(SECRETS, now + 310)).toBe(400);
+  const foreign = useStripe();
+  foreign.world.customers.set("cus_of_us", { id: "cus_of_us", object: "customer" } as never);
+  foreign.bank.handMade("cus_of_us", 500);
+  expect(new Set(await tell(foreign))).toEqual(new Set([200]));
+});
+
+it("what goes back is taken, refuses what is not paid for, and comes again", async () => {
+  const stripe = useStripe();
+  const account = await openAccount({ credits: 0 });
+  const { id } = await bought(account, stripe);
+  const [payment] = stripe.payments();
+  const dispute = stripe.bank.dispute(payment?.intent ?? "");
+  await tell(stripe);
+  await vi.waitFor(async () => expect((await balanceOf(account)).credits_micro).toBe(0), LONG);
+  expect(await purchaseOf(account, id)).toMatchObject({ returned_micro: 10_000_000 });
+  expect((await chat(account.key)).status).toBe(402);
+  stripe.bank.moveDispute(dispute, "won");
+  await tell(stripe);
+  await vi.waitFor(async () => {
+    expect((await balanceOf(account)).credits_micro).toBe(10_000_000);
+  }, LONG);
+  const second = await bought(account, stripe);
+  const refund = await send(`/admin/v1/orgs/${account.orgId}/purchases/${second.id}/refund`, {
+    key: ADMIN_TOKEN,
+    headers: { "idempotency-key": "back" },
+    body: { amount_cents: 250 },
+  });
+  expect(refund.status).toBe(202);
+  await vi.waitFor(async () => {
+    expect((await balanceOf(account)).credits_micro).toBe(17_500_000);
+  }, LONG);
+});
+
+it("the saved card tops up by itself, and a refused request names the purchase", async () => {
+  const stripe = useStripe();
+  const account = await openAccount({ credits: 0 });
+  await bought(account, stripe);
+  const auto_top_up = { below_dollars: 20, amount_dollars: 15, most_per_month_dollars: 30 };
+  const settings = `/v1/orgs/${account.orgId}/settings`;
+  const set = await send(settings, { method: "PATCH", key: account.key, body: { auto_top_up } });
+  expect(set.status).toBe(200);
+  await vi.waitFor(async () => {
+    expect((await balanceOf(account)).credits_micro).toBe(25_000_000);
+  }, LONG);
+  const { purchases } = (await read(account, "/v1/credits/purchases")) as { purchases: Purchase[] };
+  expect(purchases.map(({ state }) => state)).toEqual(["credited", "credited"]);
+  expect(await paymentsOf(account.orgId).savedCard()).toMatchObject({ value: { brand: "visa" } });
+});
