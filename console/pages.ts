@@ -71,6 +71,14 @@ export const PAGES: readonly Page[] = [
     load: async () => (await import("./pages/end-users.tsx")).EndUsers,
   },
   {
+    path: "credits",
+    title: "Credits",
+    icon: "credits",
+    key: "b",
+    forWhom: unlimited,
+    load: async () => (await import("./pages/credits.tsx")).Credits,
+  },
+  {
     path: "team",
     title: "Team",
     icon: "users",

@@ -19,7 +19,8 @@ const EVENTS = "Events";
 const WEBHOOKS = "Webhooks";
 const FILTERS = ["type", "from", "to"] as const;
 /** What calls for somebody to act. */
-const LOUD = /balance\.low|quota_reached|budget_reached|disabled|alert/;
+const LOUD =
+  /balance\.low|declined|needs_customer|reversed|paused|quota_reached|budget_reached|disabled|alert/;
 
 /** What happened, who did it, to what; and where it is sent. */
 export function Events() {

@@ -8,6 +8,7 @@ import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
+import { OrganizationPayments } from "./org-payments.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
 type Doing = "credit" | "status" | "reconcile" | null;
@@ -44,6 +45,7 @@ export function OrganizationDetail({ id }: { id: string }) {
       </Shown>
       <Members id={id} />
       <Keys id={id} />
+      <OrganizationPayments id={id} />
       <Ledger id={id} />
       {doing === "credit" && <Credit id={id} onClose={close} />}
       {doing === "status" && one && <Status one={one} onClose={close} />}

@@ -150,7 +150,8 @@ async function refresh(entry: Entry): Promise<void> {
   if (entry.stale && outcome.ok) void refresh(entry);
 }
 
-function touched(paths: readonly string[]): void {
+/** Reads again what stands under these paths: something there has changed without a call of this tab. */
+export function touched(paths: readonly string[]): void {
   for (const [url, entry] of entries) {
     if (!paths.some((path) => url.startsWith(`/console/api${path}`))) continue;
     entry.stale = true;

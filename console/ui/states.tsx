@@ -68,6 +68,9 @@ export function FirstSteps() {
 function remedyOf({ status, code }: CallFailure): string {
   if (status === 0) return "It is asked again by itself; what you see stays.";
   if (status === 403) return "Ask an owner of the organisation for a key that may do this.";
+  if (code === "payment_reversed") {
+    return "A payment went back after it was spent: what is owed is paid first. Credits says how much.";
+  }
   if (status === 402) return "Add credits, or ask who runs this region for them; then repeat.";
   if (status === 404) return "It may be deleted, too old to be kept, or not yet told: try again.";
   if (status === 409) return "Somebody changed it meanwhile: look at it again, then repeat.";
@@ -85,7 +88,8 @@ export function Failed({ failure, again }: { failure: CallFailure; again?: () =>
         <strong>{message}</strong>
       </p>
       <p class="muted">
-        {remedyOf(failure)} {docsUrl !== null && <a href={docsUrl}>About this error</a>}
+        {remedyOf(failure)} {failure.status === 402 && <a href={hrefOf(["credits"])}>Credits</a>}{" "}
+        {docsUrl !== null && <a href={docsUrl}>About this error</a>}
       </p>
       <p class="actions">
         {again !== undefined && (

@@ -1,0 +1,91 @@
+import { useMemo, useState } from "preact/hooks";
+import { cardName } from "../lib/purchases.ts";
+import type { Credits, Purchase } from "../lib/purchases.ts";
+import { change } from "../state/reads.ts";
+import { Panel } from "../ui/basics.tsx";
+import { Field, Form } from "../ui/dialog.tsx";
+
+const AMOUNTS = [10, 25, 50, 100, 250];
+/** What a purchase changes on this page and above it. */
+export const TOUCHES = ["/v1/credits", "/v1/balance", "/v1/orgs"];
+
+type Sold = NonNullable<Credits["sold"]>;
+
+/** The form that buys: on the payment page, or with the card that is kept there. */
+export function Buy({ sold, onBought }: { sold: Sold; onBought: (purchase: Purchase) => void }) {
+  const [dollars, setDollars] = useState(String(Math.max(10, sold.dollars_min)));
+  const [isKept, setKept] = useState(sold.card !== null);
+  const [keeps, setKeeps] = useState(false);
+  const [attempt, setAttempt] = useState(0);
+  const usesCard = isKept && sold.card !== null;
+  const body = {
+    amount_dollars: Number(dollars),
+    ...(usesCard ? { method: "card" as const } : { method: "checkout" as const, save_card: keeps }),
+  };
+  // One key for one order: pressed twice, or repeated after a lost answer, it is one purchase.
+  const idempotencyKey = useMemo(() => crypto.randomUUID(), [JSON.stringify(body), attempt]);
+  const amounts = AMOUNTS.filter((one) => one >= sold.dollars_min && one <= sold.dollars_max);
+  return (
+    <Panel title="Add credits">
+      <Form
+        verb={`Pay ${dollars} dollars`}
+        run={() => change("POST /v1/credits/purchases", { body, idempotencyKey }, TOUCHES)}
+        onDone={(purchase) => {
+          setAttempt(attempt + 1);
+          if (purchase.method === "checkout" && purchase.url !== null) {
+            location.assign(purchase.url);
+          }
+          onBought(purchase);
+        }}
+      >
+        <p class="actions">
+          {amounts.map((one) => (
+            <button
+              key={one}
+              type="button"
+              aria-pressed={dollars === String(one)}
+              onClick={() => setDollars(String(one))}
+            >
+              ${one}
+            </button>
+          ))}
+        </p>
+        <Field
+          label="Dollars"
+          param="amount_dollars"
+          hint={`${sold.dollars_min} to ${sold.dollars_max}; tax is added where it is due`}
+        >
+          <input
+            required
+            type="number"
+            step="1"
+            min={sold.dollars_min}
+            max={sold.dollars_max}
+            value={dollars}
+            onInput={(event) => setDollars(event.currentTarget.value)}
+          />
+        </Field>
+        {sold.card !== null && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={isKept}
+              onChange={(event) => setKept(event.currentTarget.checked)}
+            />{" "}
+            With the kept card, {cardName(sold.card)}
+          </label>
+        )}
+        {!usesCard && (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={keeps}
+              onChange={(event) => setKeeps(event.currentTarget.checked)}
+            />{" "}
+            Keep the card for later payments
+          </label>
+        )}
+      </Form>
+    </Panel>
+  );
+}

@@ -1,0 +1,237 @@
+import { spent } from "../lib/money.ts";
+import { cardName, kindOf, stateOf, wayOf } from "../lib/purchases.ts";
+import type { Credits as Known, Purchase } from "../lib/purchases.ts";
+import { change, useRead } from "../state/reads.ts";
+import { useQuery } from "../state/route.ts";
+import { isSenior, useSession } from "../state/session.ts";
+import { Badge, Head, Money, Panel, Time } from "../ui/basics.tsx";
+import { useChange } from "../ui/dialog.tsx";
+import { usePages } from "../ui/pages.ts";
+import { Empty, Failed, Shown } from "../ui/states.tsx";
+import { Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+import { Buy } from "./buy.tsx";
+import { PurchaseNow } from "./purchase-now.tsx";
+import { TopUp } from "./top-up.tsx";
+
+const EVERY_MS = 5000;
+const ABOUT_OWED = "/docs/credits#when-a-payment-goes-back";
+
+/** What is left, how to add to it, and every amount that came or went. */
+export function Credits() {
+  const mayBuy = isSenior(useSession());
+  return (
+    <>
+      <Head
+        title="Credits"
+        text="What is left, what comes in by itself, and every amount that came or went."
+      >
+        {mayBuy && <Portal />}
+      </Head>
+      <Left />
+      {mayBuy ? (
+        <Buying />
+      ) : (
+        <Empty text="Owners, admins and billing add credits here: ask one of them for more." />
+      )}
+    </>
+  );
+}
+
+/** What there is, and what is owed where a payment went back after it was spent. */
+function Left() {
+  const read = useRead("GET /v1/balance", {}, { every: EVERY_MS });
+  return (
+    <Shown read={read} height={90}>
+      {({ available_micro, held_micro, owed_micro }) => (
+        <>
+          <div class="cards">
+            <div class="card">
+              <h2 class="small muted">Available</h2>
+              <p class="big">
+                <Money micros={available_micro} kind="left" />
+              </p>
+              <p class="small muted">
+                beside it <Money micros={held_micro} /> held by running requests
+              </p>
+            </div>
+          </div>
+          {owed_micro > 0 && <Owed micros={owed_micro} />}
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function Owed({ micros }: { micros: number }) {
+  return (
+    <p class="notice" role="status">
+      ■{" "}
+      <span>
+        <strong>{spent(micros)} are owed.</strong> A payment went back to the card after its credits
+        were spent. What comes in pays this first; until then nothing is left, and paid requests are
+        refused. <a href={ABOUT_OWED}>What that means</a>
+      </span>
+    </p>
+  );
+}
+
+/** The page of the payment provider: the card, the address, invoices and receipts. */
+function Portal() {
+  const { busy, failure, start } = useChange(
+    () => change("POST /v1/credits/portal", {}, []),
+    ({ url }) => location.assign(url),
+  );
+  return (
+    <>
+      <button type="button" disabled={busy} onClick={start}>
+        Card and receipts
+      </button>
+      {failure && <Failed failure={failure} />}
+    </>
+  );
+}
+
+/** What who may buy sees: a purchase under way, the two ways of buying, what was bought, what moved. */
+function Buying() {
+  const [query, update] = useQuery();
+  const bought = usePages(
+    "GET /v1/credits/purchases",
+    {},
+    {
+      cursor: "after",
+      read: ({ purchases, next_after }) => ({ rows: purchases, next: next_after }),
+      every: EVERY_MS,
+    },
+  );
+  const moved = usePages(
+    "GET /v1/credits",
+    {},
+    {
+      cursor: "after",
+      read: ({ credits, next_after }) => ({ rows: credits, next: next_after }),
+      every: EVERY_MS,
+    },
+  );
+  const waiting = bought.rows.find(({ state }) => state === "needs_customer");
+  const shown = query["purchase"] ?? waiting?.id;
+  return (
+    <>
+      {shown !== undefined && (
+        <PurchaseNow key={shown} id={shown} onClose={() => update({ purchase: "" })} />
+      )}
+      <Shown read={moved.page} height={320}>
+        {(credits) =>
+          credits.sold === null ? (
+            <Empty text="Who runs this region sells its credits by hand: ask them for more." />
+          ) : (
+            <div class="halves">
+              <Buy
+                key={String(credits.sold.card?.last4)}
+                sold={credits.sold}
+                onBought={({ id }) => update({ purchase: id })}
+              />
+              <TopUp credits={credits} hasCard={credits.sold.card !== null} />
+            </div>
+          )
+        }
+      </Shown>
+      {bought.rows.length > 0 && (
+        <Panel title="Purchases">
+          <Table
+            name="Purchases"
+            columns={PURCHASES}
+            rows={bought.rows}
+            keyOf={({ id }) => id}
+            open={({ id }) => update({ purchase: id })}
+            pager={bought.pager}
+            empty={null}
+          />
+        </Panel>
+      )}
+      <Panel title="What came and went">
+        <Shown read={moved.page} height={200}>
+          {() => (
+            <Table
+              name="Credits"
+              columns={LINES}
+              rows={moved.rows}
+              keyOf={({ id }) => id}
+              pager={moved.pager}
+              empty={<Empty text="No credits yet." />}
+            />
+          )}
+        </Shown>
+      </Panel>
+    </>
+  );
+}
+
+const PURCHASES: readonly Column<Purchase>[] = [
+  {
+    id: "at",
+    title: "When",
+    value: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} withClock />,
+  },
+  { id: "way", title: "How", value: (purchase) => wayOf(purchase) },
+  {
+    id: "card",
+    title: "Card",
+    wide: true,
+    value: ({ card }) => (card === null ? "" : cardName(card)),
+  },
+  {
+    id: "state",
+    title: "State",
+    value: (purchase) => stateOf(purchase)[0],
+    cell: (purchase) => <Badge tone={stateOf(purchase)[1]}>{stateOf(purchase)[0]}</Badge>,
+  },
+  {
+    id: "dollars",
+    title: "Asked, $",
+    align: "right",
+    value: ({ amount_dollars }) => amount_dollars,
+  },
+  {
+    id: "credited",
+    title: "Added",
+    align: "right",
+    value: ({ credited_micro }) => credited_micro,
+    cell: ({ credited_micro }) =>
+      credited_micro === null ? "" : <Money micros={credited_micro} kind="left" />,
+  },
+  {
+    id: "returned",
+    title: "Gone back",
+    align: "right",
+    value: ({ returned_micro }) => returned_micro,
+    cell: ({ returned_micro }) => (returned_micro === 0 ? "" : <Money micros={returned_micro} />),
+  },
+];
+
+type Line = Known["credits"][number];
+const LINES: readonly Column<Line>[] = [
+  {
+    id: "at",
+    title: "When",
+    value: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} withClock />,
+  },
+  { id: "what", title: "What", value: (line) => kindOf(line) },
+  { id: "reference", title: "Reference", wide: true, value: ({ reference }) => reference },
+  {
+    id: "amount",
+    title: "Amount",
+    align: "right",
+    value: ({ amount_micro }) => amount_micro,
+    cell: ({ amount_micro }) => <Money micros={amount_micro} kind="left" />,
+  },
+  {
+    id: "balance",
+    title: "Left then",
+    align: "right",
+    value: ({ balance_micro }) => balance_micro,
+    cell: ({ balance_micro }) => <Money micros={balance_micro} kind="left" />,
+  },
+];

@@ -1,0 +1,77 @@
+import { useEffect } from "preact/hooks";
+import { left } from "../lib/money.ts";
+import { isFinal, remedyOf } from "../lib/purchases.ts";
+import type { Purchase } from "../lib/purchases.ts";
+import { change, touched, useRead } from "../state/reads.ts";
+import { useChange } from "../ui/dialog.tsx";
+import { Failed, Shown } from "../ui/states.tsx";
+import { TOUCHES } from "./buy.tsx";
+
+const EVERY_MS = 1500;
+
+/** Where one purchase stands, asked again until it is over; its end is shown until somebody closes it. */
+export function PurchaseNow({ id, onClose }: { id: string; onClose: () => void }) {
+  const read = useRead("GET /v1/credits/purchases/{id}", { path: { id } }, { every: EVERY_MS });
+  const state = read.data?.state;
+  useEffect(() => {
+    if (state !== undefined) touched(TOUCHES.filter((path) => path !== "/v1/orgs"));
+  }, [state]);
+  return (
+    <Shown read={read} height={64}>
+      {(purchase) => <Told purchase={purchase} onClose={onClose} />}
+    </Shown>
+  );
+}
+
+function Told({ purchase, onClose }: { purchase: Purchase; onClose: () => void }) {
+  const { state, amount_dollars: dollars, url, credited_micro: credited } = purchase;
+  const cancel = useChange(
+    () => change("POST /v1/credits/purchases/{id}/cancel", { path: { id: purchase.id } }, TOUCHES),
+    () => undefined,
+  );
+  const isPage = purchase.method === "checkout";
+  return (
+    <div class="notice" role="status">
+      {state === "credited" && (
+        <span>
+          ● <strong>{left(credited ?? 0)} were added</strong> to what is left.
+        </span>
+      )}
+      {state === "declined" && (
+        <span>
+          ■{" "}
+          <strong>
+            {dollars} dollars were not paid: {purchase.error?.message ?? "the card was declined."}
+          </strong>{" "}
+          {remedyOf(purchase)}
+        </span>
+      )}
+      {state === "expired" && (
+        <span>
+          <strong>{dollars} dollars were not paid.</strong> {remedyOf(purchase)}
+        </span>
+      )}
+      {state === "needs_customer" && (
+        <span>
+          ▲ <strong>{dollars} dollars wait for you</strong>
+          {isPage ? " on the payment page." : ": your bank wants to know whether it is you."}{" "}
+          {url !== null && <a href={url}>{isPage ? "Go on paying" : "Show your bank"}</a>}
+        </span>
+      )}
+      {!isFinal(purchase) && state !== "needs_customer" && (
+        <span aria-busy="false">{dollars} dollars: asking the bank…</span>
+      )}{" "}
+      {state === "needs_customer" && (
+        <button type="button" disabled={cancel.busy} onClick={cancel.start}>
+          Do not pay
+        </button>
+      )}
+      {isFinal(purchase) && (
+        <button type="button" class="quiet" onClick={onClose}>
+          Close
+        </button>
+      )}
+      {cancel.failure && <Failed failure={cancel.failure} />}
+    </div>
+  );
+}

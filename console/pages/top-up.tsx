@@ -1,0 +1,123 @@
+import { useState } from "preact/hooks";
+import type { Credits } from "../lib/purchases.ts";
+import { whyDisabled } from "../lib/purchases.ts";
+import { microsOf, spent } from "../lib/money.ts";
+import { change } from "../state/reads.ts";
+import { useSession } from "../state/session.ts";
+import { Badge, Bar, Panel, Time, useNow } from "../ui/basics.tsx";
+import { Form, useChange, useNumbers } from "../ui/dialog.tsx";
+import { Failed } from "../ui/states.tsx";
+import { TOUCHES } from "./buy.tsx";
+
+const FIELDS = [
+  ["below_dollars", "When less than this is left, dollars", "Looked at after every request"],
+  ["amount_dollars", "Buy, dollars", "Whole dollars; tax is added where it is due"],
+  [
+    "most_per_month_dollars",
+    "At most in a month, dollars",
+    "A calendar month in UTC; it never buys more",
+  ],
+] as const;
+const USUAL = { below_dollars: 5, amount_dollars: 25, most_per_month_dollars: 100 };
+
+/** What buys by itself when little is left, and why it does not. */
+export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean }) {
+  const { auto_top_up: chosen, top_up: state } = credits;
+  const [isOpen, setOpen] = useState(false);
+  const isOn = chosen !== null && state.disabled_reason === null;
+  return (
+    <Panel
+      title="Automatic top-up"
+      aside={<Badge tone={isOn ? "good" : "plain"}>{isOn ? "on" : "off"}</Badge>}
+    >
+      {chosen !== null && <Terms chosen={chosen} bought={state.month_micro} />}
+      {isOn && <Waiting until={state.paused_until} />}
+      {state.disabled_reason !== null && (
+        <p role="status">■ It is off: {whyDisabled(state.disabled_reason)}.</p>
+      )}
+      {!hasCard && (
+        <p class="muted">
+          It needs a card that is kept: buy once with "Keep the card for later payments".
+        </p>
+      )}
+      {hasCard && !isOpen && (
+        <p class="actions">
+          <button type="button" onClick={() => setOpen(true)}>
+            {isOn ? "Change…" : "Turn on…"}
+          </button>
+          {isOn && <Off />}
+        </p>
+      )}
+      {isOpen && <Choose before={chosen ?? USUAL} onClose={() => setOpen(false)} />}
+    </Panel>
+  );
+}
+
+/** What was chosen, and how much of the month is used. */
+function Terms({ chosen, bought }: { chosen: Chosen; bought: number }) {
+  const { below_dollars: below, amount_dollars: amount, most_per_month_dollars: most } = chosen;
+  return (
+    <>
+      <p>
+        When less than ${below} is left, ${amount} are bought with the kept card.
+      </p>
+      <Bar
+        used={bought}
+        limit={microsOf(most)}
+        label={`${spent(bought)} of at most $${most} this month`}
+      />
+    </>
+  );
+}
+
+/** Until when nothing is tried, after a decline or with the month's most reached. */
+function Waiting({ until }: { until: string | null }) {
+  const now = useNow();
+  if (until === null || Date.parse(until) <= now) return null;
+  return (
+    <p role="status">
+      ▲ It waits, and tries again <Time at={until} withClock />. You can buy here meanwhile.
+    </p>
+  );
+}
+
+type Chosen = NonNullable<Credits["auto_top_up"]>;
+
+/** Sets the terms, or turns it off with null. */
+function useSetTerms() {
+  const { organization } = useSession();
+  const path = { org_id: organization?.id ?? "" };
+  return (terms: Credits["auto_top_up"]) =>
+    change("PATCH /v1/orgs/{org_id}/settings", { path, body: { auto_top_up: terms } }, TOUCHES);
+}
+
+function Off() {
+  const set = useSetTerms();
+  const { busy, failure, start } = useChange(
+    () => set(null),
+    () => undefined,
+  );
+  return (
+    <>
+      <button type="button" disabled={busy} onClick={start}>
+        Turn off
+      </button>
+      {failure && <Failed failure={failure} />}
+    </>
+  );
+}
+
+function Choose({ before, onClose }: { before: Chosen; onClose: () => void }) {
+  const set = useSetTerms();
+  const { body, fields } = useNumbers(FIELDS, before);
+  const terms = {
+    below_dollars: body["below_dollars"] ?? 0,
+    amount_dollars: body["amount_dollars"] ?? 0,
+    most_per_month_dollars: body["most_per_month_dollars"] ?? 0,
+  };
+  return (
+    <Form verb="Turn on" run={() => set(terms)} onDone={onClose} onCancel={onClose}>
+      {fields}
+    </Form>
+  );
+}

@@ -1,0 +1,210 @@
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { freePort } from "../../scripts/ports.ts";
+import { removeDirectory } from "../../scripts/tmpfs.ts";
+import { startProgram } from "../node/support/program.ts";
+import type { Program } from "../node/support/program.ts";
+import { expectAccessible, goTo, launchBrowser, openPage, PHONE, rail } from "./browser.ts";
+import type { Opened } from "./browser.ts";
+
+const directory = mkdtempSync(path.join(tmpdir(), "turnpike-payments-"));
+let start: Program;
+let browser: Browser;
+let origin = "";
+const opened: Opened[] = [];
+
+beforeAll(async () => {
+  const port = await freePort();
+  origin = `http://127.0.0.1:${port}`;
+  start = startProgram(["scripts/dev.ts"], {
+    EU_PORT: String(port),
+    US_PORT: String(await freePort()),
+    DEV_DIR: directory,
+    SANDBOX: "on",
+  });
+  expect(await start.says("Stop with Ctrl-C"), start.output()).toBe(true);
+  browser = await launchBrowser();
+});
+afterAll(async () => {
+  for (const { context } of opened) await context.close();
+  await browser?.close();
+  start?.child.kill("SIGTERM");
+  await start?.ended;
+  removeDirectory(directory);
+});
+
+async function open(address: string, look?: object): Promise<Page> {
+  const one = await openPage(browser, new URL(address, origin).href, look);
+  opened.push(one);
+  return one.page;
+}
+
+/** Somebody new, with an organisation of their own and the credits that a sign-up brings. */
+async function newcomer(name: string): Promise<Page> {
+  const page = await open("/console/");
+  await page.getByRole("button", { name: "No account yet: sign up" }).click();
+  await page.getByRole("button", { name: "Continue with this machine" }).click();
+  await page.getByRole("link", { name: `Continue as ${name}` }).click();
+  await rail(page).waitFor();
+  return page;
+}
+
+const press = (page: Page, name: string): Promise<void> =>
+  page.getByRole("button", { name, exact: true }).click();
+const notice = (page: Page, text: string | RegExp): Promise<void> =>
+  page.locator(".notice", { hasText: text }).waitFor();
+const rows = (page: Page, text: string | RegExp): Promise<number> =>
+  page.getByRole("row", { name: text }).count();
+/** Calls the region as this page's session, or as the operator. */
+async function call(page: Page, method: string, at: string, body?: object): Promise<unknown> {
+  return page.evaluate(
+    async ([how, where, what]) => {
+      const headers = { "content-type": "application/json" };
+      const init = { method: how, headers, ...(what !== null && { body: what }) };
+      return (await fetch(`/console/api${where}`, init)).json() as Promise<unknown>;
+    },
+    [method, at, body === undefined ? null : JSON.stringify(body)] as const,
+  );
+}
+
+/** What the kept card's bank says from now on. */
+async function cardWill(page: Page, what: string): Promise<void> {
+  await press(page, "Card and receipts");
+  await page.getByRole("heading", { name: "Your cards and invoices" }).waitFor();
+  await press(page, what);
+  await page.getByRole("link", { name: "Back to the shop" }).click();
+  await rail(page).waitFor();
+  await goTo(page, "Credits");
+}
+
+async function ask(page: Page): Promise<void> {
+  await goTo(page, "Playground");
+  await page.getByLabel("Model").selectOption("sandbox/echo");
+  await page.getByLabel("User").fill("four words of text");
+  await press(page, "Ask");
+}
+
+it("a newcomer buys 10 dollars in two clicks, keeps a card after a decline, and is topped up until the card is lost", async () => {
+  const ann = await newcomer("Ann");
+  await goTo(ann, "Credits");
+  await expectAccessible(ann);
+  await press(ann, "Pay 10 dollars");
+  await press(ann, "Pay");
+  await notice(ann, "$10.00 were added");
+  await expect.poll(() => rows(ann, /payment page.*added/)).toBe(1);
+  await ann.locator(".card", { hasText: "$11.00" }).waitFor();
+  await ann.getByText("It needs a card that is kept").waitFor();
+
+  await ann.getByLabel("Keep the card for later payments").check();
+  await press(ann, "$25");
+  await press(ann, "Pay 25 dollars");
+  await press(ann, "Decline");
+  await ann.getByRole("alert").getByText("Try another card").waitFor();
+  await press(ann, "Bank asks first");
+  await press(ann, "It is me");
+  await notice(ann, "$25.00 were added");
+  await expect.poll(() => rows(ann, /payment page.*added/)).toBe(2);
+
+  await press(ann, "Turn on…");
+  await ann.getByLabel("When less than this is left, dollars").fill("36");
+  await ann.getByLabel("Buy, dollars").fill("10");
+  await ann.getByLabel("At most in a month, dollars").fill("40");
+  await press(ann, "Turn on");
+  await ann.getByText("When less than $36 is left, $10 are bought with the kept card.").waitFor();
+  await expectAccessible(ann);
+  await ask(ann);
+  await ann.locator("dt", { hasText: "Cost" }).waitFor();
+  await goTo(ann, "Credits");
+  await expect.poll(() => rows(ann, /by itself.*added/)).toBe(1);
+  await ann.locator(".card", { hasText: "$45.99" }).waitFor();
+
+  await cardWill(ann, "Ask its customer first");
+  await press(ann, "Pay 10 dollars");
+  await notice(ann, "10 dollars wait for you: your bank wants to know whether it is you.");
+  await ann.getByRole("link", { name: "Show your bank" }).click();
+  await press(ann, "It is me: pay");
+  await ann.getByRole("heading", { name: /is paid$/ }).waitFor();
+  await ann.goto(`${origin}/console/#/credits`);
+  await expect.poll(() => rows(ann, /kept card.*added/)).toBe(1);
+
+  await cardWill(ann, "Decline: lost");
+  await press(ann, "Change…");
+  await ann.getByLabel("When less than this is left, dollars").fill("56");
+  await press(ann, "Turn on");
+  await ann.getByText("It is off: the bank does not accept the card any more").waitFor();
+  await expect.poll(() => rows(ann, /by itself.*declined/)).toBe(1);
+  await press(ann, "Pay 10 dollars");
+  await notice(ann, /10 dollars were not paid.*Use another card/);
+  await expectAccessible(ann);
+});
+
+it("who leaves the payment page owes nothing, and what goes back is shown, explained and refuses to spend", async () => {
+  const ben = await newcomer("Ben");
+  await goTo(ben, "Credits");
+  await press(ben, "Pay 10 dollars");
+  await press(ben, "Leave");
+  await notice(ben, "10 dollars wait for you");
+  await press(ben, "Do not pay");
+  await notice(ben, "10 dollars were not paid. Nothing was taken.");
+  expect(await rows(ben, /payment page.*added/)).toBe(0);
+
+  await ben.getByRole("button", { name: "Pay 10 dollars" }).dblclick();
+  await ben.getByRole("heading", { name: "Pay $10.00" }).waitFor();
+  await press(ben, "Pay");
+  await notice(ben, "$10.00 were added");
+  expect(await rows(ben, /payment page/)).toBe(2);
+
+  // What was bought is spent, as far as anybody can see: the operator takes it.
+  const { organization } = (await call(ben, "GET", "/session")) as { organization: { id: string } };
+  const { admin_token: token } = JSON.parse(
+    readFileSync(path.join(directory, "demo.json"), "utf8"),
+  ) as { admin_token: string };
+  await fetch(`${origin}/admin/v1/orgs/${organization.id}/credits`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ amount_micro: -8_000_000, reference: "spent" }),
+  });
+  const operator = await open(`/console/#key=${token}`);
+  await rail(operator).waitFor();
+  await operator.goto(`${origin}/console/#/organizations/${organization.id}`);
+  await operator.getByRole("row", { name: /payment page.*added/ }).click();
+  await press(operator, "Refund…");
+  await press(operator, "Refund it");
+  await ben.locator(".notice", { hasText: "$7.00 are owed" }).waitFor();
+  await expect.poll(() => rows(ben, /payment page.*\$10\.00.*\$10\.00/)).toBe(1);
+  await expectAccessible(ben);
+  await ask(ben);
+  await ben.getByRole("alert").getByText("what is owed is paid first").waitFor();
+
+  await operator.getByText("$7.00 owed").waitFor();
+  await expectAccessible(operator);
+  await press(operator, "Forgive…");
+  await operator.getByLabel("Reference").fill("kindness");
+  await press(operator, "Forgive it");
+  await operator.getByText("$7.00 owed").waitFor({ state: "detached" });
+});
+
+it("a member sees what is left and whom to ask, and no button that buys, on a phone too", async () => {
+  const { eu, admin_token: token } = JSON.parse(
+    readFileSync(path.join(directory, "demo.json"), "utf8"),
+  ) as { eu: { org_id: string }; admin_token: string };
+  const admin = async (at: string, body: object): Promise<Record<string, string>> => {
+    const response = await fetch(`${origin}/admin/v1/orgs/${eu.org_id}${at}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return (await response.json()) as Record<string, string>;
+  };
+  const { id } = await admin("/members", { email: "dan@example.test", role: "member" });
+  const { key } = await admin(`/members/${id}/keys`, { name: "Dan's" });
+  const page = await open(`/console/#key=${key}`, PHONE);
+  await rail(page).waitFor();
+  await page.goto(`${origin}/console/#/credits`);
+  await page.getByText("Owners, admins and billing add credits here").waitFor();
+  expect(await page.locator("main button").count()).toBe(0);
+  await expectAccessible(page);
+});
