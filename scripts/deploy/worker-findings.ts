@@ -12,6 +12,7 @@ import { rowOf } from "../../src/lib/regions.ts";
 import { BUILT_IN } from "../../src/hosts/registry.ts";
 import { isStale, PRICE_DAYS } from "../price-age.ts";
 import { error, those, warning } from "./finding.ts";
+import { paymentFindings } from "./payment-findings.ts";
 import type { Finding } from "./finding.ts";
 import type { SecretNames } from "./secrets.ts";
 import { entriesOf, requiredSecrets } from "./settings.ts";
@@ -23,7 +24,8 @@ const READ_ELSEWHERE = new Set(["CLOCK_OFFSET_MS", "JURISDICTION"]);
 const AI = "AI";
 /** A var that may be a secret: `secret put` and `secret delete` switch it without a deploy. */
 const SANDBOX = "SANDBOX";
-const SECRET_NAME = /^(?:KEY_SECRETS|ADMIN_TOKENS?|PEER_(?:IN|OUT)_\w+)$|_API_KEY$/;
+const SECRET_NAME =
+  /^(?:KEY_SECRETS|ADMIN_TOKENS?|PEER_(?:IN|OUT)_\w+|STRIPE_(?:SECRET_KEY|WEBHOOK_SECRETS))$|_API_KEY$/;
 
 /** What the Worker itself would make of the settings. */
 export type Outlook = {
@@ -47,7 +49,11 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
   const assumed = known === null ? providers : [];
   const read = new Set<string>();
   const bindings = standIns(settings, set, read);
-  const plain = [...regionFindings(settings, set), ...varFindings(config, providers)];
+  const plain = [
+    ...regionFindings(settings, set),
+    ...varFindings(config, providers),
+    ...paymentFindings(settings, set),
+  ];
   const parsed = parseConfig(bindings);
   if (!parsed.ok) {
     const remedy = `Correct it in [env.${region}] vars; docs/configuration.md says what it may be.`;
@@ -92,9 +98,12 @@ function isName(secret: unknown): secret is string {
 
 /** Bindings as the Worker would see them; `read` learns the names that are asked for. */
 function standIns({ region, config }: Settings, set: readonly string[], read: Set<string>): object {
-  const secrets = [...requiredSecrets(config), ...set].map((name): [string, string] => [
+  const isSandbox = config.vars[SANDBOX] === "on" || set.includes(SANDBOX);
+  // One without the other is a finding of its own, not one more about its form.
+  const pair = set.includes("STRIPE_SECRET_KEY") ? ["STRIPE_WEBHOOK_SECRETS"] : [];
+  const secrets = [...requiredSecrets(config), ...set, ...pair].map((name): [string, string] => [
     name,
-    standIn(name),
+    standIn(name, isSandbox),
   ]);
   // A wrong REGION is one finding of its own, not one more about PEERS.
   const vars = { ...config.vars, REGION: region };
@@ -110,9 +119,11 @@ function standIns({ region, config }: Settings, set: readonly string[], read: Se
 }
 
 /** A value of the form that the Worker wants; nothing is ever sent with it. */
-function standIn(name: string): string {
+function standIn(name: string, isSandbox: boolean): string {
   const plain = `stand-in-for-${name}`.padEnd(64, "-");
   if (name === SANDBOX) return "on";
+  if (name === "STRIPE_SECRET_KEY") return `rk_${isSandbox ? "test" : "live"}_0123456789`;
+  if (name === "STRIPE_WEBHOOK_SECRETS") return "whsec_0123456789";
   if (name === "KEY_SECRETS" || name === "ADMIN_TOKENS") return `a:${plain}`;
   if (!name.endsWith("_CREDENTIALS")) return plain;
   return JSON.stringify({ client_email: plain, private_key: plain, project_id: "stand-in" });

@@ -129,3 +129,52 @@ describe("what may be meant is a warning:", () => {
     expect(await prices({ names: EU_SECRETS.slice(0, 4), days: 400 })).toEqual([]);
   });
 });
+
+describe("taking money is set up whole, or said:", () => {
+  const BOTH = [...EU_SECRETS, "STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRETS"];
+  it.each([
+    ["both secrets and a tax that is said", euVars('STRIPE_TAX = "on"'), BOTH, []],
+    ["no word of tax", null, BOTH, ["STRIPE_TAX is not said, so no tax is added to what is sold"]],
+    [
+      "secrets of webhooks alone",
+      null,
+      [...EU_SECRETS, "STRIPE_WEBHOOK_SECRETS"],
+      ["STRIPE_WEBHOOK_SECRETS is set, and STRIPE_SECRET_KEY is not: no credits are sold"],
+    ],
+    [
+      "a tax on nothing",
+      euVars('STRIPE_TAX = "on"'),
+      EU_SECRETS,
+      ["STRIPE_TAX is on, and STRIPE_SECRET_KEY is not set: no credits are sold"],
+    ],
+  ] as const)("%s", async (_what, change, names, expected) => {
+    const report = await checked(change === null ? files.write() : files.write(change), { names });
+    expect(errors(report)).toEqual([]);
+    expect(lines(warnings(report))).toEqual(expected);
+  });
+
+  it("a key without the endpoint's secret is an error, and a key in the file one that is not shown", async () => {
+    const names = [...EU_SECRETS, "STRIPE_SECRET_KEY"];
+    const half = await checked(files.write(euVars('STRIPE_TAX = "off"')), { names });
+    expect(lines(errors(half))).toEqual([
+      "STRIPE_WEBHOOK_SECRETS is not set, and STRIPE_SECRET_KEY is",
+    ]);
+    const open = await checked(files.write(euVars('STRIPE_SECRET_KEY = "rk_live_0123456789"')));
+    expect(lines(errors(open)).join()).toContain(
+      "STRIPE_SECRET_KEY is a secret, but stands among the vars",
+    );
+    expect(JSON.stringify(open.findings)).not.toContain("0123456789");
+  });
+
+  it("says which mode the key must have beside the sandbox and without it", async () => {
+    const modes = [];
+    for (const vars of ['STRIPE_TAX = "off"', 'STRIPE_TAX = "off", SANDBOX = "on"']) {
+      const { findings } = await checked(files.write(euVars(vars)), { names: BOTH });
+      modes.push(findings.find(({ where }) => where === "STRIPE_SECRET_KEY")?.problem);
+    }
+    expect(modes).toEqual([
+      expect.stringContaining("live mode"),
+      expect.stringContaining("test mode"),
+    ]);
+  });
+});

@@ -85,7 +85,7 @@ export const FAULTS: readonly (readonly [
     [[', "global_fetch_strictly_public"', ""]],
     /lack global_fetch_strictly_public/,
   ],
-  ["no cron", [['crons = ["0 * * * *"]', "crons = []"]], /triggers have no cron/],
+  ["no cron", [['crons = ["0 * * * *", "*/15 * * * *"]', "crons = []"]], /triggers have no cron/],
   [
     "an object that is not bound",
     [['name = "WALLET"', 'name = "PURSE"']],
