@@ -16,6 +16,8 @@ export type LocalPayments = {
   readonly stripe: ServedStripe;
   /** What a region needs to sell credits by it, beside its other bindings; a developer's own key comes first. */
   readonly bindingsOf: (region: RegionName, others: Bindings) => Bindings;
+  /** Whether it is the one that a region with these bindings pays by. */
+  readonly isOf: (bindings: Bindings) => boolean;
 };
 
 const secretOf = (region: RegionName): string => `whsec_local_${region}`;
@@ -35,6 +37,7 @@ export async function servePayments(
   );
   return {
     stripe,
+    isOf: (bindings) => bindings["STRIPE_BASE_URL"] === stripe.url,
     bindingsOf: (region, others) => {
       const isForUs =
         others["SANDBOX"] === "on" && NAMES.every((name) => others[name] === undefined);

@@ -17,6 +17,8 @@ const AGAIN_MS = [500, 2000, 8000, 30_000];
 /** A payment provider that answers on this machine. */
 export type ServedStripe = {
   readonly url: string;
+  /** Where its pages are, in a browser. */
+  readonly pages: string;
   readonly fake: FakeStripe;
   /** Where events are sent from now on. */
   readonly sendTo: (endpoints: readonly Endpoint[]) => void;
@@ -67,6 +69,7 @@ export async function serveStripe({
   };
   return {
     url,
+    pages,
     fake,
     sendTo: (places) => {
       endpoints = places;

@@ -24,7 +24,18 @@ const consoleAt = (url: string, key: string): string =>
   `${new URL("/console/", url).href}#key=${key}`;
 
 /** What to paste, region by region, and where things are. */
-export function welcome(demo: Demo, directory: string, showcase: Showcase | null): string {
+export function welcome(
+  demo: Demo,
+  {
+    directory,
+    showcase,
+    payments,
+  }: {
+    readonly directory: string;
+    readonly showcase: Showcase | null;
+    readonly payments: { readonly pages: string } | null;
+  },
+): string {
   const shown = showcase?.owner_key ?? demo[FIRST_REGION].regional_key;
   const whose = showcase === null ? `the ${FIRST}'s organisation` : "the organisation of 90 days";
   return [
@@ -34,6 +45,9 @@ export function welcome(demo: Demo, directory: string, showcase: Showcase | null
     `Console of ${whose}, as its owner:\n  ${consoleAt(demo[FIRST_REGION].base_url, shown)}`,
     `Console of the ${FIRST}, as an operator:\n  ${consoleAt(demo[FIRST_REGION].base_url, demo.admin_token)}`,
     `Or log in as a person: ${new URL("/console/", demo[FIRST_REGION].base_url).href} (Continue with this machine, as Ann).`,
+    ...(payments === null
+      ? []
+      : [`Credits are bought in the console; refund or dispute them here: ${payments.pages}/`]),
     "Stop with Ctrl-C.",
     "",
   ].join("\n");

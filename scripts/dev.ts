@@ -8,6 +8,7 @@ import { servePayments } from "./dev-payments.ts";
 import { localSecrets, portOf, portVariable, stateDirectory } from "./dev-settings.ts";
 import { serveIssuer } from "./dev-issuer.ts";
 import { makeShowcase, readShowcase } from "./dev-showcase.ts";
+import { topUpByItself } from "./dev-top-up.ts";
 import { HELP, welcome } from "./dev-words.ts";
 import { isPortTaken } from "./ports.ts";
 import { HOST, linkBindings, startRegion } from "./region.ts";
@@ -71,8 +72,16 @@ async function main(flags: readonly string[]): Promise<void> {
   const adminToken = bindings[FIRST_REGION]["ADMIN_TOKEN"] ?? ADMIN_TOKEN;
   progress("demo organisations");
   const demo = await ensureDemo(regions, adminToken, directory);
+  const showcase = readShowcase(directory);
+  const hasPayments = payments.isOf(bindings[FIRST_REGION]);
+  if (showcase !== null && hasPayments) {
+    progress("automatic top-up of the organisation of 90 days");
+    await topUpByItself(regions[FIRST_REGION].url, showcase, payments.stripe);
+  }
   progress("ready");
-  console.log(welcome(demo, directory, readShowcase(directory)));
+  console.log(
+    welcome(demo, { directory, showcase, payments: hasPayments ? payments.stripe : null }),
+  );
   showLog = true;
   for (const [cron, ms] of CRONS) setInterval(() => void runCrons(regions, cron), ms);
 }
