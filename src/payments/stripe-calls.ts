@@ -29,7 +29,7 @@ export type Selling = {
 
 const NAME = "API credits";
 
-function metadataOf({ id, orgId, region }: Selling): Params {
+function metadataOf({ id, orgId, region }: Selling): Readonly<Record<string, string>> {
   return { purchase_id: id, org_id: orgId, region };
 }
 

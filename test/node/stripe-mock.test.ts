@@ -1,0 +1,72 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect, it } from "vitest";
+import { freePort } from "../../scripts/ports.ts";
+import * as calls from "../../src/payments/stripe-calls.ts";
+import { stripeOf } from "../../src/payments/stripe.ts";
+import type { Params, StripeCall } from "../../src/payments/stripe.ts";
+import { SELLING } from "../payments/selling.ts";
+
+/**
+ * Stripe's own stand-in, which knows every path and field of its OpenAPI document and nothing of state. Not in CI:
+ * `go install github.com/stripe/stripe-mock@v0.203.0`, then STRIPE_MOCK=<the program> npx vitest run test/node/stripe-mock
+ */
+const { STRIPE_MOCK } = process.env;
+
+const post = (path: string, params: Params): StripeCall => calls.post(path, params, `key:${path}`);
+const { allowed_payment_method_types: _, ...session } = calls.sessionParams(SELLING);
+const CALLS: readonly StripeCall[] = [
+  post("/v1/customers", calls.customerParams({ orgId: "o", orgName: "ü €", region: "eu" })),
+  post("/v1/customers/cus_1", calls.defaultCardParams("pm_1")),
+  // Its document is of 2026-08-26, which knows the name that is gone and not the one that took its place.
+  post("/v1/checkout/sessions", session),
+  post("/v1/checkout/sessions/cs_1/expire", {}),
+  post("/v1/invoices", calls.invoiceParams(SELLING, "pm_1")),
+  post("/v1/invoiceitems", calls.itemParams(SELLING, "in_1")),
+  post("/v1/invoices/in_1/finalize", calls.finalizeParams),
+  post("/v1/invoices/in_1/pay", calls.payParams("pm_1")),
+  post("/v1/invoices/in_1/void", {}),
+  { method: "DELETE", path: "/v1/invoices/in_1", body: null, key: null },
+  post("/v1/refunds", calls.refundParams("pi_1", 100)),
+  post("/v1/refunds", calls.refundParams("pi_1", null)),
+  post("/v1/billing_portal/sessions", calls.portalParams("cus_1", "https://eu.test/console/")),
+  calls.readSession("cs_1"),
+  calls.readInvoice("in_1"),
+  calls.readIntent("pi_1"),
+  calls.readRefunds("pi_1"),
+  calls.readDisputes("pi_1"),
+  calls.readInvoicePayments("pi_1"),
+  calls.listSince("checkout/sessions", "cus_1", SELLING.createdAt),
+  calls.listSince("invoices", "cus_1", SELLING.createdAt),
+  calls.read("/v1/charges/ch_1"),
+  calls.read("/v1/events", {
+    created: { gte: 1 },
+    limit: 100,
+    types: ["invoice.paid", "refund.failed"],
+  }),
+];
+
+it.runIf(STRIPE_MOCK !== undefined)(
+  "every call that is sent is one that Stripe knows",
+  async () => {
+    const [http, https] = await Promise.all([freePort(), freePort()]);
+    const listen = ["-http-addr", `127.0.0.1:${http}`, "-https-addr", `127.0.0.1:${https}`];
+    const mock = spawn(STRIPE_MOCK ?? "", listen);
+    try {
+      await once(mock.stdout, "data"); // it says where it listens
+      const account = { secretKey: "sk_test_123456789", baseUrl: `http://127.0.0.1:${http}` };
+      const stripe = stripeOf(account);
+      await expect.poll(async () => (await stripe.ask(calls.readIntent("pi_1"))).kind).toBe("done");
+      const answers = await Promise.all(
+        CALLS.map(async (call) => [call.method, call.path, (await stripe.ask(call)).kind]),
+      );
+      expect(answers.filter(([, , kind]) => kind !== "done")).toEqual([]);
+      const wrong = await stripe.ask(
+        post("/v1/invoices/in_1/pay", { off_session: true, colour: "red" }),
+      );
+      expect(wrong).toMatchObject({ kind: "refused", status: 400 });
+    } finally {
+      mock.kill();
+    }
+  },
+);

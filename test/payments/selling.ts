@@ -1,0 +1,17 @@
+import { micros } from "../../src/lib/money.ts";
+import type { Selling } from "../../src/payments/stripe-calls.ts";
+
+/** A purchase with everything that a form may say. */
+export const SELLING: Selling = {
+  id: "pur_0VbjqiKsyuweZAnWqUxMwYA6",
+  orgId: "c0473d77-9090-4904-9ce4-c07250587751",
+  region: "eu",
+  method: "checkout",
+  amountMicro: micros(10_000_000),
+  saveCard: true,
+  createdAt: 1_795_600_000_000,
+  returnUrl: "https://eu.test/console/#/credits?purchase=",
+  customerId: "cus_1",
+  hasTax: true,
+  taxCode: "txcd_10000000",
+};

@@ -1,0 +1,64 @@
+import type { Stripe as Types } from "stripe";
+import { Stripe } from "stripe";
+import { expect, it } from "vitest";
+import { API_VERSION as FAKE_VERSION } from "../../scripts/stripe/world.ts";
+import * as calls from "../../src/payments/stripe-calls.ts";
+import { API_VERSION, form } from "../../src/payments/stripe.ts";
+import { SELLING } from "./selling.ts";
+
+it("every call names the version that the types are of, as does the fake", () => {
+  expect([API_VERSION, FAKE_VERSION]).toEqual([Stripe.API_VERSION, Stripe.API_VERSION]);
+});
+
+it("what is sent has Stripe's own names and kinds, and a dead field is an error of the types", () => {
+  calls.customerParams({
+    orgId: "o",
+    orgName: "n",
+    region: "eu",
+  }) satisfies Types.CustomerCreateParams;
+  calls.sessionParams(SELLING) satisfies Writable<Types.Checkout.SessionCreateParams>;
+  calls.invoiceParams(SELLING, "pm_1") satisfies Writable<Types.InvoiceCreateParams>;
+  calls.itemParams(SELLING, "in_1") satisfies Types.InvoiceItemCreateParams;
+  calls.finalizeParams satisfies Types.InvoiceFinalizeInvoiceParams;
+  calls.payParams("pm_1") satisfies Types.InvoicePayParams;
+  calls.refundParams("pi_1", 100) satisfies Types.RefundCreateParams;
+  calls.portalParams("cus_1", "https://eu.test/") satisfies Types.BillingPortal.SessionCreateParams;
+  calls.defaultCardParams("pm_1") satisfies Types.CustomerUpdateParams;
+  expect(form(calls.sessionParams(SELLING))).not.toContain("payment_method_types%5D");
+});
+
+it("a repeat an hour later is the same to the byte: all of it is made of the row", () => {
+  const once = form(calls.sessionParams(SELLING));
+  expect(form(calls.sessionParams({ ...SELLING }))).toBe(once);
+  expect(once).toContain(`expires_at=${SELLING.createdAt / 1000 + 3600}`);
+});
+
+/** Lists may be read-only: they are written to a form alone. */
+type Writable<T> = T extends readonly (infer One)[]
+  ? readonly Writable<One>[]
+  : T extends object
+    ? { [Name in keyof T]: Writable<T[Name]> }
+    : T;
+
+type Names<T> = T extends object ? keyof T : never;
+type At<T, Name> = T extends object ? (Name extends keyof T ? NonNullable<T[Name]> : never) : never;
+/** The names of what is sent, at any depth, that Stripe's form does not have. */
+type Dead<Sent, Form> = Sent extends string | number | boolean | undefined
+  ? never
+  : Sent extends readonly (infer One)[]
+    ? Dead<One, Form extends readonly (infer Theirs)[] ? Theirs : never>
+    : {
+        [Name in keyof Sent]-?: Name extends Names<Form> ? Dead<Sent[Name], At<Form, Name>> : Name;
+      }[keyof Sent];
+type Lives<Sent, Form> = [Dead<Sent, Form>] extends [never] ? true : Dead<Sent, Form>;
+void ([true, true, true, true, true, true, true, true, true] satisfies [
+  Lives<ReturnType<typeof calls.customerParams>, Types.CustomerCreateParams>,
+  Lives<ReturnType<typeof calls.sessionParams>, Types.Checkout.SessionCreateParams>,
+  Lives<ReturnType<typeof calls.invoiceParams>, Types.InvoiceCreateParams>,
+  Lives<ReturnType<typeof calls.itemParams>, Types.InvoiceItemCreateParams>,
+  Lives<typeof calls.finalizeParams, Types.InvoiceFinalizeInvoiceParams>,
+  Lives<ReturnType<typeof calls.payParams>, Types.InvoicePayParams>,
+  Lives<ReturnType<typeof calls.refundParams>, Types.RefundCreateParams>,
+  Lives<ReturnType<typeof calls.portalParams>, Types.BillingPortal.SessionCreateParams>,
+  Lives<ReturnType<typeof calls.defaultCardParams>, Types.CustomerUpdateParams>,
+]);

@@ -1,0 +1,149 @@
+import { Stripe } from "stripe";
+import { describe, expect, it } from "vitest";
+import { FakeStripe } from "../../scripts/stripe/fake.ts";
+import { signedWebhook } from "../../scripts/stripe/events.ts";
+import { customerParams, post } from "../../src/payments/stripe-calls.ts";
+import { idSchema } from "../../src/payments/stripe-objects.ts";
+import { isSigned, stripeOf } from "../../src/payments/stripe.ts";
+
+const NOW_S = 1_795_600_000;
+const SECRET = "whsec_of_this_test";
+const OTHER = "whsec_of_another";
+const encoder = new TextEncoder();
+
+/** Whether our side believes it, with one secret or two, at a moment. */
+async function ours(
+  body: string | Uint8Array,
+  header: string | null,
+  { secrets = [SECRET], atS = NOW_S } = {},
+): Promise<boolean> {
+  const bytes = typeof body === "string" ? encoder.encode(body) : body;
+  return isSigned(bytes, header, { secrets, nowMs: atS * 1000 });
+}
+
+/** Whether Stripe's package does. */
+async function theirs(body: string, header: string, atS = NOW_S): Promise<boolean> {
+  const told = Stripe.webhooks.constructEventAsync(
+    body,
+    header,
+    SECRET,
+    300,
+    undefined,
+    atS * 1000,
+  );
+  return told.then(
+    () => true,
+    () => false,
+  );
+}
+
+const sign = async (
+  payload: string,
+  more: { secret?: string; timestamp?: number } = {},
+): Promise<string> =>
+  Stripe.webhooks.generateTestHeaderStringAsync({
+    payload,
+    secret: SECRET,
+    timestamp: NOW_S,
+    ...more,
+  });
+
+const BODIES = [
+  ["plain", '{"id":"evt_1"}'],
+  ["ü and €", '{"id":"evt_1","name":"Müller, 5 €"}'],
+  ["a line separator and a face", '{"id":"evt_1","name":"a\u2028b 🙂"}'],
+  ["lines and spaces", '{\r\n  "id": "evt_1"\n}\n'],
+] as const;
+
+describe("Stripe signs, we read", () => {
+  it.each(BODIES)("%s", async (_what, body) => {
+    const header = await sign(body);
+    expect([await ours(body, header), await theirs(body, header)]).toEqual([true, true]);
+    expect(await ours(`${body} `, header)).toBe(false);
+    expect(await ours(body, header, { secrets: [OTHER] })).toBe(false);
+  });
+
+  it("bytes, not text: another newline, a mark of the byte order or a broken character fail", async () => {
+    const body = '{"id":"evt_1",\n"name":"ü"}';
+    const header = await sign(body);
+    expect(await ours(`\uFEFF${body}`, header)).toBe(false);
+    expect(await ours(body.replace("\n", "\r\n"), header)).toBe(false);
+    expect(await ours(encoder.encode(body).subarray(0, -1), header)).toBe(false);
+    const broken = new Uint8Array([...encoder.encode("{"), 0xff, ...encoder.encode("}")]);
+    expect(await ours(broken, await sign("{\uFFFD}"))).toBe(false);
+  });
+
+  it("five minutes either way and no second more; Stripe's package takes any future", async () => {
+    const body = BODIES[0][1];
+    for (const [age, isGood] of [
+      [300, true],
+      [301, false],
+      [-300, true],
+      [-301, false],
+    ] as const) {
+      const header = await sign(body, { timestamp: NOW_S - age });
+      expect([age, await ours(body, header)]).toEqual([age, isGood]);
+      expect([age, await theirs(body, header)]).toEqual([age, age <= 300]);
+    }
+  });
+
+  it("while a secret is replaced it is signed with both, and either is enough", async () => {
+    const body = BODIES[1][1];
+    const [, before = ""] = (await sign(body, { secret: OTHER })).split(",");
+    const both = `${await sign(body)},${before}`;
+    for (const secrets of [[SECRET], [OTHER], ["whsec_third", OTHER]]) {
+      expect(await ours(body, both, { secrets })).toBe(true);
+    }
+    expect(await ours(body, both, { secrets: ["whsec_third"] })).toBe(false);
+  });
+
+  it.each([
+    ["none", () => null],
+    ["nothing", () => ""],
+    ["v0 alone", (header: string) => header.replace("v1=", "v0=")],
+    [
+      "another time than was signed",
+      (header: string) => header.replace(`${NOW_S}`, `${NOW_S + 1}`),
+    ],
+    ["two times", (header: string) => `t=${NOW_S - 1},${header}`],
+    ["no time", (header: string) => header.replace(/^t=\d+,/, "")],
+    ["a short tag", (header: string) => header.slice(0, -2)],
+    [
+      "the secret without its name",
+      async (_: string, body: string) => sign(body, { secret: SECRET.slice(6) }),
+    ],
+    [
+      "a good tag behind eight bad ones",
+      (header: string) => header.replace(",", `,${"v1=00,".repeat(8)}`),
+    ],
+  ] as const)("%s is refused", async (_what, bend) => {
+    const body = BODIES[0][1];
+    expect(await ours(body, await bend(await sign(body), body))).toBe(false);
+  });
+});
+
+/** A customer, made by our own client. */
+async function customerOf(fake: FakeStripe): Promise<string> {
+  const account = { secretKey: "sk_test_made_up", baseUrl: "https://api.stripe.com" };
+  const stripe = stripeOf(account, async (url, init) => fake.handle(new Request(url, init)));
+  const params = customerParams({ orgId: "org_1", orgName: "Müller & Söhne €", region: "eu" });
+  const said = await stripe.ask(post("/v1/customers", params, "cus:org_1"));
+  return idSchema.parse(said.kind === "done" ? said.body : null).id;
+}
+
+it("what the provider of this machine signs, Stripe's package and we believe", async () => {
+  const fake = new FakeStripe({ now: () => NOW_S * 1000 });
+  fake.bank.handMade(await customerOf(fake), 1000);
+  const [event] = fake.events;
+  if (event === undefined) throw new Error("nothing happened");
+  for (const secrets of [[SECRET], [OTHER, SECRET]]) {
+    const request = await signedWebhook(
+      event,
+      { url: "https://eu.test/payments/stripe", secrets },
+      NOW_S,
+    );
+    const header = request.headers.get("stripe-signature") ?? "";
+    const body = await request.text();
+    expect([await ours(body, header), await theirs(body, header)]).toEqual([true, true]);
+  }
+});
