@@ -52,6 +52,14 @@ async function newcomer(name: string): Promise<Page> {
   return page;
 }
 
+/** The console with a key or an operator's token, by a link of it. */
+async function logIn(secret: string, look?: object): Promise<Page> {
+  const page = await open(`/console/#key=${secret}`, look);
+  await press(page, "Log in with it");
+  await rail(page).waitFor();
+  return page;
+}
+
 const press = (page: Page, name: string): Promise<void> =>
   page.getByRole("button", { name, exact: true }).click();
 const notice = (page: Page, text: string | RegExp): Promise<void> =>
@@ -155,7 +163,7 @@ it("who leaves the payment page owes nothing, and what goes back is shown, expla
   await ben.getByRole("heading", { name: "Pay $10.00" }).waitFor();
   await press(ben, "Pay");
   await notice(ben, "$10.00 were added");
-  expect(await rows(ben, /payment page/)).toBe(2);
+  await expect.poll(() => rows(ben, /payment page/)).toBe(2);
 
   // What was bought is spent, as far as anybody can see: the operator takes it.
   const { organization } = (await call(ben, "GET", "/session")) as { organization: { id: string } };
@@ -167,8 +175,7 @@ it("who leaves the payment page owes nothing, and what goes back is shown, expla
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: JSON.stringify({ amount_micro: -8_000_000, reference: "spent" }),
   });
-  const operator = await open(`/console/#key=${token}`);
-  await rail(operator).waitFor();
+  const operator = await logIn(token);
   await operator.goto(`${origin}/console/#/organizations/${organization.id}`);
   await operator.getByRole("row", { name: /payment page.*added/ }).click();
   await press(operator, "Refund…");
@@ -201,8 +208,7 @@ it("a member sees what is left and whom to ask, and no button that buys, on a ph
   };
   const { id } = await admin("/members", { email: "dan@example.test", role: "member" });
   const { key } = await admin(`/members/${id}/keys`, { name: "Dan's" });
-  const page = await open(`/console/#key=${key}`, PHONE);
-  await rail(page).waitFor();
+  const page = await logIn(key ?? "", PHONE);
   await page.goto(`${origin}/console/#/credits`);
   await page.getByText("Owners, admins and billing add credits here").waitFor();
   expect(await page.locator("main button").count()).toBe(0);
