@@ -14,7 +14,7 @@ export const FAULTS: readonly (readonly [
 ])[] = [
   [
     "an asset that may answer for the API",
-    [['["/v1/*", ', "["]],
+    [['  "/v1/*",\n', ""]],
     /\[assets\] run_worker_first lacks \/v1\/\*/,
   ],
   [
