@@ -39,8 +39,15 @@ export async function objectCalls({ code }: Program): Promise<readonly string[]>
   const exported: object = await import(/* @vite-ignore */ `data:text/javascript;base64,${bytes}`);
   const objects = Object.entries(exported).filter(([, value]) => typeof value === "function");
   return objects.flatMap(([name, { prototype }]) =>
-    Object.getOwnPropertyNames(prototype).map((call) => `${name}.${call}`),
+    callsOf(prototype as object).map((call) => `${name}.${call}`),
   );
+}
+
+/** The methods of a class and of those that it extends. */
+function callsOf(prototype: object): readonly string[] {
+  const above = Object.getPrototypeOf(prototype) as object | null;
+  const inherited = above === null || above === Object.prototype ? [] : callsOf(above);
+  return [...new Set([...Object.getOwnPropertyNames(prototype), ...inherited])];
 }
 
 /** Puts the recorded state into an empty directory. */
