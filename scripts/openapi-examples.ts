@@ -186,6 +186,14 @@ async function askPrices(): Promise<void> {
   const row = { item: "sandbox/echo", from, price: { input: 1.5, output: 3 } };
   const { prices } = await ask("POST /admin/v1/prices", { body: { rows: [row] } });
   await ask("GET /admin/v1/prices");
+  const today = new Date().toISOString().slice(0, 10);
+  await ask("POST /admin/v1/costs", {
+    body: { rows: [{ provider: "openai", day: today, dollars: 12.5 }] },
+  });
+  await ask("GET /admin/v1/margin", { query: `?from=${today}&to=${today}` });
+  const price = { input: 0.5, output: 1 };
+  const dry = { id: "slip-1", model: "sandbox/echo", from: today, to: from, price };
+  await ask("POST /admin/v1/rerate", { body: dry });
   const [posted] = prices as readonly Json[];
   await ask("DELETE /admin/v1/prices/{price_id}", { fill: [String(posted?.["id"])] });
 }

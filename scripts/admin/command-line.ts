@@ -4,6 +4,7 @@ import { endOf, programOf } from "../program.ts";
 import { REGION_NAMES } from "../region-names.ts";
 import { addDerivedCommands } from "./derived-commands.ts";
 import { addHealthCommand } from "./health-command.ts";
+import { addCostCommands } from "./cost-commands.ts";
 import { addPriceCommands } from "./price-commands.ts";
 import { addRepairCommands } from "./repair-commands.ts";
 import { examples, NotFound, note } from "./session.ts";
@@ -44,6 +45,7 @@ function program(): Command {
     .configureHelp({ showGlobalOptions: true });
   addDerivedCommands(admin);
   addPriceCommands(admin);
+  addCostCommands(admin);
   addRepairCommands(admin);
   addHealthCommand(admin);
   admin.addHelpText(

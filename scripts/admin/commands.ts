@@ -128,6 +128,9 @@ export const BY_HAND = [
   `POST ${ORG}/settle`,
   "GET /health",
   "POST /prices",
+  "GET /margin",
+  "POST /costs",
+  "POST /rerate",
 ] as const;
 
 /** What a command says or does otherwise than its operation; an operation without a row has a command too. */

@@ -8,6 +8,8 @@ import { rotationSchema } from "../../src/keys/rotation.ts";
 import { organizationChange } from "../../src/operator/change-organization.ts";
 import { memberChange, newMember } from "../../src/operator/members.ts";
 import { newOrganization, organizationsQuery } from "../../src/operator/organizations.ts";
+import { marginQuery, newBills } from "../../src/operator/margin.ts";
+import { rerateFields } from "../../src/operator/rerate.ts";
 import { newPrices } from "../../src/operator/price-fields.ts";
 import { pricesQuery } from "../../src/operator/prices.ts";
 import { unsaved } from "../../src/operator/recovery.ts";
@@ -289,6 +291,28 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     "Take back a price that is not about to begin",
     { 200: record.deleted },
     { errors: ["price_in_force", "price_list_in_use"] },
+  ),
+  operator(
+    "GET /margin",
+    "What was charged beside what it cost to buy, by day and provider, model or organisation",
+    { 200: priced.margin },
+    {
+      description:
+        "Wallets are asked, 100 organisations a call: whoever follows `next_after` adds the pages up. Bills stand beside it by provider, where one page is all.",
+      query: queryOf(marginQuery),
+    },
+  ),
+  operator(
+    "POST /costs",
+    "Import what providers billed of whole days; the newest import of a day counts",
+    { 201: priced.imported },
+    { body: newBills },
+  ),
+  operator(
+    "POST /rerate",
+    "Credit what requests of a model would have cost less at another price, once an organisation and id",
+    { 200: priced.rerated },
+    { body: rerateFields },
   ),
   operator("GET /health", "Whether the region is well", { 200: record.health }),
 ]);

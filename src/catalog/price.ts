@@ -1,28 +1,9 @@
 import { assert } from "../lib/assert.ts";
-import { micros } from "../lib/money.ts";
-import type { Micros } from "../lib/money.ts";
-import { chargeLines } from "../lib/usage.ts";
-import type { ChargeLine, Price, UnitPrices, Usage } from "../lib/usage.ts";
+import { isCount } from "../lib/cost.ts";
+import type { Price, UnitPrices } from "../lib/usage.ts";
 import type { Route } from "./model.ts";
 
-const TOKENS_PER_PRICE = 1_000_000;
-
-/**
- * What a request costs: the exact sum of tokens and units x micros per million, rounded once, up, to
- * whole micros. Reasoning is inside `output`. A total past the safe integers is a bug.
- */
-export function costOf(price: Price, usage: Usage): Micros {
-  const terms = chargeLines(price, usage);
-  let sum = 0;
-  for (const [, tokens, perMillion] of terms) {
-    assert(isCount(tokens) && isCount(perMillion), "tokens and prices are whole and not negative");
-    sum += tokens * perMillion;
-  }
-  // Every double up to 2^53 is exact, and a true sum above it cannot round to one below.
-  if (!Number.isSafeInteger(sum)) return exactCost(terms);
-  const rest = sum % TOKENS_PER_PRICE;
-  return micros((sum - rest) / TOKENS_PER_PRICE + (rest > 0 ? 1 : 0));
-}
+export { costOf } from "../lib/cost.ts";
 
 /** The route's price for a request with this many prompt tokens (bound or count). */
 export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens: number): Price {
@@ -79,17 +60,4 @@ export function raised(perMillion: number, percent: number): number {
   const product = perMillion * percent;
   assert(Number.isSafeInteger(product), "a raised price stays a safe integer");
   return Math.ceil(product / 100);
-}
-
-function exactCost(terms: readonly ChargeLine[]): Micros {
-  const sum = terms.reduce(
-    (total, [, tokens, perMillion]) => total + BigInt(tokens) * BigInt(perMillion),
-    0n,
-  );
-  const perPrice = BigInt(TOKENS_PER_PRICE);
-  return micros(Number((sum + perPrice - 1n) / perPrice));
-}
-
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
 }

@@ -1,3 +1,4 @@
+import type { Price } from "../lib/usage.ts";
 import type { Micros } from "../lib/money.ts";
 import type { UsageAmounts } from "../lib/usage-sums.ts";
 
@@ -50,6 +51,33 @@ export type RowsGroup = UsageAmounts & {
 export type RowsReport = {
   readonly data: readonly RowsGroup[];
   readonly total: UsageAmounts;
+  readonly completeFrom: number;
+};
+
+/** Settled requests that were admitted from `fromMs` to before `beforeMs` (Unix ms), of a model alone or of any (null). */
+export type CostQuery = {
+  readonly fromMs: number;
+  readonly beforeMs: number;
+  readonly by: "provider" | "model";
+  readonly model: string | null;
+  /** Another price: what each would have been charged less by it is summed up; null: none. */
+  readonly price: Price | null;
+};
+/** What requests of a UTC day were charged, and what they cost to buy by the providers' lists. */
+export type CostGroup = {
+  readonly day: string;
+  readonly group: string;
+  requests: number;
+  chargedMicro: number;
+  boughtMicro: number;
+  /** Of them those whose provider's price is not known. */
+  unknown: number;
+};
+/** `lessMicro`: see `CostQuery.price`. `completeFrom`: what was admitted before it is not in the answer, Unix ms. */
+export type CostReport = {
+  readonly data: readonly CostGroup[];
+  readonly lessMicro: Micros;
+  readonly requests: number;
   readonly completeFrom: number;
 };
 

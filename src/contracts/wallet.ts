@@ -18,14 +18,7 @@ import type { Idempotency } from "../lib/idempotency.ts";
 import type * as own from "./settings.ts";
 import type { Session } from "../lib/session.ts";
 import type { Micros } from "../lib/money.ts";
-import type {
-  RowsQuery,
-  RowsReport,
-  UsageReport,
-  UsagePage,
-  UsageGroupBy,
-  AlertPage,
-} from "./reports.ts";
+import type * as reports from "./reports.ts";
 
 /** What a request may come to: its prompt as estimated, with the least and the most output that it may have. */
 export type TokenAsk = {
@@ -371,16 +364,17 @@ export type WalletCalls = WalletPaymentCalls & {
     readonly keyIds: readonly string[] | null;
   }): Promise<Result<HoldsPage>>;
   /** Usage as the requests' own rows have it, while they are kept: by hours, by two things, of some requests alone. */
-  usageOfRows(asked: RowsQuery): Promise<Result<RowsReport>>;
+  usageOfRows(asked: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
+  costs(asked: reports.CostQuery): Promise<Result<reports.CostReport>>;
   /** Usage of the UTC days `from` to `to` (YYYY-MM-DD), both inclusive; the first 10,000 groups unless asked otherwise. */
   usage(
     from: string,
     to: string,
-    groupBy: UsageGroupBy,
-    page?: UsagePage,
-  ): Promise<Result<UsageReport>>;
+    groupBy: reports.UsageGroupBy,
+    page?: reports.UsagePage,
+  ): Promise<Result<reports.UsageReport>>;
   /** Newest first. */
-  alerts(limit: number, offset: number): Promise<Result<AlertPage>>;
+  alerts(limit: number, offset: number): Promise<Result<reports.AlertPage>>;
   /** A page of the log; `invalid_request` for an `after` that is not in it. */
   events(query: EventQuery): Promise<Result<EventPage>>;
   /** For a replay: what the log has from a time on (Unix ms), oldest first. */

@@ -27,6 +27,8 @@ import {
   postOrganization,
 } from "./organizations.ts";
 import { getCredits, getPurchase, getPurchases, postOwed, postRefund } from "./purchases.ts";
+import { getMargin, postCosts } from "./margin.ts";
+import { postRerate } from "./rerate.ts";
 import { getPrices, postPrices, removePrice } from "./prices.ts";
 import { postRebuildWallet, postSettle } from "./recovery.ts";
 import { getAlerts, getEvents, getUsage } from "./reports.ts";
@@ -79,6 +81,9 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("GET", "/prices", getPrices),
   endpoint("POST", "/prices", postPrices, "finance"),
   endpoint("DELETE", "/prices/:price_id", removePrice, "finance"),
+  endpoint("GET", "/margin", getMargin),
+  endpoint("POST", "/costs", postCosts, "finance"),
+  endpoint("POST", "/rerate", postRerate, "finance"),
   endpoint("GET", "/health", getHealth),
 ];
 

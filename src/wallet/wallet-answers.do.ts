@@ -12,6 +12,7 @@ import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { Decisions } from "./object/decisions.do.ts";
 import { touchStorage } from "./object/memory.do.ts";
+import { readCosts } from "./object/costs.do.ts";
 import * as reads from "./object/reads.do.ts";
 import { readUsage } from "./object/usage.do.ts";
 import { readUsageOfRows } from "./object/usage-rows.do.ts";
@@ -60,6 +61,10 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
 
   async creditPage(limit: number, after: number | null): Promise<Result<CreditPage>> {
     return this.deciding().decide((desk) => payments.readCredits(desk, limit, after));
+  }
+
+  async costs(asked: Reports.CostQuery): Promise<Result<Reports.CostReport>> {
+    return this.deciding().decide((desk) => success(readCosts(desk, asked)));
   }
 
   async usageOfRows(asked: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {

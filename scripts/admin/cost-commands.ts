@@ -1,0 +1,195 @@
+import type { Command } from "commander";
+import { day, WrongUsage } from "./arguments.ts";
+import { csvLines, numberIn, readGiven } from "./csv.ts";
+import { does, examples, fail, note, show } from "./session.ts";
+import type { Session } from "./session.ts";
+import { ask } from "./transport.ts";
+import { table } from "./words.ts";
+import type { Answer } from "./words.ts";
+
+type Group = {
+  readonly day: string;
+  readonly group: string;
+  readonly requests: number;
+  readonly charged_micro: number;
+  readonly bought_micro: number;
+  readonly unknown_requests: number;
+  readonly billed_micro: number | null;
+};
+type Margin = { readonly data: readonly Group[]; readonly next_after?: string };
+type Days = { readonly from: string; readonly to: string; readonly by?: string };
+type Bill = { readonly provider: string; readonly day: string; readonly dollars: number };
+
+/** A bill that is further off than this is worth a question. */
+const DIFFERENCE_PERCENT = 2;
+const FIGURES =
+  ">requests, >charged_micro dollars, >bought_micro dollars, >margin_micro dollars, >unknown_requests unknown";
+
+/** `margin`, `costs import` and `rerate`: what follows pages, reads a file or asks twice. */
+export function addCostCommands(program: Command): void {
+  addMargin(program);
+  addImport(program);
+  addRerate(program);
+}
+
+function addMargin(program: Command): void {
+  const margin = program
+    .command("margin")
+    .description("what was charged beside what it cost to buy, by day and one thing more")
+    .requiredOption("--from <day>", "first day, YYYY-MM-DD in UTC", day)
+    .requiredOption("--to <day>", "last day, inclusive", day)
+    .option("--by <what>", "provider, model or organization", "provider");
+  examples(margin, "margin --local eu --from 2026-11-01 --to 2026-11-30 --by model");
+  does(margin, async (session, _: [], options: Days) => {
+    const groups = await wholeMargin(session, options);
+    show(session, { data: groups }, () =>
+      table(groups.map(withMargin), `day, group ${options.by ?? "provider"}, ${FIGURES}`),
+    );
+  });
+}
+
+function withMargin(group: Group): Answer {
+  return { ...group, margin_micro: group.charged_micro - group.bought_micro };
+}
+
+/** The pages of organisations added up. */
+async function wholeMargin({ admin }: Session, { from, to, by }: Days): Promise<readonly Group[]> {
+  const sums = new Map<string, Group>();
+  for (let after: string | undefined; ;) {
+    const query = {
+      from,
+      to,
+      ...(by !== undefined && { by }),
+      ...(after !== undefined && { after }),
+    };
+    // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
+    const page = await ask<Margin>(admin, { method: "GET", path: "/margin", query });
+    for (const one of page.data) {
+      const name = `${one.day} ${one.group}`;
+      const sum = sums.get(name);
+      sums.set(name, sum === undefined ? one : added(sum, one));
+    }
+    after = page.next_after;
+    if (after === undefined) return [...sums.values()];
+  }
+}
+
+function added(one: Group, other: Group): Group {
+  return {
+    ...one,
+    requests: one.requests + other.requests,
+    charged_micro: one.charged_micro + other.charged_micro,
+    bought_micro: one.bought_micro + other.bought_micro,
+    unknown_requests: one.unknown_requests + other.unknown_requests,
+  };
+}
+
+function addImport(program: Command): void {
+  const costs = program.command("costs").description("what providers bill").helpCommand(false);
+  const command = costs
+    .command("import")
+    .description("import a provider's bill per day; ends with 1 where it is more than 2 % off")
+    .option("--file <path>", "the bill, instead of stdin")
+    .addHelpText("after", "\nColumns: provider, day, dollars; a line for each day.");
+  examples(costs, "costs import --local eu --file bill.csv");
+  examples(command, "costs import --local eu --file bill.csv");
+  does(command, async (session, _: [], { file }: { file?: string }) => {
+    const rows = csvLines(readGiven(file), ["provider", "day", "dollars"]).map((line): Bill => {
+      const { provider, day: of } = line.of;
+      const dollars = numberIn(line, "dollars");
+      if (provider === undefined || of === undefined || dollars === undefined) {
+        throw new WrongUsage(`Line ${line.line} must have provider, day and dollars.`);
+      }
+      return { provider, day: of, dollars };
+    });
+    await ask(session.admin, { method: "POST", path: "/costs", body: { rows } });
+    const days = rows.map(({ day: of }) => of).toSorted();
+    const counted = await wholeMargin(session, { from: days[0] ?? "", to: days.at(-1) ?? "" });
+    const compared = rows.map((bill) => comparedWith(bill, counted));
+    show(session, { costs: compared }, () =>
+      table(compared, "provider, day, >billed_micro dollars, >bought_micro dollars, >percent"),
+    );
+    if (compared.some(({ percent }) => Math.abs(percent) > DIFFERENCE_PERCENT)) fail();
+  });
+}
+
+function comparedWith({ provider, day: of, dollars }: Bill, counted: readonly Group[]) {
+  const billed = Math.round(dollars * 1_000_000);
+  const bought = counted.find((one) => one.group === provider && one.day === of)?.bought_micro ?? 0;
+  const percent = Math.round(((billed - bought) * 1000) / Math.max(billed, bought, 1)) / 10;
+  return { provider, day: of, billed_micro: billed, bought_micro: bought, percent };
+}
+
+type RerateOptions = {
+  readonly id: string;
+  readonly model: string;
+  readonly from: string;
+  readonly to: string;
+  readonly input: string;
+  readonly output?: string;
+  readonly cached?: string;
+  readonly cacheWrite?: string;
+  readonly organization?: string;
+  readonly yes?: true;
+};
+type Rerated = {
+  readonly organizations: readonly Answer[];
+  readonly total_micro: number;
+  readonly next_after?: string;
+};
+
+function addRerate(program: Command): void {
+  const rerate = program
+    .command("rerate")
+    .description(
+      "credit what requests of a model would have cost less at another price; without --yes only says it",
+    )
+    .requiredOption(
+      "--id <text>",
+      "names the correction: each organisation is credited once for it",
+    )
+    .requiredOption("--model <id>", "whose requests")
+    .requiredOption("--from <time>", "admitted from then on, in UTC")
+    .requiredOption("--to <time>", "and before then")
+    .requiredOption("--input <dollars>", "the other price, per million tokens")
+    .option("--output <dollars>", "of the answer")
+    .option("--cached <dollars>", "of what was read from a cache")
+    .option("--cache-write <dollars>", "of what was written to one")
+    .option("--organization <id>", "of one organisation alone, by id or slug")
+    .option("--yes", "credit it");
+  examples(
+    rerate,
+    "rerate --local eu --id slip-1 --model openai/gpt-5-nano --from 2026-11-20 --to 2026-11-21 --input 0.05 --output 0.4",
+  );
+  does(rerate, async (session, _: [], options: RerateOptions) => {
+    const { id, model, from, to, organization, input, output, cached, cacheWrite } = options;
+    const given = Object.entries({ input, output, cached, cache_write: cacheWrite });
+    const price = Object.fromEntries(
+      given.filter(([, text]) => text !== undefined).map(([name, text]) => [name, Number(text)]),
+    );
+    const asked = {
+      id,
+      model,
+      from,
+      to,
+      price,
+      dry_run: options.yes !== true,
+      ...(organization !== undefined && { organization }),
+    };
+    const organizations: Answer[] = [];
+    let total = 0;
+    for (let after: string | undefined; ;) {
+      const body = { ...asked, ...(after !== undefined && { after }) };
+      // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
+      const page = await ask<Rerated>(session.admin, { method: "POST", path: "/rerate", body });
+      organizations.push(...page.organizations);
+      total += page.total_micro;
+      after = page.next_after;
+      if (after === undefined) break;
+    }
+    show(session, { organizations, total_micro: total }, () =>
+      table(organizations, "organization, >requests, >credit_micro dollars, result"),
+    );
+    if (options.yes !== true) note("Nothing was credited: --yes does it.");
+  });
+}

@@ -1,0 +1,38 @@
+import { assert } from "./assert.ts";
+import { micros } from "./money.ts";
+import type { Micros } from "./money.ts";
+import { chargeLines } from "./usage.ts";
+import type { ChargeLine, Price, Usage } from "./usage.ts";
+
+const TOKENS_PER_PRICE = 1_000_000;
+
+/**
+ * What a request costs: the exact sum of tokens and units x micros per million, rounded once, up, to
+ * whole micros. Reasoning is inside `output`. A total past the safe integers is a bug.
+ */
+export function costOf(price: Price, usage: Usage): Micros {
+  const terms = chargeLines(price, usage);
+  let sum = 0;
+  for (const [, tokens, perMillion] of terms) {
+    assert(isCount(tokens) && isCount(perMillion), "tokens and prices are whole and not negative");
+    sum += tokens * perMillion;
+  }
+  // Every double up to 2^53 is exact, and a true sum above it cannot round to one below.
+  if (!Number.isSafeInteger(sum)) return exactCost(terms);
+  const rest = sum % TOKENS_PER_PRICE;
+  return micros((sum - rest) / TOKENS_PER_PRICE + (rest > 0 ? 1 : 0));
+}
+
+function exactCost(terms: readonly ChargeLine[]): Micros {
+  const sum = terms.reduce(
+    (total, [, tokens, perMillion]) => total + BigInt(tokens) * BigInt(perMillion),
+    0n,
+  );
+  const perPrice = BigInt(TOKENS_PER_PRICE);
+  return micros(Number((sum + perPrice - 1n) / perPrice));
+}
+
+/** Whether a number is whole, not negative and exact. */
+export function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}

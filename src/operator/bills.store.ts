@@ -1,0 +1,51 @@
+/** What a provider billed of a UTC day. */
+export type Bill = {
+  readonly provider: string;
+  readonly day: string;
+  readonly billedMicro: number;
+};
+
+/** Keeps what bills say: the newest import of a day counts. */
+export async function putBills(
+  db: D1Database,
+  bills: readonly Bill[],
+  by: { readonly name: string; readonly nowMs: number },
+): Promise<void> {
+  const put = db.prepare(
+    `INSERT INTO provider_bills (provider, day, billed_micro, imported_by, imported_at)
+     VALUES (?, ?, ?, ?, ?) ON CONFLICT (provider, day) DO UPDATE SET
+     billed_micro = excluded.billed_micro, imported_by = excluded.imported_by, imported_at = excluded.imported_at`,
+  );
+  await db.batch(
+    bills.map(({ provider, day, billedMicro }) =>
+      put.bind(provider, day, billedMicro, by.name, by.nowMs),
+    ),
+  );
+}
+
+/** The bills of the days `from` to `to`, both inclusive. */
+export async function readBills(
+  db: D1Database,
+  days: { readonly from: string; readonly to: string },
+): Promise<readonly Bill[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT provider, day, billed_micro AS billedMicro FROM provider_bills
+       WHERE day BETWEEN ? AND ? ORDER BY day, provider`,
+    )
+    .bind(days.from, days.to)
+    .all<Bill>();
+  return results;
+}
+
+/** Organisations by their ids, after one of them. */
+export async function organizationIds(
+  db: D1Database,
+  page: { readonly after: string; readonly limit: number },
+): Promise<readonly { readonly id: string; readonly slug: string }[]> {
+  const { results } = await db
+    .prepare("SELECT id, slug FROM organizations WHERE id > ? ORDER BY id LIMIT ?")
+    .bind(page.after, page.limit)
+    .all<{ id: string; slug: string }>();
+  return results;
+}

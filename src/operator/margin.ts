@@ -1,0 +1,171 @@
+import * as z from "zod/mini";
+import { created } from "../http/endpoint.ts";
+import type { Answer, View } from "../http/endpoint.ts";
+import { once, parseFields, parseQuery } from "../http/parse-body.ts";
+import { timestamp } from "../lib/clock.ts";
+import { invalid, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { logAlert } from "../lib/log.ts";
+import { microsOfDollars } from "../lib/money.ts";
+import type { CostGroup, CostQuery, CostReport } from "../contracts/reports.ts";
+import { organizationIds, putBills, readBills } from "./bills.store.ts";
+import type { Bill } from "./bills.store.ts";
+import type { OperatorCall } from "./operator-context.ts";
+
+const DAY_MS = 86_400_000;
+/** Organisations whose wallets one call asks. */
+export const WALLETS_MAX = 100;
+/** A bill may differ by so many percent from what was counted before anybody is told. */
+const DIFFERENCE_PERCENT = 2;
+const BILLS_MAX = 500;
+
+const day = once.check(z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day as 2026-11-21"));
+export const marginQuery = z.object({
+  from: day,
+  to: day,
+  by: z._default(z.enum(["provider", "model", "organization"]), "provider"),
+  after: z._default(once, ""),
+});
+const bill = z.object({
+  provider: z.string().check(z.minLength(1), z.maxLength(100)),
+  day,
+  dollars: z.number().check(
+    z.minimum(0),
+    z.refine((value) => microsOfDollars(value) !== null, "must be dollars with at most 6 decimals"),
+  ),
+});
+export const newBills = z.object({
+  rows: z.array(bill).check(z.minLength(1), z.maxLength(BILLS_MAX)),
+});
+
+/**
+ * `GET /margin?from&to&by&after`: what was charged beside what it cost to buy, by day and provider, model or
+ * organisation. Wallets are asked, a page of organisations a call; whoever follows `next_after` adds the pages up.
+ */
+export async function getMargin(call: OperatorCall): Promise<Answer> {
+  const fields = parseQuery(marginQuery, call.url);
+  if (!fields.ok) return fields;
+  const { from, to, by, after } = fields.value;
+  const span = spanOf(from, to);
+  if (!span.ok) return span;
+  const query = {
+    ...span.value,
+    by: by === "model" ? by : ("provider" as const),
+    model: null,
+    price: null,
+  };
+  const page = await costsOf(call, query, after);
+  if (!page.ok) return page;
+  const { reports, nextAfter } = page.value;
+  const groups = summed(
+    reports.flatMap(({ slug, report }) =>
+      report.data.map((one) => (by === "organization" ? { ...one, group: slug } : one)),
+    ),
+  );
+  const isWhole = after === "" && nextAfter === null && by === "provider";
+  const bills = isWhole ? await readBills(call.db, { from, to }) : [];
+  for (const one of differing(groups, bills)) logAlert("provider_bill_differs", one);
+  const completeFrom = Math.max(
+    span.value.fromMs,
+    ...reports.map(({ report }) => report.completeFrom),
+  );
+  return success({
+    from,
+    to,
+    by,
+    data: groups.map((group) => groupView(group, bills)),
+    complete_from: timestamp(completeFrom),
+    ...(nextAfter !== null && { next_after: nextAfter }),
+  });
+}
+
+/** `POST /costs`: what providers billed of whole days. */
+export async function postCosts(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(newBills, [], call.body);
+  if (!fields.ok) return fields;
+  const bills = fields.value.rows.map(({ provider, day: of, dollars }): Bill => {
+    return { provider, day: of, billedMicro: microsOfDollars(dollars) ?? 0 };
+  });
+  await putBills(call.db, bills, { name: call.actor.id ?? "", nowMs: call.now });
+  return created({ imported: bills.length });
+}
+
+/** Whole UTC days, as the moments that they begin and end at. */
+export function spanOf(from: string, to: string): Result<{ fromMs: number; beforeMs: number }> {
+  const [fromMs, lastMs] = [Date.parse(from), Date.parse(to)];
+  if (Number.isNaN(fromMs)) return invalid("from must be a day that exists.", "from");
+  if (Number.isNaN(lastMs)) return invalid("to must be a day that exists.", "to");
+  if (lastMs < fromMs) return invalid("from must not be after to.", "from");
+  return success({ fromMs, beforeMs: lastMs + DAY_MS });
+}
+
+type Asked = { readonly id: string; readonly slug: string; readonly report: CostReport };
+
+/** What the wallets of a page of organisations say; `nextAfter` null: there are no more. */
+export async function costsOf(
+  { db, wallet }: OperatorCall,
+  query: CostQuery,
+  after: string,
+): Promise<Result<{ reports: readonly Asked[]; nextAfter: string | null }>> {
+  const page = await organizationIds(db, { after, limit: WALLETS_MAX + 1 });
+  const shown = page.slice(0, WALLETS_MAX);
+  const reports: Asked[] = [];
+  for (const { id, slug } of shown) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other: each may read many rows
+    const report = await wallet(id).costs(query);
+    if (!report.ok) return report;
+    reports.push({ id, slug, report: report.value });
+  }
+  const nextAfter = page.length > WALLETS_MAX ? (shown.at(-1)?.id ?? null) : null;
+  return success({ reports, nextAfter });
+}
+
+function summed(groups: readonly CostGroup[]): readonly CostGroup[] {
+  const sums = new Map<string, CostGroup>();
+  for (const one of groups) {
+    const name = `${one.day} ${one.group}`;
+    const sum = sums.get(name) ?? {
+      ...one,
+      requests: 0,
+      chargedMicro: 0,
+      boughtMicro: 0,
+      unknown: 0,
+    };
+    sum.requests += one.requests;
+    sum.chargedMicro += one.chargedMicro;
+    sum.boughtMicro += one.boughtMicro;
+    sum.unknown += one.unknown;
+    sums.set(name, sum);
+  }
+  return [...sums.values()].toSorted((a, b) =>
+    `${a.day} ${a.group}` < `${b.day} ${b.group}` ? -1 : 1,
+  );
+}
+
+function groupView(group: CostGroup, bills: readonly Bill[]): View {
+  const billed = bills.find(
+    ({ provider, day: of }) => provider === group.group && of === group.day,
+  );
+  return {
+    day: group.day,
+    group: group.group,
+    requests: group.requests,
+    charged_micro: group.chargedMicro,
+    bought_micro: group.boughtMicro,
+    margin_micro: group.chargedMicro - group.boughtMicro,
+    unknown_requests: group.unknown,
+    billed_micro: billed?.billedMicro ?? null,
+    difference_micro: billed === undefined ? null : billed.billedMicro - group.boughtMicro,
+  };
+}
+
+/** The bills that are further off what was counted than is told: a price is wrong, or usage is. */
+export function differing(groups: readonly CostGroup[], bills: readonly Bill[]) {
+  return bills.flatMap(({ provider, day: of, billedMicro }) => {
+    const group = groups.find((one) => one.group === provider && one.day === of);
+    const counted = group?.boughtMicro ?? 0;
+    const apart = Math.abs(billedMicro - counted);
+    const isFar = apart * 100 > Math.max(counted, billedMicro) * DIFFERENCE_PERCENT;
+    return isFar ? [{ provider, day: of, billed_micro: billedMicro, counted_micro: counted }] : [];
+  });
+}

@@ -1,0 +1,107 @@
+import * as z from "zod/mini";
+import type { Answer, View } from "../http/endpoint.ts";
+import { moment, parseFields } from "../http/parse-body.ts";
+import { invalid, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import type { CostQuery, CostReport } from "../contracts/reports.ts";
+import { findIdOfSlug } from "../organizations/organizations.store.ts";
+import { costsOf } from "./margin.ts";
+import type { OperatorCall } from "./operator-context.ts";
+import { organizationOf } from "./organizations.ts";
+import { priceFields, priceOf } from "./price-fields.ts";
+
+/** Longest reference of a credit, without its prefix. */
+const ID_MAX = 100;
+/** Outcomes may come so late: what is summed up must not change between two calls. */
+const LATE_MS = 2 * 3_600_000;
+
+export const rerateFields = z.object({
+  id: z
+    .string()
+    .check(z.regex(/^[\w.-]{1,100}$/, `must be 1 to ${ID_MAX} letters, digits, dots and hyphens`)),
+  organization: z.optional(z.string()),
+  model: z.string().check(z.minLength(1), z.maxLength(256)),
+  from: moment,
+  to: moment,
+  price: priceFields,
+  dry_run: z._default(z.boolean(), true),
+  after: z._default(z.string(), ""),
+});
+type Fields = z.infer<typeof rerateFields>;
+
+/**
+ * `POST /rerate`: what the requests of a model in a time would have cost less at another price, summed up from their
+ * receipts, and, unless it is a dry run, credited: once an organisation and id, under the reference `rerate:<id>`. Only
+ * in the customer's favour; no receipt changes.
+ */
+export async function postRerate(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(rerateFields, [], call.body);
+  if (!fields.ok) return fields;
+  const { id, model, from, to, dry_run: isDry, after } = fields.value;
+  if (to <= from) return invalid("from must be before to.", "from");
+  if (!isDry && to > call.now - LATE_MS) {
+    return invalid("to must be two hours ago at least: outcomes may still come.", "to");
+  }
+  const price = priceOf(fields.value.price);
+  const query: CostQuery = { fromMs: from, beforeMs: to, by: "model", model, price };
+  const asked = await reportsOf(call, query, fields.value, after);
+  if (!asked.ok) return asked;
+  const { reports, nextAfter } = asked.value;
+  const short = reports.find(({ report }) => report.completeFrom > from);
+  if (short !== undefined) {
+    const message = `from: of ${short.slug} not all requests can be read: ask for a shorter time.`;
+    return invalid(message, "from");
+  }
+  const owed = reports.filter(({ report }) => report.lessMicro > 0);
+  const organizations: View[] = [];
+  for (const one of owed) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other: what was credited before a fault is known
+    const view = await credited(call, { id, isDry }, one);
+    if (!view.ok) return view;
+    organizations.push(view.value);
+  }
+  const total = owed.reduce((sum, { report }) => sum + report.lessMicro, 0);
+  return success({
+    id,
+    dry_run: isDry,
+    organizations,
+    total_micro: total,
+    ...(nextAfter !== null && { next_after: nextAfter }),
+  });
+}
+
+type Owed = { readonly id: string; readonly slug: string; readonly report: CostReport };
+
+async function reportsOf(
+  call: OperatorCall,
+  query: CostQuery,
+  { organization }: Fields,
+  after: string,
+): Promise<Result<{ reports: readonly Owed[]; nextAfter: string | null }>> {
+  if (organization === undefined) return costsOf(call, query, after);
+  const named = (await findIdOfSlug(call.db, organization)) ?? organization;
+  const found = await organizationOf({ ...call, params: { id: named } });
+  if (!found.ok) return found;
+  const { id, slug } = found.value;
+  const report = await call.wallet(id).costs(query);
+  return report.ok
+    ? success({ reports: [{ id, slug, report: report.value }], nextAfter: null })
+    : report;
+}
+
+/** A reference counts once for each organisation: a repeat is told as what was credited before. */
+async function credited(
+  call: OperatorCall,
+  { id, isDry }: { readonly id: string; readonly isDry: boolean },
+  { id: orgId, slug, report }: Owed,
+): Promise<Result<View>> {
+  const view = { organization: slug, requests: report.requests, credit_micro: report.lessMicro };
+  if (isDry) return success({ ...view, result: "would_credit" });
+  const reference = `rerate:${id}`;
+  const answer = await call
+    .wallet(orgId)
+    .credit({ amountMicro: report.lessMicro, reference, actor: call.actor });
+  if (answer.ok) return success({ ...view, result: "credited" });
+  const isOther = answer.failure.kind === "conflict";
+  return isOther ? success({ ...view, result: "credited_otherwise" }) : answer;
+}

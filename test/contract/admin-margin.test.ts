@@ -1,0 +1,213 @@
+import { env } from "cloudflare:workers";
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { differing } from "../../src/operator/margin.ts";
+import { admin, chat, embed, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+const today = new Date().toISOString().slice(0, 10);
+const HOURS_MS = 3_600_000;
+
+type Group = {
+  readonly day: string;
+  readonly group: string;
+  readonly requests: number;
+  readonly charged_micro: number;
+  readonly bought_micro: number;
+  readonly margin_micro: number;
+  readonly unknown_requests: number;
+  readonly billed_micro: number | null;
+  readonly difference_micro: number | null;
+};
+type Receipt = {
+  readonly cost_micro: number;
+  readonly model: string;
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+};
+
+/** Pages of organisations added up. */
+async function marginBy(by: string): Promise<readonly Group[]> {
+  const groups: Group[] = [];
+  for (let after = ""; ;) {
+    const query = `from=${today}&to=${today}&by=${by}${after && `&after=${after}`}`;
+    const response = await admin("GET", `/margin?${query}`);
+    expect(response.status).toBe(200);
+    const page = await response.json<{ data: Group[]; next_after?: string }>();
+    groups.push(...page.data);
+    if (page.next_after === undefined) return groups;
+    after = page.next_after;
+  }
+}
+const slugOf = async ({ orgId }: Account): Promise<string> =>
+  (await (await admin("GET", `/orgs/${orgId}`)).json<{ slug: string }>()).slug;
+const receiptsOf = async ({ key }: Account): Promise<readonly Receipt[]> => {
+  const response = await send("/v1/generations?status=settled&limit=100", { key });
+  return (await response.json<{ generations: Receipt[] }>()).generations;
+};
+
+/** A list that sells everything at so many percent on what it costs. */
+async function listAt(percent: number): Promise<string> {
+  const list = `p-${percent}-${crypto.randomUUID().slice(0, 8)}`;
+  await env.DB.prepare(
+    "INSERT INTO prices (id, list, item, from_at, percent, posted_by, created_at) VALUES (?, ?, '*', 1, ?, 't', 0)",
+  )
+    .bind(`prc_${list}`, list, percent)
+    .run();
+  return list;
+}
+
+describe("GET /admin/v1/margin", () => {
+  it("is what was charged beside what providers bill, of answers, embeddings, streams and estimates", async () => {
+    const account = await openAccount();
+    await admin("PATCH", `/orgs/${account.orgId}`, { price_list: await listAt(50) });
+    const models = ["sandbox/echo", "sandbox/no-usage", "sandbox/cut", "sandbox/think"];
+    for (const model of models) {
+      // oxlint-disable-next-line no-await-in-loop -- a few
+      await (await chat(account.key, { model, stream: model !== "sandbox/echo" })).text();
+    }
+    await (await embed(account.key)).text();
+    const receipts = await receiptsOf(account);
+    const bought = receipts.map(
+      ({ prompt_tokens: prompt, completion_tokens: completion }) => prompt + 2 * completion,
+    );
+    const slug = await slugOf(account);
+    const own = (await marginBy("organization")).find(({ group }) => group === slug);
+    const charged = receipts.reduce((sum, { cost_micro: cost }) => sum + cost, 0);
+    const cost = bought.reduce((sum, one) => sum + one, 0);
+    expect(own).toEqual({
+      day: today,
+      group: slug,
+      requests: receipts.length,
+      charged_micro: charged,
+      bought_micro: cost,
+      margin_micro: charged - cost,
+      unknown_requests: 0,
+      billed_micro: null,
+      difference_micro: null,
+    });
+    expect(charged).toBeGreaterThan(cost);
+    expect(receipts.length).toBeGreaterThan(3);
+    const byModel = (await marginBy("model")).map(({ group }) => group);
+    expect(byModel).toEqual(expect.arrayContaining(["sandbox/echo", "sandbox/embed"]));
+    const text = await (await send("/v1/generations", { key: account.key })).text();
+    expect(text).not.toContain("bought"); // no customer is shown it
+  });
+
+  it.each(["from=2026-13-40&to=2026-11-01", "from=2026-11-02&to=2026-11-01", "from=x&to=y", ""])(
+    "400 for ?%s",
+    async (query) => {
+      expect((await admin("GET", `/margin?${query}`)).status).toBe(400);
+    },
+  );
+});
+
+describe("POST /admin/v1/costs", () => {
+  it("only a bill that is more than 2 % off is told of, whichever is more", () => {
+    const counted = { day: today, group: "openai", requests: 1, chargedMicro: 0, unknown: 0 };
+    const told = (boughtMicro: number, billedMicro: number): number =>
+      differing([{ ...counted, boughtMicro }], [{ provider: "openai", day: today, billedMicro }])
+        .length;
+    expect([told(100, 98), told(98, 100), told(100, 97), told(97, 100), told(0, 0)]).toEqual([
+      0, 0, 1, 1, 0,
+    ]);
+    expect(differing([], [{ provider: "openai", day: today, billedMicro: 5 }])).toHaveLength(1);
+  });
+
+  it("201: the newest import of a day counts", async () => {
+    const provider = `host-${crypto.randomUUID().slice(0, 8)}`;
+    await admin("POST", "/costs", { rows: [{ provider, day: today, dollars: 9 }] });
+    const rows = [{ provider, day: today, dollars: 1.5 }];
+    const response = await admin("POST", "/costs", { rows });
+    expect([response.status, await response.json()]).toEqual([201, { imported: 1 }]);
+    const kept = await env.DB.prepare("SELECT billed_micro FROM provider_bills WHERE provider = ?")
+      .bind(provider)
+      .first();
+    expect(kept).toEqual({ billed_micro: 1_500_000 });
+  });
+
+  it("400 for less than nothing, and for no day", async () => {
+    for (const wrong of [{ dollars: -1 }, { day: "yesterday" }, { provider: "" }]) {
+      // oxlint-disable-next-line no-await-in-loop -- three
+      const response = await admin("POST", "/costs", {
+        rows: [{ provider: "openai", day: today, dollars: 1, ...wrong }],
+      });
+      expect(response.status).toBe(400);
+    }
+  });
+});
+
+describe("POST /admin/v1/rerate", () => {
+  const span = {
+    from: new Date(Date.now() - HOURS_MS).toISOString(),
+    to: new Date(Date.now() + HOURS_MS).toISOString(),
+  };
+
+  it("a dry run sums up what each request would have cost less, at any price", async () => {
+    const account = await openAccount();
+    for (let i = 0; i < 4; i++) {
+      // oxlint-disable-next-line no-await-in-loop -- a few
+      await (
+        await chat(account.key, { messages: [{ role: "user", content: "x".repeat(i * 40) }] })
+      ).text();
+    }
+    const receipts = await receiptsOf(account);
+    const dollars = fc.integer({ min: 1, max: 3_000_000 }).map((micros) => micros / 1_000_000);
+    await fc.assert(
+      fc.asyncProperty(dollars, dollars, async (input, output) => {
+        const body = { id: "dry", organization: account.orgId, model: "sandbox/echo", ...span };
+        const response = await admin("POST", "/rerate", { ...body, price: { input, output } });
+        const told = await response.json<{ total_micro: number }>();
+        const [perInput, perOutput] = [input, output].map((one) =>
+          BigInt(Math.round(one * 1_000_000)),
+        );
+        const less = receipts.map(
+          ({ cost_micro: cost, prompt_tokens: p, completion_tokens: c }) => {
+            const sum = BigInt(p) * (perInput ?? 0n) + BigInt(c) * (perOutput ?? 0n);
+            return Math.max(0, cost - Number((sum + 999_999n) / 1_000_000n));
+          },
+        );
+        expect(told.total_micro).toBe(less.reduce((total, one) => total + one, 0));
+      }),
+      { numRuns: 25 },
+    );
+    const balance = await send("/v1/balance", { key: account.key });
+    const paid = receipts.reduce((sum, { cost_micro: cost }) => sum + cost, 0);
+    expect(await balance.json()).toMatchObject({ credits_micro: 1_000_000_000 - paid });
+  });
+
+  it("credits once an organisation and id, however often it is asked; never what is still open", async () => {
+    const account = await openAccount();
+    await (await chat(account.key)).text();
+    const [receipt] = await receiptsOf(account);
+    const price = { input: 0.5, output: 1 };
+    const id = `slip-${crypto.randomUUID().slice(0, 8)}`;
+    const asked = {
+      id,
+      organization: await slugOf(account),
+      model: "sandbox/echo",
+      price,
+      dry_run: false,
+    };
+    const early = await admin("POST", "/rerate", { ...asked, ...span });
+    expect(early.status).toBe(400);
+    // three hours later, by the clock of whoever asks
+    const later = { ...env, CLOCK_OFFSET_MS: String(3 * HOURS_MS) } as unknown as Env;
+    const again = () =>
+      send("/admin/v1/rerate", {
+        method: "POST",
+        key: env.ADMIN_TOKEN,
+        body: { ...asked, ...span },
+        bindings: later,
+      });
+    const answers = await Promise.all([again(), again(), again()]);
+    for (const answer of answers) {
+      // oxlint-disable-next-line no-await-in-loop -- three
+      const { organizations } = await answer.json<{ organizations: { credit_micro: number }[] }>();
+      expect(organizations[0]?.credit_micro).toBe(Math.floor((receipt?.cost_micro ?? 0) / 2));
+    }
+    const balance = await send("/v1/balance", { key: account.key });
+    const left = 1_000_000_000 - Math.ceil((receipt?.cost_micro ?? 0) / 2);
+    expect(await balance.json()).toMatchObject({ credits_micro: left });
+  });
+});
