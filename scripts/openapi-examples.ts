@@ -2,7 +2,9 @@
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { bundleWorker } from "./bundle.ts";
+import { serveStripe } from "./dev-stripe.ts";
 import { freePort } from "./ports.ts";
 import { linkBindings, startRegion } from "./region.ts";
 
@@ -19,6 +21,8 @@ type Call = {
   readonly query?: string;
 };
 
+const WEBHOOK_SECRET = "whsec_of_the_examples";
+const stripe = await serveStripe();
 const region = await startRegion({
   region: "eu",
   port: await freePort(),
@@ -28,15 +32,20 @@ const region = await startRegion({
     SANDBOX: "on",
     KEY_SECRETS: `a:${SECRET("keys")}`,
     ADMIN_TOKEN,
+    STRIPE_SECRET_KEY: "sk_test_of_the_examples_alone",
+    STRIPE_WEBHOOK_SECRETS: WEBHOOK_SECRET,
+    STRIPE_BASE_URL: stripe.url,
     ...linkBindings("eu", SECRET("link")),
   },
 });
+stripe.sendTo([{ url: new URL("/payments/stripe", region.url).href, secrets: [WEBHOOK_SECRET] }]);
 const examples: Record<string, { request?: unknown; answer: unknown }> = {};
 let key = "";
 try {
   await askAll();
 } finally {
   await region.miniflare.dispose();
+  stripe.close();
 }
 writeFileSync(FILE, `${JSON.stringify(examples, null, 2)}\n`);
 console.log(`${Object.keys(examples).length} examples in ${path.relative(process.cwd(), FILE)}`);
@@ -75,6 +84,7 @@ async function askAll(): Promise<void> {
   });
   await askInference(org);
   const sessionId = await askOrganization(org);
+  await askPayments(org);
   await askOperator(org, ownKey.id, sessionId);
 }
 
@@ -196,6 +206,57 @@ async function askPrices(): Promise<void> {
   await ask("POST /admin/v1/rerate", { body: dry });
   const [posted] = prices as readonly Json[];
   await ask("DELETE /admin/v1/prices/{price_id}", { fill: [String(posted?.["id"])] });
+}
+
+function buys(name: string): Call {
+  const body = { amount_dollars: 10, method: "checkout", save_card: true };
+  return { body, headers: { "idempotency-key": name } };
+}
+
+/** A purchase that is paid; and, of a balance that is less by then, what goes back of it, which leaves a debt. */
+async function askPayments(org: string): Promise<void> {
+  const one = "/v1/credits/purchases/{id}";
+  const at = "/admin/v1/orgs/{id}";
+  const left = await ask("POST /v1/credits/purchases", buys("purchase-1"));
+  await ask(`POST ${one}/cancel`, { fill: [left["id"] as string] });
+  const made = await ask("POST /v1/credits/purchases", buys("purchase-2"));
+  const fill = [made["id"] as string];
+  const own = [org, ...fill];
+  const ofOperator = `GET ${at}/purchases/{purchase_id}`;
+  const session = async () => (await ask(ofOperator, { fill: own }))["session_id"];
+  await until(async () => typeof (await session()) === "string");
+  stripe.fake.person.pay((await session()) as string);
+  await until(async () => (await ask(`GET ${one}`, { fill }))["state"] === "credited");
+  await ask(ofOperator, { fill: own });
+  await ask("GET /v1/credits/purchases");
+  await ask(`GET ${at}/purchases`, { fill: [org] });
+  await ask("POST /v1/credits/portal");
+  await ask("GET /v1/credits");
+  const { credits_micro: balance } = await ask("GET /v1/balance");
+  await ask(`POST ${at}/credits`, {
+    fill: [org],
+    body: { amount_micro: 5_000_000 - (balance as number), reference: "correction 1" },
+  });
+  const refund = `POST ${at}/purchases/{purchase_id}/refund`;
+  await ask(refund, { fill: own, body: {}, headers: { "idempotency-key": "refund-1" } });
+  await until(async () => ((await ask("GET /v1/balance"))["owed_micro"] as number) > 0);
+  await ask(`GET ${at}/credits`, { fill: [org] });
+  const forgiven = { forgive_micro: 5_000_000, reference: "forgiven 1" };
+  await ask(`POST ${at}/owed`, { fill: [org], body: forgiven });
+  await ask(`POST ${at}/credits`, {
+    fill: [org],
+    body: { amount_micro: 25_000_000, reference: "invoice 2" },
+  });
+}
+
+/** Waits for what comes soon; throws when a minute has passed. */
+async function until(came: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + 60_000;
+  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  while (!(await came())) {
+    if (performance.now() > end) throw new Error("it did not come");
+    await sleep(50); // oxlint-disable-line no-await-in-loop
+  }
 }
 
 async function askOperator(org: string, keyId: string, sessionId: string): Promise<void> {

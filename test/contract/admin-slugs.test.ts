@@ -22,6 +22,7 @@ type Asked = { readonly names?: Readonly<Record<string, string>>; readonly body?
 const ofMember = () => ({ names: { member_id: account.memberId } });
 const ofKey = () => ({ names: { key_id: account.keyId } });
 const ofHook = () => ({ names: { webhook_id: webhook } });
+const ofNoPurchase = () => ({ names: { purchase_id: "pur_unknown" } });
 const nothing = () => ({});
 async function invited(): Promise<string> {
   const made = await admin("POST", `/orgs/${account.orgId}/invitations`, { role: "member" });
@@ -63,6 +64,11 @@ const ASKED: Readonly<Record<string, () => Asked | Promise<Asked>>> = {
   "GET /orgs/:id/sessions": nothing,
   "DELETE /orgs/:id/sessions/:session_id": () => ({ names: { session_id: "ses_unknown" } }),
   "POST /orgs/:id/credits": () => ({ body: { amount_micro: 5, reference: "the same" } }),
+  "GET /orgs/:id/credits": nothing,
+  "GET /orgs/:id/purchases": nothing,
+  "GET /orgs/:id/purchases/:purchase_id": ofNoPurchase,
+  "POST /orgs/:id/purchases/:purchase_id/refund": () => ({ ...ofNoPurchase(), body: {} }),
+  "POST /orgs/:id/owed": () => ({ body: { forgive_micro: 1, reference: "the same" } }),
   "GET /orgs/:id/ledger": nothing,
   "POST /orgs/:id/reconcile": nothing,
   "GET /orgs/:id/usage": nothing,
@@ -91,7 +97,7 @@ function ask(endpoint: string, org: string, { names = {}, body }: Asked): Promis
     /:(\w+)/g,
     (_, name: string) => (name === "id" ? org : names[name]) ?? "",
   );
-  const headers = endpoint.endsWith("/rotate") ? { "idempotency-key": "the-same" } : {};
+  const headers = /\/(?:rotate|refund)$/.test(endpoint) ? { "idempotency-key": "the-same" } : {};
   return send(`/admin/v1${filled}`, { method, key: ADMIN_TOKEN, body, headers });
 }
 
@@ -104,9 +110,11 @@ async function told(response: Response): Promise<{ status: number; text: string 
   return { status: response.status, text };
 }
 
-/** Only what is not to be done now is refused: a session that is none, a wallet that is well, an end with credits. */
+/** Is refused: a session or purchase that is none, a wallet that is well, a debt of nothing, an end with credits. */
+const NOT_NOW = /sessions\/|purchases\/|rebuild-wallet|owed$|^DELETE \/orgs\/:id$/;
+/** Only what is not to be done now is refused. */
 function isFound(endpoint: string, status: number): boolean {
-  return status < 300 || /sessions\/|rebuild-wallet|^DELETE \/orgs\/:id$/.test(endpoint);
+  return status < 300 || NOT_NOW.test(endpoint);
 }
 
 const ENDPOINTS = OPERATOR_ENDPOINTS.map(({ method, path }) => `${method} ${path}`).filter((name) =>

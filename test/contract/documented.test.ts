@@ -71,6 +71,7 @@ function headersOf(name: string): Record<string, string> {
     ...EVERY,
     ...(name.includes("/v1/messages") && MESSAGES),
     ...(isPaid && RECEIPT),
+    ...(name === "POST /v1/credits/purchases" && { location: "/v1/credits/purchases/pur_1" }),
   };
 }
 
