@@ -50,7 +50,8 @@ describe("GET /v1/models: 200", () => {
     const [ADMIN_TOKEN, PEER_OUT_US, PEER_IN_US] = Array.from({ length: 3 }, () =>
       crypto.randomUUID(),
     );
-    const sells = { SANDBOX: undefined, ADMIN_TOKEN, PEER_OUT_US, PEER_IN_US };
+    const unpaid = { STRIPE_SECRET_KEY: undefined, STRIPE_WEBHOOK_SECRETS: undefined };
+    const sells = { SANDBOX: undefined, ADMIN_TOKEN, PEER_OUT_US, PEER_IN_US, ...unpaid };
     expect(await ids(upstreamBindings(sells))).not.toContain("sandbox/echo");
   });
 

@@ -12,6 +12,8 @@ const strong = (): Record<string, string> => ({
   ADMIN_TOKEN: random(),
   PEER_OUT_US: random(),
   PEER_IN_US: random(),
+  STRIPE_SECRET_KEY: "", // a key of a test is none for who sells
+  STRIPE_WEBHOOK_SECRETS: "",
 });
 
 const health = (bindings: Readonly<Record<string, string>>): Promise<Response> =>
