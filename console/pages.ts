@@ -71,6 +71,14 @@ export const PAGES: readonly Page[] = [
     load: async () => (await import("./pages/end-users.tsx")).EndUsers,
   },
   {
+    path: "models",
+    title: "Models",
+    icon: "overview",
+    key: "m",
+    forWhom: isPayer,
+    load: async () => (await import("./pages/models.tsx")).Models,
+  },
+  {
     path: "credits",
     title: "Credits",
     icon: "credits",

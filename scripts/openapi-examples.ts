@@ -179,6 +179,7 @@ async function askWebhooks(org: string): Promise<void> {
   await ask(`PATCH ${at}`, { fill, body: { types: ["balance.low"] } });
   await ask(`POST ${at}/rotate`, { fill, body: { overlap_seconds: 86_400 } });
   await ask(`POST ${at}/test`, { fill, body: {} });
+  await ask(`POST ${at}/resend`, { fill, body: { state: "failed" } });
   await ask(`POST ${at}/replay`, { fill, body: { since: "2026-11-01" } });
   await ask(`GET ${at}/deliveries`, { fill });
   const under = "/admin/v1/orgs/{id}/webhooks";

@@ -51,6 +51,7 @@ import {
   listGenerationsRoute,
 } from "./wallet/routes/generations.route.ts";
 import { usageRoute } from "./wallet/routes/usage.route.ts";
+import { resendRoute } from "./webhooks/resend.route.ts";
 import {
   createWebhookRoute,
   deleteWebhookRoute,
@@ -148,6 +149,7 @@ export const PATHS: readonly Path[] = [
   endpoint("DELETE /v1/webhooks/:id", "managed", MANAGERS, deleteWebhookRoute),
   endpoint("POST /v1/webhooks/:id/rotate", "managed", MANAGERS, rotateWebhookRoute),
   endpoint("POST /v1/webhooks/:id/test", "managed", MANAGERS, testWebhookRoute),
+  endpoint("POST /v1/webhooks/:id/resend", "managed", MANAGERS, resendRoute),
   endpoint("GET /v1/webhooks/:id/deliveries", "managed", MANAGERS, deliveriesRoute),
   endpoint("POST /v1/webhooks/:id/replay", "managed", MANAGERS, replayRoute),
   endpoint("GET /v1/keys", "managed", OWN, listKeysRoute),

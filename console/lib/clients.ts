@@ -6,3 +6,5 @@ export type ClientBlocks = {
 
 /** What stands for the region's address in the blocks as they are served. */
 export const ORIGIN = "https://this-region.invalid";
+/** What stands for the reader's key in them. */
+export const YOUR_KEY = "YOUR_KEY";

@@ -1,7 +1,7 @@
 import { percent } from "../lib/money.ts";
 import { sumOf, summed } from "../lib/spend.ts";
 import type { DayRow, Metric, Sum } from "../lib/spend.ts";
-import { slotOf } from "../state/colors.ts";
+import { colorsOf } from "../state/colors.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import type { Splits } from "../state/spend.ts";
@@ -27,7 +27,8 @@ export function Sums({
   drawn,
 }: {
   rows: readonly DayRow[];
-  before: readonly DayRow[];
+  /** Of the period before; undefined: not read yet. */
+  before: readonly DayRow[] | undefined;
   by: Splits;
   drawn: ReadonlySet<string | null>;
 }) {
@@ -40,7 +41,11 @@ export function Sums({
   return (
     <Table
       name={`Activity ${by}`}
-      columns={[groupColumn(by, drawn, nameOf), ...columnsOf(total, summed(before)), verbs(by)]}
+      columns={[
+        groupColumn(by, drawn, nameOf),
+        ...columnsOf(total, before && summed(before)),
+        verbs(by),
+      ]}
       rows={sums}
       keyOf={({ group }) => group ?? ""}
       open={({ group }) => {
@@ -68,6 +73,7 @@ function groupColumn(
   drawn: ReadonlySet<string | null>,
   nameOf: (group: string | null) => string,
 ): Column<Sum> {
+  const colorOf = colorsOf([...drawn]);
   return {
     id: "group",
     title: { model: "Model", provider: "Provider", key: "Key", user: "End user" }[by],
@@ -81,7 +87,7 @@ function groupColumn(
     ],
     cell: ({ group }) => (
       <>
-        {drawn.size > 0 && <Swatch slot={drawn.has(group) ? slotOf(by, group) : null} />}{" "}
+        {drawn.size > 0 && <Swatch slot={colorOf(group)} />}{" "}
         {by === "model" ? <ModelName id={nameOf(group)} /> : nameOf(group)}
       </>
     ),
@@ -109,8 +115,8 @@ function verbs(by: Splits): Column<Sum> {
   };
 }
 
-function columnsOf(total: number, before: readonly Sum[]): readonly Column<Sum>[] {
-  const earlier = new Map(before.map(({ group, cost_micro }) => [group, cost_micro]));
+function columnsOf(total: number, before: readonly Sum[] | undefined): readonly Column<Sum>[] {
+  const earlier = new Map(before?.map(({ group, cost_micro }) => [group, cost_micro]));
   return [
     {
       id: "cost_micro",
@@ -136,7 +142,8 @@ function columnsOf(total: number, before: readonly Sum[]): readonly Column<Sum>[
       csv: [["cost_usd_before", ({ group }) => usd(earlier.get(group) ?? 0)]],
       cell: ({ group, cost_micro }) => {
         const was = earlier.get(group) ?? 0;
-        return was === 0 ? "new" : changed(cost_micro, was);
+        const text = was === 0 ? "new" : changed(cost_micro, was);
+        return <span class="change">{before && text}</span>;
       },
     },
     {

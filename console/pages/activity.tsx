@@ -4,7 +4,7 @@ import { counted, grouped, percent, short, spent } from "../lib/money.ts";
 import { DAY, daysBetween, exactly, hourStart, hoursBetween, took } from "../lib/time.ts";
 import { daysOf, lengthOf, rangeBefore, rangeOf } from "../lib/range.ts";
 import type { Range } from "../lib/range.ts";
-import { slotOf } from "../state/colors.ts";
+import { colorsOf } from "../state/colors.ts";
 import { useLatency } from "../state/latency.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import type { Query } from "../state/route.ts";
@@ -13,6 +13,7 @@ import type { Only, Splits } from "../state/spend.ts";
 import { Head, Money, Panel, useNow } from "../ui/basics.tsx";
 import { Chart } from "../ui/chart.tsx";
 import { Choice, Day } from "../ui/filters.tsx";
+import { ModelFilter } from "../ui/model-picker.tsx";
 import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
 import { NO_USER, Sums, changed } from "./activity-sums.tsx";
 
@@ -80,6 +81,7 @@ export function Activity() {
         <Period />
         <Choice name="metric" label="Show" options={METRICS} />
         <Choice name="split" label="Split" options={SPLITS} />
+        <ModelFilter />
         <Chips />
         <a href={hrefOf(["requests"], { ...daysOf(range), ...only })}>View requests</a>
       </div>
@@ -105,7 +107,7 @@ export function Activity() {
             </Panel>
             <Sums
               rows={rows}
-              before={before.data?.rows ?? []}
+              before={before.data?.rows}
               by={by}
               drawn={drawnOf(rows, days, metric)}
             />
@@ -232,9 +234,11 @@ function Drawing({ rows, days, range, by, metric, onSelect }: Drawn) {
   if (rows.length === 0) {
     return <Empty text="Nothing was asked in these days." children={<FirstSteps />} />;
   }
-  const series = stacked(rows, days, { metric, most: MOST }).map(({ name, values }) => ({
+  const all = stacked(rows, days, { metric, most: MOST });
+  const colorOf = colorsOf(all.map(({ name }) => name));
+  const series = all.map(({ name, values }) => ({
     label: by === "key" && name !== "other" ? nameOfKey(name) : (name ?? NO_USER),
-    slot: slotOf(by, name),
+    slot: colorOf(name),
     values,
   }));
   return (

@@ -1,37 +1,38 @@
-import { session, useSession } from "../state/session.ts";
-import { useLoaded } from "../state/reads.ts";
-import { useQuery } from "../state/route.ts";
-import { Code, Head } from "../ui/basics.tsx";
-import { Shown } from "../ui/states.tsx";
+import { useState } from "preact/hooks";
+import { ORIGIN, YOUR_KEY } from "../lib/clients.ts";
+import type { ClientBlocks } from "../lib/clients.ts";
+import type { FreshKey } from "../api/types.ts";
 import { send } from "../api/client.ts";
 import type { Outcome } from "../api/client.ts";
-import { ORIGIN } from "../lib/clients.ts";
-import type { ClientBlocks } from "../lib/clients.ts";
-import { goTo } from "../state/route.ts";
+import { useCell } from "../state/cell.ts";
+import { connectKey } from "../state/connect-key.ts";
+import { change, useLoaded, useRead } from "../state/reads.ts";
+import { useQuery } from "../state/route.ts";
+import { isLimited, useSession } from "../state/session.ts";
+import { Code, Copy, Head } from "../ui/basics.tsx";
+import { useChange } from "../ui/dialog.tsx";
+import { Failed, Shown } from "../ui/states.tsx";
+import { FirstOfKey } from "./first-of-key.tsx";
 
 /** The blocks of the document about clients, as `scripts/site/clients.ts` wrote them. */
 const BLOCKS = "/console/clients.json";
 type Read = Outcome<readonly ClientBlocks[]>;
+/** How many characters of a secret are shown. */
+const SHOWN = 18;
 
-const placed = (text: string): string => text.replaceAll(ORIGIN, location.origin);
-
-/** How to connect this client: the document's own blocks, with this region's address in them. */
+/** From nothing to the first request: a key, this client's block with it, and what came of it. */
 export function Connect() {
   const [query, update] = useQuery();
   const { region } = useSession();
   const read = useLoaded(BLOCKS, async () => (await send(BLOCKS, {})) as Read);
+  const held = useCell(connectKey);
   return (
     <>
       <Head
         title="Connect"
-        text={`Blocks for each client, with the address of the ${region.toUpperCase()} region. Put a key in place of YOUR_KEY.`}
-      >
-        {session.get()?.key?.limited !== true && (
-          <button type="button" class="primary" onClick={() => goTo(["keys"], { make: "1" })}>
-            Create a key for it
-          </button>
-        )}
-      </Head>
+        text={`Each block works in an empty shell, with the ${region.toUpperCase()} region's address and your key in it.`}
+      />
+      <KeyLine client={query["client"] ?? "my first client"} />
       <Shown read={read} height={480}>
         {(clients) => {
           const shown = clients.find(({ name }) => name === query["client"]) ?? clients[0];
@@ -50,24 +51,110 @@ export function Connect() {
                   </button>
                 ))}
               </div>
-              {shown && (
-                <section class="panel" role="tabpanel" aria-label={shown.name}>
-                  {shown.parts.map(({ kind, text }) =>
-                    kind === "code" ? (
-                      <Code key={text} text={placed(text)} />
-                    ) : (
-                      <p key={text}>{placed(text)}</p>
-                    ),
-                  )}
-                  <p class="after-code">
-                    <a href="/docs/clients">More about each client</a>
-                  </p>
-                </section>
-              )}
+              {shown && <Blocks of={shown} secret={held?.secret ?? null} />}
             </>
           );
         }}
       </Shown>
+      {held !== null && <FirstOfKey key={held.secret} id={held.id} />}
     </>
+  );
+}
+
+function placed(text: string, key: string): string {
+  return text.replaceAll(ORIGIN, location.origin).replaceAll(YOUR_KEY, key);
+}
+
+function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: string | null }) {
+  const masked = secret === null ? YOUR_KEY : `${secret.slice(0, SHOWN)}…`;
+  return (
+    <section class="panel" role="tabpanel" aria-label={name}>
+      {parts.map(({ kind, text }) =>
+        kind === "code" ? (
+          <Code key={text} text={placed(text, masked)} copied={placed(text, secret ?? YOUR_KEY)} />
+        ) : (
+          <p key={text}>{placed(text, YOUR_KEY)}</p>
+        ),
+      )}
+      <p class="after-code">
+        <a href="/docs/use/clients">More about each client</a>
+      </p>
+    </section>
+  );
+}
+
+/** Takes a key or makes one; it stays in this tab's memory. */
+function KeyLine({ client }: { client: string }) {
+  const held = useCell(connectKey);
+  const mayMake = !isLimited(useSession());
+  if (held !== null) return <HeldLine secret={held.secret} />;
+  return (
+    <>
+      <div class="filter-line">
+        {mayMake && <MakeKey key={client} client={client} />}
+        <PasteKey mayMake={mayMake} />
+      </div>
+      <p class="small muted">
+        The key is filled into every block, stays in this tab and is gone at a reload.
+      </p>
+    </>
+  );
+}
+
+function HeldLine({ secret }: { secret: string }) {
+  return (
+    <div class="filter-line">
+      <span>
+        With the key <code>{secret.slice(0, SHOWN)}…</code>
+      </span>
+      <Copy text={secret} label="Copy key" />
+      <button type="button" onClick={() => connectKey.set(null)}>
+        Another key
+      </button>
+    </div>
+  );
+}
+
+/** Makes a key under the proposed name, or another one. */
+function MakeKey({ client }: { client: string }) {
+  const [name, setName] = useState(client);
+  const [idempotencyKey] = useState(() => crypto.randomUUID());
+  const { busy, failure, start } = useChange(
+    () => change("POST /v1/keys", { body: { name: name.trim() }, idempotencyKey }, ["/v1/keys"]),
+    ({ key: secret, id }: FreshKey) => connectKey.set({ secret, id }),
+  );
+  return (
+    <>
+      <input
+        class="filter"
+        aria-label="Name of the new key"
+        maxLength={100}
+        value={name}
+        onInput={(event) => setName(event.currentTarget.value)}
+      />
+      <button type="button" class="primary" disabled={busy} onClick={start}>
+        Create a key
+      </button>
+      {failure && <Failed failure={failure} />}
+    </>
+  );
+}
+
+function PasteKey({ mayMake }: { mayMake: boolean }) {
+  const known = useRead(mayMake ? "GET /v1/keys" : null).data?.keys ?? [];
+  const take = (text: string): void => {
+    const secret = text.trim();
+    const id = known.find(({ prefix }) => secret.startsWith(prefix))?.id ?? null;
+    if (secret !== "") connectKey.set({ secret, id });
+  };
+  return (
+    <input
+      class="filter"
+      type="password"
+      autocomplete="off"
+      aria-label="Paste a key"
+      placeholder={mayMake ? "or paste one" : "Paste your key"}
+      onChange={(event) => take(event.currentTarget.value)}
+    />
   );
 }

@@ -1,20 +1,27 @@
 import { useState } from "preact/hooks";
 import type { Delivery } from "../api/types.ts";
 import { took } from "../lib/time.ts";
-import { Badge, Facts, Panel, Time } from "../ui/basics.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { counted } from "../lib/money.ts";
+import { change } from "../state/reads.ts";
+import { hrefOf, useQuery } from "../state/route.ts";
+import { Badge, Facts, Panel, Tabs, Time } from "../ui/basics.tsx";
+import { Dialog, useChange } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, Failed, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 /** What was sent to a webhook and what waits for it, newest first. */
 export function Deliveries({ id }: { id: string }) {
   const [opened, setOpened] = useState<Delivery | null>(null);
+  const [query] = useQuery();
+  const { state } = query;
+  const isKnown = state === "failed" || state === "pending";
   const { page, rows, pager } = usePages(
     "GET /v1/webhooks/{id}/deliveries",
-    { path: { id } },
+    { path: { id }, query: isKnown ? { state } : {} },
     {
+      isFiltered: isKnown,
       cursor: "after",
       read: ({ deliveries, next_after }) => ({ rows: deliveries, next: next_after }),
       every: 5000,
@@ -22,6 +29,15 @@ export function Deliveries({ id }: { id: string }) {
   );
   return (
     <Panel title="Deliveries">
+      <Tabs
+        label="Deliveries by state"
+        current={STATES.find(([, name]) => name === (state ?? ""))?.[0] ?? "All"}
+        tabs={STATES.map(([title, name]) => [
+          title,
+          hrefOf(["events", id], { ...query, state: name }),
+        ])}
+      />
+      {isKnown && <ResendAll id={id} state={state} />}
       <Shown read={page} height={240}>
         {() => (
           <Table
@@ -39,11 +55,45 @@ export function Deliveries({ id }: { id: string }) {
       </Shown>
       {opened && (
         <Detail
+          id={id}
           delivery={rows.find((row) => row.id === opened.id) ?? opened}
           onClose={() => setOpened(null)}
         />
       )}
     </Panel>
+  );
+}
+
+/** Tabs, by the state that they are filtered by. */
+const STATES = [
+  ["All", ""],
+  ["Failed", "failed"],
+  ["Waiting", "pending"],
+] as const;
+
+function useResend(
+  id: string,
+  body: { readonly delivery_id: string } | { readonly state: "failed" | "pending" },
+) {
+  const [queued, setQueued] = useState<number | null>(null);
+  const { busy, failure, start } = useChange(
+    () => change("POST /v1/webhooks/{id}/resend", { path: { id }, body }, ["/v1/webhooks"]),
+    (answer) => setQueued(answer.queued),
+  );
+  return { queued, busy, failure, start };
+}
+
+/** Sends all again that failed, or that wait, and nothing else. */
+function ResendAll({ id, state }: { id: string; state: "failed" | "pending" }) {
+  const { queued, busy, failure, start } = useResend(id, { state });
+  return (
+    <p class="actions">
+      <button type="button" disabled={busy} onClick={start}>
+        {state === "failed" ? "Resend all failed" : "Send all now"}
+      </button>
+      {queued !== null && <span role="status">{counted(queued, "event")} queued.</span>}
+      {failure && <Failed failure={failure} />}
+    </p>
   );
 }
 
@@ -97,8 +147,17 @@ export function answerOf({ status, error }: Pick<Delivery, "status" | "error">):
   return [status, why].filter(Boolean).join(", ") || (error ?? "");
 }
 
-function Detail({ delivery, onClose }: { delivery: Delivery; onClose: () => void }) {
+function Detail({
+  id,
+  delivery,
+  onClose,
+}: {
+  id: string;
+  delivery: Delivery;
+  onClose: () => void;
+}) {
   const { attempts, answer, duration_ms } = delivery;
+  const { queued, busy, failure, start } = useResend(id, { delivery_id: delivery.id });
   return (
     <Dialog title={delivery.type} onClose={onClose} wide>
       <Facts
@@ -113,6 +172,13 @@ function Detail({ delivery, onClose }: { delivery: Delivery; onClose: () => void
         ]}
       />
       <Beginning answer={answer} />
+      {failure && <Failed failure={failure} />}
+      <div class="actions end">
+        {queued !== null && <span role="status">It is on its way.</span>}
+        <button type="button" class="primary" disabled={busy} onClick={start}>
+          Resend
+        </button>
+      </div>
     </Dialog>
   );
 }

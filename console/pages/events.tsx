@@ -1,44 +1,42 @@
 import { useState } from "preact/hooks";
 import type { Event } from "../api/types.ts";
+import type { Page } from "../pages.ts";
+import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
+import type { NameOf } from "../lib/event-sentence.ts";
 import { EVENT_TYPES } from "../lib/event-types.ts";
-import { useCell } from "../state/cell.ts";
-import { hrefOf, route, useQuery } from "../state/route.ts";
+import { hrefOf, useQuery } from "../state/route.ts";
 import { isManager, useSession } from "../state/session.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Badge, Head, Tabs, Time } from "../ui/basics.tsx";
+import { Facts, Head, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Choice, ClearFilters, Day } from "../ui/filters.tsx";
+import { EVENTS, EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
+import { LazyPage } from "../ui/lazy.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-import { WebhookDetail } from "./webhook-detail.tsx";
-import { Webhooks } from "./webhooks.tsx";
 
-const EVENTS = "Events";
-const WEBHOOKS = "Webhooks";
 const FILTERS = ["type", "from", "to"] as const;
 /** What calls for somebody to act. */
 const LOUD =
   /balance\.low|declined|needs_customer|reversed|paused|quota_reached|budget_reached|disabled|alert/;
 
+/** Where events are sent: a script of its own. */
+const WEBHOOK_PAGE: Page = {
+  path: "webhooks",
+  title: WEBHOOKS,
+  icon: "events",
+  key: "",
+  forWhom: isManager,
+  load: async () => (await import("./webhook-pages.tsx")).WebhookPages,
+};
+
 /** What happened, who did it, to what; and where it is sent. */
 export function Events() {
-  const { path, query } = useCell(route);
-  const tab = isManager(useSession()) && query["tab"] === WEBHOOKS ? WEBHOOKS : EVENTS;
-  const [, id] = path;
-  if (tab === WEBHOOKS && id !== undefined) return <WebhookDetail id={id} />;
-  return tab === WEBHOOKS ? <Webhooks tabs={<EventTabs current={tab} />} /> : <EventList />;
-}
-
-function EventTabs({ current }: { current: string }) {
-  const tabs = [
-    [EVENTS, hrefOf(["events"])],
-    [WEBHOOKS, hrefOf(["events"], { tab: WEBHOOKS })],
-  ] as const;
-  return isManager(useSession()) ? (
-    <Tabs label="Events and webhooks" {...{ tabs, current }} />
-  ) : null;
+  const [query] = useQuery();
+  const isThere = isManager(useSession()) && query["tab"] === WEBHOOKS;
+  return isThere ? <LazyPage page={WEBHOOK_PAGE} /> : <EventList />;
 }
 
 function EventList() {
@@ -93,8 +91,6 @@ function EventList() {
   );
 }
 
-type NameOf = (id: string) => string;
-
 /** What a key or the organisation is called; any other id as it is. */
 function useNames(): NameOf {
   const { organization } = useSession();
@@ -102,14 +98,14 @@ function useNames(): NameOf {
   return (id) => (id === organization?.id ? organization.name : nameOfKey(id));
 }
 
-/** Whom an event is about, as people know it: a member is removed with its id alone. */
-function subjectName({ subject, data }: Event, nameOf: NameOf): string {
-  return typeof data["email"] === "string" ? data["email"] : nameOf(subject);
-}
-
-function actorName({ actor }: Event, nameOf: NameOf): string {
-  if (actor.id === null) return actor.kind;
-  return `${actor.kind} ${actor.kind === "key" ? nameOf(actor.id) : actor.id}`;
+/** The page of what an event is about, where it has one. */
+function pageOf({ type, subject }: Event): string | null {
+  if (type.startsWith("key.")) return hrefOf(["keys", subject]);
+  if (type.startsWith("end_user.")) return hrefOf(["end-users", subject]);
+  if (type.startsWith("webhook.") && type !== "webhook.deleted") {
+    return hrefOf(["events", subject], { tab: WEBHOOKS });
+  }
+  return null;
 }
 
 function columnsOf(nameOf: NameOf): readonly Column<Event>[] {
@@ -121,34 +117,62 @@ function columnsOf(nameOf: NameOf): readonly Column<Event>[] {
       cell: ({ created_at }) => <Time at={created_at} withClock />,
     },
     {
-      id: "type",
+      id: "what",
       title: "What",
-      value: ({ type }) => type,
-      cell: ({ type }) => <Badge tone={LOUD.test(type) ? "warn" : "plain"}>{type}</Badge>,
-    },
-    {
-      id: "subject",
-      title: "Subject",
-      value: ({ subject }) => subject,
-      cell: (event) => <span title={event.subject}>{subjectName(event, nameOf)}</span>,
+      value: (event) => sentenceOf(event, nameOf),
+      csv: [
+        ["event_id", ({ id }) => id],
+        ["type", ({ type }) => type],
+        ["subject", ({ subject }) => subject],
+        ["sentence", (event) => sentenceOf(event, nameOf)],
+      ],
+      cell: (event) => (
+        <>
+          {LOUD.test(event.type) && (
+            <span class="warn-text" aria-hidden="true">
+              ▲{" "}
+            </span>
+          )}
+          {sentenceOf(event, nameOf)} <span class="small muted wide-only">{event.type}</span>
+        </>
+      ),
     },
     {
       id: "actor",
       title: "Actor",
       wide: true,
       value: ({ actor }) => (actor.id === null ? actor.kind : `${actor.kind} ${actor.id}`),
-      cell: (event) => <span title={event.actor.id ?? ""}>{actorName(event, nameOf)}</span>,
+      cell: ({ actor }) => <span title={actor.id ?? ""}>{actorOf(actor, nameOf)}</span>,
     },
   ];
 }
 
 function Detail({ event, nameOf, onClose }: { event: Event; nameOf: NameOf; onClose: () => void }) {
+  const page = pageOf(event);
+  const { changes } = event.data as { changes?: Readonly<Record<string, Change>> };
   return (
     <Dialog title={event.type} onClose={onClose} wide>
+      <p class="said">{sentenceOf(event, nameOf)}</p>
       <p>
-        <Time at={event.created_at} /> by {actorName(event, nameOf)}: {subjectName(event, nameOf)}
+        <Time at={event.created_at} /> by {actorOf(event.actor, nameOf)}.{" "}
+        {page !== null && <a href={page}>See {nameOf(event.subject)}</a>}
       </p>
-      <pre class="code">{JSON.stringify(event, null, 2)}</pre>
+      {changes !== undefined && (
+        <Facts
+          facts={Object.entries(changes).map(([name, { from, to }]) => [
+            name,
+            `${JSON.stringify(from ?? null)} → ${JSON.stringify(to ?? null)}`,
+          ])}
+        />
+      )}
+      <details>
+        <summary>As JSON</summary>
+        <pre class="code" tabIndex={0} aria-label="The event as JSON">
+          {JSON.stringify(event, null, 2)}
+        </pre>
+      </details>
     </Dialog>
   );
 }
+
+type Change = { readonly from?: unknown; readonly to?: unknown };

@@ -14,7 +14,7 @@ import { Sessions } from "./sessions.tsx";
 
 /** Give me a key, take that key away; and the sessions that keys made. */
 export function Keys() {
-  const [query] = useQuery();
+  const [query, update] = useQuery();
   const [making, setMaking] = useState(query["make"] !== undefined);
   const tab = query["tab"] === "sessions" ? "Sessions" : "Keys";
   return (
@@ -36,7 +36,15 @@ export function Keys() {
         current={tab}
       />
       {tab === "Sessions" ? <Sessions /> : <KeyList />}
-      {making && <NewKey onClose={() => setMaking(false)} />}
+      {making && (
+        <NewKey
+          models={query["models"]?.split(",") ?? null}
+          onClose={() => {
+            setMaking(false);
+            update({ make: "", models: "" }, true);
+          }}
+        />
+      )}
     </>
   );
 }

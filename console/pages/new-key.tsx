@@ -3,17 +3,24 @@ import type { FreshKey } from "../api/types.ts";
 import { change } from "../state/reads.ts";
 import { Field, FormDialog } from "../ui/dialog.tsx";
 import { KeySecret } from "../ui/secret.tsx";
-import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
+import { TermFields, bodyOf, isLimitedBy, termsOf } from "../ui/key-terms.tsx";
 
 /** Makes a key, then shows its secret this once. */
-export function NewKey({ onClose }: { onClose: () => void }) {
+export function NewKey({
+  onClose,
+  models = null,
+}: {
+  onClose: () => void;
+  /** What it may ask for at first; null: everything. */
+  models?: readonly string[] | null;
+}) {
   const [name, setName] = useState("");
   const [scope, setScope] = useState<"regional" | "global">("regional");
-  const [terms, setTerms] = useState(termsOf({}));
+  const [terms, setTerms] = useState(termsOf({ allowed_models: models }));
   const [fresh, setFresh] = useState<FreshKey | null>(null);
   const [idempotencyKey] = useState(() => crypto.randomUUID());
   if (fresh) {
-    return <KeySecret name={fresh.name} secret={fresh.key} onClose={onClose} />;
+    return <KeySecret name={fresh.name} secret={fresh.key} id={fresh.id} onClose={onClose} />;
   }
   return (
     <FormDialog
@@ -46,14 +53,13 @@ export function NewKey({ onClose }: { onClose: () => void }) {
           <option value="global">every region; this one pays</option>
         </select>
       </Field>
-      <details>
-        <summary>Limits</summary>
-        <TermFields terms={terms} onChange={setTerms} />
-        <p class="small muted">
-          A key with a budget, a token limit, models, an end user or an end may ask models and see
-          itself, nothing else.
+      <TermFields terms={terms} onChange={setTerms} />
+      {isLimitedBy(terms) && (
+        <p class="notice">
+          ▲ With a budget, a token limit, models, an end user or an end the key may ask models and
+          see itself, nothing else.
         </p>
-      </details>
+      )}
     </FormDialog>
   );
 }

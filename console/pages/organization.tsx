@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { LedgerRow, Member, MemberKey, OrganizationAndMoney } from "../api/types.ts";
+import type { LedgerRow, MemberKey, OrganizationAndMoney } from "../api/types.ts";
 import { grouped, microsOf } from "../lib/money.ts";
 import { change, useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
@@ -9,9 +9,11 @@ import { Empty, Shown } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { OrganizationPayments } from "./org-payments.tsx";
+import { Members } from "./organization-members.tsx";
+import { ChangeOrganization, OrganizationEvents, OrganizationUsage } from "./organization-more.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
-type Doing = "credit" | "status" | "reconcile" | null;
+type Doing = "credit" | "status" | "reconcile" | "change" | null;
 
 /** One organisation: its money, its people, its keys, its ledger. */
 export function OrganizationDetail({ id }: { id: string }) {
@@ -31,6 +33,9 @@ export function OrganizationDetail({ id }: { id: string }) {
         </button>
         {one && (
           <>
+            <button type="button" onClick={() => setDoing("change")}>
+              Change…
+            </button>
             <button type="button" class="danger" onClick={() => setDoing("status")}>
               {one.status === "active" ? "Suspend…" : "Resume…"}
             </button>
@@ -46,8 +51,11 @@ export function OrganizationDetail({ id }: { id: string }) {
       <Members id={id} />
       <Keys id={id} />
       <OrganizationPayments id={id} />
+      <OrganizationUsage id={id} />
+      <OrganizationEvents id={id} />
       <Ledger id={id} />
       {doing === "credit" && <Credit id={id} onClose={close} />}
+      {doing === "change" && one && <ChangeOrganization one={one} onClose={close} />}
       {doing === "status" && one && <Status one={one} onClose={close} />}
       {doing === "reconcile" && <Reconcile id={id} onClose={close} />}
     </>
@@ -80,36 +88,6 @@ function OrganizationFacts({ one }: { one: OrganizationAndMoney }) {
     ["Created", <Time key="since" at={one.created_at} />],
   ] as const;
   return <Facts facts={facts} inPanel />;
-}
-
-const MEMBERS: readonly Column<Member>[] = [
-  { id: "email", title: "Address", value: ({ email }) => email },
-  { id: "role", title: "Role", value: ({ role }) => role },
-  {
-    id: "since",
-    title: "Created",
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
-  },
-];
-
-function Members({ id }: { id: string }) {
-  const read = useRead("GET /admin/v1/orgs/{id}/members", { path: { id } });
-  return (
-    <Panel title="Members">
-      <Shown read={read} height={108}>
-        {({ members }) => (
-          <Grid
-            name="Members"
-            columns={MEMBERS}
-            rows={members}
-            keyOf={(member) => member.id}
-            isSorted={false}
-          />
-        )}
-      </Shown>
-    </Panel>
-  );
 }
 
 const KEYS: readonly Column<MemberKey>[] = [

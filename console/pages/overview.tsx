@@ -1,10 +1,11 @@
 import type { ComponentChildren } from "preact";
 import { runway, stacked, sumOf, summed, totalsOf } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { percent, spent } from "../lib/money.ts";
+import { counted, percent, spent } from "../lib/money.ts";
 import { DAY, daysBetween, monthStart, utcDay } from "../lib/time.ts";
-import { slotOf } from "../state/colors.ts";
+import { colorsOf } from "../state/colors.ts";
 import { useRead } from "../state/reads.ts";
+import type { Read as Reading } from "../state/reads.ts";
 import { goTo, hrefOf } from "../state/route.ts";
 import { isSenior, useSession } from "../state/session.ts";
 import { useKeyNames, useShares, useSpend } from "../state/spend.ts";
@@ -47,22 +48,26 @@ function Spending() {
           title="Available"
           note={balance.data && sums ? runway(balance.data.available_micro, sums, now) : undefined}
         >
-          {balance.data && <Money micros={balance.data.available_micro} kind="left" />}
+          <Read read={balance}>
+            {({ available_micro: micros }) => <Money micros={micros} kind="left" />}
+          </Read>
         </Card>
         <Card title="Held" note="by running requests">
-          {balance.data && <Money micros={balance.data.held_micro} />}
+          <Read read={balance}>{({ held_micro: micros }) => <Money micros={micros} />}</Read>
         </Card>
         <Card title="Today" note="since 00:00 UTC">
-          {totals && <Money micros={totals.today} />}
+          <Read read={read}>{({ rows: all }) => <Money micros={totalsOf(all, now).today} />}</Read>
         </Card>
         <Card
           title="This month"
           note={totals && `last month to this day: ${spent(totals.lastMonthToDate)}`}
         >
-          {totals && <Money micros={totals.month} />}
+          <Read read={read}>{({ rows: all }) => <Money micros={totalsOf(all, now).month} />}</Read>
         </Card>
       </div>
+      {balance.data?.available_micro === 0 && <NothingLeft />}
       <Alerts />
+      <ErrorsToday />
       <Panel title="Spend of 30 days, by model">
         <Shown read={read} height={304}>
           {() => (rows.length === 0 ? <FirstRequest /> : <SpendChart rows={rows} days={days} />)}
@@ -82,10 +87,59 @@ function Spending() {
   );
 }
 
+/** A number of a card, or that it could not be read, with another try. */
+function Read<T>({
+  read,
+  children,
+}: {
+  read: Reading<T>;
+  children: (data: T) => ComponentChildren;
+}) {
+  if (read.data !== undefined) return <>{children(read.data)}</>;
+  if (read.failure === undefined) return null;
+  return (
+    <span class="small warn-text" title={read.failure.message}>
+      ▲ not read{" "}
+      <button type="button" class="quiet" onClick={read.again}>
+        Try again
+      </button>
+    </span>
+  );
+}
+
+/** What there is to do first without credits: what is asked before would be refused. */
+function NothingLeft() {
+  const { organization } = useSession();
+  return (
+    <p class="notice" role="status">
+      ▲ Nothing is left: paid requests are refused until credits are added. Ask who runs this region
+      for credits of <code>{organization?.slug}</code>.
+    </p>
+  );
+}
+
+/** What failed or was refused today, by code, each a click away. */
+function ErrorsToday() {
+  const { data } = useRead("GET /v1/errors", {}, { every: SPEND_EVERY_MS });
+  if (data === undefined || data.total === 0) return null;
+  return (
+    <p class="notice calm">
+      {counted(data.total, "error")} today (UTC):{" "}
+      {data.data.slice(0, 4).map(({ group = "", count }) => (
+        <a key={group} href={hrefOf(["requests"], { status: "error", code: group })}>
+          {count} {group}{" "}
+        </a>
+      ))}
+    </p>
+  );
+}
+
 function SpendChart({ rows, days }: { rows: readonly DayRow[]; days: readonly string[] }) {
-  const series = stacked(rows, days, { metric: "cost_micro", most: 7 }).map(({ name, values }) => ({
+  const all = stacked(rows, days, { metric: "cost_micro", most: 7 });
+  const colorOf = colorsOf(all.map(({ name }) => name));
+  const series = all.map(({ name, values }) => ({
     label: name ?? "none",
-    slot: slotOf("model", name),
+    slot: colorOf(name),
     values,
   }));
   return (
@@ -133,7 +187,9 @@ function Top({ title, by, to, rows }: Ranked & { rows: readonly DayRow[] | undef
   const nameOfKey = useKeyNames();
   if (rows === undefined) return <Panel title={title} children={<Skeleton height={220} />} />;
   const total = sumOf(rows, "cost_micro");
-  const top = summed(rows).slice(0, 5);
+  const sums = summed(rows);
+  const top = sums.slice(0, 5);
+  const colorOf = colorsOf(sums.map(({ group }) => group));
   const nameOf = (group: string | null): string => {
     if (group === null) return "without an end user";
     return by === "key" ? nameOfKey(group) : group;
@@ -157,7 +213,7 @@ function Top({ title, by, to, rows }: Ranked & { rows: readonly DayRow[] | undef
         {top.map(({ group, cost_micro: micros }) => (
           <li key={group}>
             <a href={hrefFor(group)}>
-              {by === "model" && <Swatch slot={slotOf("model", group)} />}
+              {by === "model" && <Swatch slot={colorOf(group)} />}
               <span class="grow">{nameOf(group)}</span>
               <Money micros={micros} />
               <span class="share number small muted">

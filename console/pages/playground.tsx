@@ -6,21 +6,16 @@ import { askModel } from "../api/stream.ts";
 import { grouped, spent } from "../lib/money.ts";
 import { copiesOf } from "../lib/copies.ts";
 import { took } from "../lib/time.ts";
+import { cell, useCell } from "../state/cell.ts";
 import { finalBill, newestRequests } from "../state/bill.ts";
-import { useRead } from "../state/reads.ts";
+import { modelHint, useModels } from "../state/models.ts";
+import type { ListedModel } from "../state/models.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { isLimited, session } from "../state/session.ts";
 import { Code, Facts, Head, Money, Panel } from "../ui/basics.tsx";
 import { Field } from "../ui/dialog.tsx";
 import { Failed } from "../ui/states.tsx";
 
-/** A model as the list shows it, beyond what OpenAI's shape has. Prices in dollars for a token, as text. */
-type ListedModel = {
-  readonly id: string;
-  readonly kind: "chat" | "embeddings";
-  readonly max_output_tokens: number | null;
-  readonly pricing: { readonly prompt: string; readonly completion: string };
-};
 /** What is typed. */
 type Asked = {
   readonly system: string;
@@ -29,6 +24,16 @@ type Asked = {
   readonly cap: string;
   readonly stream: boolean;
 };
+/** It lives as long as the tab: who looks elsewhere comes back to it. */
+const FRESH: Asked = {
+  system: "",
+  text: "Say hello in one sentence.",
+  tools: "",
+  cap: "200",
+  stream: true,
+};
+const typed = cell(FRESH);
+session.watch(() => session.get() || typed.set(FRESH)); // nothing of one key is shown to the next
 /** What came of it. Times in ms since it was asked. */
 type Answer = {
   readonly text: string;
@@ -65,16 +70,10 @@ const NOTHING: Answer = {
 /** Asks a model as the application would, and shows what the answer cost. */
 export function Playground() {
   const [query, update] = useQuery();
-  const models = useRead("GET /v1/models").data as { data: readonly ListedModel[] } | undefined;
+  const models = useModels().data;
   const chat = models?.data.filter(({ kind }) => kind === "chat") ?? [];
   const model = chat.find(({ id }) => id === (query["model"] ?? "smart")) ?? chat[0];
-  const [asked, setAsked] = useState<Asked>({
-    system: "",
-    text: "Say hello in one sentence.",
-    tools: "",
-    cap: "200",
-    stream: true,
-  });
+  const asked = useCell(typed);
   const { answer, ask, stop, busy } = useAnswer();
   const body = bodyOf(model?.id ?? "", asked);
   return (
@@ -93,7 +92,7 @@ export function Playground() {
               if (typeof body !== "string") ask(body);
             }}
           >
-            <Field label="Model" hint={model ? priceOf(model) : ""}>
+            <Field label="Model" hint={model ? modelHint(model) : ""}>
               <select
                 value={model?.id}
                 onChange={(event) => update({ model: event.currentTarget.value })}
@@ -105,7 +104,7 @@ export function Playground() {
                 ))}
               </select>
             </Field>
-            <Inputs asked={asked} onChange={setAsked} />
+            <Inputs asked={asked} onChange={(next) => typed.set(next)} />
             {typeof body === "string" && <p class="bad-text">■ {body}</p>}
             <div class="actions end">
               <button type="button" disabled={!busy} onClick={stop}>
@@ -190,18 +189,12 @@ function bodyOf(model: string, { system, text, tools, cap, stream }: Asked): obj
   };
 }
 
-const perMillion = (dollars: string): string => `$${Number((Number(dollars) * 1e6).toFixed(4))}`;
-
-function priceOf({ pricing: { prompt, completion } }: ListedModel): string {
-  return `${perMillion(prompt)} in, ${perMillion(completion)} out per million tokens`;
-}
-
-/** What it may cost in micros: a token for each three letters, and all of the cap. */
+/** What it may cost in micros: a token for each byte, and all of the cap. */
 function mostOf(
   { pricing, max_output_tokens: most }: ListedModel,
   { system, text, tools, cap }: Asked,
 ) {
-  const input = (system.length + text.length + tools.length) / 3 + 20;
+  const input = new TextEncoder().encode(system + text + tools).length + 50;
   const output = Math.min(cap.trim() === "" ? Infinity : Number(cap), most ?? 4096);
   return Math.ceil((input * Number(pricing.prompt) + output * Number(pricing.completion)) * 1e6);
 }

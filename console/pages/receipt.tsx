@@ -7,6 +7,7 @@ import { useKeyNames } from "../state/spend.ts";
 import { Badge, Copy, Facts, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Status, STATUS_WORDS } from "../ui/request-table.tsx";
+import { sentenceOf } from "../ui/request-sentence.ts";
 import { Shown } from "../ui/states.tsx";
 import { usd } from "../ui/table.tsx";
 
@@ -64,7 +65,7 @@ function Bill({ of }: { of: Generation }) {
         <Status of={of} /> <Time at={of.created_at} /> <code class="small">{of.request_id}</code>{" "}
         <Copy text={of.request_id} label="Copy id" />{" "}
         <Copy text={ticketOf(of)} label="Copy for a ticket" />
-        {of.error !== null && <a href={`/docs/errors#${of.error.code}`}>About this error</a>}
+        {of.error !== null && <a href={`/docs/use/errors#${of.error.code}`}>About this error</a>}
       </p>
       <Attempts of={of} />
       <div class="table">
@@ -101,20 +102,6 @@ function Bill({ of }: { of: Generation }) {
     </>
   );
 }
-
-/** What became of it, for who was told of an error. */
-function sentenceOf({ status, error, cost_micro: cost, held_micro: held }: Generation): string {
-  const charged = cost > 0 ? `${spent(cost)} was charged.` : "Nothing was charged.";
-  if (status === "held") return `It is running: ${spent(held ?? 0)} is held for it.`;
-  if (status === "expired") return `No outcome came in time: its hold was released. ${charged}`;
-  if (error === null) return `It ${status === "settled" ? "succeeded" : "failed"}. ${charged}`;
-  const repeat = cost === 0 && (error.status >= 500 || error.status === 429);
-  const what = status === "refused" ? "Refused" : (IN_STREAM.get(error.status) ?? "Failed");
-  return `${what}: ${error.message} ${charged}${repeat ? " Repeating it is safe." : ""}`;
-}
-
-/** Where its client had begun to read. */
-const IN_STREAM = new Map([[200, "Broken off in its stream"]]);
 
 /** All of it that helps who is asked for help, as Markdown. */
 function ticketOf(of: Generation): string {

@@ -7,6 +7,7 @@ import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Head, Money, Tabs, useNow } from "../ui/basics.tsx";
 import { Choice, ClearFilters, Day, Text } from "../ui/filters.tsx";
+import { ModelFilter } from "../ui/model-picker.tsx";
 import { usePages } from "../ui/pages.ts";
 import { requestColumns } from "../ui/request-table.tsx";
 import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
@@ -99,7 +100,7 @@ function Filters() {
           value !== "" && goTo(["requests", value.trim()])
         }
       />
-      <Text name="model" label="Model" />
+      <ModelFilter />
       <Choice name="key_id" label="Key" options={[["", "any key"], ...keys]} />
       <Text name="external_id" label="End user" />
       {query["code"] !== undefined && <Text name="code" label="Error code" />}

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Replay, Webhook, WebhookWithSecret } from "../api/types.ts";
 import { EVENT_TYPES } from "../lib/event-types.ts";
-import type { EventType } from "../lib/event-types.ts";
+import type { EventType } from "../lib/event-sentence.ts";
 import { counted } from "../lib/money.ts";
 import { DAY, exactly, localMinute } from "../lib/time.ts";
 import { change } from "../state/reads.ts";

@@ -1,21 +1,27 @@
 const SLOTS = 8;
-/** What has a colour, by kind: the same name keeps it on every page. */
-const slots = new Map<string, number>();
+
+/** A slot that is the name's own on every page and day. */
+function hashOf(name: string): number {
+  let hash = 0;
+  for (const letter of name) hash = (hash * 31 + (letter.codePointAt(0) ?? 0)) % 1_000_003;
+  return hash % SLOTS;
+}
 
 /**
- * The colour of a name: one of eight in the order in which names are first asked for, which is by their
- * spend; later ones have none of their own (null, grey).
+ * The colours of a picture: each name has the slot of its hash, or the next that is free here, the first name first.
+ * What is beyond eight, and the sum of all others, has none of its own (null, grey).
  */
-export function slotOf(
-  kind: "model" | "provider" | "key" | "user",
-  name: string | null,
-): number | null {
-  if (name === "other") return null;
-  const id = `${kind} ${name ?? ""}`;
-  const known = slots.get(id);
-  if (known !== undefined) return known;
-  const taken = [...slots.keys()].filter((other) => other.startsWith(`${kind} `)).length;
-  if (taken >= SLOTS) return null;
-  slots.set(id, taken);
-  return taken;
+export function colorsOf(
+  names: readonly (string | null)[],
+): (name: string | null) => number | null {
+  const slots = new Map<string | null, number>();
+  const taken = new Set<number>();
+  for (const name of names) {
+    if (name === "other" || taken.size >= SLOTS || slots.has(name)) continue;
+    let slot = hashOf(name ?? "");
+    while (taken.has(slot)) slot = (slot + 1) % SLOTS;
+    taken.add(slot);
+    slots.set(name, slot);
+  }
+  return (name) => slots.get(name) ?? null;
 }

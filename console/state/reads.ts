@@ -27,6 +27,18 @@ type Entry = {
 /** Younger than this is shown without a question. */
 const FRESH_MS = 2000;
 const KEPT = 200;
+/** A load that throws is a failure like any other: it is asked again with them. */
+const BROKEN: Outcome<never> = {
+  ok: false,
+  failure: {
+    status: 0,
+    code: "no_answer",
+    message: "The answer could not be read.",
+    param: null,
+    requestId: null,
+    docsUrl: null,
+  },
+};
 /** The one copy of what the region said, by address. */
 const entries = new Map<string, Entry>();
 const otherTabs = new BroadcastChannel("turnpike-console");
@@ -134,7 +146,7 @@ async function refresh(entry: Entry): Promise<void> {
   }
   entry.pending = true;
   entry.stale = false;
-  const outcome = await entry.load();
+  const outcome = await entry.load().catch((): Outcome<unknown> => BROKEN);
   entry.pending = false;
   if (outcome.ok) {
     entry.data = outcome.value;

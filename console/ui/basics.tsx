@@ -153,10 +153,13 @@ export function Copy({
 /** A block of code or a command, with a button that copies it. */
 export function Code({
   text,
+  copied = text,
   label = "To copy",
   onCopied = () => undefined,
 }: {
   text: string;
+  /** What is copied, where that is not what is shown. */
+  copied?: string;
   label?: string;
   onCopied?: () => void;
 }) {
@@ -165,7 +168,7 @@ export function Code({
       <pre tabIndex={0} aria-label={label}>
         <code>{text}</code>
       </pre>
-      <Copy text={text} onCopied={onCopied} />
+      <Copy text={copied} onCopied={onCopied} />
     </div>
   );
 }

@@ -118,9 +118,14 @@ export function Form<T>({
   onCancel?: () => void;
   children: ComponentChildren;
 }) {
-  const { busy, failure, start } = useChange(run, onDone);
+  const [savedAt, setSavedAt] = useState<string | null>(null);
+  const { busy, failure, start } = useChange(run, (value) => {
+    setSavedAt(new Date().toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }));
+    onDone(value);
+  });
   return (
     <form
+      onInput={() => setSavedAt(null)}
       onSubmit={(event) => {
         event.preventDefault();
         start();
@@ -129,6 +134,11 @@ export function Form<T>({
       <Refused.Provider value={failure}>{children}</Refused.Provider>
       {failure && <Failed failure={failure} />}
       <div class="actions end">
+        {savedAt !== null && onCancel === undefined && (
+          <span class="small good-text" role="status">
+            ● Saved {savedAt}
+          </span>
+        )}
         {onCancel && (
           <button type="button" onClick={onCancel}>
             Cancel
@@ -167,23 +177,32 @@ export function Field({
   label,
   hint,
   param,
+  isGroup = false,
   children,
 }: {
   label: string;
   hint?: string;
   param?: string;
+  /** Whether it is of several controls, each with a name of its own. */
+  isGroup?: boolean;
   children: ComponentChildren;
 }) {
   const refused = useContext(Refused);
-  const wrong = refused !== undefined && param === refused.param;
+  const wrong = refused !== undefined && param !== undefined && isOf(refused.param, param);
+  const Box = isGroup ? "div" : "label";
   return (
-    <label class={wrong ? "field wrong" : "field"}>
+    <Box class={wrong ? "field wrong" : "field"}>
       <span class="label">{label}</span>
       {children}
       {wrong && <span class="small bad-text">■ {refused.message}</span>}
       {hint !== undefined && <span class="small muted">{hint}</span>}
-    </label>
+    </Box>
   );
+}
+
+/** `allowed_models[0]` is of the field `allowed_models`. */
+function isOf(param: string | null, field: string): boolean {
+  return param === field || param?.startsWith(`${field}[`) === true;
 }
 
 /** Numbers as they are typed, by their names in the API; empty is null. */

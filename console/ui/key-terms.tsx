@@ -1,6 +1,7 @@
 import type { Key } from "../api/types.ts";
-import { localMinute } from "../lib/time.ts";
+import { DAY, localMinute } from "../lib/time.ts";
 import { Field } from "./dialog.tsx";
+import { ModelsField } from "./model-picker.tsx";
 
 /** A key's limits as they are typed; an empty text is none. */
 export type Terms = {
@@ -50,6 +51,17 @@ function periodOf(text: string): NonNullable<Key["budget_period"]> | null {
   return text === "day" || text === "week" || text === "month" ? text : null;
 }
 
+/** Whether a key with these terms may ask models alone. */
+export function isLimitedBy({ rpm_limit: _own, budget_period: _of, ...others }: Terms): boolean {
+  return Object.values(others).some((text) => text.trim() !== "");
+}
+
+const EXPIRIES = [
+  ["1", "in a day"],
+  ["7", "in 7 days"],
+  ["30", "in 30 days"],
+] as const;
+
 /** Fields of all limits of a key. */
 export function TermFields({
   terms,
@@ -91,9 +103,13 @@ export function TermFields({
       <Field
         label="Models"
         param="allowed_models"
-        hint="Ids, aliases or maker/*, with commas; empty: all"
+        isGroup
+        hint="Picked or typed: ids, aliases or maker/*; none: all"
       >
-        {input("allowed_models", { placeholder: "all" })}
+        <ModelsField
+          value={terms.allowed_models}
+          onChange={(models) => onChange({ ...terms, allowed_models: models })}
+        />
       </Field>
       <Field label="End user" param="end_user" hint="Every request counts as theirs">
         {input("end_user", {})}
@@ -101,6 +117,20 @@ export function TermFields({
       <Field label="Expires" param="expires_at" hint="In your time zone; empty: never">
         {input("expires_at", { type: "datetime-local" })}
       </Field>
+      <p class="actions" role="group" aria-label="Expires">
+        {EXPIRIES.map(([days, text]) => (
+          <button
+            key={days}
+            type="button"
+            class="quiet"
+            onClick={() =>
+              onChange({ ...terms, expires_at: localMinute(Date.now() + Number(days) * DAY) })
+            }
+          >
+            {text}
+          </button>
+        ))}
+      </p>
     </div>
   );
 }

@@ -1,4 +1,6 @@
 import { useState } from "preact/hooks";
+import { connectKey } from "../state/connect-key.ts";
+import { goTo } from "../state/route.ts";
 import { Code, Copy } from "./basics.tsx";
 import { Dialog } from "./dialog.tsx";
 
@@ -11,11 +13,13 @@ type Props = {
   readonly note?: string;
   /** The secret as it is used, each under its heading. */
   readonly uses: readonly (readonly [heading: string, text: string])[];
+  /** Where it can be put to use at once; the dialog is closed by it. */
+  readonly use?: readonly [text: string, run: () => void];
   readonly onClose: () => void;
 };
 
 /** A secret that is shown once; leaving before it was copied asks. */
-export function Secret({ title, secret, noun, note = "", uses, onClose }: Props) {
+export function Secret({ title, secret, noun, note = "", uses, use, onClose }: Props) {
   const [copied, setCopied] = useState(false);
   const [asked, setAsked] = useState(false);
   const close = (): void => (copied || asked ? onClose() : setAsked(true));
@@ -42,6 +46,11 @@ export function Secret({ title, secret, noun, note = "", uses, onClose }: Props)
         <button type="button" onClick={close}>
           {asked && !copied ? "Close without it" : "Done"}
         </button>
+        {use && (
+          <button type="button" class="primary" onClick={use[1]}>
+            {use[0]}
+          </button>
+        )}
       </div>
     </Dialog>
   );
@@ -51,11 +60,14 @@ export function Secret({ title, secret, noun, note = "", uses, onClose }: Props)
 export function KeySecret({
   name,
   secret,
+  id,
   note = "",
   onClose,
 }: {
   name: string;
   secret: string;
+  /** Of the key, where its owner may connect a client with it here. */
+  id?: string;
   note?: string;
   onClose: () => void;
 }) {
@@ -64,5 +76,17 @@ export function KeySecret({
     ["As .env", `OPENAI_BASE_URL=${origin}/v1\nOPENAI_API_KEY=${secret}`],
     ["Try it", `curl ${origin}/v1/models -H "Authorization: Bearer ${secret}"`],
   ] as const;
-  return <Secret title={`The key ${name}`} noun="key" {...{ secret, note, uses, onClose }} />;
+  const connect = (): void => {
+    connectKey.set({ secret, id: id ?? null });
+    onClose();
+    goTo(["connect"]);
+  };
+  return (
+    <Secret
+      title={`The key ${name}`}
+      noun="key"
+      {...{ secret, note, uses, onClose }}
+      {...(id !== undefined && { use: ["Use in Connect", connect] as const })}
+    />
+  );
 }

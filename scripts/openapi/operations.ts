@@ -12,13 +12,7 @@ import { newSessionSchema, sessionsParameters } from "../../src/keys/sessions.ro
 import { rotationSchema } from "../../src/keys/rotation.ts";
 import { organizationChangeSchema } from "../../src/organizations/organization.ts";
 import { PATHS } from "../../src/paths.ts";
-import {
-  deliveriesParameters,
-  newWebhookSchema,
-  replaySchema,
-  webhookChangeSchema,
-  webhookRotationSchema,
-} from "../../src/webhooks/webhooks.route.ts";
+import { WEBHOOK_OPERATIONS } from "./webhook-operations.ts";
 import {
   changeBody,
   endUsersQuery,
@@ -202,58 +196,7 @@ const OTHERS: Readonly<Record<string, Description>> = {
     query: queryOf(eventsParameters),
     answers: { 200: record.events },
   },
-  "GET /v1/webhooks": {
-    tag: "Events",
-    summary: "Where events are sent",
-    answers: { 200: record.webhooks },
-  },
-  "POST /v1/webhooks": {
-    tag: "Events",
-    summary: "Send events to a URL; its secret is shown this once",
-    body: newWebhookSchema,
-    answers: { 201: record.freshWebhook },
-    errors: ["too_many_webhooks"],
-  },
-  "GET /v1/webhooks/{id}": {
-    tag: "Events",
-    summary: "One webhook",
-    answers: { 200: record.webhook },
-  },
-  "PATCH /v1/webhooks/{id}": {
-    tag: "Events",
-    summary: "Change a webhook, or switch it off and on",
-    body: webhookChangeSchema,
-    answers: { 200: record.webhook },
-  },
-  "DELETE /v1/webhooks/{id}": {
-    tag: "Events",
-    summary: "Send nothing more to it",
-    answers: { 200: record.deleted },
-  },
-  "POST /v1/webhooks/{id}/rotate": {
-    tag: "Events",
-    summary: "A new secret; the one before signs as well until the overlap ends",
-    body: webhookRotationSchema,
-    answers: { 200: record.freshWebhook },
-  },
-  "POST /v1/webhooks/{id}/test": {
-    tag: "Events",
-    summary: "Send `webhook.test` now, and say what came of it",
-    answers: { 200: record.webhookTest },
-  },
-  "GET /v1/webhooks/{id}/deliveries": {
-    tag: "Events",
-    summary: "What was sent and what waits, newest first",
-    query: queryOf(deliveriesParameters),
-    answers: { 200: record.deliveries },
-  },
-  "POST /v1/webhooks/{id}/replay": {
-    tag: "Events",
-    summary: "Send again what happened since a time, 1,000 events a call",
-    body: replaySchema,
-    answers: { 202: record.replayed },
-    errors: ["webhook_disabled", "replay_in_progress"],
-  },
+  ...WEBHOOK_OPERATIONS,
   "GET /v1/keys": {
     tag: "Keys",
     summary: "Keys, newest first",

@@ -26,6 +26,7 @@ import * as keyed from "./key-records.ts";
 import * as paid from "./payment-records.ts";
 import * as priced from "./price-records.ts";
 import * as record from "./records.ts";
+import * as hooked from "./webhook-records.ts";
 import { queryOf } from "./schemas.ts";
 import * as spent from "./usage-records.ts";
 
@@ -238,23 +239,23 @@ export const OPERATOR_OPERATIONS: Readonly<Record<string, Description>> = Object
     { 200: record.events },
     { query: queryOf(eventsParameters) },
   ),
-  operator(`GET ${ORG}/webhooks`, "Where its events are sent", { 200: record.webhooks }),
+  operator(`GET ${ORG}/webhooks`, "Where its events are sent", { 200: hooked.webhooks }),
   operator(
     `GET ${WEBHOOK}/deliveries`,
     "What was sent and what waits, newest first",
-    { 200: record.deliveries },
+    { 200: hooked.deliveries },
     { query: queryOf(deliveriesParameters) },
   ),
   operator(
     `POST ${WEBHOOK}/test`,
     "Send `webhook.test` now, and say what came of it",
-    { 200: record.webhookTest },
+    { 200: hooked.webhookTest },
     { errors: ["rate_limit_exceeded"] },
   ),
   operator(
     `POST ${WEBHOOK}/replay`,
     "Send again what happened since a time, 1,000 events a call",
-    { 202: record.replayed },
+    { 202: hooked.replayed },
     { body: replaySchema, errors: ["webhook_disabled", "replay_in_progress"] },
   ),
   operator(

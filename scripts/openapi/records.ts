@@ -147,6 +147,12 @@ export const model = record("Model", {
     .nullable()
     .describe("The next price that is announced; null: none is."),
   regions: z.array(z.string()).min(1),
+  providers: z
+    .array(z.string())
+    .min(1)
+    .describe("Who may be asked for it, in the order of preference."),
+  alias_of: z.string().optional().describe("Of an alias: the model that it means now."),
+  aliases: z.array(z.string()).optional().describe("Of a model: the aliases that mean it now."),
 });
 export const models = record("Models", { object: z.literal("list"), data: z.array(model) });
 export const messagesModel = record("MessagesModel", {
@@ -246,46 +252,6 @@ export const events = record("Events", {
   next_after: z.string().nullable().describe("What `after` asks for the next page with."),
   dropped: z.strictObject({ events: count, until: time }).nullable(),
 });
-
-const webhookFields = {
-  id: z.string(),
-  url: z.string(),
-  types: z.array(z.enum(EVENT_TYPES)).nullable().describe("Null: every type."),
-  enabled: z.boolean(),
-  disabled_reason: z.string().nullable(),
-  previous_secret_until: time.nullable(),
-  created_at: time,
-};
-export const webhook = record("Webhook", webhookFields);
-export const freshWebhook = record("WebhookWithSecret", {
-  ...webhookFields,
-  secret: z.string().describe("Shown this once."),
-});
-export const webhooks = record("Webhooks", { webhooks: z.array(webhook) });
-const sent = {
-  status: z.int().nullable(),
-  error: z.string().nullable(),
-  answer: z.string().nullable().describe("At most the first 1,024 bytes."),
-  duration_ms: z.int().nullable(),
-};
-export const webhookTest = record("WebhookTest", { delivered: z.boolean(), ...sent });
-export const deliveries = record("Deliveries", {
-  deliveries: z.array(
-    record("Delivery", {
-      id: z.string(),
-      event_id: z.string(),
-      type: z.string(),
-      state: z.enum(["pending", "delivered", "failed"]),
-      attempts: count,
-      created_at: time,
-      next_attempt_at: time.nullable(),
-      last_attempt_at: time.nullable(),
-      ...sent,
-    }),
-  ),
-  next_after: z.string().nullable(),
-});
-export const replayed = record("Replay", { queued: count, next_since: time.nullable() });
 
 const organizationFields = {
   id: uuid,

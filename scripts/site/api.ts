@@ -1,4 +1,8 @@
-type Json = { readonly [name: string]: unknown };
+import { fieldsOf } from "./api-fields.ts";
+import type { Json } from "./api-fields.ts";
+import type { Page } from "./audiences.ts";
+import { slugOf } from "./slug.ts";
+
 type Operation = {
   readonly tags: readonly string[];
   readonly summary: string;
@@ -6,41 +10,90 @@ type Operation = {
   readonly parameters?: readonly {
     readonly name: string;
     readonly in: string;
+    readonly required?: boolean;
+    readonly description?: string;
     readonly schema: Json;
   }[];
   readonly requestBody?: { readonly content: Content };
   readonly responses: Readonly<Record<string, Response | { readonly $ref: string }>>;
 };
-type Response = { readonly description: string; readonly content: Content };
-type Content = Readonly<Record<string, { readonly example?: unknown }>>;
-
-/** The API reference as a page of Markdown: each operation of an OpenAPI document with what it was asked and answered. */
-export function apiPage(document: string): string {
-  const { paths, components } = JSON.parse(document) as {
-    paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-    components: { readonly responses: Readonly<Record<string, Response>> };
+type Response = { readonly description: string; readonly content?: Content };
+type Content = Readonly<Record<string, { readonly schema?: Json; readonly example?: unknown }>>;
+type Document = {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly responses: Readonly<Record<string, Response>>;
+    readonly schemas: Readonly<Record<string, Json>>;
   };
-  const operations = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => {
-      return { name: `${method.toUpperCase()} ${path}`, operation };
+};
+type Named = { readonly name: string; readonly path: string; readonly operation: Operation };
+
+/** What every answer is that is no success. */
+const ERROR: Json = { $ref: "#/components/schemas/Error" };
+
+/** Operations of one page: more of them are a page too tall for a phone. */
+const PAGE_MOST = 5;
+
+/** The API reference as pages of Markdown: one of all operations, and one for each resource with all fields. */
+export function apiPages(text: string): Page[] {
+  const document = JSON.parse(text) as Document;
+  const all = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]): Named => {
+      return { name: `${method.toUpperCase()} ${path}`, path, operation };
     }),
   );
-  const tags = [...new Set(operations.map(({ operation }) => operation.tags[0] ?? ""))];
-  const partOf = (tag: string): string => {
-    const own = operations.filter(({ operation }) => operation.tags[0] === tag);
-    const texts = own.map(({ name, operation }) => operationPart(name, operation, components.responses));
-    return [`## ${tag}`, ...texts].join("\n\n");
-  };
-  const intro =
-    "Every call, with an answer that a region gave. For programs: [openapi.json](/openapi.json).";
-  return ["# API reference", intro, ...tags.map(partOf)].join("\n\n");
+  const groups = groupsOf(all);
+  const pages = groups.map(({ page, title, own }): Page => {
+    const parts = own.map((one) => operationPart(one, document));
+    return { name: page, markdown: [`# ${title}`, ...parts].join("\n\n") };
+  });
+  const error = table("Fields of an error", rowsOf(ERROR, document.components.schemas));
+  const index = indexPage("api", "API reference", groups);
+  return [{ ...index, markdown: [index.markdown, ...error].join("\n\n") }, ...pages];
 }
 
-function operationPart(
-  name: string,
-  operation: Operation,
-  shared: Readonly<Record<string, Response>>,
-): string {
+type Group = { readonly page: string; readonly title: string; readonly own: readonly Named[] };
+
+/** By what they are of, and no more on a page than fit. */
+function groupsOf(all: readonly Named[]): Group[] {
+  const byResource = Map.groupBy(all, ({ path, operation }) => resourceOf(path, operation));
+  return [...byResource].flatMap(([resource, ones]) => {
+    const pages = Math.ceil(ones.length / PAGE_MOST);
+    const size = Math.ceil(ones.length / pages);
+    return Array.from({ length: pages }, (_, i): Group => {
+      const number = pages === 1 ? "" : ` ${i + 1}`;
+      const isOperators = resource.startsWith("Operators: ");
+      const slug = slugOf(resource.replace("Operators: ", "") + number);
+      return {
+        page: `api/${isOperators ? "operators-" : ""}${slug}`,
+        title: `API: ${resource}${number === "" ? "" : `,${number}`}`,
+        own: ones.slice(i * size, (i + 1) * size),
+      };
+    });
+  });
+}
+
+function resourceOf(path: string, operation: Operation): string {
+  if (!path.startsWith("/admin/")) return operation.tags[0] ?? "";
+  const [, , , , , noun = "organisations"] = path.split("/");
+  return `Operators: ${path.includes("/orgs") ? noun.replaceAll("-", " ") : "region"}`;
+}
+
+function indexPage(name: string, title: string, groups: readonly Group[]): Page {
+  const intro =
+    "Every call, by what it is of, with its fields and an answer that a region gave. For programs: [openapi.json](/openapi.json). What is written `https://YOUR-REGION` is the region's address.";
+  const lists = groups.map(({ page, title: heading, own }) => {
+    const lines = own.map(
+      ({ name: call, operation }) =>
+        `- [\`${call}\`](${page}.md#${slugOf(`\`${call}\``)}): ${operation.summary}`,
+    );
+    return `## ${heading.replace("API: ", "")}\n\n${lines.join("\n")}`;
+  });
+  return { name, markdown: [`# ${title}`, intro, ...lists].join("\n\n") };
+}
+
+function operationPart({ name, operation }: Named, document: Document): string {
+  const { responses: shared, schemas } = document.components;
   const { summary, description, parameters = [], requestBody } = operation;
   const responses = Object.entries(operation.responses).map(([status, given]) => {
     const own = "$ref" in given ? shared[given.$ref.split("/").at(-1) ?? ""] : given;
@@ -50,36 +103,48 @@ function operationPart(
   const errors = responses
     .filter(([status]) => !status.startsWith("2"))
     .map(([status, { description: names }]) => `${status} ${linked(names)}`);
-  const asked = parameters.filter((parameter) => parameter.in !== "path");
+  const rows = parameters.map(({ name: field, in: place, required, description: says, schema }) => {
+    const words = fieldsOf({ properties: { [field]: schema } }, schemas)[0];
+    const is = `${words?.type ?? ""}${required === true ? ", required" : ""}`;
+    return [`${field} (${place})`, is, [says, words?.words].filter(Boolean).join(" ")];
+  });
   return [
-    `### \`${name}\``,
+    `## \`${name}\``,
     `${summary}. ${description}`,
-    ...(asked.length > 0 ? [table(asked)] : []),
+    ...table("Parameters", rows),
+    ...fieldTable("Fields of the body", requestBody?.content, schemas),
     ...example("Request", requestBody?.content),
+    ...fieldTable("Fields of the answer", success?.[1].content, schemas),
     ...example(`Answer, ${success?.[0] ?? ""}`, success?.[1].content),
     `Errors: ${errors.join("; ")}.`,
   ].join("\n\n");
 }
 
 function linked(names: string): string {
-  return names.replaceAll(/`(\w+)`/g, "[`$1`](errors.md#$1)");
+  return names.replaceAll(/`(\w+)`/g, "[`$1`](../errors.md#$1)");
 }
 
-function table(parameters: NonNullable<Operation["parameters"]>): string {
-  const rows = parameters.map(({ name, in: place, schema }) => {
-    return `| \`${name}\` | ${place} | ${wordsOf(schema)} |`;
-  });
-  return ["| name | where | what |", "| --- | --- | --- |", ...rows].join("\n");
+function fieldTable(
+  title: string,
+  content: Content | undefined,
+  schemas: Readonly<Record<string, Json>>,
+): string[] {
+  const schema = content?.["application/json"]?.schema;
+  if (schema === undefined) return [];
+  return table(title, rowsOf(schema, schemas));
 }
 
-/** What a value must be; a pattern is for programs. */
-function wordsOf(schema: Json): string {
-  const words = Object.entries(schema).flatMap(([word, value]) => {
-    if (word === "pattern") return [];
-    if (word !== "anyOf") return [`${word} ${String(value)}`];
-    return [(value as Json[]).map((one) => wordsOf(one)).join(" or ")];
+function rowsOf(schema: Json, schemas: Readonly<Record<string, Json>>): string[][] {
+  return fieldsOf(schema, schemas).map(({ path, type, isRequired, words }) => {
+    return [path, `${type}${isRequired ? ", required" : ""}`, words];
   });
-  return words.join(", ");
+}
+
+/** A block that the site folds: a line for each field, its parts between bars. */
+function table(title: string, rows: readonly (readonly string[])[]): string[] {
+  if (rows.length === 0) return [];
+  const lines = rows.map((row) => row.map((cell) => cell.replaceAll("```", "")).join(" | "));
+  return [`\`\`\`fields ${title}\n${lines.join("\n")}\n\`\`\``];
 }
 
 /** Records of a list that an example shows: the third tells nobody more, and there are dozens of models. */

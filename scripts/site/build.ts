@@ -10,8 +10,13 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { build } from "esbuild";
 import { openApiText } from "../openapi.ts";
-import { apiPage } from "./api.ts";
+import { apiPages } from "./api.ts";
+import { AUDIENCES, audienceOf, fileOf, redirectsOf, treeOf, urlOf } from "./audiences.ts";
+import type { Audience, Page } from "./audiences.ts";
+import { forCustomers } from "./for-customers.ts";
+import type { Entry } from "./search.ts";
 import { CONSOLE_HEADERS, buildConsole, writeApiTypes } from "./console.ts";
 import { escape, renderMarkdown } from "./markdown.ts";
 import type { Heading } from "./markdown.ts";
@@ -23,14 +28,6 @@ const DOCS = path.join(ROOT, "docs");
 /** Where wrangler.toml has the Worker's static assets. */
 export const SITE = path.join(ROOT, "site");
 const KEPT = new Set([".gitignore", ".assetsignore"]);
-/** Groups of the tree at the left; every other page stands below the last one. */
-const TREE: readonly (readonly [string, readonly string[]])[] = [
-  ["Begin", ["README", "start", "concepts", "clients", "sandbox"]],
-  ["Use it", ["console", "keys", "end-users", "usage", "errors", "limits", "webhooks", "idempotency", "regions", "api"]],
-  ["", ["models-and-prices"]],
-  ["Run it", ["operate", "alerts", "runbooks", "configuration", "metrics", "providers", "residency", "deploy"]],
-  ["", ["security", "figures"]],
-];
 const HEADERS = `/*
   Strict-Transport-Security: max-age=31536000
 /docs/*
@@ -44,14 +41,6 @@ const HEADERS = `/*
   X-Content-Type-Options: nosniff
 `;
 
-/** A page: its path below docs without the ending, and its Markdown. */
-type Page = { readonly name: string; readonly markdown: string };
-type Entry = {
-  readonly url: string;
-  readonly title: string;
-  readonly heading: string;
-  readonly text: string;
-};
 
 /** What was built: how many documents, and the bytes of the console's scripts, gzipped. */
 type Built = { readonly pages: number; readonly consoleBytes: number };
@@ -71,7 +60,7 @@ export async function buildSite(folder = SITE): Promise<Built> {
 
 async function writeSite(folder: string): Promise<Built> {
   const openApi = await openApiText();
-  const pages = [...readPages(), { name: "api", markdown: apiPage(openApi) }];
+  const pages = [...readPages(), ...apiPages(openApi)];
   const out = path.join(folder, "docs");
   for (const kept of ["pictures", "operate"]) {
     cpSync(path.join(DOCS, kept), path.join(out, kept), { recursive: true });
@@ -92,34 +81,70 @@ async function writeSite(folder: string): Promise<Built> {
       "css",
       readFileSync(path.join(import.meta.dirname, "style.css"), "utf8"),
     ),
-    script: hashed("page", "js", readFileSync(path.join(import.meta.dirname, "page.js"), "utf8")),
+    script: hashed("page", "js", await pageScript()),
     index: hashed("search", "json", JSON.stringify(pages.flatMap(entriesOf))),
   };
+  for (const page of ALONE) write(`docs/${page.name}.html`, htmlOf(page, pages, assets));
   for (const page of pages) {
-    const file = page.name.replace(/README$/, "index");
-    write(`docs/${file}.html`, htmlOf(page, pages, assets));
-    write(`docs/${file}.md`, page.markdown);
+    write(`${fileOf(page.name)}.html`, htmlOf(page, pages, assets));
+    write(`${fileOf(page.name)}.md`, page.markdown);
   }
   writeTokenTable(folder);
   write("openapi.json", openApi);
   write("llms.txt", llmsText(pages));
   write("_headers", HEADERS + CONSOLE_HEADERS);
+  write("_redirects", redirectsOf(pages));
   writeApiTypes(openApi);
   return { pages: pages.length, consoleBytes: (await buildConsole(folder)).all };
 }
 
-function readPages(): Page[] {
+/** The script of every page, the search in it. */
+async function pageScript(): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [path.join(import.meta.dirname, "page.js")],
+    bundle: true,
+    minify: true,
+    format: "iife",
+    target: "es2022",
+    write: false,
+  });
+  return outputFiles[0]?.text ?? "";
+}
+
+/** Every document; one for customers as they read it. */
+export function readPages(): Page[] {
   const names = readdirSync(DOCS, { recursive: true, encoding: "utf8" }).toSorted();
   return names
     .filter((name) => name.endsWith(".md"))
-    .map((name) => {
-      return { name: name.slice(0, -3), markdown: readFileSync(path.join(DOCS, name), "utf8") };
+    .map((file) => {
+      const name = file.slice(0, -3);
+      const markdown = readFileSync(path.join(DOCS, file), "utf8");
+      return { name, markdown: audienceOf(name) === "use" ? forCustomers(markdown) : markdown };
     });
 }
 
-function urlOf(name: string): string {
-  return `/docs/${name.replace(/(^|\/)README$/, "$1")}`;
-}
+/** Pages that the Worker answers with, in no tree and in no search. */
+const ALONE: readonly Page[] = [
+  {
+    name: "welcome",
+    markdown: `# Turnpike
+
+A model gateway with prepaid credits: one address and one key for all models, in OpenAI's and Anthropic's dialects.
+
+- [Console](/console/): what is left, who spent it, keys, and how to connect a client
+- [Quickstart](/docs/use/quickstart): from a key to the first answer
+- [API reference](/docs/use/api): every call with its fields; [openapi.json](/openapi.json)
+- [For who runs a region](/docs/run/start), [for who changes the code](/docs/develop/adding)
+
+This region, as it answers now: \`/healthz\``,
+  },
+  {
+    name: "not-found",
+    markdown: `# There is nothing at this address
+
+Search above, or go to the [Console](/console/), the [Quickstart](/docs/use/quickstart) or the [API reference](/docs/use/api). The interface's paths begin with \`/v1\`.`,
+  },
+];
 
 function titleOf({ markdown }: Page): string {
   return (/^# (.+)$/m.exec(markdown)?.[1] ?? "").replaceAll("`", "");
@@ -141,45 +166,64 @@ function htmlOf(
   assets: Readonly<Record<string, string>>,
 ): string {
   const { html, headings } = renderMarkdown(page.markdown, (link) => hrefOf(page, link));
-  const twin = `/docs/${page.name.replace(/README$/, "index")}.md`;
+  const isAlone = ALONE.includes(page);
+  const twin = `/${fileOf(page.name)}.md`;
+  const audience = isAlone ? null : audienceOf(page.name);
+  const here = onThisPage(headings);
   return `<!doctype html>
-<html lang="en">
+<html lang="en" data-audience="${audience ?? ""}"${isAlone ? ` data-alone="${page.name}"` : ""}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>${escape(titleOf(page))} - Turnpike</title>
 <link rel="stylesheet" href="${assets["style"]}">
-<link rel="alternate" type="text/markdown" href="${twin}">
-<script src="${assets["script"]}" defer></script>
+${isAlone ? "" : `<link rel="alternate" type="text/markdown" href="${twin}">\n`}<script src="${assets["script"]}" defer></script>
 </head>
 <body>
 <a class="skip" href="#content">To the text</a>
-<header><a href="/docs/">Turnpike</a>
-<form role="search"><input id="search" type="search" placeholder="Search, or press /" aria-label="Search the documents" autocomplete="off" data-index="${assets["index"]}"><ul id="found"></ul></form>
-<button id="scheme" type="button">light / dark</button></header>
+<header><a class="brand" href="/docs/">Turnpike</a>
+<button id="menu" type="button" aria-expanded="false" aria-controls="tree" hidden>Menu</button>
+<form role="search"><input id="search" type="search" placeholder="Search, or press /" aria-label="Search the documents" autocomplete="off" data-index="${assets["index"]}"><ul id="found"></ul></form></header>
 <div class="layout">
-<nav class="tree" aria-label="Pages">${tree(page, pages)}</nav>
 <main id="content">
-${html}<footer><a href="${twin}">This page as Markdown</a></footer>
+${audience === "use" ? KEY_FIELD : ""}${here === "" ? "" : `<details class="here-folded"><summary>On this page</summary>${here}</details>`}${html}<footer>${isAlone ? "" : `<a href="${twin}">This page as Markdown</a> · `}<a href="/console/">Console</a></footer>
 </main>
-<nav class="here" aria-label="On this page">${onThisPage(headings)}</nav>
+<nav class="tree" id="tree" aria-label="Pages">${audienceLinks(audience)}${treesHtml(page, pages)}<button id="scheme" type="button">light / dark</button></nav>
+<nav class="here" aria-label="On this page">${here}</nav>
 </div>
 </body>
 </html>
 `;
 }
 
-function tree(page: Page, pages: readonly Page[]): string {
-  const placed = new Set(TREE.flatMap(([, names]) => names));
-  const rest = pages.filter(({ name }) => !placed.has(name)).map(({ name }) => name);
-  const groups = [...TREE, ["Change it", rest] as const];
+/** Fills every block of the pages for customers; it works with a script alone and is not there without. */
+const KEY_FIELD = `<form id="keyed"><label>Your key <input id="key" type="password" autocomplete="off" placeholder="svc_sk_..."></label> <small>fills every block, stays in this tab, gone at a reload. <a href="/console/#/connect">No key yet?</a></small></form>\n`;
+
+function audienceLinks(current: Audience | null): string {
+  const links = AUDIENCES.map(([name, title, first]) => {
+    const is = name === current ? ' aria-current="true"' : "";
+    return `<a href="${urlOf(first)}" data-audience="${name}"${is}>${title}</a>`;
+  });
+  return `<p class="audiences">${links.join(" ")}</p>`;
+}
+
+/** The tree of who reads this page; of the first page all three, of which a script shows the one that was chosen. */
+function treesHtml(page: Page, pages: readonly Page[]): string {
+  const own = ALONE.includes(page) ? null : audienceOf(page.name);
+  const shown = own === null ? AUDIENCES.map(([name]) => name) : [own];
+  return shown
+    .map((audience) => `<div data-tree="${audience}">${tree(page, pages, audience)}</div>`)
+    .join("");
+}
+
+function tree(page: Page, pages: readonly Page[], audience: Audience): string {
   const item = (name: string): string => {
     const shown = pages.find((other) => other.name === name);
     if (shown === undefined) throw new Error(`no page docs/${name}.md`);
     const current = name === page.name ? ' aria-current="page"' : "";
     return `<li><a href="${urlOf(name)}"${current}>${escape(titleOf(shown))}</a></li>`;
   };
-  return groups
+  return treeOf(audience, pages)
     .map(([title, names]) => {
       const head = title === "" ? "" : `<h2>${escape(title)}</h2>`;
       return `${head}<ul>${names.map(item).join("")}</ul>`;
@@ -195,7 +239,7 @@ function onThisPage(headings: readonly Heading[]): string {
 }
 
 /** What is found of a page: each part under its heading, without its code's signs. */
-function entriesOf(page: Page): Entry[] {
+export function entriesOf(page: Page): Entry[] {
   const title = titleOf(page);
   const { headings } = renderMarkdown(page.markdown, () => null);
   const parts = page.markdown
@@ -203,17 +247,28 @@ function entriesOf(page: Page): Entry[] {
     .split(/^#{1,6} .+$/m)
     .slice(1);
   return headings.map(({ title: heading, anchor }, i) => {
-    const text = (parts[i] ?? "").replaceAll(/[`*|]|\]\([^)]*\)|\[|-{3,}/g, " ");
-    const url = `${urlOf(page.name)}#${anchor}`;
-    return { url, title, heading, text: text.replaceAll(/\s+/g, " ").trim().slice(0, 600) };
+    const part = parts[i] ?? "";
+    const keywords = [...part.matchAll(KEYWORDS)].map(([, words = ""]) => words).join(" ");
+    const text = part.replaceAll(KEYWORDS, "").replaceAll(/[`*|]|\]\([^)]*\)|\[|-{3,}/g, " ");
+    return {
+      url: `${urlOf(page.name)}#${anchor}`,
+      title,
+      heading,
+      text: text.replaceAll(/\s+/g, " ").trim().slice(0, 600),
+      keywords,
+      audience: audienceOf(page.name) ?? "",
+    };
   });
 }
+
+/** Words by which a part is looked for and which it does not say. */
+const KEYWORDS = /<!-- keywords: (.*?) -->/g;
 
 /** What a language model needs to find its way: https://llmstxt.org. */
 function llmsText(pages: readonly Page[]): string {
   const lines = pages
     .filter(({ name }) => name !== "README" && !name.startsWith("internals/"))
-    .map((page) => `- [${titleOf(page)}](/docs/${page.name}.md)`);
+    .map((page) => `- [${titleOf(page)}](/${fileOf(page.name)}.md)`);
   return `# Turnpike
 
 > A model gateway that speaks OpenAI's API and takes prepaid credits, in two regions.

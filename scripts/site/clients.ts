@@ -1,8 +1,5 @@
-import { ORIGIN } from "../../console/lib/clients.ts";
+import { ORIGIN, YOUR_KEY } from "../../console/lib/clients.ts";
 import type { ClientBlocks } from "../../console/lib/clients.ts";
-
-/** What a reader puts a key in place of. */
-export const YOUR_KEY = "YOUR_KEY";
 
 /**
  * What the documents read from the shell of their start page, and what stands for it in a block that works in an

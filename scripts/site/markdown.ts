@@ -29,6 +29,7 @@ export function renderMarkdown(
       },
       code({ text, lang }: Tokens.Code): string {
         const language = (lang ?? "").split(" ")[0] ?? "";
+        if (language === "fields") return fieldsHtml((lang ?? "").slice("fields ".length), text);
         return `<pre data-language="${escape(language)}" tabindex="0"><code>${escape(text)}</code></pre>\n`;
       },
       html({ text }: Tokens.HTML | Tokens.Tag): string {
@@ -89,6 +90,17 @@ function tabsHtml({ number, tabs }: Tabs, render: (tokens: Token[]) => string): 
   });
   const panels = tabs.map(({ tokens }) => `<div class="tab">${render(tokens)}</div>`);
   return `<fieldset class="tabs"><legend>Language</legend>${buttons.join("")}${panels.join("")}</fieldset>\n`;
+}
+
+/** A table that is folded until somebody wants it: a line for each row, its cells between bars. */
+function fieldsHtml(title: string, text: string): string {
+  const rows = text.split("\n").map((line) => {
+    const [name = "", type = "", words = ""] = line.split(/ (?<!\\)\| /);
+    const cells = `<td>${escape(type)}</td><td>${escape(words.replaceAll("\\|", "|"))}</td>`;
+    return `<tr><td><code>${escape(name)}</code></td>${cells}</tr>`;
+  });
+  const head = "<tr><th>field</th><th>type</th><th>what</th></tr>";
+  return `<details class="fields"><summary>${escape(title)}: ${rows.length}</summary><table>${head}${rows.join("")}</table></details>\n`;
 }
 
 /** Text as it may stand in HTML, also between quotes. */

@@ -1,25 +1,43 @@
-// Search, the scheme and copying: what the pages can do beyond being read. Every text is set as text.
+// What the pages can do beyond being read: search, the key in every block, the menu, the scheme, copying. Every text is set as text.
+import { search } from "./search.ts";
+
 const root = document.documentElement;
+const ORIGIN = "https://YOUR-REGION";
+const KEY = "YOUR_KEY";
+const SHOWN = 18;
 const remembered = localStorage.getItem("scheme");
 if (remembered) root.dataset.scheme = remembered;
-document.getElementById("scheme").addEventListener("click", () => {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const shown = root.dataset.scheme ?? (dark ? "dark" : "light");
-  root.dataset.scheme = shown === "dark" ? "light" : "dark";
-  localStorage.setItem("scheme", root.dataset.scheme);
-});
 
-for (const block of document.querySelectorAll("pre")) {
-  const button = document.createElement("button");
-  button.textContent = "copy";
-  button.addEventListener("click", () => {
-    const copying = navigator.clipboard.writeText(block.querySelector("code").textContent);
-    copying.then(
-      () => (button.textContent = "copied"),
-      () => (button.textContent = "not copied"),
-    );
-  });
-  block.append(button);
+/** The reader's key, in this tab's memory alone. */
+let key = "";
+/** What each block says before the address and the key are put in. */
+const templates = new WeakMap();
+
+const filled = (text, own) =>
+  text.replaceAll(ORIGIN, location.origin).replaceAll(KEY, own === "" ? KEY : own);
+
+function fillBlocks() {
+  for (const code of document.querySelectorAll("main pre code")) {
+    if (!templates.has(code)) templates.set(code, code.textContent);
+    const shown = key === "" ? "" : `${key.slice(0, SHOWN)}…`;
+    code.textContent = filled(templates.get(code), shown);
+  }
+}
+
+function addCopying() {
+  for (const block of document.querySelectorAll("pre")) {
+    const button = document.createElement("button");
+    button.textContent = "copy";
+    button.addEventListener("click", () => {
+      const code = block.querySelector("code");
+      const copying = navigator.clipboard.writeText(filled(templates.get(code) ?? "", key));
+      copying.then(
+        () => (button.textContent = "copied"),
+        () => (button.textContent = "not copied"),
+      );
+    });
+    block.append(button);
+  }
 }
 
 // The language that was chosen once is shown wherever there is a choice.
@@ -28,7 +46,6 @@ function speak(language) {
     if (radio.value === language) radio.checked = true;
   }
 }
-speak(localStorage.getItem("language"));
 document.addEventListener("change", ({ target }) => {
   if (!target.matches(".tabs > input")) return;
   localStorage.setItem("language", target.value);
@@ -36,6 +53,79 @@ document.addEventListener("change", ({ target }) => {
   speak(target.value);
   scrollBy(0, target.getBoundingClientRect().top - before); // what is above may have grown
 });
+
+/** Whose pages are read: of this page, or as it was chosen last. */
+const audience = () => root.dataset.audience || localStorage.getItem("audience") || "use";
+
+/** Everything of a page that a script has a part in. */
+function begin() {
+  if (root.dataset.audience) localStorage.setItem("audience", root.dataset.audience);
+  for (const tree of document.querySelectorAll("[data-tree]")) {
+    tree.hidden = tree.dataset.tree !== audience();
+  }
+  for (const link of document.querySelectorAll(".audiences a")) {
+    if (link.dataset.audience === audience()) link.setAttribute("aria-current", "true");
+  }
+  const keyed = document.getElementById("keyed");
+  if (keyed) {
+    const input = document.getElementById("key");
+    input.value = key;
+    input.addEventListener("input", () => {
+      key = input.value.trim();
+      fillBlocks();
+    });
+    keyed.addEventListener("submit", (event) => event.preventDefault());
+  }
+  document.getElementById("scheme").addEventListener("click", () => {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const shown = root.dataset.scheme ?? (dark ? "dark" : "light");
+    root.dataset.scheme = shown === "dark" ? "light" : "dark";
+    localStorage.setItem("scheme", root.dataset.scheme);
+  });
+  fillBlocks();
+  addCopying();
+  speak(localStorage.getItem("language"));
+}
+
+const menu = document.getElementById("menu");
+root.dataset.script = "";
+menu.hidden = false;
+function open(isOpen) {
+  root.toggleAttribute("data-menu", isOpen);
+  menu.setAttribute("aria-expanded", String(isOpen));
+}
+menu.addEventListener("click", () => open(!root.hasAttribute("data-menu")));
+
+// While a key is in memory pages are swapped in place: a load would forget it.
+async function swap(url, isNew) {
+  const response = await fetch(url);
+  const next = new DOMParser().parseFromString(await response.text(), "text/html");
+  if (!response.ok || next.querySelector("main") === null) return location.assign(url);
+  for (const part of ["main", ".tree", ".here"]) {
+    document.querySelector(part).replaceWith(next.querySelector(part));
+  }
+  document.title = next.title;
+  root.dataset.audience = next.documentElement.dataset.audience ?? "";
+  if (isNew) history.pushState(null, "", response.url + new URL(url, location.href).hash);
+  open(false);
+  found.replaceChildren();
+  begin();
+  const { hash } = new URL(url, location.href);
+  const at = hash === "" ? null : document.getElementById(decodeURIComponent(hash.slice(1)));
+  if (at) at.scrollIntoView();
+  else scrollTo(0, 0);
+}
+document.addEventListener("click", (event) => {
+  const link = event.target instanceof Element ? event.target.closest("a") : null;
+  if (key === "" || link === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const to = new URL(link.href);
+  const isHere = to.pathname === location.pathname && to.hash !== "";
+  if (to.origin !== location.origin || !to.pathname.startsWith("/docs/") || isHere) return;
+  if (/\.\w+$/.test(to.pathname)) return;
+  event.preventDefault();
+  void swap(to.href, true);
+});
+addEventListener("popstate", () => key !== "" && void swap(location.href, false));
 
 const input = document.getElementById("search");
 const found = document.getElementById("found");
@@ -46,35 +136,56 @@ input.addEventListener("focus", () => {
     .then((response) => response.json())
     .then((entries) => {
       index = entries;
-      return search(); // for what was typed meanwhile
+      return show(); // for what was typed meanwhile
     });
 });
-input.addEventListener("input", search);
-function search() {
-  const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const score = ({ title, heading, text }) =>
-    words.reduce((sum, word) => {
-      if (heading.toLowerCase() === word) return sum + 5;
-      if (heading.toLowerCase().includes(word)) return sum + 3;
-      if (title.toLowerCase().includes(word)) return sum + 2;
-      return text.toLowerCase().includes(word) ? sum + 1 : -Infinity;
-    }, 0);
-  const best = words.length === 0 || !index ? [] : index.map((entry) => [score(entry), entry]);
-  const shown = best.filter(([points]) => points > 0).toSorted((a, b) => b[0] - a[0]);
-  found.replaceChildren(
-    ...shown.slice(0, 12).map(([, { url, title, heading, text }]) => {
-      const item = document.createElement("li");
-      const link = document.createElement("a");
-      link.href = url;
-      link.textContent = heading === title ? title : `${title}: ${heading}`;
-      const more = document.createElement("small");
-      more.textContent = text.slice(0, 120);
-      link.append(more);
-      item.append(link);
-      return item;
-    }),
-  );
+input.addEventListener("input", show);
+
+function show() {
+  const asked = input.value.trim();
+  const best = asked === "" || !index ? [] : search(index, asked, { audience: audience() });
+  const items = best.map((entry) => item(entry));
+  if (asked !== "" && index && best.length === 0) {
+    const none = document.createElement("li");
+    none.textContent = "Nothing found. Try one word: a code, a path, a header, or what you want to do.";
+    items.push(none);
+  }
+  found.replaceChildren(...items);
 }
+
+function item({ url, title, heading, text, audience: whose }) {
+  const line = document.createElement("li");
+  const link = document.createElement("a");
+  link.href = url;
+  const name = document.createElement("span");
+  marked(name, heading === title ? title : `${title}: ${heading}`);
+  const more = document.createElement("small");
+  marked(more, text.slice(0, 120));
+  const tag = document.createElement("small");
+  tag.className = "whose";
+  tag.textContent = whose;
+  link.append(tag, name, more);
+  line.append(link);
+  return line;
+}
+
+/** A text with the words that were looked for marked in it. */
+function marked(element, text) {
+  const words = input.value.toLowerCase().split(/\s+/).filter((word) => word.length > 2);
+  let rest = text;
+  while (rest !== "") {
+    const low = rest.toLowerCase();
+    const hits = words.map((word) => [low.indexOf(word), word]).filter(([at]) => at >= 0);
+    const [at, word] = hits.toSorted((a, b) => a[0] - b[0])[0] ?? [-1, ""];
+    if (at < 0) break;
+    const mark = document.createElement("mark");
+    mark.textContent = rest.slice(at, at + word.length);
+    element.append(rest.slice(0, at), mark);
+    rest = rest.slice(at + word.length);
+  }
+  element.append(rest);
+}
+
 input.form.addEventListener("submit", (event) => {
   event.preventDefault();
   found.querySelector("a")?.click();
@@ -84,5 +195,36 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     input.focus();
   }
-  if (event.key === "Escape") found.replaceChildren();
+  if (event.key === "Escape") {
+    found.replaceChildren();
+    open(false);
+  }
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const links = [...found.querySelectorAll("a")];
+  if (step === undefined || links.length === 0 || !document.activeElement?.closest("header")) return;
+  event.preventDefault();
+  const at = links.indexOf(document.activeElement) + step;
+  (at < 0 ? input : (links[at] ?? links.at(-1))).focus();
 });
+
+/** What the two pages say that no build knows: the region, and which pages may be meant. */
+async function sayMore() {
+  const { alone } = root.dataset;
+  if (alone === "welcome") {
+    const said = await (await fetch("/healthz")).json().catch(() => null);
+    const text = said ? `${said.region.toUpperCase()}, it answers; release ${said.release}` : "it does not answer";
+    document.querySelector("main p:last-of-type").textContent = `This region: ${text}.`;
+  }
+  if (alone !== "not-found") return;
+  const entries = await (await fetch(input.dataset.index)).json();
+  const near = search(entries, location.pathname.replace(/[/_.-]+/g, " "), { most: 5 });
+  if (near.length === 0) return;
+  const list = document.createElement("ul");
+  list.append(...near.map((entry) => item(entry)));
+  const head = document.createElement("p");
+  head.textContent = "Near it:";
+  document.querySelector("main footer").before(head, list);
+}
+
+begin();
+void sayMore();

@@ -154,14 +154,16 @@ export function findModel(sold: SoldHere, name: string): ListedModel | undefined
 export function listModels(sold: SoldHere): readonly ListedModel[] {
   const { models, aliases, region } = sold.catalog;
   const listed: ListedModel[] = [];
+  const named = Map.groupBy(aliases.keys(), (name) => aliases.get(name));
   for (const model of models.values()) {
-    listed.push(listedModel(model.id, pricedNow(model, sold), region));
+    const shown = listedModel(model.id, pricedNow(model, sold), region);
+    listed.push({ ...shown, aliases: named.get(model.id) ?? [] });
   }
   for (const [alias, id] of aliases) {
     const model = models.get(id);
     if (model === undefined) continue;
     const shown = listedModel(alias, pricedNow(model, sold), region);
-    listed.push({ ...shown, owned_by: "turnpike" });
+    listed.push({ ...shown, owned_by: "turnpike", alias_of: id });
   }
   return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }

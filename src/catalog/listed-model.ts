@@ -25,6 +25,12 @@ export type ListedModel = {
   readonly next_price: (ListedPrice & { readonly from: string }) | null;
   /** Where this list is of: a model may be sold in other regions too. */
   readonly regions: readonly Region[];
+  /** Who may be asked for it, in the order of preference. */
+  readonly providers: readonly string[];
+  /** Of an alias: the model that it means now. */
+  readonly alias_of?: string;
+  /** Of a model: the aliases that mean it now. */
+  readonly aliases?: readonly string[];
 };
 
 /** Dollars per token, and for one of what is counted beside tokens, where that costs. */
@@ -74,6 +80,7 @@ export function listedModel(id: string, { model, next }: PricedModel, region: Re
     pricing: listedPrice(model),
     next_price: next === null ? null : { from: timestamp(next.from), ...listedPrice(next.model) },
     regions: [region],
+    providers: [...new Set(routes.map(({ provider }) => provider))],
   };
 }
 

@@ -27,6 +27,17 @@ export type DeliveryRecord = {
   readonly answer: string | null;
   readonly durationMs: number | null;
 };
+/** Which of a webhook's deliveries: one, or all that are in this state. */
+export type Resend =
+  | { readonly deliveryId: string }
+  | { readonly state: Exclude<DeliveryRecord["state"], "delivered"> };
+/** A page of deliveries, of one state and one type alone unless null. */
+export type DeliveryQuery = {
+  readonly limit: number;
+  readonly after: string | null;
+  readonly state?: DeliveryRecord["state"] | null;
+  readonly type?: string | null;
+};
 export type DeliveryPage = {
   readonly deliveries: readonly DeliveryRecord[];
   readonly nextAfter: string | null;
@@ -47,10 +58,12 @@ export type DeliveriesCalls = {
    * that was tested five times in the last minute.
    */
   sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>>;
-  deliveries(
-    webhookId: string,
-    page: { readonly limit: number; readonly after: string | null },
-  ): Promise<Result<DeliveryPage>>;
+  deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>>;
+  /**
+   * Sends these again now, as good as new, whatever the pause; how many. `not_found` for a delivery that is not there,
+   * `conflict` for a webhook that is off.
+   */
+  resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>>;
   /**
    * Queues these again for one webhook; how many it wants. `replayId`: the same in each call of one replay; `conflict`
    * while messages of another one wait.

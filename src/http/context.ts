@@ -224,10 +224,11 @@ function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted):
 
 /**
  * For an answer that no key asked for, which a browser may be made to show: nothing of it runs or is
- * framed, and the next visit is by https. An answer to a key cannot be a page: a browser that follows a
+ * framed, and the next visit is by https. A page of the site brings its own policy. An answer to a key cannot be a page: a browser that follows a
  * link sends no Authorization. So paid answers go without these.
  */
 function setKeylessHeaders(headers: Headers): void {
-  headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
+  const isPage = headers.get("content-type")?.startsWith("text/html") === true; // of the site, with its own policy
+  if (!isPage) headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
   headers.set("strict-transport-security", "max-age=31536000");
 }

@@ -11,11 +11,31 @@ const HINTS: Readonly<Record<string, string>> = {
   "/v1/responses": " Responses are not stored here: send the whole input to POST /v1/responses.",
 };
 
-/** An unknown path: 404 as JSON, naming the path that is meant where clients are known to err. */
-export function notFound(c: Context<AppEnv>): Response {
+/** Where programs ask: nobody gets a page there. */
+const FOR_PROGRAMS = /^\/(?:v1|admin|internal|console\/api|healthz)(?:\/|$)/;
+/** Pages of the documents' site: the first one, and what is said of an address that is none. */
+const PAGES = { first: "/docs/welcome", none: "/docs/not-found" } as const;
+
+/** An unknown path: 404 as JSON, naming the path that is meant where clients are known to err; a page for a person. */
+export async function notFound(c: Context<AppEnv>): Promise<Response> {
   const path = c.req.path;
+  const page = await pageFor(c, path);
+  if (page !== null) return page;
   const shown = `Unknown path: ${c.req.method} ${path.slice(0, PATH_SHOWN_MAX)}.`;
   return fail(c, { kind: "not_found", message: `${shown}${hint(path)}` });
+}
+
+/** What a browser gets that asks for a page; null: it is a program, or this deployment serves no pages. */
+async function pageFor(c: Context<AppEnv>, path: string): Promise<Response | null> {
+  const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };
+  const wantsPage = (c.req.header("accept") ?? "").includes("text/html");
+  const isRead = c.req.method === "GET" || c.req.method === "HEAD";
+  if (assets === undefined || !wantsPage || !isRead || FOR_PROGRAMS.test(path)) return null;
+  const isFirst = path === "/";
+  const at = new URL(isFirst ? PAGES.first : PAGES.none, c.req.url);
+  const page = await assets.fetch(new Request(at));
+  if (!page.ok) return null;
+  return new Response(page.body, { status: isFirst ? 200 : 404, headers: page.headers });
 }
 
 /**

@@ -3,7 +3,13 @@ import type { EventRecord } from "../lib/event.ts";
 import { mintId } from "../lib/id.ts";
 import type { Tables } from "../lib/tables.do.ts";
 import { pauseMs } from "./delivery-rules.ts";
-import type { DeliveryRecord, DeliveryPage, Attempt } from "../contracts/deliveries.ts";
+import type {
+  Attempt,
+  DeliveryPage,
+  DeliveryQuery,
+  DeliveryRecord,
+  Resend,
+} from "../contracts/deliveries.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 /** Deliveries that wait for one webhook; of more the oldest are given up. */
@@ -124,6 +130,29 @@ function isReplaying(sql: SqlStorage, webhookId: string, except: string): boolea
     except,
   );
   return found.toArray().length > 0;
+}
+
+/** Has one delivery, or all in a state, sent again now, as good as new; how many that are. */
+export function resendDeliveries(
+  storage: DurableObjectStorage,
+  webhookId: string,
+  { which, nowMs }: { readonly which: Resend; readonly nowMs: number },
+): number {
+  const [where, value] =
+    "deliveryId" in which ? ["id = ?3", which.deliveryId] : ["state = ?3", which.state];
+  return storage.transactionSync(() => {
+    const resent = storage.sql
+      .exec(
+        `UPDATE deliveries SET state = 'pending', attempts = 0, next_at = ?2, last_at = NULL, status = NULL,
+          error = NULL, answer = NULL, duration_ms = NULL WHERE webhook_id = ?1 AND ${where} RETURNING number`,
+        webhookId,
+        nowMs,
+        value,
+      )
+      .toArray().length;
+    boundQueue(storage.sql, webhookId);
+    return resent;
+  });
 }
 
 function queue(
@@ -318,7 +347,7 @@ type Row = {
 export function selectDeliveries(
   sql: SqlStorage,
   webhookId: string,
-  { limit, after }: { readonly limit: number; readonly after: string | null },
+  { limit, after, state = null, type = null }: DeliveryQuery,
 ): DeliveryPage | null {
   let before = Number.MAX_SAFE_INTEGER;
   if (after !== null) {
@@ -335,10 +364,13 @@ export function selectDeliveries(
   const rows = sql
     .exec<Row>(
       `SELECT id, event_id, type, state, attempts, created_at, next_at, last_at, status, error, answer,
-        duration_ms FROM deliveries WHERE webhook_id = ? AND number < ? ORDER BY number DESC LIMIT ?`,
+        duration_ms FROM deliveries WHERE webhook_id = ?1 AND number < ?2 AND (?4 IS NULL OR state = ?4)
+        AND (?5 IS NULL OR type = ?5) ORDER BY number DESC LIMIT ?3`,
       webhookId,
       before,
       limit + 1,
+      state,
+      type,
     )
     .toArray();
   const deliveries = rows.slice(0, limit).map((row) => ({

@@ -5,13 +5,19 @@ import { elapsedMs, now } from "../lib/clock.ts";
 import { mintEventId } from "../lib/event.ts";
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
 import { objectsOf } from "../contracts/objects.ts";
 import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
 import { within } from "../lib/within.ts";
-import type { DeliveriesCalls, DeliveryPage, Attempt } from "../contracts/deliveries.ts";
+import type {
+  Attempt,
+  DeliveriesCalls,
+  DeliveryPage,
+  DeliveryQuery,
+  Resend,
+} from "../contracts/deliveries.ts";
 import {
   DELIVERY_TABLES,
   eventBody,
@@ -20,6 +26,7 @@ import {
   recordAttempt,
   renameEvents,
   requeueEvents,
+  resendDeliveries,
   selectDeliveries,
   selectDue,
 } from "./delivery-rows.do.ts";
@@ -105,15 +112,26 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return success(attempt);
   }
 
-  async deliveries(
-    webhookId: string,
-    page: { readonly limit: number; readonly after: string | null },
-  ): Promise<Result<DeliveryPage>> {
+  async deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>> {
     if (!this.#isMade()) return success({ deliveries: [], nextAfter: null });
     const found = selectDeliveries(this.ctx.storage.sql, webhookId, page);
     return found === null
       ? invalid("after must be the id of a delivery of this webhook.", "after")
       : success(found);
+  }
+
+  async resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>> {
+    const found = await this.#receiver(orgId, webhookId);
+    if (!found.ok) return found;
+    if (!isOn(found.value)) return switchedOff();
+    const { storage } = this.ctx;
+    const resent = resendDeliveries(storage, webhookId, { which, nowMs: now(this.env) });
+    if (resent === 0 && "deliveryId" in which) {
+      return refuse({ kind: "not_found", message: "No such delivery." });
+    }
+    if (resent > 0) endPause(storage.sql, webhookId);
+    this.#move();
+    return success(resent);
   }
 
   async replay(
@@ -123,11 +141,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   ): Promise<Result<number>> {
     const found = await this.#receiver(orgId, webhookId);
     if (!found.ok) return found;
-    const isOff = found.value.webhook.disabledReason !== null || found.value.ending !== null;
-    if (isOff) {
-      const message = "This webhook is switched off; enable it first.";
-      return refuse({ kind: "conflict", message, param: null, code: "webhook_disabled" });
-    }
+    if (!isOn(found.value)) return switchedOff();
     const replay = { events, replayId, nowMs: now(this.env) };
     const queued = requeueEvents(this.ctx.storage, found.value, replay);
     if (queued === null) {
@@ -300,6 +314,11 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   #receivers(): readonly Receiver[] {
     return this.#isMade() ? selectReceivers(this.ctx.storage.sql) : [];
   }
+}
+
+function switchedOff(): Refusal {
+  const message = "This webhook is switched off; enable it first.";
+  return refuse({ kind: "conflict", message, param: null, code: "webhook_disabled" });
 }
 
 function isOn({ webhook, ending }: Receiver): boolean {

@@ -19,6 +19,7 @@ import type {
   DeliveriesCalls,
   DeliveryRecord,
   DeliveryPage,
+  DeliveryQuery,
   Attempt,
 } from "../contracts/deliveries.ts";
 import { mintSecret, sealSecret } from "./webhook-secrets.ts";
@@ -62,6 +63,8 @@ const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at
 export const deliveriesParameters = z.object({
   limit: wholeNumber(1, 100, 50),
   after: z.optional(once),
+  state: z.optional(z.enum(["pending", "delivered", "failed"])),
+  type: z.optional(z.enum(EVENT_TYPES)),
 });
 
 /** GET /v1/webhooks: all of them, without their secrets. */
@@ -183,13 +186,11 @@ async function sendTest(
 }
 
 /** `limit` and `after` of a list's URL; 400 with `param`. */
-export function deliveriesQuery(
-  url: string,
-): Result<{ readonly limit: number; readonly after: string | null }> {
+export function deliveriesQuery(url: string): Result<DeliveryQuery> {
   const asked = parseQuery(deliveriesParameters, url);
   if (!asked.ok) return asked;
-  const { limit, after = null } = asked.value;
-  return success({ limit, after });
+  const { limit, after = null, state = null, type = null } = asked.value;
+  return success({ limit, after, state, type });
 }
 
 /** The JSON of a page of deliveries. */
@@ -320,7 +321,7 @@ async function change(
 }
 
 /** What the object says to a call whose repeat does no harm. */
-function deliveriesOf<T>(
+export function deliveriesOf<T>(
   c: AppContext,
   call: (deliveries: DeliveriesCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {

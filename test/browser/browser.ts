@@ -19,7 +19,7 @@ import { buildSite } from "../../scripts/site/build.ts";
 import { ADMIN_TOKEN, LINK } from "../node/support/two-regions.ts";
 
 /** A page shows what a test waits for when it has it; how long that takes is the machine's matter. */
-const PATIENCE_MS = 100_000;
+const PATIENCE_MS = Number(process.env["PATIENCE_MS"] ?? 100_000);
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** What the axe rules call worth stopping for. */
 const SERIOUS = new Set(["serious", "critical"]);

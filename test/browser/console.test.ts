@@ -61,6 +61,7 @@ const SENIOR = [
   "Requests",
   "Keys",
   "End users",
+  "Models",
   "Credits",
   "Events",
   "Playground",
@@ -73,7 +74,10 @@ describe("who logs in sees the pages of its role, each without an error and read
     ["owner", SENIOR],
     ["admin", SENIOR],
     ["billing", SENIOR],
-    ["member", ["Overview", "Requests", "Keys", "End users", "Credits", "Playground", "Connect"]],
+    [
+      "member",
+      ["Overview", "Requests", "Keys", "End users", "Models", "Credits", "Playground", "Connect"],
+    ],
   ] as const)("%s", async (role, pages) => {
     const page = await login(role === "owner" ? owner.key : await keyOf(role));
     expect(await pagesOf(page)).toEqual(pages);

@@ -27,7 +27,7 @@ describe("the documents", () => {
     await page.keyboard.type("idempotency");
     await page.waitForSelector("#found a");
     await page.keyboard.press("Enter");
-    await page.waitForURL(/\/docs\/idempotency/);
+    await page.waitForURL(/\/docs\/use\/idempotency/);
     expect(page.faults).toEqual([]);
   });
 
@@ -37,7 +37,7 @@ describe("the documents", () => {
       await page.goto(`/docs/${name}`);
       expect(await page.locator("h1").isVisible(), name).toBe(true);
       expect(await page.locator("main").textContent(), name).toMatch(/\w{3}/);
-      expect(await page.locator("nav.tree a").count(), name).toBeGreaterThan(10);
+      expect(await page.locator("nav.tree a").count(), name).toBeGreaterThan(7);
     }
     expect(page.faults).toEqual([]);
   });
@@ -87,9 +87,97 @@ describe("the documents", () => {
     await expectAccessible(page);
   });
 
-  it("an address that is none is 404 with the API's own words", async () => {
+  it("an address that is none is a page with what is near it", async () => {
     const page = await browser.open("/docs/start");
-    const response = await page.goto("/docs/no-such-page");
+    const response = await page.goto("/docs/webhook-signing");
     expect(response?.status()).toBe(404);
+    await page.getByText("Near it:").waitFor();
+    await page.locator("main").getByRole("link", { name: "Receive them" }).waitFor();
+    await expectAccessible(page);
+  });
+
+  it("the first page says the region and leads on", async () => {
+    const page = await browser.open("/");
+    await page.getByText("This region: EU, it answers").waitFor();
+    await expectAccessible(page);
+    await page.locator("main").getByRole("link", { name: "Quickstart" }).click();
+    await page.waitForURL(/\/docs\/use\/quickstart/);
+    expect(page.faults).toEqual([]);
+  });
+
+  it("a key fills every block of every page, is copied whole, and is kept nowhere", async () => {
+    const page = await browser.open("/docs/use/quickstart");
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    const secret = `svc_sk_eu_live_${"k".repeat(40)}`;
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(request.url() + (request.postData() ?? "")));
+    await page.locator("main pre", { hasText: browser.origin }).first().waitFor();
+    await page.getByLabel("Your key").fill(secret);
+    const blocks = () => page.locator("main pre code").allTextContents();
+    expect((await blocks()).join("")).not.toMatch(/YOUR_KEY|YOUR-REGION/);
+    await page.locator("nav.tree").getByRole("link", { name: "Clients" }).click();
+    await page.getByRole("heading", { level: 1, name: "Clients" }).waitFor();
+    expect((await blocks()).join("")).not.toMatch(/YOUR_KEY|YOUR-REGION/);
+    await page.locator("main pre:visible").first().getByRole("button").click();
+    await page.getByRole("button", { name: "copied" }).waitFor();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toContain(secret);
+    await page.goBack();
+    await page.getByRole("heading", { level: 1, name: "Quickstart" }).waitFor();
+    const kept = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage]));
+    expect([kept, page.url(), ...asked].join("")).not.toContain("kkkk");
+    await page.reload();
+    expect(await page.getByLabel("Your key").inputValue()).toBe("");
+    expect(page.faults).toEqual([]);
+  });
+
+  it("go on for whom they were chosen", async () => {
+    const page = await browser.open("/docs/");
+    await page.getByRole("link", { name: "Run", exact: true }).click();
+    await page.waitForURL(/\/docs\/run\//);
+    await page.goto("/docs/");
+    await page.locator("[data-tree=run]").getByRole("link", { name: "Operate" }).waitFor();
+    expect(await page.locator("[data-tree=use]").isVisible()).toBe(false);
+    expect(page.faults).toEqual([]);
+  });
+
+  it("on a phone the header stays, its menu has every page, and the text is three stops away", async () => {
+    const page = await browser.open("/docs/use/errors", PHONE);
+    expect(await page.locator("nav.tree").isVisible()).toBe(false);
+    for (let stop = 0; stop < 3; stop++) await page.keyboard.press("Tab");
+    expect(await page.evaluate(() => document.activeElement?.closest("main"))).toBeNull();
+    await page.keyboard.press("Tab");
+    expect(await page.evaluate(() => document.activeElement?.closest("main") !== null)).toBe(true);
+    await page.evaluate(() => scrollTo(0, 5000));
+    await page.getByRole("button", { name: "Menu" }).click();
+    await page.locator("nav.tree").getByRole("link", { name: "Webhooks" }).waitFor();
+    await expectAccessible(page);
+    await page.keyboard.press("Escape");
+    expect(await page.locator("nav.tree").isVisible()).toBe(false);
+  });
+
+  it.each([
+    ["rotate a key", "keys"],
+    ["what if the client goes", "concepts"],
+    ["webhook signature", "webhooks"],
+    ["data in the EU", "residency"],
+  ])("'%s' is answered by the first hit, in two actions", async (query, name) => {
+    const page = await browser.open("/docs/");
+    await page.getByLabel("Search the documents").fill(query);
+    await page.locator("#found a").first().waitFor();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(new RegExp(`/docs/\\w+/${name}#`));
+  });
+
+  it("no page of the API reference is taller than a phone's patience", async () => {
+    const index = await browser.open("/docs/use/api", PHONE);
+    const links = index.locator("main li a");
+    const hrefs = await links.evaluateAll((all) =>
+      all.map((a) => (a as HTMLAnchorElement).pathname),
+    );
+    for (const at of new Set(hrefs)) {
+      await index.goto(at);
+      const height = await index.evaluate(() => document.documentElement.scrollHeight);
+      expect(height, at).toBeLessThanOrEqual(12_000);
+    }
   });
 });

@@ -108,3 +108,133 @@ it("a choice made before the browser told of the last step goes on from that ste
   await page.waitForURL(/split=provider.*user=ann|user=ann.*split=provider/);
   expect(page.faults).toEqual([]);
 });
+
+it("a key with $5 a day, some models and a month to live, its secret copied: 8 actions", async () => {
+  const page = await logIn(browser, owner.key);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await goTo(page, "Keys");
+  const job = counted(page);
+  await job.act(() => page.getByRole("button", { name: "New key" }).click());
+  const form = page.getByRole("dialog");
+  await job.act(() => form.getByLabel("Name").fill("Agent"));
+  await job.act(() => form.getByLabel("Budget in dollars").fill("5"));
+  await job.act(() => form.getByLabel("Budget of").selectOption("day"));
+  await job.act(() => form.getByRole("combobox", { name: "Models" }).fill("sandbox/*"));
+  await job.act(() => form.getByRole("button", { name: "in 30 days" }).click());
+  await form.getByRole("button", { name: "sandbox/* ✕" }).waitFor();
+  await expectAccessible(page);
+  await job.act(() => form.getByRole("button", { name: "Create key" }).click());
+  await job.act(() => form.getByRole("button", { name: "Copy key" }).click());
+  await form.getByRole("button", { name: "Copied" }).waitFor();
+  const secret = await page.evaluate(() => navigator.clipboard.readText());
+  const answer = await fetch(`${browser.origin}/v1/key`, {
+    headers: { authorization: `Bearer ${secret}` },
+  });
+  const terms = { name: "Agent", budget_dollars: 5, budget_period: "day" };
+  expect(await answer.json()).toMatchObject({ ...terms, allowed_models: ["sandbox/*"] });
+  expect(page.faults).toEqual([]);
+  expect(job.spent()).toBeLessThanOrEqual(8);
+});
+
+it.each(["Claude Code", "Codex", "OpenAI SDK for Python"])(
+  "connect %s up to its first request, seen: 4 actions",
+  async (client) => {
+    const page = await logIn(browser, owner.key);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    const job = counted(page);
+    await job.act(() => goTo(page, "Connect"));
+    await job.act(() => page.getByRole("tab", { name: client, exact: true }).click());
+    await job.act(() => page.getByRole("button", { name: "Create a key" }).click());
+    await page.getByText("Waiting for the first request").waitFor();
+    await job.act(() => page.getByRole("button", { name: "Copy", exact: true }).first().click());
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    await expectAccessible(page);
+    const block = await page.evaluate(() => navigator.clipboard.readText());
+    const shown = await page.locator("main").textContent();
+    const secret = await copiedKey(page);
+    expect(block).not.toContain("YOUR_KEY");
+    expect(block).toContain(browser.origin);
+    expect(shown).not.toContain(secret);
+    expect((await ask(secret, { model: "nope/none" })).status).toBe(404);
+    await page.getByRole("link", { name: "What to do about model_not_found" }).waitFor();
+    expect((await ask(secret)).status).toBe(200);
+    await page.getByText(/It works: .*echo.* answered for \$/).waitFor();
+    const kept = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage]));
+    expect(kept + page.url()).not.toContain(secret);
+    expect(page.faults).toEqual([]);
+    expect(job.spent()).toBeLessThanOrEqual(4);
+  },
+);
+
+async function copiedKey(page: WatchedPage): Promise<string> {
+  await page.getByRole("button", { name: "Copy key" }).click();
+  return page.evaluate(() => navigator.clipboard.readText());
+}
+
+it("a key that was just made goes to Connect in one action, and another's log-in forgets it", async () => {
+  const page = await logIn(browser, owner.key);
+  await page.goto("/console/#/keys?make=1");
+  await page.getByLabel("Name").fill("Handed over");
+  await page.getByRole("button", { name: "Create key" }).click();
+  await page.getByRole("button", { name: "Use in Connect" }).click();
+  await page.getByText("With the key").waitFor();
+  await page.reload();
+  await page.getByLabel("Paste a key").waitFor();
+  expect(page.faults).toEqual([]);
+});
+
+it("models: each says its price, what its alias means now, and leads to a key for it alone", async () => {
+  const page = await logIn(browser, owner.key);
+  await goTo(page, "Models");
+  await page.getByRole("row", { name: /^smart.*means sandbox\/echo/ }).waitFor();
+  await expectAccessible(page);
+  await page
+    .getByRole("row", { name: /^sandbox\/echo Copy/ })
+    .getByRole("link", { name: "Key" })
+    .click();
+  await page.getByRole("button", { name: "sandbox/echo ✕" }).waitFor();
+  expect(page.faults).toEqual([]);
+});
+
+it("events are sentences, with what they are about a click away", async () => {
+  const page = await logIn(browser, owner.key);
+  await goTo(page, "Events");
+  const row = page.getByRole("row", { name: /created Agent: .* requests per 60 s\./ });
+  await row.waitFor();
+  await expectAccessible(page);
+  await row.click();
+  await page.getByRole("dialog").getByRole("link", { name: "See Agent" }).click();
+  await page.waitForURL(/#\/keys\/key_/);
+  expect(page.faults).toEqual([]);
+});
+
+it("an operator gives a customer a member with a key, another role and a limit, and sees what was done", async () => {
+  const page = await logIn(browser, ADMIN_TOKEN);
+  await page.goto(`/console/#/organizations/${owner.orgId}`);
+  await page.getByRole("button", { name: "Add member…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Address").fill("dana@example.com");
+  await dialog.getByRole("button", { name: "Add member" }).click();
+  const row = page.getByRole("row", { name: /dana@example.com/ });
+  await row.getByRole("button", { name: "Role…" }).click();
+  await dialog.getByLabel("Role").selectOption("admin");
+  await dialog.getByRole("button", { name: "Change role" }).click();
+  await row.getByRole("cell", { name: "admin", exact: true }).waitFor();
+  await row.getByRole("button", { name: "New key…" }).click();
+  await dialog.getByLabel("Name").fill("Dana's laptop");
+  await dialog.getByRole("button", { name: "Create key" }).click();
+  await page.locator(".secret code").waitFor();
+  await page.getByRole("button", { name: "Done" }).click();
+  await page.getByRole("button", { name: "Close without it" }).click();
+  await page.getByRole("button", { name: "Change…" }).click();
+  await dialog.getByLabel("Rate limit, per 60 s").fill("900");
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await page.getByText("900", { exact: true }).waitFor();
+  await page.reload();
+  await page.getByText("admin (operator) created Dana's laptop").first().waitFor();
+  await expectAccessible(page);
+  await row.getByRole("button", { name: "Remove…" }).click();
+  await dialog.getByRole("button", { name: "Remove member" }).click();
+  await row.waitFor({ state: "detached" });
+  expect(page.faults).toEqual([]);
+});

@@ -89,13 +89,26 @@ it("a webhook is made, called, seen, replayed, given a new secret, switched off 
   await page.getByRole("cell", { name: "settings.changed" }).click();
   await expect.poll(() => page.getByRole("dialog").textContent()).toContain("delivered");
   expect(await page.getByRole("dialog").textContent()).toContain("<b>thanks</b>");
-  await inDialog(page, "Close").click();
   expect(ofType("settings.changed")).toHaveLength(1);
+  status = 500; // it fails, is found under Waiting, and goes by itself once it is sent again
+  await inDialog(page, "Resend").click();
+  await expect.poll(() => page.getByRole("dialog").textContent()).toContain("pending");
+  await inDialog(page, "Close").click();
+  await page.getByRole("link", { name: "Waiting" }).click();
+  await page.getByRole("cell", { name: "settings.changed" }).waitFor();
+  await expect.poll(() => ofType("settings.changed").length).toBe(2);
+  status = 200;
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Send all now" }).click();
+  await page.getByText("1 event queued.").waitFor();
+  await expect.poll(() => ofType("settings.changed").length).toBe(3);
+  await page.getByRole("link", { name: "All", exact: true }).click();
+  await page.getByRole("cell", { name: "delivered" }).waitFor();
 
   await page.getByRole("button", { name: "Replay…" }).click();
   await inDialog(page, "Replay").click();
   await page.getByText("1 event queued.").waitFor();
-  await expect.poll(() => ofType("settings.changed").length).toBe(2);
+  await expect.poll(() => ofType("settings.changed").length).toBe(4);
   expect(new Set(ofType("settings.changed").map(({ headers }) => headers["webhook-id"])).size).toBe(
     1,
   );
@@ -120,7 +133,7 @@ it("a webhook is made, called, seen, replayed, given a new secret, switched off 
   await page.getByText("off", { exact: true }).waitFor();
   await changeSettings();
   await page.getByRole("button", { name: "Switch on…" }).waitFor();
-  expect(ofType("settings.changed")).toHaveLength(2);
+  expect(ofType("settings.changed")).toHaveLength(4);
   await page.getByRole("button", { name: "Delete…" }).click();
   await inDialog(page, "Delete it").click();
   await page.getByText("No webhook yet.").waitFor();

@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { ORIGIN } from "../../console/lib/clients.ts";
-import { clientsIn, YOUR_KEY } from "../../scripts/site/clients.ts";
+import { ORIGIN, YOUR_KEY } from "../../console/lib/clients.ts";
+import { clientsIn } from "../../scripts/site/clients.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { gateway } from "./gateway.ts";
 

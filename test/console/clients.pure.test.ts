@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { ORIGIN } from "../../console/lib/clients.ts";
+import { ORIGIN, YOUR_KEY } from "../../console/lib/clients.ts";
 import { copiesOf } from "../../console/lib/copies.ts";
 import { NEWEST, OLDER } from "../clients/python/packages.ts";
-import { clientsIn, YOUR_KEY } from "../../scripts/site/clients.ts";
+import { clientsIn } from "../../scripts/site/clients.ts";
 
 const readText = (file: string): string =>
   readFileSync(path.join(import.meta.dirname, file), "utf8");

@@ -29,6 +29,7 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "PATCH /v1/webhooks/:id": [{ types: ["balance.low"] }],
   "POST /v1/webhooks/:id/rotate": [{ overlap_seconds: 60 }],
   "POST /v1/webhooks/:id/test": [{}],
+  "POST /v1/webhooks/:id/resend": [{ state: "failed" }, 202],
   "POST /v1/webhooks/:id/replay": [{ since: "2099-01-01" }, 202],
   "POST /v1/credits/purchases": [{ amount_dollars: 10, method: "checkout" }, 202],
   "POST /v1/credits/purchases/:id/cancel": [{}, 202],

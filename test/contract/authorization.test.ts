@@ -125,6 +125,7 @@ it("everyone may everything, but for this", () => {
     "POST /v1/credits/purchases: owner,admin,billing",
     "POST /v1/keys/:id/rotate: others' ",
     "POST /v1/webhooks/:id/replay: owner,admin",
+    "POST /v1/webhooks/:id/resend: owner,admin",
     "POST /v1/webhooks/:id/rotate: owner,admin",
     "POST /v1/webhooks/:id/test: owner,admin",
     "POST /v1/webhooks: owner,admin",

@@ -77,6 +77,8 @@ describe("GET /v1/models: 200", () => {
       },
       next_price: null,
       regions: ["eu"],
+      providers: ["openai"],
+      aliases: expect.any(Array) as string[],
     });
   });
 

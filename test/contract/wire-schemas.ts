@@ -152,6 +152,9 @@ export const model = z.strictObject({
   pricing: z.strictObject(tokenPrices),
   next_price: z.nullable(z.strictObject({ from: z.string(), ...tokenPrices })),
   regions: z.array(z.enum(["eu", "us"])).min(1),
+  providers: z.array(z.string()).min(1),
+  alias_of: z.string().optional(),
+  aliases: z.array(z.string()).optional(),
 });
 export const modelList = z.strictObject({ object: z.literal("list"), data: z.array(model) });
 

@@ -1,3 +1,4 @@
+import { fileOf } from "../../scripts/site/audiences.ts";
 import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -68,7 +69,7 @@ it("every page is served below /docs as HTML and as Markdown, with links that le
     // oxlint-disable-next-line no-await-in-loop -- what a page links is known once it is read
     const { status, type, text, csp } = await get(at);
     if (status !== 200) broken.push(`${at}: ${status}`);
-    if (!type.startsWith("text/html")) continue;
+    if (!type.startsWith("text/html") || at.startsWith("/console")) continue;
     expect(csp).toContain("script-src 'self'");
     expect(text).not.toMatch(/<script(?! src=)|<style| on\w+="|"https?:\/\/[^"]*\.(?:js|css|png)"/);
     const anchors = new Set([...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
@@ -79,9 +80,9 @@ it("every page is served below /docs as HTML and as Markdown, with links that le
   }
   expect(broken).toEqual([]);
   const written = pagePaths().filter((page) => page.startsWith("docs/"));
-  const twins = written.map((page) => `/${page.replace("README", "index")}`);
+  const twins = written.map((page) => `/${fileOf(page.replace(/^docs\/|\.md$/g, ""))}.md`);
   expect(twins.filter((twin) => !served.has(twin))).toEqual([]);
-  expect((await get("/docs/errors.md")).text).toBe(readPage("docs/errors.md"));
+  expect((await get("/docs/operate.md")).text).toBe(readPage("docs/operate.md"));
   expect((await get("/docs/errors")).text).toContain('id="insufficient_balance"');
 });
 
@@ -99,12 +100,51 @@ it("/openapi.json and /llms.txt are served, and the API answers its own paths", 
     paths: object;
   };
   expect([openapi, Object.keys(paths)]).toEqual(["3.1.0", expect.arrayContaining(["/v1/keys"])]);
-  expect((await get("/docs/api")).text).toContain("POST /v1/chat/completions");
-  expect((await get("/llms.txt")).text).toContain("/docs/start.md");
+  expect((await get("/docs/use/api")).text).toContain("POST /v1/chat/completions");
+  expect((await get("/llms.txt")).text).toContain(`/${fileOf("start")}.md`);
   expect((await get("/v1/models")).status).toBe(401);
   for (const at of ["/docs/nothing", "/v1/nothing", "/nothing"]) {
     // oxlint-disable-next-line no-await-in-loop -- three in all
     expect((await get(at)).type, at).toBe("application/json");
+  }
+});
+
+it("a person gets a page at / and at an address that is none, a program keeps its JSON", async () => {
+  const accept = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
+  const ask = async (at: string) => fetch(new URL(at, places.eu.url), { headers: { accept } });
+  for (const [at, status, words] of [
+    ["/", 200, "A model gateway"],
+    ["/no-such", 404, "nothing at this address"],
+    ["/docs/nothing", 404, "nothing at this address"],
+  ] as const) {
+    // oxlint-disable-next-line no-await-in-loop -- three in all
+    const response = await ask(at);
+    // oxlint-disable-next-line no-await-in-loop
+    const text = await response.text();
+    expect([at, response.status, response.headers.get("content-type")]).toEqual([
+      at,
+      status,
+      "text/html; charset=utf-8",
+    ]);
+    expect(response.headers.get("content-security-policy")).toContain("default-src 'none'");
+    for (const to of [words, "/console/", "/docs/use/quickstart"]) expect(text).toContain(to);
+  }
+  for (const at of ["/v1/nothing", "/admin/v1/nothing", "/console/api/nothing"]) {
+    // oxlint-disable-next-line no-await-in-loop -- three in all
+    expect((await ask(at)).headers.get("content-type"), at).toContain("application/json");
+  }
+  expect(await (await fetch(new URL("/", places.eu.url))).json()).toHaveProperty("error");
+});
+
+it("an address from before pages had an audience leads to where the page is now", async () => {
+  for (const [old, now] of [
+    ["/docs/errors", "/docs/use/errors"],
+    ["/docs/internals/decisions/", "/docs/develop/decisions/"],
+    ["/docs/figures", "/docs/run/figures"],
+  ]) {
+    // oxlint-disable-next-line no-await-in-loop -- four in all
+    const response = await fetch(new URL(old ?? "", places.eu.url));
+    expect([response.status, new URL(response.url).pathname]).toEqual([200, now]);
   }
 });
 

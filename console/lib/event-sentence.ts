@@ -1,0 +1,162 @@
+import type { Event } from "../api/types.ts";
+import { left, spent } from "./money.ts";
+
+export type EventType = Event["type"];
+/** What people call something by its id; the id itself where nobody knows. */
+export type NameOf = (id: string) => string;
+
+/** An event's words: who did it, to what, and its data as text; what is missing is "". */
+type Told = {
+  readonly who: string;
+  readonly what: string;
+  /** What differs, as `from "a" to "b"`. */
+  readonly changes: string;
+  readonly text: (name: string) => string;
+  readonly money: (name: string) => string;
+  readonly left: (name: string) => string;
+  readonly time: (name: string) => string;
+};
+
+/** What happened, as a person would say it: amounts in dollars, moments in UTC. Nothing that is not there is said. */
+export function sentenceOf(event: Event, nameOf: NameOf): string {
+  const { data, actor, subject, type } = event;
+  const told: Told = {
+    who: actorOf(actor, nameOf),
+    what: typeof data["email"] === "string" ? data["email"] : nameOf(subject),
+    changes: changesOf(data["changes"], nameOf),
+    text: (name) => (data[name] === undefined || data[name] === null ? "" : plain(data[name])),
+    money: (name) => (typeof data[name] === "number" ? spent(data[name]) : ""),
+    left: (name) => (typeof data[name] === "number" ? left(data[name]) : ""),
+    time: (name) => (typeof data[name] === "string" ? moment(data[name]) : ""),
+  };
+  const said = SENTENCES[type](told).replaceAll(/\s+/g, " ").trim();
+  return `${said}.`;
+}
+
+/** Who did it, as people say it. */
+export function actorOf({ kind, id }: Event["actor"], nameOf: NameOf): string {
+  if (id === null) return "Turnpike";
+  if (kind === "operator") return `${id} (operator)`;
+  return kind === "session" ? `A session (${id})` : nameOf(id);
+}
+
+/** The sentence of each type; the types ask for one of every event that the API has. */
+export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
+  "balance.credited": ({ who, text, money, left: rest }) => {
+    const isTaken = text("amount_micro").startsWith("-");
+    const amount = money("amount_micro").replace("-", "");
+    const reference = text("reference");
+    return `${who} ${isTaken ? "took" : "added"} ${amount}${after(": ", reference)}${after("; balance ", rest("balance_micro"))}`;
+  },
+  "balance.charged": ({ who, what, money }) =>
+    `${who} charged ${money("charged_micro")} that was not charged before, for ${what}`,
+  "balance.low": ({ money, left: rest }) =>
+    `Balance is below ${money("threshold_micro")}${after(": ", rest("balance_micro"), " left")}`,
+  "purchase.created": ({ who, money }) =>
+    `${who} ordered credits${after(" of ", money("amount_micro"))}`,
+  "purchase.needs_customer": ({ money }) =>
+    `The purchase${after(" of ", money("amount_micro"))} waits for a person to confirm it`,
+  "purchase.credited": ({ money, left: rest }) =>
+    `The purchase${after(" of ", money("amount_micro"))} is paid and credited${after("; balance ", rest("balance_micro"))}`,
+  "purchase.declined": ({ money, text }) =>
+    `The purchase${after(" of ", money("amount_micro"))} was declined${after(": ", text("error") || text("reason"))}`,
+  "purchase.expired": ({ money }) =>
+    `The purchase${after(" of ", money("amount_micro"))} was not paid in time`,
+  "payment.reversed": ({ money }) =>
+    `A payment went back${after(": ", money("back_micro"))}${after("; owed ", money("owed_micro"))}`,
+  "payment.reinstated": ({ money }) =>
+    `A payment that went back came again${after("; still back: ", money("back_micro"))}`,
+  "payment.forgiven": ({ who, money }) =>
+    `${who} forgave what was owed${after(": ", money("amount_micro"))}`,
+  "top_up.paused": ({ text, time }) =>
+    `Automatic top-up waits${after(" until ", time("until"))}${after(": ", text("reason").replaceAll("_", " "))}`,
+  "top_up.disabled": ({ text }) =>
+    `Automatic top-up is off until somebody turns it on${after(": ", text("reason").replaceAll("_", " "))}`,
+  "end_user.alert": ({ what, text, money }) =>
+    `${what} has used ${text("threshold")} % of ${money("quota_micro")} for ${periodOf(text("period"))}`,
+  "end_user.quota_reached": ({ what, text, money }) =>
+    `${what} has used up ${money("quota_micro")} for ${periodOf(text("period"))}; refused until ${endOf(text("period"))}`,
+  "key.created": ({ who, what, text }) =>
+    `${who} created ${text("name") || what}${after(": ", text("rpm_limit"), " requests per 60 s")}`,
+  "key.changed": ({ who, what, changes }) => `${who} changed ${what}${after(": ", changes)}`,
+  "key.rotated": ({ what, time }) =>
+    `${what} has a new secret${after("; the old one works until ", time("others_end_at"))}`,
+  "key.revoked": ({ who, what }) => `${who} revoked ${what}`,
+  "key.expiring": ({ what, time }) => `${what} expires${after(" ", time("expires_at"))}`,
+  "key.budget_reached": ({ what, text, money }) =>
+    `${what} has used up its budget of ${money("budget_micro")}${ofPeriod(text("period"))}`,
+  "session.ended": ({ who, what }) => `${who} ended the session ${what}`,
+  "session.budget_reached": ({ what, money }) =>
+    `The session ${what} has used up its budget of ${money("budget_micro")}`,
+  "member.created": ({ who, what, text }) =>
+    `${who} made ${what} a member${after(" as ", text("role"))}`,
+  "member.changed": ({ who, what, changes }) => `${who} changed ${what}${after(": ", changes)}`,
+  "member.removed": ({ who, what }) => `${who} removed ${what}`,
+  "invitation.created": ({ who, text }) => `${who} invited somebody${after(" as ", text("role"))}`,
+  "invitation.ended": ({ who, what }) => `${who} ended the invitation ${what}`,
+  "settings.changed": ({ who, changes }) => `${who} changed the settings${after(": ", changes)}`,
+  "organization.created": ({ who, what, text }) =>
+    `${who} created ${text("name") || what}${after(" in ", text("region").toUpperCase())}`,
+  "organization.changed": ({ who, what, changes }) =>
+    `${who} changed ${what}${after(": ", changes)}`,
+  "organization.wallet_rebuilt": ({ who, left: rest }) =>
+    `${who} made the balance anew from the database${after(": ", rest("balance_micro"))}`,
+  "organization.events_left_out": ({ text }) =>
+    `More events${after(" of ", text("type"))} in one hour than are listed${after(": ", text("left_out"))}`,
+  "webhook.created": ({ who, text }) => `${who} added the webhook ${text("host")}`,
+  "webhook.changed": ({ who, what, changes }) =>
+    `${who} changed the webhook ${what}${after(": ", changes)}`,
+  "webhook.rotated": ({ who, what, time }) =>
+    `${who} gave the webhook ${what} a new secret${after("; the old one signs until ", time("previous_until"))}`,
+  "webhook.deleted": ({ who, text }) => `${who} deleted the webhook ${text("host")}`,
+  "webhook.disabled": ({ what, text }) =>
+    `The webhook ${what} is off: ${text("reason") === "gone" ? "it answered 410" : "no answer for five days"}`,
+};
+
+/** A part of a sentence, with what goes before and after it; nothing of nothing. */
+function after(before: string, text: string, behind = ""): string {
+  return text === "" ? "" : `${before}${text}${behind}`;
+}
+
+const PERIODS: Readonly<Record<string, readonly [during: string, end: string]>> = {
+  day: ["today", "00:00 UTC"],
+  daily: ["today", "00:00 UTC"],
+  week: ["this week", "Monday, 00:00 UTC"],
+  month: ["this month", "the first of the next month, 00:00 UTC"],
+  monthly: ["this month", "the first of the next month, 00:00 UTC"],
+};
+const periodOf = (period: string): string => PERIODS[period]?.[0] ?? "its whole time";
+const endOf = (period: string): string => PERIODS[period]?.[1] ?? "it is raised";
+const ofPeriod = (period: string): string => (period === "" ? "" : ` a ${period}`);
+
+/** `2026-11-27 14:02 UTC`. */
+function moment(time: string): string {
+  return `${time.slice(0, 16).replace("T", " ")} UTC`;
+}
+
+/** What a field of ours is called, and its value: amounts in dollars. */
+function changesOf(changes: unknown, nameOf: NameOf): string {
+  if (typeof changes !== "object" || changes === null) return "";
+  return Object.entries(changes)
+    .map(([field, change]) => {
+      const { from = null, to = null } = (change ?? {}) as { from?: unknown; to?: unknown };
+      const name = field.replace(/_(?:micro|dollars)$/, "").replaceAll("_", " ");
+      if (from === null && to === null) return name;
+      const before = from === null ? "none" : valueOf(field, from, nameOf);
+      return `${name} ${to === null ? "none" : valueOf(field, to, nameOf)} (before: ${before})`;
+    })
+    .join(", ");
+}
+
+function valueOf(field: string, value: unknown, nameOf: NameOf): string {
+  if (typeof value === "number" && field.endsWith("_micro")) return left(value);
+  if (typeof value === "number" && field.endsWith("_dollars")) return left(Math.round(value * 1e6));
+  if (typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value)) return moment(value);
+  if (typeof value === "string" && field.endsWith("_id")) return nameOf(value);
+  return plain(value);
+}
+
+function plain(value: unknown): string {
+  if (Array.isArray(value)) return value.map((one) => plain(one)).join(", ");
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

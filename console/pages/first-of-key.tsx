@@ -1,0 +1,90 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Generation } from "../api/types.ts";
+import { spent } from "../lib/money.ts";
+import { useRead } from "../state/reads.ts";
+import { hrefOf } from "../state/route.ts";
+import { ModelName, Panel } from "../ui/basics.tsx";
+import { sentenceOf } from "../ui/request-sentence.ts";
+
+const EVERY_MS = 2000;
+/** Longer than this it is no longer asked for, and after so long it says what to look at. */
+const PATIENCE_MS = 600_000;
+const DOUBT_MS = 60_000;
+
+/** Waits for the next request of a key, and says what became of it. */
+export function FirstOfKey({ id }: { id: string | null }) {
+  return (
+    <Panel title="The first request">
+      {id === null ? (
+        <p class="muted">
+          This key is none of those that you see here, so its requests are not either.
+        </p>
+      ) : (
+        <Waiting key={id} id={id} />
+      )}
+    </Panel>
+  );
+}
+
+function Waiting({ id }: { id: string }) {
+  const [since, setSince] = useState(() => Date.now());
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((count) => count + 1), EVERY_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const waited = Date.now() - since;
+  const every = waited > PATIENCE_MS ? 0 : EVERY_MS;
+  const newest = useNewest(id, every);
+  if (newest !== null) return <Came of={newest} />;
+  return (
+    <>
+      {every > 0 ? (
+        <p role="status">○ Waiting for the first request with this key…</p>
+      ) : (
+        <button type="button" onClick={() => setSince(Date.now())}>
+          Wait again
+        </button>
+      )}
+      {waited > DOUBT_MS && (
+        <p class="muted">
+          None came. A wrong address or a mistyped key never reaches this page: compare the first
+          letters of the key, and that the address begins with <code>{location.origin}</code>.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** The newest request of a key, once it is another than the newest when one began to wait. */
+function useNewest(id: string, every: number): Generation | null {
+  const read = useRead("GET /v1/generations", { query: { key_id: id, limit: 1 } }, { every });
+  const newest = read.data?.generations[0] ?? null;
+  const before = useRef<string | undefined>(undefined);
+  if (read.data !== undefined) before.current ??= newest?.id ?? "";
+  return newest?.id === before.current ? null : newest;
+}
+
+function Came({ of }: { of: Generation }) {
+  const isGood = of.status === "settled" && of.error === null;
+  return (
+    <p role="status" class={isGood ? "good-text" : ""}>
+      {isGood && of.model !== null ? (
+        <>
+          ● It works: <ModelName id={of.model} /> answered for {spent(of.cost_micro)}.
+        </>
+      ) : (
+        <>
+          {of.status === "held" ? "○" : "■"} {sentenceOf(of)}
+        </>
+      )}{" "}
+      <a href={hrefOf(["requests", of.id])}>See the request</a>
+      {of.error !== null && (
+        <>
+          {" · "}
+          <a href={`/docs/use/errors#${of.error.code}`}>What to do about {of.error.code}</a>
+        </>
+      )}
+    </p>
+  );
+}

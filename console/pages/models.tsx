@@ -1,0 +1,182 @@
+import { summed } from "../lib/spend.ts";
+import { DAY, took, utcDay } from "../lib/time.ts";
+import { modelHint, perMillion, useModels } from "../state/models.ts";
+import type { ListedModel } from "../state/models.ts";
+import { useRead } from "../state/reads.ts";
+import { hrefOf } from "../state/route.ts";
+import { isLimited, isSenior, useSession } from "../state/session.ts";
+import { useShares } from "../state/spend.ts";
+import { Copy, Head, Money, Tokens, useNow } from "../ui/basics.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
+import { Table, usd } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+
+/** What was paid for a model in 30 days, and how soon it began to answer. */
+type Used = { readonly micros: number; readonly ttft: number | null };
+
+/** What can be asked here, at which price, and what one spent on it. */
+export function Models() {
+  const read = useModels();
+  const used = useUsed();
+  const who = useSession();
+  const mayLimit = !isLimited(who);
+  return (
+    <>
+      <Head
+        title="Models"
+        text="What is sold in this region, in dollars per million tokens; an alias means the model beside it, today."
+      />
+      <Shown read={read} height={480}>
+        {({ data }) => (
+          <Table
+            name="Models"
+            columns={[...NAMES, ...(isSenior(who) ? spendColumns(used) : []), verbs(mayLimit)]}
+            rows={data}
+            keyOf={({ id }: ListedModel) => id}
+            empty={
+              <Empty text="No model is sold here: who runs this region sets up a provider, or switches the sandbox on." />
+            }
+          />
+        )}
+      </Shown>
+    </>
+  );
+}
+
+function useUsed(): (id: string) => Used | undefined {
+  const senior = isSenior(useSession());
+  const now = useNow();
+  const range = { from: utcDay(now - 29 * DAY), to: utcDay(now) };
+  const spend = useShares(senior ? "model" : null, range).data?.rows ?? [];
+  const times = useRead(senior ? "GET /v1/usage" : null, {
+    query: { ...range, group_by: "model", with: "latency" },
+  }).data?.data;
+  const ttft = new Map(times?.map(({ group, first_byte_ms: ms }) => [group, ms?.p50 ?? null]));
+  const sums = new Map(summed(spend).map(({ group, cost_micro }) => [group, cost_micro]));
+  return (id) => {
+    const micros = sums.get(id);
+    return micros === undefined ? undefined : { micros, ttft: ttft.get(id) ?? null };
+  };
+}
+
+function price(id: string, title: string, of: (model: ListedModel) => string): Column<ListedModel> {
+  return {
+    id,
+    title,
+    align: "right",
+    wide: id === "cached",
+    value: (model) => Number(of(model)),
+    csv: [[`${id}_usd_per_million`, (model) => (Number(of(model)) * 1e6).toFixed(6)]],
+    cell: (model) => perMillion(of(model)),
+  };
+}
+
+function tokens(
+  id: string,
+  title: string,
+  of: (model: ListedModel) => number | null,
+): Column<ListedModel> {
+  return {
+    id,
+    title,
+    align: "right",
+    wide: true,
+    value: of,
+    cell: (model) => {
+      const count = of(model);
+      return count === null ? "" : <Tokens count={count} />;
+    },
+  };
+}
+
+function spendColumns(used: (id: string) => Used | undefined): readonly Column<ListedModel>[] {
+  return [
+    {
+      id: "spend",
+      title: "Spend, 30 days",
+      align: "right",
+      wide: true,
+      value: ({ id }) => used(id)?.micros ?? null,
+      csv: [["spend_usd", ({ id }) => usd(used(id)?.micros ?? null)]],
+      cell: ({ id }) => {
+        const micros = used(id)?.micros;
+        return micros === undefined ? "" : <Money micros={micros} />;
+      },
+    },
+    {
+      id: "ttft",
+      title: "TTFT",
+      align: "right",
+      wide: true,
+      value: ({ id }) => used(id)?.ttft ?? null,
+      csv: [["ttft_ms", ({ id }) => used(id)?.ttft ?? null]],
+      cell: ({ id }) => {
+        const ms = used(id)?.ttft ?? null;
+        return ms === null ? "" : took(ms);
+      },
+    },
+  ];
+}
+
+const NAMES: readonly Column<ListedModel>[] = [
+  {
+    id: "id",
+    title: "Model",
+    value: ({ id }) => id,
+    csv: [["model", ({ id }) => id]],
+    cell: (model) => (
+      <>
+        <strong class="break" title={modelHint(model)}>
+          {model.id}
+        </strong>{" "}
+        <Copy text={model.id} label="Copy id" />
+      </>
+    ),
+  },
+  {
+    id: "alias",
+    title: "Aliases",
+    wide: true,
+    value: ({ alias_of, aliases }) => alias_of ?? aliases?.join(", ") ?? "",
+    cell: ({ alias_of, aliases = [] }) =>
+      alias_of === undefined ? aliases.join(", ") : <>means {alias_of}</>,
+  },
+  {
+    id: "takes",
+    title: "Takes",
+    wide: true,
+    value: ({ kind, input_modalities }) =>
+      kind === "chat" ? input_modalities.join(", ") : "text, for a vector",
+  },
+  tokens("context", "Context", ({ context_length }) => context_length),
+  tokens("output", "Max output tokens", ({ max_output_tokens }) => max_output_tokens),
+  price("input", "Input", ({ pricing }) => pricing.prompt),
+  price("output_price", "Output", ({ pricing }) => pricing.completion),
+  price("cached", "Cached", ({ pricing }) => pricing.input_cache_read),
+  {
+    id: "providers",
+    title: "Providers",
+    wide: true,
+    value: ({ providers }) => providers.join(", "),
+  },
+];
+
+/** What one does with a model. */
+function verbs(mayLimit: boolean): Column<ListedModel> {
+  return {
+    id: "do",
+    title: "To do",
+    value: () => null,
+    csv: [],
+    cell: ({ id, kind }) => (
+      <>
+        {kind === "chat" && <a href={hrefOf(["playground"], { model: id })}>Try</a>}{" "}
+        {mayLimit && (
+          <a href={hrefOf(["keys"], { make: "1", models: id })} title={`A key for ${id} alone`}>
+            Key
+          </a>
+        )}
+      </>
+    ),
+  };
+}

@@ -1,0 +1,146 @@
+import { useState } from "preact/hooks";
+import type { Event, OrganizationAndMoney } from "../api/types.ts";
+import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
+import { DAY, utcDay } from "../lib/time.ts";
+import { change, useRead } from "../state/reads.ts";
+import { Count, Money, Panel, Time, useNow } from "../ui/basics.tsx";
+import { Field, FormDialog } from "../ui/dialog.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
+import { Grid } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+
+const EVENTS_SHOWN = 20;
+
+/** What an organisation spent in 30 days, by model. */
+export function OrganizationUsage({ id }: { id: string }) {
+  const now = useNow();
+  const query = { from: utcDay(now - 29 * DAY), to: utcDay(now), group_by: "model" } as const;
+  const read = useRead("GET /admin/v1/orgs/{id}/usage", { path: { id }, query });
+  return (
+    <Panel title="Usage of 30 days, by model">
+      <Shown read={read} height={108}>
+        {({ data, total }) =>
+          data.length === 0 ? (
+            <Empty text="Nothing was asked in 30 days." />
+          ) : (
+            <>
+              <p class="small">
+                <Money micros={total.cost_micro} /> in <Count count={total.requests} /> requests.
+              </p>
+              <Grid
+                name="Usage by model"
+                columns={USAGE}
+                rows={data.toSorted((a, b) => b.cost_micro - a.cost_micro).slice(0, 20)}
+                keyOf={({ group }) => group ?? ""}
+                isSorted={false}
+              />
+            </>
+          )
+        }
+      </Shown>
+    </Panel>
+  );
+}
+
+type UsageRow = {
+  readonly group: string | null;
+  readonly requests: number;
+  readonly cost_micro: number;
+};
+const USAGE: readonly Column<UsageRow>[] = [
+  { id: "model", title: "Model", value: ({ group }) => group },
+  {
+    id: "spend",
+    title: "Spend",
+    align: "right",
+    value: ({ cost_micro }) => cost_micro,
+    cell: ({ cost_micro }) => <Money micros={cost_micro} />,
+  },
+  {
+    id: "requests",
+    title: "Requests",
+    align: "right",
+    value: ({ requests }) => requests,
+    cell: ({ requests }) => <Count count={requests} />,
+  },
+];
+
+/** What happened to an organisation last, in sentences. */
+export function OrganizationEvents({ id }: { id: string }) {
+  const query = { limit: EVENTS_SHOWN };
+  const read = useRead("GET /admin/v1/orgs/{id}/events", { path: { id }, query });
+  return (
+    <Panel title={`Newest ${EVENTS_SHOWN} events`}>
+      <Shown read={read} height={200}>
+        {({ events }) => (
+          <Grid
+            name="Events"
+            columns={EVENTS}
+            rows={events}
+            keyOf={(event: Event) => event.id}
+            isSorted={false}
+          />
+        )}
+      </Shown>
+    </Panel>
+  );
+}
+
+const plain = (id: string): string => id;
+const EVENTS: readonly Column<Event>[] = [
+  {
+    id: "at",
+    title: "When",
+    value: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} withClock />,
+  },
+  { id: "what", title: "What", value: (event) => sentenceOf(event, plain) },
+  { id: "actor", title: "Actor", wide: true, value: ({ actor }) => actorOf(actor, plain) },
+];
+
+/** Its name, its slug, and the most requests of all its keys in any 60 s. */
+export function ChangeOrganization({
+  one,
+  onClose,
+}: {
+  one: OrganizationAndMoney;
+  onClose: () => void;
+}) {
+  const [typed, setTyped] = useState({
+    name: one.name,
+    slug: one.slug,
+    rpm_limit: String(one.rpm_limit ?? ""),
+  });
+  const line = (name: keyof typeof typed, label: string, hint = "") => (
+    <Field label={label} param={name} hint={hint}>
+      <input
+        required={name !== "rpm_limit"}
+        value={typed[name]}
+        onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+      />
+    </Field>
+  );
+  return (
+    <FormDialog
+      title={`Change ${one.name}`}
+      verb="Save"
+      run={() => {
+        const rpm_limit = typed.rpm_limit.trim() === "" ? null : Number(typed.rpm_limit);
+        const body = { name: typed.name.trim(), slug: typed.slug.trim(), rpm_limit };
+        return change("PATCH /admin/v1/orgs/{id}", { path: { id: one.id }, body }, [
+          "/admin/v1/orgs",
+        ]);
+      }}
+      onDone={onClose}
+      onClose={onClose}
+    >
+      {line("name", "Name")}
+      {line("slug", "Slug")}
+      {line(
+        "rpm_limit",
+        "Rate limit, per 60 s",
+        "Of all its keys together; empty: none of its own",
+      )}
+    </FormDialog>
+  );
+}

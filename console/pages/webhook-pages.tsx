@@ -1,0 +1,15 @@
+import { useCell } from "../state/cell.ts";
+import { route } from "../state/route.ts";
+import { EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
+import { WebhookDetail } from "./webhook-detail.tsx";
+import { Webhooks } from "./webhooks.tsx";
+
+/** All webhooks, or the one that the address names. */
+export function WebhookPages() {
+  const [, id] = useCell(route).path;
+  return id === undefined ? (
+    <Webhooks tabs={<EventTabs current={WEBHOOKS} />} />
+  ) : (
+    <WebhookDetail id={id} />
+  );
+}

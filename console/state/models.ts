@@ -1,0 +1,36 @@
+import { useRead } from "./reads.ts";
+import type { Read } from "./reads.ts";
+
+/** A model as the list shows it, beyond what OpenAI's shape has. Prices in dollars for a token, as text. */
+export type ListedModel = {
+  readonly id: string;
+  readonly kind: "chat" | "embeddings";
+  readonly owned_by: string;
+  readonly context_length: number;
+  readonly max_output_tokens: number | null;
+  readonly input_modalities: readonly string[];
+  readonly pricing: {
+    readonly prompt: string;
+    readonly completion: string;
+    readonly input_cache_read: string;
+  };
+  readonly providers: readonly string[];
+  readonly alias_of?: string;
+  readonly aliases?: readonly string[];
+};
+
+/** What is sold here now, as who is logged in may ask for it. */
+export function useModels(): Read<{ readonly data: readonly ListedModel[] }> {
+  return useRead("GET /v1/models") as Read<{ readonly data: readonly ListedModel[] }>;
+}
+
+/** Dollars for a million tokens. */
+export function perMillion(dollars: string): string {
+  return `$${Number((Number(dollars) * 1e6).toFixed(4))}`;
+}
+
+/** What a model costs, or what an alias means now, in a line. */
+export function modelHint({ alias_of, pricing }: ListedModel): string {
+  const price = `${perMillion(pricing.prompt)} in, ${perMillion(pricing.completion)} out per million tokens`;
+  return alias_of === undefined ? price : `now ${alias_of}: ${price}`;
+}

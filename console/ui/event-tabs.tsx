@@ -1,0 +1,17 @@
+import { hrefOf } from "../state/route.ts";
+import { isManager, useSession } from "../state/session.ts";
+import { Tabs } from "./basics.tsx";
+
+export const EVENTS = "Events";
+export const WEBHOOKS = "Webhooks";
+
+/** Events and where they are sent, for who may say that. */
+export function EventTabs({ current }: { current: string }) {
+  const tabs = [
+    [EVENTS, hrefOf(["events"])],
+    [WEBHOOKS, hrefOf(["events"], { tab: WEBHOOKS })],
+  ] as const;
+  return isManager(useSession()) ? (
+    <Tabs label="Events and webhooks" {...{ tabs, current }} />
+  ) : null;
+}

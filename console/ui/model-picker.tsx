@@ -1,0 +1,100 @@
+import { useId, useState } from "preact/hooks";
+import { modelHint, useModels } from "../state/models.ts";
+import type { ListedModel } from "../state/models.ts";
+import { useQuery } from "../state/route.ts";
+
+type Option = readonly [id: string, hint: string];
+
+/** Models and aliases, each with what it costs or means now; with `makers` also all of a maker's. */
+export function useModelOptions({ makers = false }: { readonly makers?: boolean } = {}): Option[] {
+  const models = useModels().data?.data ?? [];
+  const own = models.map((one): Option => [one.id, modelHint(one)]);
+  return makers ? [...makersOf(models), ...own] : own;
+}
+
+function makersOf(models: readonly ListedModel[]): Option[] {
+  const named = models.filter(({ id, alias_of }) => alias_of === undefined && id.includes("/"));
+  const groups = Map.groupBy(named, ({ id }) => id.slice(0, id.indexOf("/")));
+  return [...groups].map(([maker, all]): Option => {
+    return [`${maker}/*`, `all of ${maker}: ${all.length} now`];
+  });
+}
+
+function Options({ id, options }: { id: string; options: readonly Option[] }) {
+  return (
+    <datalist id={id}>
+      {options.map(([value, hint]) => (
+        <option key={value} value={value} label={`${value}: ${hint}`} />
+      ))}
+    </datalist>
+  );
+}
+
+/** A model in the filter line. */
+export function ModelFilter() {
+  const [query, update] = useQuery();
+  const list = useId();
+  const options = useModelOptions();
+  return (
+    <>
+      <input
+        class="filter"
+        aria-label="Model"
+        placeholder="Model"
+        list={list}
+        value={query["model"] ?? ""}
+        onChange={(event) => update({ model: event.currentTarget.value.trim() })}
+      />
+      <Options id={list} options={options} />
+    </>
+  );
+}
+
+/** Several models by comma: each a chip, the next one picked or typed. No one chosen is all. */
+export function ModelsField({
+  value,
+  onChange,
+}: {
+  value: string;
+  onChange: (value: string) => void;
+}) {
+  const list = useId();
+  const options = useModelOptions({ makers: true });
+  const [typed, setTyped] = useState("");
+  const chosen = value.split(/[,\s]+/).filter(Boolean);
+  const add = (text: string): void => {
+    const more = text.split(/[,\s]+/).filter((one) => one !== "" && !chosen.includes(one));
+    if (more.length > 0) onChange([...chosen, ...more].join(", "));
+    setTyped("");
+  };
+  return (
+    <span class="chips">
+      {chosen.map((one) => (
+        <button
+          key={one}
+          type="button"
+          title={options.find(([id]) => id === one)?.[1]}
+          onClick={() => onChange(chosen.filter((other) => other !== one).join(", "))}
+        >
+          {one} ✕
+        </button>
+      ))}
+      <input
+        list={list}
+        value={typed}
+        aria-label="Models"
+        placeholder={chosen.length === 0 ? "all" : "another one"}
+        onInput={({ currentTarget: { value: text } }) =>
+          options.some(([id]) => id === text) ? add(text) : setTyped(text)
+        }
+        onChange={(event) => add(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || typed.trim() === "") return;
+          event.preventDefault();
+          add(typed);
+        }}
+      />
+      <Options id={list} options={options} />
+    </span>
+  );
+}

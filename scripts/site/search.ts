@@ -1,0 +1,127 @@
+/** A part of a page under its heading, as the search index has it. */
+export type Entry = {
+  readonly url: string;
+  readonly title: string;
+  readonly heading: string;
+  readonly text: string;
+  /** Words by which it is looked for and which it does not say. */
+  readonly keywords: string;
+  /** Whose page it is; "": everybody's. */
+  readonly audience: string;
+};
+
+const STOP_WORDS = new Set(
+  "a an and are as at be by can do does for from has have how i if in is it its me my of on or the there to was what when where which who why will with you your".split(
+    " ",
+  ),
+);
+/** What is meant by the same word, each by its stem. */
+const SAME: Readonly<Record<string, string>> = {
+  buy: "price",
+  cost: "charge",
+  bill: "charge",
+  pay: "charge",
+  paid: "charge",
+  verifi: "verify",
+  hmac: "sign",
+  signatur: "sign",
+  goes: "leav",
+  disconnect: "leav",
+  abort: "leav",
+  cancel: "leav",
+  gone: "leav",
+  left: "leav",
+  leave: "leav",
+  customer: "client",
+};
+const ENDINGS = /(?:ations?|ings?|ings|edly|ed|es|s|e)$/;
+
+/** A word without its ending, so that `revoked`, `revoke` and `revocation` are near each other. */
+function stemOf(word: string): string {
+  const short = word.length > 4 ? word.replace(ENDINGS, "") : word.replace(/s$/, "");
+  return SAME[word] ?? SAME[short] ?? short;
+}
+
+function wordsOf(text: string): string[] {
+  return text.toLowerCase().split(/[^\p{L}\p{N}_.-]+/u).filter(Boolean);
+}
+
+/** The words that are looked for: all of them where none says anything by itself. */
+function asked(query: string): string[] {
+  const words = wordsOf(query);
+  const telling = words.filter((word) => !STOP_WORDS.has(word));
+  return (telling.length > 0 ? telling : words).map(stemOf);
+}
+
+/** What a word counts in a heading, in keywords, in a title, in the text. */
+const WEIGHTS = { heading: 6, keywords: 6, title: 5, text: 1 } as const;
+/** Of the audience that reads; of pages that say all fields; of who changes the code. */
+const OWN = 1.25;
+const OF_API = 0.6;
+const OF_CODE = 0.7;
+
+/**
+ * The entries that a query is about, the best first, at most `most`: any word may match, more words count more, and
+ * a code or path that is a heading by itself comes before all.
+ */
+export function search(
+  entries: readonly Entry[],
+  query: string,
+  { audience = "", most = 12 }: { readonly audience?: string; readonly most?: number } = {},
+): Entry[] {
+  const words = asked(query);
+  const exact = query.trim().toLowerCase();
+  const scored = entries.map((entry) => {
+    const isApi = entry.url.includes("/api");
+    const part = (isApi ? OF_API : 1) * (entry.audience === "develop" ? OF_CODE : 1);
+    const score = scoreOf(entry, words) * part * (entry.audience === audience ? OWN : 1);
+    const isNamed = exact !== "" && entry.heading.toLowerCase() === exact && entry.heading.length > 3;
+    return [score + (isNamed ? 1000 : 0), entry] as const;
+  });
+  return scored
+    .filter(([score]) => score > 0)
+    .toSorted((a, b) => b[0] - a[0])
+    .slice(0, most)
+    .map(([, entry]) => entry);
+}
+
+function scoreOf(entry: Entry, words: readonly string[]): number {
+  let sum = 0;
+  let found = 0;
+  for (const word of words) {
+    let best = 0;
+    for (const field of ["heading", "keywords", "title", "text"] as const) {
+      const all = stemsOf(entry)[field];
+      if (all.has(word)) best += WEIGHTS[field];
+      else if (word.length > 3 && field !== "text" && begins(all, word)) best += WEIGHTS[field] / 2;
+    }
+    sum += best;
+    if (best > 0) found += 1;
+  }
+  return found === 0 ? 0 : sum * (found / words.length) ** 2;
+}
+
+function begins(words: ReadonlySet<string>, word: string): boolean {
+  for (const one of words) if (one.startsWith(word)) return true;
+  return false;
+}
+
+function stemsIn(text: string): ReadonlySet<string> {
+  return new Set(wordsOf(text).map((word) => stemOf(word)));
+}
+
+type Stems = Readonly<Record<keyof typeof WEIGHTS, ReadonlySet<string>>>;
+const stems = new WeakMap<Entry, Stems>();
+
+function stemsOf(entry: Entry): Stems {
+  const known = stems.get(entry);
+  if (known !== undefined) return known;
+  const made = {
+    heading: stemsIn(entry.heading),
+    keywords: stemsIn(entry.keywords),
+    title: stemsIn(entry.title),
+    text: stemsIn(entry.text),
+  };
+  stems.set(entry, made);
+  return made;
+}

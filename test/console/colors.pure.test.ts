@@ -1,0 +1,16 @@
+import { expect, it } from "vitest";
+import { colorsOf } from "../../console/state/colors.ts";
+
+const NAMES = ["openai/gpt-6-sol", "anthropic/claude-haiku-5.5", "sandbox/echo", "mistral/small"];
+
+it("a name has its colour whatever else is in the picture, and no two of a picture share one", () => {
+  for (const name of NAMES) {
+    expect(colorsOf([name, "other"])(name)).toBe(colorsOf([name, ...NAMES])(name));
+  }
+  const many = Array.from({ length: 12 }, (_, i) => `model-${i}`);
+  const of = colorsOf([...many, "other", null]);
+  const slots = many.map((name) => of(name)).filter((slot) => slot !== null);
+  expect(new Set(slots).size).toBe(8);
+  expect(slots).toHaveLength(8);
+  expect(of("other")).toBeNull();
+});

@@ -1,0 +1,59 @@
+import { expect, it } from "vitest";
+import type { Event } from "../../console/api/types.ts";
+import { EVENT_TYPES } from "../../console/lib/event-types.ts";
+import { sentenceOf } from "../../console/lib/event-sentence.ts";
+
+const NAMES: Readonly<Record<string, string>> = { key_1: "Server", key_2: "Ann", mem_1: "Dana" };
+const nameOf = (id: string): string => NAMES[id] ?? id;
+const KEY = { kind: "key", id: "key_2" } as const;
+const OPERATOR = { kind: "operator", id: "admin" } as const;
+const SYSTEM = { kind: "system", id: null } as const;
+const said = (
+  type: Event["type"],
+  subject: string,
+  data: Event["data"],
+  actor: Event["actor"] = SYSTEM,
+): string => sentenceOf({ id: "evt_1", type, created_at: "", actor, subject, data }, nameOf);
+
+it("an event is a sentence with its amounts and names", () => {
+  const credit = { amount_micro: 40_000_000, balance_micro: 93_840_000, reference: "invoice 62" };
+  expect(said("balance.credited", "org", credit, OPERATOR)).toBe(
+    "admin (operator) added $40.00: invoice 62; balance $93.84.",
+  );
+  const low = { threshold_micro: 10_000_000, balance_micro: 9_980_000 };
+  expect(said("balance.low", "org", low)).toBe("Balance is below $10.00: $9.98 left.");
+  const alert = { period: "monthly", threshold: 90, quota_micro: 780_000 };
+  expect(said("end_user.alert", "user_003", alert)).toBe(
+    "user_003 has used 90 % of $0.78 for this month.",
+  );
+  const reached = { period: "day", since: "2026-11-25", quota_micro: 2_000_000, left_micro: 0 };
+  expect(said("end_user.quota_reached", "user_003", reached)).toBe(
+    "user_003 has used up $2.00 for today; refused until 00:00 UTC.",
+  );
+  const changes = { budget_dollars: { from: null, to: 20 } };
+  expect(said("key.changed", "key_1", { changes }, KEY)).toBe(
+    "Ann changed Server: budget $20.00 (before: none).",
+  );
+  const made = { name: "Server", scope: "regional", rpm_limit: 600, member_id: "mem_1" };
+  expect(said("key.created", "key_1", made, KEY)).toBe(
+    "Ann created Server: 600 requests per 60 s.",
+  );
+  const rotated = { others_end_at: "2026-11-27T14:02:00.000Z", sessions_ended: false };
+  expect(said("key.rotated", "key_1", rotated, KEY)).toBe(
+    "Server has a new secret; the old one works until 2026-11-27 14:02 UTC.",
+  );
+  expect(said("key.revoked", "key_1", {}, OPERATOR)).toBe("admin (operator) revoked Server.");
+  expect(said("webhook.disabled", "whk_1", { reason: "failing" })).toBe(
+    "The webhook whk_1 is off: no answer for five days.",
+  );
+});
+
+it("every type has its sentence, also where its data was cut to nothing", () => {
+  for (const [type] of EVENT_TYPES) {
+    for (const data of [{}, { left_out: ["data"] }]) {
+      const sentence = said(type, "subject", data, KEY);
+      expect(sentence, type).toMatch(/^\S.*[^ ,:;]\.$/);
+      expect(sentence, type).not.toMatch(/undefined|null|NaN|\[object/);
+    }
+  }
+});
