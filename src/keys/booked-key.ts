@@ -1,8 +1,9 @@
-import * as z from "zod/mini";
 import type { Scope, Region } from "../lib/caller.ts";
 import { timestamp } from "../lib/clock.ts";
-import { budgetSpent, isLimited, recalledTerms, storedTerms } from "../lib/key-terms.ts";
-import type { KeySpend, KeyTerms, StoredTerms } from "../lib/key-terms.ts";
+import { termsOfRow } from "../lib/key-term-rows.ts";
+import type { KeyTermsRow } from "../lib/key-term-rows.ts";
+import { budgetSpent, isLimited } from "../lib/key-terms.ts";
+import type { KeySpend } from "../lib/key-terms.ts";
 import { secretsOfText } from "../lib/key.ts";
 import type { Key } from "../lib/key.ts";
 import { micros } from "../lib/money.ts";
@@ -80,50 +81,6 @@ export const NO_SPEND: KeySpend = {
   month: slot(null, null),
   total: micros(0),
 };
-
-/** Limits that have a column of their own in `key_terms`; what else there is stands in `more`, one JSON text. */
-export const TERM_COLUMNS = [
-  "budget_micro",
-  "budget_period",
-  "tpm_limit",
-  "allowed_models",
-  "end_user",
-  "expires_at",
-] as const;
-type TermColumn = (typeof TERM_COLUMNS)[number];
-
-/** A row of `key_terms` in the book, or the same columns of a join: all null for a key without. */
-export type KeyTermsRow = Readonly<Record<TermColumn, string | number | null>> & {
-  readonly more: string | null;
-};
-
-export function termsOfRow({
-  more,
-  ...columns
-}: StoredTerms & Pick<KeyTermsRow, "more">): KeyTerms {
-  return recalledTerms({ ...moreOfText(more), ...columns });
-}
-
-/** The columns of a row of `key_terms` and then `more`, in this order. */
-export function valuesOfTerms(
-  terms: KeyTerms,
-  columns: readonly string[] = TERM_COLUMNS,
-): readonly (string | number | null)[] {
-  const stored = storedTerms(terms);
-  const more = Object.entries(stored).filter(
-    ([name, value]) => !columns.includes(name) && value !== null,
-  );
-  return [
-    ...columns.map((name) => stored[name] ?? null),
-    more.length === 0 ? null : JSON.stringify(Object.fromEntries(more)),
-  ];
-}
-
-const moreSchema = z.record(z.string(), z.union([z.string(), z.number()]));
-
-function moreOfText(text: string | null): StoredTerms {
-  return text === null ? {} : moreSchema.parse(JSON.parse(text));
-}
 
 export const RPM_LIMIT_DEFAULT = 60;
 export const RPM_LIMIT_MAX = 1000;

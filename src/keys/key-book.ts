@@ -9,7 +9,7 @@ import { NO_TERMS } from "../lib/key-terms.ts";
 import { callPeer } from "../regions/peer-call.ts";
 import type { BookedKey } from "./booked-key.ts";
 import { findKeyByHash, touchKey } from "./keys.store.ts";
-import type { TouchedKey } from "./keys.store.ts";
+import type { TouchedKey } from "../lib/key-uses.store.ts";
 
 type FoundKey = Key & Pick<BookedKey, "revokedAt">;
 
@@ -22,7 +22,7 @@ export type KeyBook = {
   readonly isOurs: boolean;
   find(keyHash: string): Promise<FoundKey | null>;
   /** Notes a use, where the book is ours, and says what is true now. */
-  touch(keyHash: string, usedAt: number): Promise<TouchedKey | null>;
+  touch(keyHash: string, usedAt: number): Promise<Omit<TouchedKey, "hash"> | null>;
 };
 
 /** The key's home gave no answer in time, or none that makes sense. */

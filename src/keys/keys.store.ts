@@ -4,26 +4,22 @@ import type { Actor } from "../lib/event.ts";
 import { eventIfChanged } from "../lib/events.store.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
-import { secretsOfText } from "../lib/key.ts";
 import { isLimited, storedTerms } from "../lib/key-terms.ts";
-import { keyOfRow, TERM_COLUMNS, termsOfRow, valuesOfTerms } from "./booked-key.ts";
-import type { BookedKey, KeyRow, KeyTermsRow } from "./booked-key.ts";
+import { TERM_COLUMNS, valuesOfTerms } from "../lib/key-term-rows.ts";
+import { SECRETS, touchedOf, usesStatement } from "../lib/key-uses.store.ts";
+import type { TouchedKey, TouchedRow } from "../lib/key-uses.store.ts";
+import { keyOfRow } from "./booked-key.ts";
+import type { BookedKey, KeyRow } from "./booked-key.ts";
 
 /** Live keys of one organisation, at most. */
 export const LIVE_KEYS_MAX = 1000;
 /** New keys of one organisation in 24 hours, at most: each leaves a row in the book for good. */
 const NEW_KEYS_MAX = 10_000;
-/** Secrets of one key that live at the same time, at most. */
-export const LIVE_SECRETS_MAX = 5;
 /** Revoked keys that a list shows, the newest: a customer may make any number of them. */
 export const LISTED_REVOKED = 100;
 
 const TERM_VALUES = [...TERM_COLUMNS, "more"];
 const TERMS = TERM_VALUES.join(", ");
-/** A key's newest secrets: of those that live none is older. */
-const SECRETS = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
-  (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
-   ORDER BY number DESC LIMIT ${LIVE_SECRETS_MAX})) AS secrets`;
 /** A key with its terms and secrets, and what it has spent of its budget as far as its wallet has published it. */
 const WHOLE = `keys.*, ${SECRETS}, ${TERMS}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
   month, monthly_spend_micro, total_spend_micro`;
@@ -332,34 +328,14 @@ export async function revokeKeyByHash(
     .run();
 }
 
-/** What the book says of a key when its use is noted. */
-export type TouchedKey = Pick<BookedKey, "revokedAt" | "rpmLimit" | "terms" | "secrets">;
-
-/** An update returns no join. */
-const TERMS_OF_RETURNED = TERM_VALUES.map(
-  (column) => `(SELECT ${column} FROM key_terms WHERE key_id = keys.id) AS ${column}`,
-).join(", ");
-
 /** Moves `last_used_at` forward, never back; null when the book has no such key. */
 export async function touchKey(
   db: D1Database,
   hash: string,
   usedAt: number,
 ): Promise<TouchedKey | null> {
-  const row = await db
-    .prepare(
-      `UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), ?)
-       WHERE hash = ? RETURNING revoked_at, rpm_limit, ${SECRETS}, ${TERMS_OF_RETURNED}`,
-    )
-    .bind(usedAt, hash)
-    .first<Pick<KeyRow, "revoked_at" | "rpm_limit" | "secrets" | keyof KeyTermsRow>>();
-  if (row === null) return null;
-  return {
-    revokedAt: row.revoked_at,
-    rpmLimit: row.rpm_limit,
-    terms: termsOfRow(row),
-    secrets: secretsOfText(row.secrets),
-  };
+  const row = await usesStatement(db, [{ hash, usedAt }]).first<TouchedRow>();
+  return row === null ? null : touchedOf(row);
 }
 
 const MEMBER_KEYS_MAX = 10_000;

@@ -13,7 +13,7 @@ import { readObject } from "../lib/reach-object.ts";
 import { mintRotated } from "./api-key.ts";
 import type { MintedKey } from "./api-key.ts";
 import type { BookedKey } from "./booked-key.ts";
-import { LIVE_SECRETS_MAX } from "./keys.store.ts";
+import { LIVE_SECRETS_MAX } from "../lib/key-uses.store.ts";
 import { tellPeers } from "./revocation.ts";
 import type { KeyServices } from "./revocation.ts";
 import { insertSecret, isLiveCaller, listSecrets, ROTATIONS_MAX } from "./secrets.store.ts";

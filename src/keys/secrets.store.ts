@@ -5,7 +5,8 @@ import { eventIfChanged } from "../lib/events.store.ts";
 import { IDEMPOTENCY_MS } from "../lib/idempotency.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { BookedKey } from "./booked-key.ts";
-import { hasNotRetired, LIVE_SECRETS_MAX } from "./keys.store.ts";
+import { LIVE_SECRETS_MAX } from "../lib/key-uses.store.ts";
+import { hasNotRetired } from "./keys.store.ts";
 
 /** New secrets of one key in 24 hours, at most: so long each leaves a row. */
 export const ROTATIONS_MAX = 100;

@@ -1,3 +1,6 @@
+import { assert } from "../lib/assert.ts";
+import { touchedOf, usesStatement } from "../lib/key-uses.store.ts";
+import type { KeyUse, TouchedKey, TouchedRow } from "../lib/key-uses.store.ts";
 import { micros } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Debts } from "./rules/debts.ts";
@@ -33,6 +36,18 @@ export type Publication = {
   readonly everything: boolean;
   /** Whether the organisation's last use moves with it. */
   readonly isUse: boolean;
+  /** Last uses of keys, in pages of at most `PAGE_ROWS`: noted whatever the book is at. */
+  readonly uses: readonly (readonly KeyUse[])[];
+};
+
+/** What the book said to a publication. */
+export type Published = {
+  /** What it was at before; `moved`: at an older publish of this wallet, and is at this one now. */
+  readonly head: BookHead | null | "moved";
+  /** The keys whose last uses it has now. */
+  readonly touched: readonly TouchedKey[];
+  /** Whether events of the organisation may wait in it. */
+  readonly eventsWait: boolean;
 };
 
 /** At most `PAGE_ROWS` rows of one table, so that no string is longer than D1 and SQLite take (2 MB). */
@@ -121,7 +136,7 @@ export async function readBookHead(db: D1Database, orgId: string): Promise<BookH
 }
 
 /**
- * Writes a publication and returns what the book said before it. The first batch moves the book
+ * Writes a publication and returns what the book said to it. The first batch moves the book
  * from an older publish of the same epoch; everything else is written only while the book is at
  * this publish, so a late, doubled or reordered batch does nothing. Throws when D1 fails; what was
  * written by then is as if the next publish had written it.
@@ -129,17 +144,17 @@ export async function readBookHead(db: D1Database, orgId: string): Promise<BookH
 export async function writePublication(
   db: D1Database,
   publication: Publication,
-): Promise<BookHead | null> {
-  const { pages, everything, alertsFrom } = publication;
+): Promise<Published> {
+  const { pages, everything, alertsFrom, uses } = publication;
   let batch = [
-    headStatement(db, publication.orgId),
     balanceStatement(db, publication),
+    ...uses.map((page) => usesStatement(db, page)),
     ...(publication.isUse ? [usedStatement(db, publication)] : []),
   ];
-  let head: D1Result<HeadRow> | undefined;
+  let first: D1Result[] | null = null;
   const send = async (): Promise<void> => {
-    const [first] = await db.batch<HeadRow>(batch);
-    head ??= first;
+    const results = await db.batch(batch);
+    first ??= results;
     batch = [];
   };
   for (const page of pages) {
@@ -159,7 +174,25 @@ export async function writePublication(
   }
   if (everything) batch.push(leftoverStatement(db, publication));
   if (batch.length > 0) await send();
-  return head === undefined ? null : headOf(head);
+  return publishedBy(db, publication, first ?? []);
+}
+
+async function publishedBy(
+  db: D1Database,
+  { orgId, epoch, base, revision, uses }: Publication,
+  [balance, ...others]: readonly D1Result[],
+): Promise<Published> {
+  const rows = others.slice(0, uses.length).flatMap(({ results }) => results as TouchedRow[]);
+  const said = { touched: rows.map(touchedOf), eventsWait: true };
+  const [moved] = balance?.results as { events_wait: number }[];
+  if (moved !== undefined) return { ...said, head: "moved", eventsWait: moved.events_wait > 0 };
+  const head = await readBookHead(db, orgId);
+  // Not where it could have been moved from: else it has come there since, without what was sent.
+  assert(
+    head === null || head.epoch !== epoch || head.seq < base || head.seq >= revision,
+    "the book stood still while it was written",
+  );
+  return { ...said, head };
 }
 
 /** What a wallet published of one organisation, without the rows of which there may be many. */
@@ -288,7 +321,7 @@ function headOf(result: D1Result<HeadRow>): BookHead | null {
     : { epoch: row.epoch, seq: row.seq, creditsMicro: row.credits_micro };
 }
 
-/** Moves the book to this publish, unless it is past it, another wallet's, or behind the base. */
+/** Moves the book to this publish, with a row for it, unless it is past it, another wallet's, or behind the base. */
 function balanceStatement(db: D1Database, publication: Publication): D1PreparedStatement {
   const { orgId, epoch, revision, base, creditsMicro, updatedAt } = publication;
   return db
@@ -298,7 +331,8 @@ function balanceStatement(db: D1Database, publication: Publication): D1PreparedS
         OR EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND balances.seq >= ?6)
       ON CONFLICT (org_id) DO UPDATE SET seq = excluded.seq,
         credits_micro = excluded.credits_micro, updated_at = excluded.updated_at
-      WHERE epoch = excluded.epoch AND seq < excluded.seq`,
+      WHERE epoch = excluded.epoch AND seq < excluded.seq
+      RETURNING EXISTS (SELECT 1 FROM events WHERE events.org_id = ?1) AS events_wait`,
     )
     .bind(orgId, epoch, revision, creditsMicro, updatedAt, base);
 }

@@ -24,13 +24,13 @@ import {
 import type { Gate } from "./object/admission.do.ts";
 import { Decisions, unavailable } from "./object/decisions.do.ts";
 import * as endUsers from "./object/end-users.do.ts";
-import { balanceOf, touchStorage } from "./object/memory.do.ts";
+import { balanceOf, isUnpublished, touchStorage } from "./object/memory.do.ts";
 import type { Desk } from "./object/memory.do.ts";
 import { credit, settle, voidHold } from "./object/postings.do.ts";
 import { publish } from "./object/publish.do.ts";
 import { noteFailed, readFailures } from "./object/failures.do.ts";
 import * as reads from "./object/reads.do.ts";
-import { WebhookTelling, takeWaitingEvents } from "./object/events.do.ts";
+import { WebhookTelling, endHours, takeWaitingEvents } from "./object/events.do.ts";
 import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
 import { endSessionBy, listSessions } from "./object/sessions.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
@@ -287,7 +287,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   async poke(): Promise<Result<Contract.Vitals>> {
     const before = this.#decisions.tryOpen();
     if (before === null) return unavailable();
-    await this.#work(before.memory.changed || before.memory.row.conflict !== null);
+    await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
     await this.takeEvents(); // after it: a publish picks its batch in this very turn
     const desk = this.#decisions.tryOpen();
     return desk === null ? unavailable() : success(vitalsOf(desk));
@@ -353,7 +353,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     this.#decisions.turn((desk) => {
       if (schedule.retainIsDue(desk)) schedule[retain(desk) ? "retainSoon" : "refresh"](desk);
       lookAtRoom(desk);
-      this.#gate.keys.noteUses(desk);
+      this.#gate.keys.findUses(desk);
       return success(null);
     });
     const isDue = schedule.publishIsDue(this.#decisions.open().nowMs);
@@ -365,16 +365,19 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   async #publish(): Promise<void> {
     this.#decisions.schedule.publishing();
     const live = (): Desk | null => this.#decisions.openIfMade();
+    let eventsWait = true;
     try {
-      const outcome = await publish(this.#decisions.open(), live);
-      const desk = live();
-      if (outcome === "again" && desk !== null) await publish(desk, live);
+      const said = await publish(this.#decisions.open(), live);
+      this.#gate.keys.noted(live(), said);
+      ({ eventsWait } = said);
     } catch (error) {
       logWarning("publish_failed", { reason: reasonOf(error) });
     } finally {
       this.#decisions.schedule.published(now(this.env));
     }
-    await this.takeEvents(); // after it: its batch is picked in the turn that it is called in
+    // after it: its batch is picked in the turn that it is called in
+    if (eventsWait) await this.takeEvents();
+    else endHours(this.#decisions);
     this.#tell();
   }
 

@@ -121,9 +121,9 @@ export function watchedWorld(): { readonly book: WatchedBook } {
 
 /** Whether a statement is about keys that this test did not draft. */
 function isOfOthers(values: readonly unknown[]): boolean {
-  const hashes = values.filter(
-    (value) => typeof value === "string" && /^[0-9a-f]{64}$/.test(value),
-  ) as string[];
+  const hashes = values.flatMap((value) =>
+    typeof value === "string" ? (value.match(/\b[0-9a-f]{64}\b/g) ?? []) : [],
+  );
   return hashes.length > 0 && !hashes.some((hash) => draftedHashes.has(hash));
 }
 
@@ -153,7 +153,8 @@ export class WatchedBook {
 
   /** The statements about one key, by its hash: other tests' keys are noted too, by alarms. */
   about(hash: string): string[] {
-    return this.#bound.filter(({ values }) => values.includes(hash)).map(({ sql }) => sql);
+    const isNamed = (value: unknown): boolean => typeof value === "string" && value.includes(hash);
+    return this.#bound.filter(({ values }) => values.some(isNamed)).map(({ sql }) => sql);
   }
 
   /** Answers wait from now on, after they were read, until `open` is called. */

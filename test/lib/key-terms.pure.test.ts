@@ -7,7 +7,7 @@ import {
   termsText,
 } from "../../src/lib/key-terms.ts";
 import type { KeyTerms } from "../../src/lib/key-terms.ts";
-import { TERM_COLUMNS, termsOfRow, valuesOfTerms } from "../../src/keys/booked-key.ts";
+import { TERM_COLUMNS, termsOfRow, valuesOfTerms } from "../../src/lib/key-term-rows.ts";
 import { micros } from "../../src/lib/money.ts";
 
 const FULL: KeyTerms = {

@@ -6,7 +6,7 @@ import { NO_TERMS } from "../../src/lib/key-terms.ts";
 import type { KeyTerms } from "../../src/lib/key-terms.ts";
 import { micros } from "../../src/lib/money.ts";
 import type { HoldRequest } from "../../src/contracts/wallet.ts";
-import { evict, gatedKey, inside, standingOf } from "./key-admissions-fixture.ts";
+import { evict, gatedKey, inside, registerOf, standingOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import {
   countWrites,
@@ -39,6 +39,7 @@ async function limited(terms: Partial<KeyTerms>, balance = 10_000): Promise<Gate
   valueOf(await key.stub.admit(key.hash));
   const change = { ...key.booked, terms: { ...NO_TERMS, ...terms } };
   await changeKey(env.DB, key.booked, change, { nowMs: NOON, actor: SYSTEM });
+  await registerOf(key).setTerms(change.terms);
   valueOf(await key.stub.setKeyTerms(key.hash, change.terms));
   return key;
 }

@@ -8,7 +8,7 @@ import { changeKey } from "../../src/keys/keys.store.ts";
 import { SYSTEM } from "../../src/lib/event.ts";
 import type { Session } from "../../src/lib/session.ts";
 import { NO_TERMS } from "../../src/lib/key-terms.ts";
-import { gatedKey } from "./key-admissions-fixture.ts";
+import { gatedKey, registerOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { PlainWallet, sureOf } from "./plain-wallet.ts";
 import { script, START } from "./wallet-commands.ts";
@@ -70,6 +70,7 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   const terms = { ...NO_TERMS, budgetMicro, budgetPeriod: period, tpmLimit: tpm };
   // In the book too: an alarm may have the wallet read it again.
   await changeKey(env.DB, key.booked, { ...key.booked, terms }, { nowMs: START, actor: SYSTEM });
+  await registerOf(key).setTerms(terms);
   valueOf(await stub.setKeyTerms(key.hash, terms));
   const plain = new PlainWallet(START, one);
   valueOf(

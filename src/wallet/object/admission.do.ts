@@ -28,7 +28,6 @@ export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () =>
     register: (hash) => objectsOf(env()).register(hash),
     desk: () => decisions.tryOpen(),
     waitUntil: (work) => ctx.waitUntil(work),
-    arm: () => decisions.decide(() => success(null)),
   });
   return { decisions, keys };
 }

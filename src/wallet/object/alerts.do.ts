@@ -29,8 +29,9 @@ import type { Desk } from "./memory.do.ts";
  */
 const DAILY_ALERTS_MAX = 32;
 const DAY_MS = 86_400_000;
-/** An organisation's newest alerts are kept, here and in the book that all share; none longer than this. */
+/** An organisation's newest alerts are kept, of these the newest in the book, which all share; none longer than this. */
 const ALERTS_MAX = 10_000;
+const BOOKED_ALERTS_MAX = 1_000;
 const ALERT_MS = 90 * DAY_MS;
 const ALERT_ID = "alert_";
 /** What goes of them at once. */
@@ -149,21 +150,35 @@ export function selectAlertPage(sql: SqlStorage, limit: number, offset: number):
     .map(alertOf);
 }
 
-/** Removes a batch of the oldest alerts; the id before which none is left, or null when all stay. */
-export function forgetOldAlerts({ sql, nowMs }: Desk): string | null {
+/** Removes a batch of the oldest alerts; the id before which none is to be in the book, or null when all stay there. */
+export function forgetOldAlerts(desk: Desk): string | null {
+  const { sql, nowMs } = desk;
   const aged = idFloor(ALERT_ID, nowMs - ALERT_MS);
-  const [newest] = sql
-    .exec<{ id: string }>("SELECT id FROM alerts ORDER BY id DESC LIMIT 1 OFFSET ?", ALERTS_MAX)
-    .toArray();
   const { rowsWritten } = sql.exec(
     `DELETE FROM alerts WHERE id IN
       (SELECT id FROM alerts WHERE id < ?1 OR id <= ?2 ORDER BY id LIMIT ${GONE_MAX})`,
     aged,
-    newest?.id ?? "",
+    newestAlert(sql, ALERTS_MAX) ?? "",
   );
-  if (rowsWritten === 0) return null;
+  const isLonger = hasUnbooked(desk);
+  const booked = isLonger ? newestAlert(sql, BOOKED_ALERTS_MAX - 1) : null;
+  if (booked !== null || rowsWritten === 0) return booked;
   const [oldest] = sql.exec<{ id: string }>("SELECT id FROM alerts ORDER BY id LIMIT 1").toArray();
   return oldest?.id ?? aged;
+}
+
+/** The id of the newest alert but so many. */
+function newestAlert(sql: SqlStorage, others: number): string | null {
+  const found = sql
+    .exec<{ id: string }>("SELECT id FROM alerts ORDER BY id DESC LIMIT 1 OFFSET ?", others)
+    .toArray();
+  return found[0]?.id ?? null;
+}
+
+/** Whether this publish brings alerts to the book. */
+function hasUnbooked({ sql, memory: { row } }: Desk): boolean {
+  const since = row.publishAll ? -1 : row.acknowledged;
+  return sql.exec("SELECT 1 FROM alerts WHERE changed > ? LIMIT 1", since).toArray().length > 0;
 }
 
 /** A page of the alerts raised for publishes from that of `last` on and after it, as the book has them. */

@@ -10,7 +10,7 @@ import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import { periodOf } from "../../lib/period.ts";
 import { pullNames } from "../tables/request-rows.do.ts";
 import { updateWalletRow, WALLET_TABLES } from "../tables/wallet-schema.do.ts";
-import { loadMemory } from "./memory.do.ts";
+import { isUnpublished, loadMemory, QUIET_MS, readCheckpoint } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";
 import { endTurn, mustEndTurn } from "./payments.do.ts";
@@ -178,6 +178,7 @@ export class Decisions {
     this.#memory = loadMemory(this.#storage.sql);
     const desk = this.open();
     this.#schedule.refresh(desk);
+    this.#schedule.publishedBefore(readCheckpoint(desk.sql).clock);
     this.#schedule.arm(desk);
   }
 
@@ -198,6 +199,8 @@ export function unavailable(): Refusal {
 
 const DELAY_MIN_MS = 5_000;
 const DELAY_MAX_MS = 60_000;
+/** So many holds and charges since the last publish are little: the book waits longer for them. */
+const QUIET_MAX = 128;
 /** An alarm this long overdue was lost, not merely about to run. */
 const STALE_MS = 60_000;
 /** A turn reads its clock and later the platform's: what is due at one moment may seem so far apart. */
@@ -220,6 +223,11 @@ export class Schedule {
   /** Works out retention's due time again; the other two follow the memory. */
   refresh(desk: Desk): void {
     this.#retainAt = retentionDue(desk);
+  }
+
+  /** After a start: when the last publish before it was. */
+  publishedBefore(atMs: number): void {
+    this.#publishedAt = Math.max(this.#publishedAt, atMs);
   }
 
   /** There is more to remove: the alarm comes at once. */
@@ -267,13 +275,20 @@ export class Schedule {
     this.#alarmAt = null;
   }
 
+  /** When what the book lacks by now is to be there: soon, unless it is little and of the daily round. */
+  #publishDue({ memory, nowMs }: Desk): number {
+    const isQuiet = !memory.changed && memory.routine <= QUIET_MAX;
+    if (isQuiet) return Math.max(nowMs + DELAY_MIN_MS, this.#publishedAt + QUIET_MS);
+    if (nowMs - this.#publishedAt > DELAY_MAX_MS) this.#delayMs = DELAY_MIN_MS;
+    return nowMs + this.#delayMs;
+  }
+
   /** Sets the alarm when something is due before it; in the turn that decided, so committed with it. */
   arm(desk: Desk): void {
     const { storage, nowMs } = desk;
     const { memory } = desk;
-    if (memory.changed && memory.row.conflict === null && !this.#isPublishing) {
-      if (nowMs - this.#publishedAt > DELAY_MAX_MS) this.#delayMs = DELAY_MIN_MS;
-      this.#publishAt ??= nowMs + this.#delayMs;
+    if (isUnpublished(memory) && memory.row.conflict === null && !this.#isPublishing) {
+      this.#publishAt = Math.min(this.#publishAt ?? Infinity, this.#publishDue(desk));
     }
     const due = Math.min(
       this.#publishAt ?? Infinity,

@@ -90,6 +90,14 @@ export class WebhookTelling {
 const PAGES_MAX = 20;
 const BOOK_TIMEOUT_MS = 5000;
 
+/** Ends hours that are over, and tells what they left out. */
+export function endHours(decisions: Decisions): void {
+  decisions.decide((desk) => {
+    desk.storage.transactionSync(() => endEventHours(desk));
+    return success(null);
+  });
+}
+
 /**
  * Ends hours that are over, then takes the events of the book into the log and deletes them there: what stands in both after a crash is the
  * same event by its id, and is taken once. Never throws: what could not be taken waits in the book.
@@ -98,10 +106,7 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
   try {
     const orgId = decisions.tryOpen()?.memory.row.orgId;
     if (orgId === undefined) return;
-    decisions.decide((desk) => {
-      desk.storage.transactionSync(() => endEventHours(desk));
-      return success(null);
-    });
+    endHours(decisions);
     for (let page = 0; page < PAGES_MAX; page++) {
       /* oxlint-disable no-await-in-loop -- one page after the other */
       const waiting = await within(readWaitingEvents(db, orgId), BOOK_TIMEOUT_MS);

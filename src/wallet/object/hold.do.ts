@@ -287,7 +287,7 @@ function granted(
   });
   if (tokens !== null) tokensOf(desk, keyId).add(id, nowMs, tokens);
   noteRates(desk, terms, firstUse);
-  memory.changed = true;
+  memory.routine++;
   return success(grantOf(desk, request, { granted: amount, tokens, terms }));
 }
 

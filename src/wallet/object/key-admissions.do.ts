@@ -20,6 +20,7 @@ import {
   clampKey,
   cutSessions,
   insertAdmission,
+  isAsBooked,
   putKey,
   selectKey,
   unlearnKey,
@@ -34,11 +35,13 @@ import { addEvent } from "./event-rows.do.ts";
 import type { KeyEnding, KeyRotation } from "../../contracts/wallet.ts";
 import { budgetOf } from "./key-terms.do.ts";
 import { refuseSession } from "./sessions.do.ts";
+import { addUse } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
+import type { PublishOutcome } from "./publish.do.ts";
 import type { Objects } from "../../contracts/objects.ts";
 
-/** So many last uses are noted in one turn of the alarm. */
-const NOTED_AT_ONCE = 50;
+/** So many keys are looked at for a last use in one turn of the alarm. */
+const FOUND_AT_ONCE = 500;
 const REGISTER_TIMEOUT_MS = 5_000;
 /** Keys that memory knows; the tables know all. */
 const REMEMBERED_MAX = 2_000;
@@ -49,15 +52,12 @@ export type AdmissionDesk = Pick<Objects, "register"> & {
   /** The desk as it is now; null while no wallet is made. */
   readonly desk: () => Desk | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
-  /** Sets the alarm for what is due by now. */
-  readonly arm: () => void;
 };
 
 /** A question to a key's register. Stale: the key was changed here meanwhile, which the answer may not know. */
 type Question = { readonly hash: string; isStale: boolean };
 
-/** When a key was used, Unix ms. */
-type Use = { readonly hash: string; readonly usedAt: number };
+type Asked = (register: RegisterCalls) => Promise<Identified>;
 
 /** A free place in a key's minute. */
 export type Place = {
@@ -175,17 +175,27 @@ export class KeyAdmissions {
   take(desk: Desk, { hash, key, record, entry }: Place): void {
     insertAdmission(desk.sql, key.number, entry);
     key.window.append(entry);
-    const dueAt = record.checkedAt + REFRESH_MS;
-    if (entry.at >= dueAt) this.#refresh(desk, { hash, usedAt: entry.at });
-    else if (entry.at > record.checkedAt) desk.memory.dueUses.add(hash, dueAt);
+    addUse(desk.memory, hash, entry.at);
+    if (entry.at < record.checkedAt + REFRESH_MS) return;
+    this.#refresh(desk, hash, (register) => register.whose());
   }
 
-  /** Notes last uses that no later request brought to the book in a minute: some in a turn. */
-  noteUses(desk: Desk): void {
-    for (const hash of desk.memory.dueUses.take(desk.nowMs, NOTED_AT_ONCE)) {
+  /** Finds last uses that a start may have made forget, for the next publish: of some keys in a turn. */
+  findUses(desk: Desk): void {
+    for (const hash of desk.memory.dueUses.take(desk.nowMs, FOUND_AT_ONCE)) {
+      const usedAt = this.#key(desk.sql, hash)?.window.lastAt ?? 0;
+      if (usedAt > desk.memory.notedAt) addUse(desk.memory, hash, usedAt);
+    }
+  }
+
+  /** The book has these last uses; a key of which it says anything else than is known here is asked for again. */
+  noted(desk: Desk | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
+    if (desk === null) return;
+    const said = new Map(touched.map((one) => [one.hash, one]));
+    for (const { hash, usedAt } of uses) {
       const key = this.#key(desk.sql, hash);
-      const usedAt = key?.window.lastAt ?? 0;
-      if (key?.record && usedAt > key.record.checkedAt) this.#refresh(desk, { hash, usedAt });
+      if (!key?.record || isAsBooked(key, key.record, said.get(hash))) continue;
+      this.#refresh(desk, hash, (register) => register.refresh(usedAt)); // it reads the book as well
     }
   }
 
@@ -276,10 +286,7 @@ export class KeyAdmissions {
     return refuse({ kind: "overloaded" });
   }
 
-  async #asked(
-    question: Question,
-    ask: (register: RegisterCalls) => Promise<Identified>,
-  ): Promise<Identified> {
+  async #asked(question: Question, ask: Asked): Promise<Identified> {
     this.#questions.add(question);
     try {
       return await within(ask(this.#keeping.register(question.hash)), REGISTER_TIMEOUT_MS);
@@ -295,11 +302,10 @@ export class KeyAdmissions {
     for (const question of this.#questions) question.isStale ||= question.hash === hash;
   }
 
-  /** Noted before the attempt, so that it is one a minute however slow the book is. */
-  #refresh(desk: Desk, use: Use): void {
-    desk.memory.dueUses.delete(use.hash);
-    this.#check(desk, use.hash, Math.max(desk.clockMs, use.usedAt));
-    this.#keeping.waitUntil(this.#refreshed(use));
+  /** Asks what is true of the key by now. Noted before, so that it is one a minute however slow the register is. */
+  #refresh(desk: Desk, hash: string, ask: Asked): void {
+    this.#check(desk, hash, desk.clockMs);
+    this.#keeping.waitUntil(this.#refreshed(hash, ask));
   }
 
   #check({ sql }: Desk, hash: string, checkedAt: number): void {
@@ -317,18 +323,17 @@ export class KeyAdmissions {
   }
 
   /** Takes over what the register says now. While it cannot be asked, admissions go on. */
-  async #refreshed({ hash, usedAt }: Use): Promise<void> {
+  async #refreshed(hash: string, ask: Asked): Promise<void> {
     const question = { hash, isStale: false };
-    const said = await this.#asked(question, (register) => register.refresh(usedAt));
+    const said = await this.#asked(question, ask);
     const desk = this.#keeping.desk();
     if (desk === null) return;
     if (said.ok) {
       if (!question.isStale) this.#adopt(desk, hash, said.value);
-    } else if (said.failure.kind !== "invalid_api_key") {
-      this.#check(desk, hash, usedAt - 1); // the book lacks it: again in a minute
-      desk.memory.dueUses.add(hash, desk.nowMs + REFRESH_MS);
-      this.#keeping.arm();
-    } else if (this.#key(desk.sql, hash)?.revokedAt === null) {
+    } else if (
+      said.failure.kind === "invalid_api_key" &&
+      this.#key(desk.sql, hash)?.revokedAt === null
+    ) {
       unlearnKey(desk.sql, hash); // the next request asks again
       this.#known.delete(hash);
     }

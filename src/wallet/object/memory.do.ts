@@ -29,6 +29,10 @@ import type { Settings } from "../../contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import type { BalanceAnswer } from "../../contracts/wallet.ts";
 
+const HOUR_MS = 3_600_000;
+/** What is little and of the daily round waits so long after a publish for the next one. */
+export const QUIET_MS = 180_000;
+
 /**
  * Everything the wallet knows without asking its tables, and that they can always give again:
  * changed only after the transaction that made it true has returned.
@@ -60,10 +64,14 @@ export type Memory = {
   /** Usage since the newest checkpoint. */
   readonly usage: UsageTotals;
   rateLog: RateLog;
-  /** Last uses of keys that the book may lack. */
+  /** Last uses of keys that the book lacks, Unix ms by hash; and, after a start, the keys that may have one after `notedAt`. */
+  readonly uses: Map<string, number>;
   readonly dueUses: DueUses;
-  /** Anything that the book does not show yet. */
+  readonly notedAt: number;
+  /** Anything that the book does not show yet and should soon. */
   changed: boolean;
+  /** Holds and charges that it does not show yet: a few of them may wait longer. */
+  routine: number;
   /** What the book is known to have, so that it is not written again with each publish. */
   booked: Booked;
   /** Random, and another one since rows of the ledger went or the memory was derived anew. */
@@ -92,11 +100,7 @@ export type Room = {
 /** Derives the memory from the newest checkpoint and the rows after it. */
 export function loadMemory(sql: SqlStorage): Memory {
   const row = readWalletRow(sql);
-  const checkpoint = sql
-    .exec<{ seq: number; balance: number; clock: number; newest: number; floor_id: string }>(
-      "SELECT seq, balance, clock, newest, floor_id FROM checkpoints ORDER BY seq DESC LIMIT 1",
-    )
-    .one();
+  const checkpoint = readCheckpoint(sql);
   const memory: Memory = {
     row,
     books: { ...emptyBooks(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },
@@ -114,9 +118,17 @@ export function loadMemory(sql: SqlStorage): Memory {
     departed: selectDeparted(sql),
     usage: new Map(),
     rateLog: [],
+    uses: new Map(),
     dueUses: new DueUses(),
+    // A publish that was not acknowledged may have left out any use before it.
+    notedAt: row.revision > row.acknowledged ? checkpoint.clock - HOUR_MS : checkpoint.clock,
     changed: false,
-    booked: { settings: null, usedAt: -Infinity },
+    routine: 0,
+    // Of each hour the first publish says that the wallet is in use.
+    booked: {
+      settings: bookedSettings(sql, row),
+      usedAt: checkpoint.clock - (checkpoint.clock % HOUR_MS),
+    },
     ledgerMark: crypto.randomUUID(),
     debts: selectDebts(sql),
     topUp: selectTopUp(sql),
@@ -134,12 +146,36 @@ export function loadMemory(sql: SqlStorage): Memory {
     memory.unpublished.add(user.id);
   }
   memory.isUntold = hasUntold(sql);
-  memory.changed = memory.books.seq > checkpoint.seq || memory.isUntold || unpublished(sql, memory);
+  memory.routine = memory.books.seq - checkpoint.seq;
+  memory.changed = memory.isUntold || unpublished(sql, memory);
   memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
-  findDueUses(sql, memory.dueUses, memory.clock);
+  const { notedAt } = memory;
+  findDueUses(sql, memory.dueUses, { notedAt, dueAt: checkpoint.clock + QUIET_MS });
   for (const [keyId, window] of selectTokens(sql, memory.clock)) memory.tokens.set(keyId, window);
   loadSessionRates(sql, memory.sessions, memory.clock);
   return memory;
+}
+
+type Checkpoint = { seq: number; balance: number; clock: number; newest: number; floor_id: string };
+
+/** The newest checkpoint: what was published last, and when that was. */
+export function readCheckpoint(sql: SqlStorage): Checkpoint {
+  return sql
+    .exec<Checkpoint>(
+      "SELECT seq, balance, clock, newest, floor_id FROM checkpoints ORDER BY seq DESC LIMIT 1",
+    )
+    .one();
+}
+
+/** The settings, where a publish that was acknowledged had them as they are. */
+function bookedSettings(sql: SqlStorage, { acknowledged, settings }: WalletRow): Settings | null {
+  const { changed } = sql.exec<{ changed: number }>("SELECT changed FROM settings").one();
+  return changed <= acknowledged ? settings : null;
+}
+
+/** Whether the wallet has anything that the book does not show, be it little. */
+export function isUnpublished({ changed, routine, uses }: Memory): boolean {
+  return changed || routine > 0 || uses.size > 0;
 }
 
 function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
@@ -340,6 +376,11 @@ export function findEndUser(
   if (fresh !== undefined) return fresh;
   const stored = selectEndUser(desk.sql, column, value);
   return stored === null ? null : (desk.memory.unsaved.get(stored.id) ?? stored);
+}
+
+/** The book lacks this last use of a key. */
+export function addUse({ uses }: Memory, hash: string, usedAt: number): void {
+  uses.set(hash, Math.max(usedAt, uses.get(hash) ?? 0));
 }
 
 /** The publish that will carry a change made now. */

@@ -116,7 +116,7 @@ function post(
   chargeKey(memory, posted);
   chargeSession(desk, posted);
   memory.tokens.get(known.keyId)?.correct(known.id, posted.promptTokens + posted.completionTokens);
-  memory.changed = true;
+  memory.routine++;
   report(desk, settlement, posting);
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }

@@ -7,62 +7,94 @@ import {
   writePublication,
   settingsRow,
 } from "../book.store.ts";
-import type { BookPage, BookRow, BookHead, Publication } from "../book.store.ts";
+import type { BookPage, BookRow, BookHead, Publication, Published } from "../book.store.ts";
+import type { KeyUse, TouchedKey } from "../../lib/key-uses.store.ts";
 import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
 import { selectDebtsRow, selectPaymentsPage } from "../tables/payment-rows.do.ts";
 import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
 import type { Settings } from "../../contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
-import { changeRow } from "./memory.do.ts";
+import { addUse, changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";
 
 /** The book hears so often that a wallet is in use: its readers ask who was used within two days. */
 const USE_MS = 3_600_000;
 
-/** `again`: the book had lost what it acknowledged, everything must be published. */
-export type PublishOutcome = "published" | "again" | "conflict";
+/** `again`: the book had lost what it acknowledged, and was lost again while everything was written. */
+export type PublishOutcome = {
+  readonly outcome: "published" | "again" | "conflict";
+  /** The last uses of keys that were sent, and what the book said of these keys. */
+  readonly uses: readonly KeyUse[];
+  readonly touched: readonly TouchedKey[];
+  /** Whether events of the organisation may wait in the book. */
+  readonly eventsWait: boolean;
+};
+
+const UNSENT = { uses: [], touched: [], eventsWait: true } as const;
 
 /**
  * Brings the book up to date. The batch is picked in the turn this is called in, before anything is
  * awaited; what changes meanwhile belongs to the next one. After a conflict the book is looked at
- * first, and left alone until it is this wallet's again. Throws when D1 fails: nothing is lost, the
+ * first, and left alone until it is this wallet's again; where it had lost something everything is written. Throws when D1 fails: nothing is lost, the
  * next batch holds it too. `live` gives the desk as it is after the wait.
  */
 export async function publish(desk: Desk, live: () => Desk | null): Promise<PublishOutcome> {
+  const first = await publishOnce(desk, live);
+  const later = live();
+  if (first.outcome !== "again" || later === null) return first;
+  const second = await publishOnce(later, live);
+  const uses = [...first.uses, ...second.uses];
+  return { ...second, uses, touched: [...first.touched, ...second.touched] };
+}
+
+async function publishOnce(desk: Desk, live: () => Desk | null): Promise<PublishOutcome> {
   const { row } = desk.memory;
   if (row.conflict === null) return publishNow(desk, live);
   const head = await readBookHead(desk.env.DB, row.orgId);
   const later = live();
-  if (later === null) return "published"; // given up meanwhile
+  if (later === null) return { ...UNSENT, outcome: "published" }; // given up meanwhile
   if (head === null || ownsBook(later.memory.row, head)) return publishNow(later, live);
   tellConflict(later, head);
-  return "conflict";
+  return { ...UNSENT, outcome: "conflict" };
 }
 
 async function publishNow(desk: Desk, live: () => Desk | null): Promise<PublishOutcome> {
   const { memory } = desk;
   takeCheckpoint(desk);
-  const picked = [...memory.unpublished];
+  const picked = { endUsers: [...memory.unpublished], uses: pickUses(memory) };
   const publication = pick(desk, picked);
   const { settings } = memory.row;
   const creditsSeq = memory.books.seq;
   memory.unpublished.clear();
   memory.changed = false;
-  let head: BookHead | null;
+  memory.routine = 0;
+  let published: Published;
   try {
-    head = await writePublication(desk.env.DB, publication);
+    published = await writePublication(desk.env.DB, publication);
   } catch (error) {
-    putBack(live()?.memory, picked);
+    const later = live()?.memory;
+    if (later !== undefined) {
+      putBack(later, picked.endUsers);
+      for (const { hash, usedAt } of picked.uses) addUse(later, hash, usedAt);
+    }
     throw error;
   }
+  const said = { ...published, uses: picked.uses };
   const after = live();
-  if (after === null) return "published"; // given up meanwhile
-  return acknowledge(after, publication, { head, picked, creditsSeq, settings });
+  if (after === null) return { ...said, outcome: "published" }; // given up meanwhile
+  const sent = { head: published.head, picked: picked.endUsers, creditsSeq, settings };
+  return { ...said, outcome: acknowledge(after, publication, sent) };
 }
 
-function putBack(memory: Memory | undefined, picked: readonly string[]): void {
-  if (memory === undefined) return;
+/** What this publish has is not in the next one. */
+function pickUses({ uses }: Memory): KeyUse[] {
+  const picked = [...uses].map(([hash, usedAt]) => ({ hash, usedAt }));
+  uses.clear();
+  return picked;
+}
+
+function putBack(memory: Memory, picked: readonly string[]): void {
   for (const id of picked) memory.unpublished.add(id);
   memory.changed = true;
 }
@@ -71,22 +103,23 @@ function acknowledge(
   desk: Desk,
   publication: Publication,
   sent: {
-    readonly head: BookHead | null;
+    readonly head: Published["head"];
     readonly picked: readonly string[];
     readonly creditsSeq: number;
     readonly settings: Settings;
   },
-): PublishOutcome {
+): PublishOutcome["outcome"] {
   const { row } = desk.memory;
   const { head, picked, creditsSeq } = sent;
-  if (head !== null && !ownsBook({ ...row, revision: publication.revision }, head)) {
+  const isMoved = head === "moved";
+  if (!isMoved && head !== null && !ownsBook({ ...row, revision: publication.revision }, head)) {
     putBack(desk.memory, picked);
     const { epoch } = row;
     changeRow(desk, { conflict: conflictText({ head, epoch, revision: publication.revision }) });
     tellConflict(desk, head);
     return "conflict";
   }
-  if ((head?.seq ?? 0) < row.acknowledged && !publication.everything) {
+  if (!isMoved && (head?.seq ?? 0) < row.acknowledged && !publication.everything) {
     putBack(desk.memory, picked);
     changeRow(desk, { publishAll: true, conflict: null });
     logWarning("book_restored", {
@@ -119,7 +152,10 @@ function tellConflict(desk: Desk, head: BookHead): void {
 }
 
 /** Everything that changed after the acknowledged publish, as it is when its page is read. */
-function pick(desk: Desk, endUserIds: readonly string[]): Publication {
+function pick(
+  desk: Desk,
+  { endUsers, uses }: { readonly endUsers: readonly string[]; readonly uses: readonly KeyUse[] },
+): Publication {
   const { row, books } = desk.memory;
   return {
     orgId: row.orgId,
@@ -128,7 +164,10 @@ function pick(desk: Desk, endUserIds: readonly string[]): Publication {
     base: row.publishAll ? 0 : row.acknowledged,
     creditsMicro: books.balance,
     updatedAt: desk.nowMs,
-    pages: pagesOf(desk, endUserIds),
+    pages: pagesOf(desk, endUsers),
+    uses: Array.from({ length: Math.ceil(uses.length / PAGE_ROWS) }, (_, page) =>
+      uses.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS),
+    ),
     alertsFrom: forgetOldAlerts(desk),
     everything: row.publishAll,
     isUse: row.publishAll || Math.abs(desk.nowMs - desk.memory.booked.usedAt) >= USE_MS,

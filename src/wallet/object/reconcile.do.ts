@@ -16,7 +16,7 @@ import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { freeOf } from "../rules/ledger.ts";
 import { selectBack } from "../tables/payment-rows.do.ts";
-import { balanceOf, loadMemory } from "./memory.do.ts";
+import { balanceOf, isUnpublished, loadMemory } from "./memory.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";
 
 /** Rows that one turn reads: some 10 ms. */
@@ -299,7 +299,7 @@ function fromBook(memory: Memory, book: BookHead | null): Difference[] {
   if (book.seq > row.revision) {
     differences.push({ what: "book seq", expected: row.revision, found: book.seq });
   }
-  if (!memory.changed) {
+  if (!memory.changed && memory.routine === 0) {
     differences.push({ what: "book balance", expected: books.balance, found: book.creditsMicro });
   }
   return differences;
@@ -321,13 +321,13 @@ function usageOf(memory: Memory, dimension?: string): number {
 
 /** How this wallet is now, for the region's metrics. */
 export function vitalsOf({ memory, sql, clockMs }: Desk): Vitals {
-  const { books, row, changed } = memory;
+  const { books, row } = memory;
   let oldest = Infinity;
   for (const hold of books.holds.values()) oldest = Math.min(oldest, hold.admittedAt);
   return {
     openHolds: books.holds.size,
     oldestHoldMs: oldest === Infinity ? null : Math.max(0, clockMs - oldest),
-    isUnpublished: changed,
+    isUnpublished: isUnpublished(memory),
     isInConflict: row.conflict !== null,
     bytes: sql.databaseSize,
   };

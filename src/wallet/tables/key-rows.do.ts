@@ -5,6 +5,7 @@ import { termsOfText, termsText } from "../../lib/key-terms.ts";
 import type { KeyTerms, BudgetPeriod } from "../../lib/key-terms.ts";
 import { secretsOfText, secretsText } from "../../lib/key.ts";
 import type { Key, KeySecrets } from "../../lib/key.ts";
+import type { TouchedKey } from "../../lib/key-uses.store.ts";
 import { micros } from "../../lib/money.ts";
 import { RateWindow, CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
 import type { StoredAdmission } from "../../lib/rate-window.ts";
@@ -17,7 +18,6 @@ import { KEY_ID } from "./request-rows.do.ts";
 
 /** Dead keys whose minutes go in one turn, of at most 1,000 rows each. */
 const DEAD_AT_ONCE = 20;
-const USED_MS = 3_600_000;
 const USED_MAX = 10_000;
 
 /** What the register says of a living key of the wallet's organisation, and when it said so (Unix ms). */
@@ -89,16 +89,34 @@ function recordOf(row: Row): LiveKey | null {
   return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: row.checked_at ?? 0 };
 }
 
-/** After a start: the keys that were checked in the last hour, whose last use the book may lack. */
-export function findDueUses(sql: SqlStorage, dueUses: DueUses, clockMs: number): void {
-  const checked = sql.exec<{ hash: string; checked_at: number }>(
-    "SELECT hash, checked_at FROM keys WHERE key_id IS NOT NULL AND checked_at > ? LIMIT ?",
-    clockMs - USED_MS,
+/** Whether the book says of a key what is known of it. */
+export function isAsBooked(
+  { revokedAt }: KnownKey,
+  known: LiveKey,
+  said: TouchedKey | undefined,
+): boolean {
+  if (said === undefined) return false;
+  if (said.revokedAt !== null || revokedAt !== null)
+    return said.revokedAt !== null && revokedAt !== null;
+  return (
+    said.rpmLimit === known.rpmLimit &&
+    termsText(said.terms) === termsText(known.terms) &&
+    secretsText(said.secrets) === secretsText(known.secrets)
+  );
+}
+
+/** After a start: the keys that may have been used after `notedAt`, to be looked at from `dueAt` on. */
+export function findDueUses(
+  sql: SqlStorage,
+  dueUses: DueUses,
+  { notedAt, dueAt }: { readonly notedAt: number; readonly dueAt: number },
+): void {
+  const checked = sql.exec<{ hash: string }>(
+    "SELECT hash FROM keys WHERE key_id IS NOT NULL AND checked_at > ? LIMIT ?",
+    notedAt - REFRESH_MS,
     USED_MAX,
   );
-  for (const { hash, checked_at: checkedAt } of checked) {
-    dueUses.add(hash, Math.min(clockMs, checkedAt) + REFRESH_MS);
-  }
+  for (const { hash } of checked) dueUses.add(hash, dueAt);
 }
 
 /** Keeps what the register says; a tombstone stays. */
@@ -308,10 +326,10 @@ export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenW
   return windows;
 }
 
-/** Once in so long of use a key's record is refreshed, and its use noted in the book; a last use waits no longer. */
+/** Once in so long of use a key's register is asked what is true of it. */
 export const REFRESH_MS = 60_000;
 
-/** Keys, by hash, with a use that the book may lack, and when it is to be noted there (Unix ms). */
+/** Keys, by hash, that may have a use which the book lacks, and when that is to be looked at (Unix ms). */
 export class DueUses {
   readonly #due = new Map<string, number>();
   /** None is due before; Infinity when there is none. */
@@ -322,11 +340,6 @@ export class DueUses {
     if (this.#due.has(hash)) return;
     this.#due.set(hash, dueAt);
     this.next = Math.min(this.next, dueAt);
-  }
-
-  delete(hash: string): void {
-    this.#due.delete(hash);
-    if (this.#due.size === 0) this.next = Infinity;
   }
 
   /** Removes and returns at most `max` that are due. */

@@ -1,0 +1,46 @@
+/** An organisation in use, by what its wallet's publishes carry. */
+export type Active = {
+  /** Keys that were used since the last publish, and those of them that have a budget. */
+  readonly keys: number;
+  readonly budgets: number;
+  /** End users that spent since the last publish. */
+  readonly endUsers: number;
+  readonly requestsPerMinute: number;
+};
+
+/** What the region's database is asked, and what it writes: rows of indexes count as rows. */
+export type BookWork = { readonly statements: number; readonly rowsWritten: number };
+
+const HOUR_MINUTES = 60;
+/** A wallet publishes this often at most while it is busy, and while it is quiet: up to so many requests in between. */
+const BUSY_MINUTES = 1;
+const QUIET_MINUTES = 3;
+const QUIET_REQUESTS = 64;
+
+/** How many minutes lie between two publishes, at least. */
+export function publishMinutes({ requestsPerMinute }: Pick<Active, "requestsPerMinute">): number {
+  return requestsPerMinute * QUIET_MINUTES <= QUIET_REQUESTS ? QUIET_MINUTES : BUSY_MINUTES;
+}
+
+/**
+ * One publish: the balance and the day always, the last uses of all keys, spend of budgets and of end users where there
+ * are any. Held to a counted run by `test/wallet/housekeeping.test.ts`.
+ */
+export function publishWork({ keys, budgets, endUsers }: Active): BookWork {
+  const lists = [keys, budgets, endUsers].filter((rows) => rows > 0).length;
+  return { statements: 2 + lists, rowsWritten: 2 + keys + budgets + endUsers };
+}
+
+/** An hour of it: its publishes, and once that the organisation is in use. */
+export function hourlyWork(active: Active): BookWork {
+  const publishes = HOUR_MINUTES / publishMinutes(active);
+  const { statements, rowsWritten } = publishWork(active);
+  return { statements: 1 + publishes * statements, rowsWritten: 1 + publishes * rowsWritten };
+}
+
+/** What so many such organisations ask of one database in a second. */
+export function workPerSecond(organizations: number, active: Active): BookWork {
+  const { statements, rowsWritten } = hourlyWork(active);
+  const each = organizations / 3600;
+  return { statements: statements * each, rowsWritten: rowsWritten * each };
+}

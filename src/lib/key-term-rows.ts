@@ -1,0 +1,47 @@
+import * as z from "zod/mini";
+import { recalledTerms, storedTerms } from "./key-terms.ts";
+import type { KeyTerms, StoredTerms } from "./key-terms.ts";
+
+/** Limits that have a column of their own in `key_terms`; what else there is stands in `more`, one JSON text. */
+export const TERM_COLUMNS = [
+  "budget_micro",
+  "budget_period",
+  "tpm_limit",
+  "allowed_models",
+  "end_user",
+  "expires_at",
+] as const;
+type TermColumn = (typeof TERM_COLUMNS)[number];
+
+/** A row of `key_terms` in the book, or the same columns of a join: all null for a key without. */
+export type KeyTermsRow = Readonly<Record<TermColumn, string | number | null>> & {
+  readonly more: string | null;
+};
+
+export function termsOfRow({
+  more,
+  ...columns
+}: StoredTerms & Pick<KeyTermsRow, "more">): KeyTerms {
+  return recalledTerms({ ...moreOfText(more), ...columns });
+}
+
+/** The columns of a row of `key_terms` and then `more`, in this order. */
+export function valuesOfTerms(
+  terms: KeyTerms,
+  columns: readonly string[] = TERM_COLUMNS,
+): readonly (string | number | null)[] {
+  const stored = storedTerms(terms);
+  const more = Object.entries(stored).filter(
+    ([name, value]) => !columns.includes(name) && value !== null,
+  );
+  return [
+    ...columns.map((name) => stored[name] ?? null),
+    more.length === 0 ? null : JSON.stringify(Object.fromEntries(more)),
+  ];
+}
+
+const moreSchema = z.record(z.string(), z.union([z.string(), z.number()]));
+
+function moreOfText(text: string | null): StoredTerms {
+  return text === null ? {} : moreSchema.parse(JSON.parse(text));
+}

@@ -1,0 +1,56 @@
+import { secretsOfText } from "./key.ts";
+import type { KeySecrets } from "./key.ts";
+import { TERM_COLUMNS, termsOfRow } from "./key-term-rows.ts";
+import type { KeyTermsRow } from "./key-term-rows.ts";
+import type { KeyTerms } from "./key-terms.ts";
+
+/** Secrets of one key that live at the same time, at most. */
+export const LIVE_SECRETS_MAX = 5;
+/** A key's newest secrets: of those that live none is older. */
+export const SECRETS = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
+  (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
+   ORDER BY number DESC LIMIT ${LIVE_SECRETS_MAX})) AS secrets`;
+/** An update returns no join. */
+const TERMS = [...TERM_COLUMNS, "more"]
+  .map((column) => `(SELECT ${column} FROM key_terms WHERE key_id = keys.id) AS ${column}`)
+  .join(", ");
+
+/** When a key was used last (Unix ms), by its hash. */
+export type KeyUse = { readonly hash: string; readonly usedAt: number };
+
+/** What the book says of a key when its use is noted. */
+export type TouchedKey = {
+  readonly hash: string;
+  readonly revokedAt: number | null;
+  readonly rpmLimit: number;
+  readonly terms: KeyTerms;
+  readonly secrets: KeySecrets;
+};
+
+export type TouchedRow = KeyTermsRow & {
+  readonly hash: string;
+  readonly revoked_at: number | null;
+  readonly rpm_limit: number;
+  readonly secrets: string | null;
+};
+
+/** Moves `last_used_at` of some keys forward, never back, and answers with a row for each that the book has. */
+export function usesStatement(db: D1Database, uses: readonly KeyUse[]): D1PreparedStatement {
+  return db
+    .prepare(
+      `UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), used.at)
+       FROM (SELECT value ->> 'hash' AS key_hash, value ->> 'usedAt' AS at FROM json_each(?)) AS used
+       WHERE hash = key_hash RETURNING hash, revoked_at, rpm_limit, ${SECRETS}, ${TERMS}`,
+    )
+    .bind(JSON.stringify(uses));
+}
+
+export function touchedOf(row: TouchedRow): TouchedKey {
+  return {
+    hash: row.hash,
+    revokedAt: row.revoked_at,
+    rpmLimit: row.rpm_limit,
+    terms: termsOfRow(row),
+    secrets: secretsOfText(row.secrets),
+  };
+}

@@ -1,0 +1,110 @@
+import { env } from "cloudflare:workers";
+import { afterEach, expect, it } from "vitest";
+import {
+  hourlyWork,
+  publishMinutes,
+  publishWork,
+  workPerSecond,
+} from "../../scripts/housekeeping.ts";
+import type { Active } from "../../scripts/housekeeping.ts";
+import { countedD1 } from "../../scripts/workers/counters.ts";
+import { noCounts } from "../../scripts/workers/counts.ts";
+import type { Counts } from "../../scripts/workers/counts.ts";
+import { micros } from "../../src/lib/money.ts";
+import { changeKey } from "../../src/keys/keys.store.ts";
+import { SYSTEM } from "../../src/lib/event.ts";
+import { NO_TERMS } from "../../src/lib/key-terms.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { besides, evict, gatedKey, inside, registerOf } from "./key-admissions-fixture.ts";
+import type { GatedKey } from "./key-admissions-fixture.ts";
+import { GENERATION, holdOf, runAlarm, setClock, valueOf } from "./wallet-desk.ts";
+
+const START = Date.UTC(2031, 6, 8, 12);
+const MINUTE_MS = 60_000;
+
+afterEach(() => setClock(null));
+
+/** An organisation whose keys and end users were all met, and published. */
+async function inUse({ keys, budgets, endUsers }: Active): Promise<GatedKey[]> {
+  setClock(START);
+  const first = await gatedKey({ rpmLimit: 1000, balance: 1_000_000 });
+  const all = [first];
+  while (all.length < keys) all.push(await besides(first, 1000));
+  for (const key of all) await pay(key, null);
+  for (const key of all.slice(0, budgets)) {
+    const terms = { ...NO_TERMS, budgetMicro: micros(1_000_000) };
+    await changeKey(env.DB, key.booked, { ...key.booked, terms }, { nowMs: START, actor: SYSTEM });
+    await registerOf(key).setTerms(terms);
+    valueOf(await key.stub.setKeyTerms(key.hash, terms));
+  }
+  for (let user = 0; user < endUsers; user++) await pay(first, `user ${user}`);
+  for (const key of all) await pay(key, null);
+  valueOf(await first.stub.poke());
+  return all;
+}
+
+async function pay({ hash, stub, booked }: GatedKey, externalId: string | null): Promise<void> {
+  const asked = holdOf(10, { externalId, keyId: booked.keyId });
+  valueOf(valueOf(await stub.admitAndHold(hash, asked)).held);
+  const generation = { ...GENERATION, keyId: booked.keyId };
+  valueOf(await stub.settle({ id: asked.id, cost: micros(10), generation }));
+}
+
+/** What the book is asked in so many minutes in which every key and every end user is used all the time. */
+async function countMinutes(minutes: number, active: Active, isAsleep: boolean): Promise<Counts> {
+  const [first, ...others] = await inUse(active);
+  if (first === undefined) throw new Error("an organisation in use has a key");
+  const counts = noCounts();
+  const step = publishMinutes(active);
+  for (let minute = step; minute <= minutes; minute += step) {
+    // a little less than the pace of publishes: the alarm finds it due
+    setClock(START + minute * MINUTE_MS + minute * 100);
+    if (isAsleep) await evict(first);
+    if (isAsleep || minute === step) await inside(first, (wallet) => countBook(wallet, counts));
+    for (const key of [first, ...others]) {
+      for (let i = 0; i < active.requestsPerMinute * step; i += active.keys) await pay(key, null);
+    }
+    for (let user = 0; user < active.endUsers; user++) await pay(first, `user ${user}`);
+    await runAlarm(first.stub);
+    setClock(START + minute * MINUTE_MS + minute * 100 + 6000);
+    await runAlarm(first.stub); // 5 s after a change at the earliest
+  }
+  return counts;
+}
+
+/** The wallet's book is counted until it is evicted. */
+function countBook(wallet: Wallet, counts: Counts): void {
+  const lent = wallet as unknown as { env: Env };
+  const value = Object.create(lent.env, { DB: { value: countedD1(lent.env.DB, counts) } });
+  Object.defineProperty(wallet, "env", { value, configurable: true, writable: true });
+}
+
+const QUIET = { keys: 3, budgets: 0, endUsers: 0, requestsPerMinute: 1 };
+
+it.each([
+  ["awake", QUIET, false],
+  ["asleep between requests", QUIET, true],
+  ["with a budget and two end users", { ...QUIET, budgets: 1, endUsers: 2 }, true],
+])(
+  "an hour of an organisation, %s, asks of the book what the model says",
+  async (_, active, asleep) => {
+    const { d1Queries, d1RowsWritten } = await countMinutes(60, active, asleep);
+    expect({ statements: d1Queries, rowsWritten: d1RowsWritten }).toEqual(hourlyWork(active));
+  },
+);
+
+it("a busy organisation publishes at most once a minute, as much as a quiet one in three", async () => {
+  const busy = { ...QUIET, requestsPerMinute: 70 };
+  const { d1Queries, d1RowsWritten } = await countMinutes(4, busy, false);
+  const { statements, rowsWritten } = publishWork(QUIET);
+  const publishes = d1Queries / statements;
+  expect([3, 4]).toContain(publishes);
+  expect(d1RowsWritten).toBe(publishes * rowsWritten);
+  expect([publishMinutes(busy), publishMinutes(QUIET)]).toEqual([1, 3]);
+});
+
+it("10,000 of them with three keys each keep one database under 40 % busy at a statement a millisecond", () => {
+  const { statements, rowsWritten } = workPerSecond(10_000, QUIET);
+  expect(statements).toBeLessThan(400);
+  expect(rowsWritten).toBeLessThan(400);
+});
