@@ -15,10 +15,10 @@ const makeGroups = () => ({
 });
 
 /**
- * Whether this runtime lets a request wait for what another one resolves (since 2024-10-14, unless it is switched
- * off, as the test runner does): else every call goes alone.
+ * Whether requests are kept apart as in production, by a flag that is on there since 2024-10-14. The test runner has it
+ * off, and its requests, objects and clocks in one: there every call goes alone.
  */
-function canWait(): boolean {
+function areApart(): boolean {
   return Cloudflare.compatibilityFlags["handle_cross_request_promise_resolution"] === true;
 }
 
@@ -27,7 +27,7 @@ export function walletsOf(config: Config, env: Env, after: After): WalletAt {
   const { wallets } = Isolate.of(config).get(makeGroups);
   return (orgId, attempt) => {
     const stub = () => objectsOf(env).wallet(orgId);
-    return attempt === 1 && canWait() ? wallets.walletOf(orgId, stub, after) : stub();
+    return attempt === 1 && areApart() ? wallets.walletOf(orgId, stub, after) : stub();
   };
 }
 
@@ -38,7 +38,7 @@ export function outboxesOf(config: Config, env: Env, after: After): OutboxAt {
   const { outboxes } = Isolate.of(config).get(makeGroups);
   return (name, attempt) => {
     const stub = () => objectsOf(env).outbox(name);
-    if (attempt > 1 || !canWait()) return stub();
+    if (attempt > 1 || !areApart()) return stub();
     return {
       enqueue: (part) =>
         outboxes.ask(name, {

@@ -2,30 +2,37 @@ import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CallGroups, PARTS_MAX, PATIENCE_MS } from "../../src/lib/call-groups.ts";
 import type { PartAnswer } from "../../src/lib/call-groups.ts";
+import { effort } from "../effort.ts";
 import { afterTimeout } from "../../src/lib/timers.ts";
+
+type Call = {
+  readonly parts: readonly number[];
+  /** The part that carries it. */
+  readonly by: number;
+  readonly end: (error?: Error) => void;
+};
 
 /** An object that answers each part with its double; the calls that reach it, each until it is let go. */
 class Outside {
-  readonly calls: { readonly parts: readonly number[]; readonly end: (error?: Error) => void }[] =
-    [];
+  readonly calls: Call[] = [];
   readonly groups = new CallGroups<number, number>();
 
   ask(part: number): Promise<number> {
     return this.groups.ask("one", {
       part,
-      alone: async () => (await this.#called([part])).map(answerOf)[0] ?? Number.NaN,
-      together: (parts) => this.#called(parts),
+      alone: async () => (await this.#called([part], part)).map(answerOf)[0] ?? Number.NaN,
+      together: (parts) => this.#called(parts, part),
       after: afterTimeout,
     });
   }
 
-  #called(parts: readonly number[]): Promise<readonly PartAnswer<number>[]> {
+  #called(parts: readonly number[], by: number): Promise<readonly PartAnswer<number>[]> {
     return new Promise((resolve, reject) => {
       const end = (error?: Error): void => {
         if (error === undefined) resolve(parts.map(doubled));
         else reject(error);
       };
-      this.calls.push({ parts, end });
+      this.calls.push({ parts, by, end });
     });
   }
 
@@ -42,9 +49,9 @@ function answerOf(answer: PartAnswer<number>): number {
   return answer.kind === "answered" ? answer.answer : Number.NaN;
 }
 
-/** All that waits for nothing from outside. */
+/** Everybody has looked who waits. */
 async function settled(): Promise<void> {
-  await vi.advanceTimersByTimeAsync(0);
+  await vi.advanceTimersByTimeAsync(25);
 }
 
 beforeEach(() => {
@@ -67,7 +74,7 @@ class Run {
   async take(step: Step): Promise<void> {
     const [call] = this.#open();
     if (step === "ask") this.#ask();
-    else if (step === "time") await vi.advanceTimersByTimeAsync(PATIENCE_MS + 1);
+    else if (step === "time") await vi.advanceTimersByTimeAsync(PATIENCE_MS + 25);
     else if (call !== undefined) this.#end(call, step);
     await settled();
   }
@@ -77,7 +84,7 @@ class Run {
     do {
       for (const call of this.#open()) this.#end(call, "end");
       // oxlint-disable-next-line no-await-in-loop -- who waits carries the next one
-      await vi.advanceTimersByTimeAsync(PATIENCE_MS + 1);
+      await vi.advanceTimersByTimeAsync(PATIENCE_MS + 25);
     } while (this.#open().length > 0);
   }
 
@@ -86,7 +93,7 @@ class Run {
     const { sent } = this.#outside;
     const parts = sent.flat();
     // only who carries a call that hangs may hear nothing: whoever waits for others has a timer
-    const carriers = new Set(sent.map(([first]) => first));
+    const carriers = new Set(this.#outside.calls.map(({ by }) => by));
     const all = Array.from({ length: this.#asked }, (_, i) => i + 1);
     return [
       ...parts.filter((part, i) => parts.indexOf(part) !== i).map((part) => `${part} sent twice`),
@@ -128,6 +135,7 @@ describe("calls that go together", () => {
     await settled();
     expect(outside.sent).toEqual([[1], [2, 3, 4]]);
     outside.calls[1]?.end();
+    await settled();
     await expect(Promise.all(asked)).resolves.toEqual([2, 4, 6, 8]);
     const later = outside.ask(5);
     expect(outside.sent.at(-1)).toEqual([5]);
@@ -139,7 +147,7 @@ describe("calls that go together", () => {
     const outside = new Outside();
     void outside.ask(1); // its call never ends
     const others = [2, 3].map((part) => outside.ask(part).catch(() => "lost"));
-    await vi.advanceTimersByTimeAsync(PATIENCE_MS + 1);
+    await vi.advanceTimersByTimeAsync(PATIENCE_MS + 25);
     await expect(Promise.all(others)).resolves.toEqual(["lost", "lost"]);
     const later = outside.ask(4);
     expect(outside.sent).toEqual([[1], [4]]);
@@ -157,7 +165,7 @@ describe("calls that go together", () => {
         await run.toTheEnd();
         expect(run.faults()).toEqual([]);
       }),
-      { numRuns: 300 },
+      { numRuns: effort(200, 2000) },
     );
   });
 });

