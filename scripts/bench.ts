@@ -3,6 +3,7 @@ import { InvalidArgumentError, Option } from "commander";
 import { measureAgainst } from "./bench/against.ts";
 import { OTHERS } from "./bench/beside.ts";
 import type { Other } from "./bench/beside.ts";
+import { measureBook } from "./bench/book.ts";
 import { measureCosts } from "./bench/costs.ts";
 import { measureDoors } from "./bench/doors.ts";
 import { mark, progress, table } from "./bench/figure.ts";
@@ -50,6 +51,7 @@ type Options = {
   readonly beside: readonly Other[];
   readonly knee?: true;
   readonly hot?: true;
+  readonly book?: true;
   readonly seconds: number;
   readonly json?: true;
 };
@@ -77,7 +79,11 @@ await runProgram(async (given) => {
       listOf("--beside <g,...>", "with --open: installed in the user's cache", OTHERS).default([]),
     )
     .option("--knee", "how many requests a second the machine bears; at most 90 s")
-    .option("--hot", "what 24 organisations wait for, without and beside one at overload")
+    .option(
+      "--hot",
+      "one wallet pressed, and what 24 organisations wait for beside one at overload",
+    )
+    .option("--book", "what 10,000 organisations in use ask of a region's database")
     .option("--seconds <n>", "with --hot: measured time of each run", whole, 12)
     .option("--json", "the figures as JSON: { figures, rounds } or { figures, steps }")
     .parse(given, { from: "user" });
@@ -98,8 +104,9 @@ await runProgram(async (given) => {
 
 function measure(stage: Stage, options: Options): Promise<Report> {
   const { rounds = options.open || options.hot ? 5 : 20, seconds, against } = options;
+  if (options.book) return measureBook(stage, rounds);
   if (options.knee) return measureKnees(stage);
-  if (options.hot) return measureHot(stage, { rounds, seconds });
+  if (options.hot) return measureHot(stage, { rounds, seconds, against });
   if (options.doors) return measureDoors(stage, rounds);
   if (options.open) return measureOpen(stage, { ...options, rounds });
   return against === undefined

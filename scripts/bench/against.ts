@@ -195,7 +195,7 @@ export function commitOf(named: string): string {
 }
 
 /** The files of a commit in an empty directory, beside the packages that are installed here. */
-function checkOut(commit: string, directory: string): string {
+export function checkOut(commit: string, directory: string): string {
   mkdirSync(directory, { recursive: true });
   const archive = execFileSync("git", ["archive", "--format=tar", commit], {
     cwd: ROOT,

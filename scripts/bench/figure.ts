@@ -27,6 +27,9 @@ export function ratioOf(rounds: readonly CpuRound[], over: string, under: string
   return { ...estimate(ratios), least };
 }
 
+/** What other programs took of this machine meanwhile. */
+export const OTHER_PROGRAMS = "cores kept busy by other programs";
+
 /** The median of values, their quartiles, and the least. */
 export function estimate(values: readonly number[]): Estimate {
   return {
@@ -122,7 +125,7 @@ export function watchOthers(): () => Figure {
     const ownMs = (own() - begun.ownUs) / 1000;
     const elapsedMs = performance.now() - begun.atMs;
     const cores = (coresWorkedMs() - begun.busyMs - ownMs) / elapsedMs;
-    return { name: "cores kept busy by other programs", value: Math.max(0, cores), unit: "" };
+    return { name: OTHER_PROGRAMS, value: Math.max(0, cores), unit: "" };
   };
 }
 

@@ -1,11 +1,16 @@
+import path from "node:path";
 import type { AdminClient } from "../admin-client.ts";
 import { quantile } from "../quantile.ts";
 import { cpuMicroseconds } from "../workerd.ts";
-import { estimate, mark, progress, watchOthers } from "./figure.ts";
+import { estimate, mark, OTHER_PROGRAMS, progress, watchOthers } from "./figure.ts";
 import type { Figure, Report } from "./figure.ts";
 import { openOrganization, startHome, targetOf } from "./gateway.ts";
 import type { Stage } from "./gateway.ts";
-import { answersTo } from "./load.ts";
+import { checkOut, commitOf } from "./against.ts";
+import { answersTo, turned } from "./load.ts";
+import { NOW } from "./alone.ts";
+import type { Checkout } from "./alone.ts";
+import { measurePressed, pressedFigures } from "./pressed.ts";
 import type { Answered, Ask, Target } from "./load.ts";
 
 /** The other organisations' p99 may rise by so much beside a hot one, in percent. */
@@ -14,12 +19,16 @@ const OTHERS = 24;
 const HOT_KEYS = 20;
 /** Until the hot one has all that it may have in flight: what is due before does not count. */
 const RAMP_SECONDS = 5;
+/** Of one slice on one organisation: its keys have so many requests in their minute. */
+const PRESSED_SECONDS_MAX = 3;
 
 export type HotOptions = {
   /** Pairs of runs, one without the hot organisation and one with it. */
   readonly rounds: number;
   /** Measured time of each run. */
   readonly seconds: number;
+  /** A commit that is pressed beside this checkout, in turn. */
+  readonly against?: string | undefined;
 };
 /** What one run says: answers to the others and to the hot one, and the gateway's CPU in percent of one core. */
 export type HotRun = {
@@ -37,11 +46,52 @@ const OTHER_STREAM = stream(25);
 const HOT_STREAMS = [50, 75, 125, 150].map(stream);
 const HOT_RATE = 64;
 
-/** Takes pairs of runs in turn, there and back. */
+/** Presses one organisation, then takes pairs of runs in turn, there and back, of each checkout. */
 export async function measureHot(stage: Stage, options: HotOptions): Promise<Report> {
-  const { rounds, seconds } = options;
-  progress("starting, and making organisations");
-  const home = stage.keep(await startHome(stage, { place: "hot" }));
+  const { rounds, seconds, against } = options;
+  const all = checkouts(stage, against);
+  const pressed = await measurePressed(stage, all, {
+    rounds,
+    seconds: Math.min(seconds, PRESSED_SECONDS_MAX),
+  });
+  const sides: Side[] = [];
+  for (const checkout of all) sides.push(await startSide(stage, checkout));
+  const watched = watchOthers();
+  for (let round = 1; round <= rounds; round++) {
+    progress(`pair ${round} of ${rounds}`);
+    for (const side of turned(sides, round)) side.pairs.push(await takePair(side, round, seconds));
+  }
+  const others = watched();
+  const [now, before] = sides;
+  const ofOthers = hotFigures(now?.pairs ?? [], others);
+  const isShed = now?.pairs.some(({ beside }) => beside.hot.some(({ status }) => status === 503));
+  const isKept = isShed === true && ofOthers.every((figure) => mark(figure) !== "OVER");
+  return {
+    figures: [
+      ...pressedFigures(pressed),
+      ...ofOthers,
+      ...(before === undefined ? [] : unbounded(hotFigures(before.pairs, others), before.name)),
+    ],
+    more: { rounds, pressed },
+    isMissed: !isKept,
+    how:
+      `Medians of ${rounds} paired runs of ${seconds} s, without the hot organisation and beside it; times from when ` +
+      `each request was due; load, upstream and gateway on this machine.`,
+  };
+}
+
+/** A checkout whose others are asked, and beside them its hot organisation. */
+type Side = {
+  readonly name: string;
+  readonly pid: number;
+  readonly others: Group;
+  readonly hot: readonly Group[];
+  readonly pairs: HotPair[];
+};
+
+async function startSide(stage: Stage, { name, root }: Checkout): Promise<Side> {
+  progress(`${name}: starting, and making organisations`);
+  const home = stage.keep(await startHome(stage, { place: `hot-${name}`, root }));
   const keysOfOthers = await otherKeys(home.admin);
   const keysOfHot = await openOrganization(home.admin, "regional", HOT_KEYS, "hot");
   const others = {
@@ -53,26 +103,29 @@ export async function measureHot(stage: Stage, options: HotOptions): Promise<Rep
   const hot = HOT_STREAMS.map((ask) => ({ target, rate: HOT_RATE, ask }));
   progress("warming up");
   await runOnce(home.pid, others, hot.slice(0, 1), 1);
-  const watched = watchOthers();
-  const pairs: HotPair[] = [];
-  for (let round = 1; round <= rounds; round++) {
-    progress(`pair ${round} of ${rounds}`);
-    // each comes first every other time: what drifts over the minutes is in both
-    const before = round % 2 === 0 ? await runOnce(home.pid, others, hot, seconds) : null;
-    const alone = await runOnce(home.pid, others, [], seconds);
-    pairs.push({ alone, beside: before ?? (await runOnce(home.pid, others, hot, seconds)) });
-  }
-  const figures = hotFigures(pairs, watched());
-  const isShed = pairs.some(({ beside }) => beside.hot.some(({ status }) => status === 503));
-  const isKept = isShed && figures.every((figure) => mark(figure) !== "OVER");
-  return {
-    figures,
-    more: { rounds },
-    isMissed: !isKept,
-    how:
-      `Medians of ${rounds} paired runs of ${seconds} s, without the hot organisation and beside it; times from when ` +
-      `each request was due; load, upstream and gateway on this machine.`,
-  };
+  return { name, pid: home.pid, others, hot, pairs: [] };
+}
+
+/** Each run comes first every other time: what drifts over the minutes is in both. */
+async function takePair(side: Side, round: number, seconds: number): Promise<HotPair> {
+  const { pid, others, hot } = side;
+  const before = round % 2 === 0 ? await runOnce(pid, others, hot, seconds) : null;
+  const alone = await runOnce(pid, others, [], seconds);
+  return { alone, beside: before ?? (await runOnce(pid, others, hot, seconds)) };
+}
+
+/** The same figures of an older commit, which nobody is held to. */
+function unbounded(figures: readonly Figure[], who: string): Figure[] {
+  return figures
+    .filter(({ name }) => name !== OTHER_PROGRAMS)
+    .map(({ budget: _, ...figure }) => ({ ...figure, name: `${figure.name}, ${who}` }));
+}
+
+/** This checkout, and the commit that it is compared with. */
+function checkouts(stage: Stage, against: string | undefined): readonly Checkout[] {
+  if (against === undefined) return [NOW];
+  const name = commitOf(against);
+  return [NOW, { name, root: checkOut(name, path.join(stage.directory, "commit")) }];
 }
 
 /** Medians over the pairs; a rise is the median of the pairs' own. */

@@ -11,7 +11,8 @@ import type { KeySecrets } from "../lib/key.ts";
 import type { AdmittedKey } from "../contracts/register.ts";
 import type { KeyStanding, KeyTerms } from "../lib/key-terms.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
-import { forgetWallet, ownsBook, readBookHead } from "./book.store.ts";
+import { ownsBook } from "./book-ownership.ts";
+import { forgetWallet, readBookHead } from "./book.store.ts";
 import {
   admit,
   admitAndHold,

@@ -10,7 +10,8 @@ import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import { periodOf } from "../../lib/period.ts";
 import { pullNames } from "../tables/request-rows.do.ts";
 import { updateWalletRow, WALLET_TABLES } from "../tables/wallet-schema.do.ts";
-import { isUnpublished, loadMemory, QUIET_MS, readCheckpoint } from "./memory.do.ts";
+import { readCheckpoint } from "../tables/checkpoint-rows.do.ts";
+import { isUnpublished, loadMemory, QUIET_MS } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";
 import { endTurn, mustEndTurn } from "./payments.do.ts";
@@ -277,8 +278,10 @@ export class Schedule {
 
   /** When what the book lacks by now is to be there: soon, unless it is little and of the daily round. */
   #publishDue({ memory, nowMs }: Desk): number {
-    const isQuiet = !memory.changed && memory.routine <= QUIET_MAX;
-    if (isQuiet) return Math.max(nowMs + DELAY_MIN_MS, this.#publishedAt + QUIET_MS);
+    if (!memory.changed) {
+      const pause = memory.routine <= QUIET_MAX ? QUIET_MS : DELAY_MAX_MS;
+      return Math.max(nowMs + DELAY_MIN_MS, this.#publishedAt + pause);
+    }
     if (nowMs - this.#publishedAt > DELAY_MAX_MS) this.#delayMs = DELAY_MIN_MS;
     return nowMs + this.#delayMs;
   }

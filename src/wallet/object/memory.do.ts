@@ -24,6 +24,7 @@ import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.
 import type { NameNumbers } from "../tables/request-rows.do.ts";
 import { addSessionSpend, loadSessionRates, loadSessions } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
+import { bookedSettings, readCheckpoint } from "../tables/checkpoint-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import type { Settings } from "../../contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
@@ -154,23 +155,6 @@ export function loadMemory(sql: SqlStorage): Memory {
   for (const [keyId, window] of selectTokens(sql, memory.clock)) memory.tokens.set(keyId, window);
   loadSessionRates(sql, memory.sessions, memory.clock);
   return memory;
-}
-
-type Checkpoint = { seq: number; balance: number; clock: number; newest: number; floor_id: string };
-
-/** The newest checkpoint: what was published last, and when that was. */
-export function readCheckpoint(sql: SqlStorage): Checkpoint {
-  return sql
-    .exec<Checkpoint>(
-      "SELECT seq, balance, clock, newest, floor_id FROM checkpoints ORDER BY seq DESC LIMIT 1",
-    )
-    .one();
-}
-
-/** The settings, where a publish that was acknowledged had them as they are. */
-function bookedSettings(sql: SqlStorage, { acknowledged, settings }: WalletRow): Settings | null {
-  const { changed } = sql.exec<{ changed: number }>("SELECT changed FROM settings").one();
-  return changed <= acknowledged ? settings : null;
 }
 
 /** Whether the wallet has anything that the book does not show, be it little. */

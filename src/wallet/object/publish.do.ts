@@ -1,12 +1,6 @@
 import { logAlert, logWarning } from "../../lib/log.ts";
-import {
-  PAGE_ROWS,
-  conflictText,
-  ownsBook,
-  readBookHead,
-  writePublication,
-  settingsRow,
-} from "../book.store.ts";
+import { conflictText, ownsBook } from "../book-ownership.ts";
+import { PAGE_ROWS, readBookHead, writePublication, settingsRow } from "../book.store.ts";
 import type { BookPage, BookRow, BookHead, Publication, Published } from "../book.store.ts";
 import type { KeyUse, TouchedKey } from "../../lib/key-uses.store.ts";
 import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";

@@ -2,13 +2,8 @@ import type { Actor } from "../../lib/event.ts";
 import { refuse } from "../../lib/failure.ts";
 import type { Refusal } from "../../lib/failure.ts";
 import { micros } from "../../lib/money.ts";
-import {
-  PAGED_TABLES,
-  ownsBook,
-  readBookCopy,
-  readBookHead,
-  readBookPages,
-} from "../book.store.ts";
+import { ownsBook } from "../book-ownership.ts";
+import { PAGED_TABLES, readBookCopy, readBookHead, readBookPages } from "../book.store.ts";
 import type { BookCopy, PagedTable } from "../book.store.ts";
 import { addEvent } from "./event-rows.do.ts";
 import { insertEntry } from "../tables/request-rows.do.ts";

@@ -1,0 +1,66 @@
+/**
+ * The gateway, and beside it who does nothing but hold and settle on one wallet: GET /__press?org=...&pairs=n answers
+ * when so many pairs are done, one after the other, as the paid path asks for them.
+ */
+import worker from "../../src/index.ts";
+import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import { Timers } from "../../src/lib/timers.ts";
+import { WalletGroups } from "../../src/wallet/grouped-wallet.ts";
+
+export * from "../../src/index.ts";
+
+const groups = new WalletGroups();
+const USAGE = { input: 3, cacheRead: 0, cacheWrite: 0, output: 5, reasoning: 0 };
+const GENERATION = {
+  model: "bench/model",
+  provider: "bench",
+  region: "eu",
+  keyId: "key_bench",
+  streamed: false,
+  usage: USAGE,
+  price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },
+  firstByteMs: 1,
+  durationMs: 2,
+  estimated: false,
+  finishReason: "stop",
+} as const;
+
+async function press(env: Env, orgId: string, pairs: number): Promise<number> {
+  const timers = new Timers(); // of its own, as each request has them
+  const wallet = groups.walletOf(orgId, () => env.WALLET.getByName(orgId), timers.after);
+  let done = 0;
+  for (let i = 0; i < pairs; i++) {
+    const id = mintId("req_", Date.now());
+    const least = micros(10);
+    /* oxlint-disable no-await-in-loop -- each pair after the one before */
+    const held = await wallet.hold({
+      id,
+      least,
+      most: least,
+      sure: least,
+      hasCap: true,
+      tokens: { prompt: 1, least: 2, most: 2 },
+      model: { sent: "bench/model", id: "bench/model" },
+      externalId: null,
+      keyId: GENERATION.keyId,
+      peer: false,
+      idempotency: null,
+    });
+    const settled = await wallet.settle({ id, cost: micros(7), generation: GENERATION });
+    /* oxlint-enable no-await-in-loop */
+    done += held.ok && settled.ok && settled.value.kind === "settled" ? 1 : 0;
+  }
+  timers.close();
+  return done;
+}
+
+export default {
+  ...worker,
+  async fetch(request, env, ctx) {
+    const { pathname, searchParams } = new URL(request.url);
+    if (pathname !== "/__press") return worker.fetch(request, env, ctx);
+    const done = await press(env, searchParams.get("org") ?? "", Number(searchParams.get("pairs")));
+    return Response.json({ done });
+  },
+} satisfies ExportedHandler<Env>;
