@@ -148,7 +148,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "keys/keys.store.ts NEW_KEYS_MAX",
   ],
   "secrets of a key at a time; new ones in a day": [
-    "keys/keys.store.ts LIVE_SECRETS_MAX",
+    "lib/key-uses.store.ts LIVE_SECRETS_MAX",
     "keys/secrets.store.ts ROTATIONS_MAX",
   ],
   "overlap of a key's secrets; of a webhook's": [
