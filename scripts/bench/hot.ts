@@ -65,7 +65,7 @@ export async function measureHot(stage: Stage, options: HotOptions): Promise<Rep
   const [now, before] = sides;
   const ofOthers = hotFigures(now?.pairs ?? [], others);
   const isShed = now?.pairs.some(({ beside }) => beside.hot.some(({ status }) => status === 503));
-  const isKept = isShed === true && ofOthers.every((figure) => mark(figure) !== "OVER");
+  const isKept = (isShed ?? false) && ofOthers.every((figure) => mark(figure) !== "OVER");
   return {
     figures: [
       ...pressedFigures(pressed),
@@ -118,7 +118,7 @@ async function takePair(side: Side, round: number, seconds: number): Promise<Hot
 function unbounded(figures: readonly Figure[], who: string): Figure[] {
   return figures
     .filter(({ name }) => name !== OTHER_PROGRAMS)
-    .map(({ budget: _, ...figure }) => ({ ...figure, name: `${figure.name}, ${who}` }));
+    .map(({ name, value, unit }) => ({ name: `${name}, ${who}`, value, unit }));
 }
 
 /** This checkout, and the commit that it is compared with. */

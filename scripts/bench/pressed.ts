@@ -135,21 +135,22 @@ async function press(target: Target, atOnce: number, seconds: number): Promise<P
 }
 
 /** The figures of each checkout, and of the first one's to the second's the median of the slices' own ratios. */
+// oxlint-disable-next-line complexity -- one figure after the other
 export function pressedFigures([now, before]: readonly PressedRuns[]): Figure[] {
   if (now === undefined) return [];
   const figures: Figure[] = [];
   for (const atOnce of LEVELS) {
     const name = `one organisation, ${atOnce} JSON at once`;
-    for (const run of before === undefined ? [now] : [now, before]) {
+    for (const side of before === undefined ? [now] : [now, before]) {
       const of = (what: keyof Pressed) =>
-        estimate((run.levels[atOnce] ?? []).map((one) => one[what]));
-      const who = before === undefined ? "" : `, ${run.checkout}`;
+        estimate((side.levels[atOnce] ?? []).map((one) => one[what]));
+      const who = before === undefined ? "" : `, ${side.checkout}`;
       figures.push(
         { name: `${name}: a second${who}`, unit: "", ...of("perSecond") },
         {
           name: `${name}: object calls a request${who}`,
           unit: "",
-          value: run.callsPerRequest[atOnce] ?? NaN,
+          value: side.callsPerRequest[atOnce] ?? NaN,
         },
         { name: `${name}: p50${who}`, unit: "ms", ...of("p50Ms") },
         { name: `${name}: p99${who}`, unit: "ms", ...of("p99Ms") },
@@ -162,18 +163,18 @@ export function pressedFigures([now, before]: readonly PressedRuns[]): Figure[] 
     }
   }
   const alone = "one wallet alone, eight callers: holds and settles";
-  for (const run of before === undefined ? [now] : [now, before]) {
-    const who = before === undefined ? "" : `, ${run.checkout}`;
+  for (const side of before === undefined ? [now] : [now, before]) {
+    const who = before === undefined ? "" : `, ${side.checkout}`;
     figures.push(
       {
         name: `${alone} a second${who}`,
         unit: "",
-        ...estimate(run.alone.map((one) => 2 * one.pairsPerSecond)),
+        ...estimate(side.alone.map((one) => 2 * one.pairsPerSecond)),
       },
       {
         name: `${alone}: CPU of a pair${who}`,
         unit: "us",
-        ...estimate(run.alone.map((one) => one.cpuUs)),
+        ...estimate(side.alone.map((one) => one.cpuUs)),
       },
     );
   }

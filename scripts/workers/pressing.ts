@@ -8,6 +8,7 @@ import { micros } from "../../src/lib/money.ts";
 import { Timers } from "../../src/lib/timers.ts";
 import { WalletGroups } from "../../src/wallet/grouped-wallet.ts";
 
+// oxlint-disable-next-line no-barrel-file -- its objects are this Worker's
 export * from "../../src/index.ts";
 
 const groups = new WalletGroups();

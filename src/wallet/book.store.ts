@@ -184,7 +184,7 @@ async function publishedBy(
 ): Promise<Published> {
   const rows = others.slice(0, uses.length).flatMap(({ results }) => results as TouchedRow[]);
   const said = { touched: rows.map(touchedOf), eventsWait: true };
-  const [moved] = balance?.results as { events_wait: number }[];
+  const [moved] = (balance?.results ?? []) as { events_wait: number }[];
   if (moved !== undefined) return { ...said, head: "moved", eventsWait: moved.events_wait > 0 };
   const head = await readBookHead(db, orgId);
   // Not where it could have been moved from: else it has come there since, without what was sent.

@@ -105,21 +105,24 @@ function acknowledge(
 ): PublishOutcome["outcome"] {
   const { row } = desk.memory;
   const { head, picked, creditsSeq } = sent;
-  const isMoved = head === "moved";
-  if (!isMoved && head !== null && !ownsBook({ ...row, revision: publication.revision }, head)) {
+  const found = head === "moved" ? null : head;
+  const seq = head === "moved" ? row.acknowledged : (head?.seq ?? 0);
+  if (found !== null && !ownsBook({ ...row, revision: publication.revision }, found)) {
     putBack(desk.memory, picked);
     const { epoch } = row;
-    changeRow(desk, { conflict: conflictText({ head, epoch, revision: publication.revision }) });
-    tellConflict(desk, head);
+    changeRow(desk, {
+      conflict: conflictText({ head: found, epoch, revision: publication.revision }),
+    });
+    tellConflict(desk, found);
     return "conflict";
   }
-  if (!isMoved && (head?.seq ?? 0) < row.acknowledged && !publication.everything) {
+  if (seq < row.acknowledged && !publication.everything) {
     putBack(desk.memory, picked);
     changeRow(desk, { publishAll: true, conflict: null });
     logWarning("book_restored", {
       org_id: row.orgId,
       acknowledged: row.acknowledged,
-      book_seq: head?.seq ?? 0,
+      book_seq: seq,
     });
     return "again";
   }

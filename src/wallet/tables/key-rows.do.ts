@@ -96,8 +96,9 @@ export function isAsBooked(
   said: TouchedKey | undefined,
 ): boolean {
   if (said === undefined) return false;
-  if (said.revokedAt !== null || revokedAt !== null)
+  if (said.revokedAt !== null || revokedAt !== null) {
     return said.revokedAt !== null && revokedAt !== null;
+  }
   return (
     said.rpmLimit === known.rpmLimit &&
     termsText(said.terms) === termsText(known.terms) &&
