@@ -173,7 +173,7 @@ function tokensFor(
 ): bigint {
   const price = heldPrice(route, held.prompt);
   const forPrompt = BigInt(held.promptTokens) * BigInt(inputPrice(price, held.prompt));
-  const left = BigInt(held.granted) * 1_000_000n - forPrompt;
+  const left = BigInt(held.granted) * 1_000_000n - forPrompt - perRequest(price);
   if (left < 0n) return -1n;
   if (price.output === 0) return BigInt(Number.MAX_SAFE_INTEGER);
   return left / BigInt(price.output);
@@ -187,8 +187,14 @@ function worstCost(
 ): number {
   const sum =
     BigInt(promptTokens) * BigInt(inputPrice(price, prompt)) +
-    BigInt(outputTokens) * BigInt(price.output);
+    BigInt(outputTokens) * BigInt(price.output) +
+    perRequest(price);
   return Number((sum + 999_999n) / 1_000_000n);
+}
+
+/** What one request costs beside its tokens, in millionths of a micro: chats and embeddings count no other unit. */
+function perRequest({ units }: Price): bigint {
+  return BigInt(units?.request ?? 0);
 }
 
 function inputPrice(price: Price, { hourCache }: PromptSize): number {

@@ -10,12 +10,19 @@ import { NO_USAGE } from "../../src/lib/usage.ts";
 import { MODEL } from "./run-fixture.ts";
 
 const perMillion = fc.integer({ min: 0, max: 80_000_000 });
-const price = fc.record({
+const tokens = {
   input: perMillion,
   cached: perMillion,
   cacheWrite: perMillion,
   output: perMillion,
-});
+};
+const price = fc.oneof(
+  fc.record(tokens),
+  fc.record({
+    ...tokens,
+    units: fc.record({ request: fc.nat(50_000_000_000_000), image: perMillion }),
+  }),
+);
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 const route: fc.Arbitrary<Route> = fc
   .record({
