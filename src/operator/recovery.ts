@@ -4,6 +4,7 @@ import { parseBody } from "../http/parse-body.ts";
 import { invalid, success } from "../lib/failure.ts";
 import { generationSchema } from "../lib/generation.ts";
 import { micros } from "../lib/money.ts";
+import { readObject } from "../lib/reach-object.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
@@ -51,6 +52,8 @@ export async function postRebuildWallet(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const answer = await call.wallet(found.value.id).rebuild(found.value.id, call.actor);
   if (!answer.ok) return answer;
+  // What it was paid since the book heard of it last; where this fails, the payments' sweep does it.
+  await readObject(() => call.payments(found.value.id).poke());
   const { creditsMicro, heldMicro, openHolds } = answer.value;
   return success({ credits_micro: creditsMicro, held_micro: heldMicro, open_holds: openHolds });
 }

@@ -3,6 +3,7 @@ import { now } from "../lib/clock.ts";
 import { objectsOf } from "../contracts/objects.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { eventBook } from "../payments/customers.store.ts";
+import { pokePayers } from "../payments/payers.store.ts";
 import { sweepEvents } from "../payments/stripe-events.ts";
 import { stripeOf } from "../payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
@@ -19,7 +20,10 @@ export function runCron(cron: string, env: Env): Promise<void> {
   return cron === PAYMENTS_CRON ? runPaymentsSweep(env) : runScheduled(env);
 }
 
-/** Lists Stripe's events since the last time, for whoever they concern here; nothing where nothing is sold. */
+/**
+ * Lists Stripe's events since the last time, for whoever they concern here, and has organisations' payments look at
+ * what is due; nothing where nothing is sold.
+ */
 export async function runPaymentsSweep(env: Env): Promise<void> {
   const parsed = configOf(env);
   const payments = parsed.ok ? parsed.config.payments : null;
@@ -31,6 +35,7 @@ export async function runPaymentsSweep(env: Env): Promise<void> {
     const listed = await sweepEvents(to, now(env));
     const reason = "Stripe did not list its events";
     if (listed === null) logWarning("payments_not_swept", { reason });
+    await pokePayers(env.DB, objectsOf(env));
   } catch (error) {
     logWarning("payments_not_swept", { reason: reasonOf(error) });
   }

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { createExecutionContext } from "cloudflare:test";
+import { createExecutionContext, evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { signedWebhook } from "../../scripts/stripe/events.ts";
@@ -104,6 +104,38 @@ it("what no message told is found by the sweep", async () => {
   await runPaymentsSweep(env);
   await vi.waitFor(async () => {
     expect((await balanceOf(account)).credits_micro).toBe(10_000_000);
+  }, LONG);
+});
+
+/** An account that bought what its book never heard of, and whose wallet was lost then. */
+async function lostSinceIt(stripe: FakeStripe): Promise<Account> {
+  for (const method of ["warn", "error"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  const account = await openAccount({ credits: 0 });
+  const wallet = env.WALLET.getByName(account.orgId);
+  await wallet.poke();
+  await bought(account, stripe);
+  await runInDurableObject(wallet, (_wallet, state) => state.storage.deleteAll());
+  await evictDurableObject(wallet);
+  return account;
+}
+
+it("a wallet that is made anew is told again what it was paid, once, by who rebuilds it and by the sweep", async () => {
+  const stripe = useStripe();
+  const rebuilt = await lostSinceIt(stripe);
+  expect((await admin("POST", `/orgs/${rebuilt.orgId}/rebuild-wallet`)).status).toBe(200);
+  await vi.waitFor(async () => {
+    expect((await balanceOf(rebuilt)).credits_micro).toBe(10_000_000);
+  }, LONG);
+  const swept = await lostSinceIt(stripe);
+  const wallet = env.WALLET.getByName(swept.orgId);
+  await wallet.rebuild(swept.orgId, { kind: "operator", id: "admin" });
+  expect((await balanceOf(swept)).credits_micro).toBe(0);
+  await runPaymentsSweep(env);
+  await runPaymentsSweep(env);
+  await vi.waitFor(async () => {
+    expect((await balanceOf(swept)).credits_micro).toBe(10_000_000);
   }, LONG);
 });
 
