@@ -82,20 +82,21 @@ describe("a lost wallet", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("comes back with what the operator had set: suspended, and its own limit", async () => {
+  it("comes back with what the operator had set: suspended, its own limit, its own prices", async () => {
     const { stub, orgId } = await newInBook();
     await credit(stub, 100);
     valueOf(await stub.poke());
     await env.DB.prepare(
-      `INSERT INTO organizations (id, name, slug, region, status, rpm_limit, created_at)
-      VALUES (?1, 'x', substr(?1, 1, 32), 'eu', 'suspended', 7, 0)`,
+      `INSERT INTO organizations (id, name, slug, region, status, rpm_limit, price_list, created_at)
+      VALUES (?1, 'x', substr(?1, 1, 32), 'eu', 'suspended', 7, 'own', 0)`,
     )
       .bind(orgId)
       .run();
     await lose(stub);
     valueOf(await stub.rebuild(orgId));
     expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "organization_suspended" });
-    expect(valueOf(await stub.configure({}))).toEqual({ rpmLimit: 7, suspended: true });
+    const set = { rpmLimit: 7, suspended: true, priceList: "own" };
+    expect(valueOf(await stub.configure({}))).toEqual(set);
   });
 
   it("of which the book knows nothing cannot be", async () => {
