@@ -169,9 +169,12 @@ describe("a key that was not issued", () => {
 
   it("the counting counts: a live key names its register and its wallet, then its wallet alone", async () => {
     const counted = countedBindings();
-    for (const objects of [2, 3]) {
+    // Another's first, which reads the prices: an isolate does that now and then.
+    await withHeader(`Bearer ${(await openAccount()).key}`, counted.bindings);
+    expect(counted).toMatchObject({ objects: 2, statements: 1 });
+    for (const objects of [4, 5]) {
       expect((await withHeader(`Bearer ${key}`, counted.bindings)).status).toBe(200);
-      expect(counted).toMatchObject({ objects, statements: 0 });
+      expect(counted).toMatchObject({ objects, statements: 1 });
     }
   });
 });
