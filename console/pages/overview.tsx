@@ -112,8 +112,9 @@ function NothingLeft() {
   const { organization } = useSession();
   return (
     <p class="notice" role="status">
-      ▲ Nothing is left: paid requests are refused until credits are added. Ask who runs this region
-      for credits of <code>{organization?.slug}</code>.
+      ▲ Nothing is left: paid requests are refused until credits are added.{" "}
+      <a href={hrefOf(["credits"])}>Add credits</a>, or ask who runs this region for credits of{" "}
+      <code>{organization?.slug}</code>.
     </p>
   );
 }
