@@ -9,7 +9,8 @@ const ROOT = path.join(import.meta.dirname, "../..");
 /** The table itself, where hosts of each region are sold, and the one place that Anthropic names. */
 const OF_SRC = /^(?:lib\/regions\.ts|catalog\/makers\/|hosts\/anthropic\.ts|wires\/messages\/)/;
 /** Two regions are enough for these: what they measure and record has their names in it. */
-const OF_SCRIPTS = /^(?:region-names\.ts|bench|soak|release|openapi-examples\.ts|openapi\/)/;
+const OF_SCRIPTS =
+  /^(?:region-names\.ts|bench|workers\/pressing\.ts|soak|release|openapi-examples\.ts|openapi\/)/;
 
 it.each([
   ["src", OF_SRC],
