@@ -19,6 +19,7 @@ type Row = {
   readonly price?: Fields | null;
   readonly percent?: number | null;
 };
+type Said = Pick<Row, "price" | "percent">;
 type Rows = { readonly prices: readonly Row[]; readonly next_after?: string };
 type Options = { readonly file?: string; readonly from?: string; readonly yes?: true };
 /** `times`: what it costs of what it did, the dearest of input and output. */
@@ -130,13 +131,23 @@ function whatOf(before: Row | undefined, times: number | null): string {
   return times > 1 ? "dearer" : "cheaper";
 }
 
+/** Null where one is a percentage of what is not known here. */
 function timesOf(row: Row, before: Row | undefined): number | null {
-  const was = before ?? listedRow(row.item);
+  const listed = listedRow(row.item);
+  const was = before ?? listed;
   if (was === null) return null;
-  if (row.price && was.price) return timesDearer(row.price, was.price);
-  const { percent: now = null } = row;
-  const { percent: then = null } = was;
-  return now === null || then === null ? null : (100 + now) / (100 + then);
+  if (!row.price && !was.price) return (100 + (row.percent ?? 0)) / (100 + (was.percent ?? 0));
+  const [now, then] = [pricedBy(row, listed), pricedBy(was, listed)];
+  return now === null || then === null ? null : timesDearer(now, then);
+}
+
+/** What a row comes to: a percentage is on a provider's list price. */
+function pricedBy({ price, percent }: Said, listed: Said | null): Fields | null {
+  if (price) return price;
+  if (!listed?.price) return null;
+  const { input, output = 0 } = listed.price;
+  const raised = 1 + (percent ?? 0) / 100;
+  return { input: input * raised, output: output * raised };
 }
 
 function timesDearer(now: Fields, then: Fields): number {
@@ -145,7 +156,7 @@ function timesDearer(now: Fields, then: Fields): number {
 }
 
 /** A built-in model at its first provider's list price of today. */
-function listedRow(item: string): Pick<Row, "price" | "percent"> | null {
+function listedRow(item: string): Said | null {
   const route = CATALOGUE.find(({ id }) => id === item)?.routes[0];
   if (route === undefined) return item.endsWith("*") ? { percent: 0 } : null;
   const { input, output } = priceOn(route, dayOf(Date.now())).price;
