@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { isFarOff } from "../../src/operator/bill-difference.ts";
 import { day, WrongUsage } from "./arguments.ts";
 import { csvLines, numberIn, readGiven } from "./csv.ts";
 import { does, examples, fail, note, show } from "./session.ts";
@@ -20,8 +21,6 @@ type Margin = { readonly data: readonly Group[]; readonly next_after?: string };
 type Days = { readonly from: string; readonly to: string; readonly by?: string };
 type Bill = { readonly provider: string; readonly day: string; readonly dollars: number };
 
-/** A bill that is further off than this is worth a question. */
-const DIFFERENCE_PERCENT = 2;
 const FIGURES =
   ">requests, >charged_micro dollars, >bought_micro dollars, >margin_micro dollars, >unknown_requests unknown";
 
@@ -109,14 +108,14 @@ function addImport(program: Command): void {
     show(session, { costs: compared }, () =>
       table(compared, "provider, day, >billed_micro dollars, >bought_micro dollars, >percent"),
     );
-    if (compared.some(({ percent }) => Math.abs(percent) > DIFFERENCE_PERCENT)) fail();
+    if (compared.some((one) => isFarOff(one.billed_micro, one.bought_micro))) fail();
   });
 }
 
 function comparedWith({ provider, day: of, dollars }: Bill, counted: readonly Group[]) {
   const billed = Math.round(dollars * 1_000_000);
   const bought = counted.find((one) => one.group === provider && one.day === of)?.bought_micro ?? 0;
-  const percent = Math.round(((billed - bought) * 1000) / Math.max(billed, bought, 1)) / 10;
+  const percent = Math.round(((billed - bought) * 10_000) / Math.max(billed, bought, 1)) / 100;
   return { provider, day: of, billed_micro: billed, bought_micro: bought, percent };
 }
 

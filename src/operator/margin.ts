@@ -8,6 +8,7 @@ import type { Result } from "../lib/failure.ts";
 import { logAlert } from "../lib/log.ts";
 import { microsOfDollars } from "../lib/money.ts";
 import type { CostGroup, CostQuery, CostReport } from "../contracts/reports.ts";
+import { isFarOff } from "./bill-difference.ts";
 import { organizationIds, putBills, readBills } from "./bills.store.ts";
 import type { Bill } from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -15,8 +16,6 @@ import type { OperatorCall } from "./operator-context.ts";
 const DAY_MS = 86_400_000;
 /** Organisations whose wallets one call asks. */
 export const WALLETS_MAX = 100;
-/** A bill may differ by so many percent from what was counted before anybody is told. */
-const DIFFERENCE_PERCENT = 2;
 const BILLS_MAX = 500;
 
 const day = once.check(z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day as 2026-11-21"));
@@ -164,8 +163,8 @@ export function differing(groups: readonly CostGroup[], bills: readonly Bill[]) 
   return bills.flatMap(({ provider, day: of, billedMicro }) => {
     const group = groups.find((one) => one.group === provider && one.day === of);
     const counted = group?.boughtMicro ?? 0;
-    const apart = Math.abs(billedMicro - counted);
-    const isFar = apart * 100 > Math.max(counted, billedMicro) * DIFFERENCE_PERCENT;
-    return isFar ? [{ provider, day: of, billed_micro: billedMicro, counted_micro: counted }] : [];
+    return isFarOff(billedMicro, counted)
+      ? [{ provider, day: of, billed_micro: billedMicro, counted_micro: counted }]
+      : [];
   });
 }
