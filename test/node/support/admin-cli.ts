@@ -100,6 +100,8 @@ export type Operator = {
   readonly answers: <T>(command: string) => Promise<T>;
   /** The text that the region itself answers an operator who reads this path. */
   readonly asked: (path: string) => Promise<string>;
+  /** Starts the region again on what it has stored, with these bindings over its own. */
+  readonly restart: (changed?: Readonly<Record<string, string>>) => Promise<void>;
   readonly stop: () => Promise<void>;
 };
 
@@ -127,6 +129,7 @@ export async function startOperator(): Promise<Operator> {
       expect(response.status).toBe(200);
       return response.text();
     },
+    restart: kept.restart,
     stop: kept.stop,
   };
 }

@@ -1,0 +1,187 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { removeDirectory } from "../../scripts/tmpfs.ts";
+import { Account } from "./support/account.ts";
+import { startOperator } from "./support/admin-cli.ts";
+import type { Operator, Ran } from "./support/admin-cli.ts";
+
+const DAY_MS = 86_400_000;
+const QUESTION = {
+  model: "sandbox/echo",
+  messages: [{ role: "user", content: "What is sold? ".repeat(400) }],
+};
+
+type Group = { readonly day: string; readonly group: string; readonly bought_micro: number };
+
+const directory = mkdtempSync(path.join(tmpdir(), "turnpike-prices-"));
+let operator: Operator;
+let account: Account;
+beforeAll(async () => {
+  operator = await startOperator();
+  account = await Account.open(operator.region);
+  const answer = await account.chat(QUESTION);
+  expect(answer.status, await answer.text()).toBe(200);
+});
+afterAll(async () => {
+  await operator.stop();
+  removeDirectory(directory);
+});
+
+const dayIn = (days: number): string =>
+  new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
+const timeIn = (ms: number): string => new Date(Date.now() + ms).toISOString();
+/** The days around this one, whatever midnight comes. */
+const DAYS = `--from ${dayIn(-1)} --to ${dayIn(1)}`;
+
+let files = 0;
+/** A command that is given these lines as its file. */
+function runsWith(command: string, ...lines: readonly string[]): Promise<Ran> {
+  const file = path.join(directory, `${files++}.csv`);
+  writeFileSync(file, `${lines.join("\n")}\n`);
+  return operator.runs(`${command} --file ${file}`);
+}
+const listed = (): Promise<string> => operator.prints("prices list");
+
+describe("prices", () => {
+  const HEAD = "list,item,input,output,percent";
+  const [begins, later] = [dayIn(10), dayIn(20)];
+  const RAISED = ["partners,sandbox/echo,2.5,2,", "partners,*,,,10"];
+
+  it("a file is posted from stdin, listed, and said to differ by propose, which posts nothing", async () => {
+    const rows = `${HEAD}\n# ours\npartners,sandbox/echo,1,2,\n\npartners,*,,,10\n`;
+    const posted = await operator.runs(`prices post --from ${begins}`, rows);
+    expect(posted, posted.err).toMatchObject({ code: 0, err: "2 rows are posted.\n" });
+    const list = await listed();
+    expect(list).toMatch(
+      new RegExp(
+        `^partners +\\* +${begins}T\\S+ +10 +prc_\\w+\\n` +
+          `partners +sandbox/echo +${begins}T\\S+ +1 +1 +1 +2 +prc_\\w+$`,
+        "m",
+      ),
+    );
+    const proposed = await runsWith(
+      `prices propose --from ${later}`,
+      HEAD,
+      "partners,sandbox/echo,2,2,",
+      "partners,*,,,10",
+      "partners,sandbox/embed,0.5,,",
+    );
+    expect(proposed, proposed.err).toMatchObject({ code: 0, err: "" });
+    expect(proposed.out).toMatch(/^partners +sandbox\/echo .* dearer +1\/2 +2\/2$/m);
+    expect(proposed.out).toMatch(/^partners +\* .* same +\+10 % +\+10 %$/m);
+    expect(proposed.out).toMatch(/^partners +sandbox\/embed .* new +0\.5$/m);
+    expect(await listed()).toBe(list);
+  });
+
+  it("more than twice what it was ends propose with 1, and post with 2 unless --yes is given", async () => {
+    const list = await listed();
+    const proposed = await runsWith(`prices propose --from ${later}`, HEAD, ...RAISED);
+    expect(proposed).toMatchObject({ code: 1, err: "sandbox/echo: 2.5 times what it was\n" });
+    const post = `prices post --from ${later}`;
+    const refused = await runsWith(post, HEAD, ...RAISED);
+    expect(refused).toMatchObject({ code: 2, out: "" });
+    expect(refused.err).toContain("More than twice what it was: sandbox/echo.");
+    expect(await listed()).toBe(list);
+    const posted = await runsWith(`${post} --yes`, HEAD, ...RAISED);
+    expect(posted, posted.err).toMatchObject({ code: 0, err: "2 rows are posted.\n" });
+    const both = await listed();
+    expect((await runsWith(`${post} --yes`, HEAD, ...RAISED)).code).toBe(0);
+    expect(await listed()).toBe(both);
+    const other = await runsWith(`${post} --yes`, HEAD, "partners,sandbox/echo,2.4,2,");
+    expect(other).toMatchObject({ code: 1, out: "" });
+    expect(other.err).toContain("price_exists");
+  });
+
+  it("a price in place of a percentage is compared with what that came to", async () => {
+    const list = "slips,openai/gpt-5-nano";
+    const first = await runsWith(`prices post --from ${begins}`, HEAD, `${list},,,10`);
+    expect(first, first.err).toMatchObject({ code: 0 });
+    const dear = await runsWith(`prices propose --from ${later}`, HEAD, `${list},50,400,`);
+    expect(dear, dear.out).toMatchObject({ code: 1 });
+    expect(dear.err).toMatch(/^openai\/gpt-5-nano: \d{3}\.\d times what it was\n$/);
+  });
+
+  it("orgs prices gives an organisation a list and takes it away; not one that nobody posted", async () => {
+    const given = await operator.runs(`orgs prices ${account.orgId} partners`);
+    expect(given, given.err).toMatchObject({ code: 0 });
+    expect(given.out).toMatch(/^price list +partners$/m);
+    const refused = await operator.runs(`orgs prices ${account.orgId} nobodys`);
+    expect(refused).toMatchObject({ code: 1, out: "" });
+    expect(refused.err).toContain("price_list");
+    const none = await operator.answers(`orgs prices ${account.orgId} none`);
+    expect(none).toMatchObject({ price_list: null });
+  });
+
+  it.each([
+    ["nothing", [], /first line names the columns/],
+    ["a column that nobody knows", ["item,dollars", "*,1"], /No column is 'dollars'/],
+    ["no item", [HEAD, "partners,,,,10"], /Line 2 has no item/],
+    ["no number", [HEAD, "partners,*,,,much"], /Line 2: percent must be a number/],
+    ["too many values", [HEAD, "partners,*,,,10,11"], /Line 2 has too many values/],
+  ])("a file with %s ends with 2, and posts nothing", async (_what, lines, words) => {
+    const ran = await runsWith(`prices post --from ${later}`, ...lines);
+    expect(ran, ran.err).toMatchObject({ code: 2, out: "" });
+    expect(ran.err).toMatch(words);
+  });
+
+  it("a row without a time ends with 2 where --from is not given", async () => {
+    const ran = await runsWith("prices propose", HEAD, "partners,*,,,10");
+    expect(ran).toMatchObject({ code: 2, out: "" });
+    expect(ran.err).toContain("Line 2 has no from: give --from.");
+  });
+});
+
+describe("what it costs", () => {
+  const counted = async (): Promise<Group> => {
+    const { data } = await operator.answers<{ data: Group[] }>(`margin ${DAYS}`);
+    const [group] = data;
+    expect(group?.bought_micro).toBeGreaterThan(0);
+    return group ?? { day: "", group: "", bought_micro: 0 };
+  };
+
+  it("margin shows what was charged beside what it cost, by model and organisation", async () => {
+    expect(await operator.prints(`margin ${DAYS} --by model`)).toMatch(
+      /^\d{4}-\d\d-\d\d +sandbox\/echo +1 +0\.\d{6} +0\.\d{6} +-?0\.\d{6} +0$/m,
+    );
+    const refused = await operator.runs(`margin ${DAYS} --by weather`);
+    expect(refused).toMatchObject({ code: 1, out: "" });
+  });
+
+  it("costs import keeps a bill, and ends with 1 only where it is more than 2 % off", async () => {
+    const { day, group, bought_micro: bought } = await counted();
+    const importOf = (micros: number): Promise<Ran> =>
+      runsWith("costs import", "provider,day,dollars", `${group},${day},${micros / 1_000_000}`);
+    const same = await importOf(bought);
+    expect(same, same.err).toMatchObject({ code: 0, err: "" });
+    expect(same.out).toMatch(new RegExp(`^${group} +${day} .* 0$`, "m"));
+    // The most that is 2 % off, and a micro more.
+    const most = Math.floor((bought * 100) / 98);
+    expect([(await importOf(most)).code, (await importOf(most + 1)).code]).toEqual([0, 1]);
+    const unknown = await runsWith("costs import", "provider,day,dollars", `nobody,${day},1`);
+    expect(unknown).toMatchObject({ code: 1 });
+    expect((await runsWith("costs import", "provider,day", `nobody,${day}`)).code).toBe(2);
+  });
+});
+
+// The last: the region's clock goes on.
+it("rerate says what it would credit, and credits it once with --yes", async () => {
+  const { orgId } = account;
+  const span = `--from ${timeIn(-DAY_MS)} --to ${timeIn(1_800_000)}`;
+  const slip = `rerate --id slip-1 --model sandbox/echo ${span} --input 0.5 --output 1`;
+  const before = await account.balance();
+  const dry = await operator.runs(slip);
+  expect(dry).toMatchObject({ code: 0, err: "Nothing was credited: --yes does it.\n" });
+  expect(dry.out).toMatch(/ +1 +0\.\d{6} +would_credit$/m);
+  expect(await account.balance()).toBe(before);
+  const early = await operator.runs(`${slip} --yes`);
+  expect(early).toMatchObject({ code: 1, out: "" });
+  expect(early.err).toContain("two hours ago");
+  await operator.restart({ CLOCK_OFFSET_MS: String(3 * 3_600_000) });
+  const credit = `${slip} --organization ${orgId} --yes`;
+  const { total_micro: total } = await operator.answers<{ total_micro: number }>(credit);
+  expect(total).toBeGreaterThan(0);
+  expect(await operator.prints(credit)).toMatch(/ credited$/m);
+  expect(await account.balance()).toBe(before + total);
+});
