@@ -198,6 +198,46 @@ describe("an operator of a role", () => {
     expect(events.map(({ actor }) => actor.id)).toContain("support");
   });
 
+  it("sells and buys as finance alone: prices, lists, bills and corrections; everyone reads", async () => {
+    const { orgId } = await openAccount({ credits: 0 });
+    const from = new Date(Date.now() + 30 * 86_400_000).toISOString();
+    const rows = [
+      { list: "of-a-role", item: "sandbox/echo", from, price: { input: 1, output: 2 } },
+    ];
+    const day = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+    const span = { from: day, to: new Date(Date.now() - 3 * 3_600_000).toISOString() };
+    const slip = {
+      id: "s",
+      model: "sandbox/echo",
+      organization: orgId,
+      ...span,
+      price: { input: 1 },
+    };
+    const acts = [
+      ["finance", "POST", "/prices", 201, { rows }],
+      ["read", "GET", "/prices?list=of-a-role", 200],
+      ["finance", "PATCH", `/orgs/${orgId}`, 200, { price_list: "of-a-role" }],
+      ["finance", "PATCH", `/orgs/${orgId}`, 200, { price_list: null }],
+      ["finance", "DELETE", "/prices/prc_none", 404],
+      ["read", "GET", `/margin?from=${day}&to=${day}`, 200],
+      ["finance", "POST", "/costs", 201, { rows: [{ provider: "p", day, dollars: 1 }] }],
+      ["finance", "POST", "/rerate", 200, { ...slip, dry_run: true }],
+      ["finance", "POST", "/rerate", 200, { ...slip, dry_run: false }],
+    ] as const;
+    for (const [needs, method, path, status, body] of acts) {
+      for (const role of ["read", "support", "finance", "all"] as const) {
+        const may = needs === "read" || role === needs || role === "all";
+        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        const answer = await ask(role, method, path, body);
+        const told = [role, method, path, answer.status];
+        expect(told).toEqual([role, method, path, may ? status : 403]);
+      }
+    }
+    const listed = await ask("read", "GET", "/prices?list=of-a-role");
+    const { prices } = await listed.json<{ prices: { posted_by: string }[] }>();
+    expect(prices.map(({ posted_by: by }) => by)).toEqual(["finance"]);
+  });
+
   it("logs in as people do where its identity is written down", async () => {
     const olga = someone();
     issuer.accounts.push(olga);
