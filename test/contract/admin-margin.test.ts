@@ -1,9 +1,11 @@
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { micros } from "../../src/lib/money.ts";
 import { differing } from "../../src/operator/margin.ts";
 import { admin, chat, embed, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
+import { GENERATION, holdOf, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 
 const today = new Date().toISOString().slice(0, 10);
 const HOURS_MS = 3_600_000;
@@ -114,6 +116,41 @@ describe("POST /admin/v1/costs", () => {
     expect(differing([], [{ provider: "openai", day: today, billedMicro: 5 }])).toHaveLength(1);
   });
 
+  it("whoever reads the margin has the alert told above 2 %, and not at 2 %", async () => {
+    const { orgId } = await openAccount();
+    const provider = `host-${crypto.randomUUID().slice(0, 8)}`;
+    // 98 dollars of tokens that were read from a cache and written to one
+    const usage = { ...GENERATION.usage, input: 0, cacheRead: 9_000_000, cacheWrite: 4_000_000 };
+    const bought = { input: 7, cached: 2_000_000, cacheWrite: 20_000_000, output: 0 };
+    const hold = holdOf(10);
+    valueOf(await stubOf(orgId).hold(hold));
+    const generation = { ...GENERATION, provider, usage, bought };
+    valueOf(await stubOf(orgId).settle({ id: hold.id, cost: micros(10), generation }));
+    const day = (await marginBy("provider")).find(({ group }) => group === provider)?.day ?? "";
+    const toldOf = async (dollars: number): Promise<readonly unknown[]> => {
+      const rows = [{ provider, day, dollars }];
+      expect((await admin("POST", "/costs", { rows })).status).toBe(201);
+      const lines: string[] = [];
+      const spy = vi
+        .spyOn(console, "error")
+        .mockImplementation((line) => void lines.push(String(line)));
+      await marginBy("provider");
+      spy.mockRestore();
+      const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+      return told.filter((one) => one["provider"] === provider);
+    };
+    const alert = { event: "alert", alert: "provider_bill_differs", provider, day };
+    const counted_micro = 98_000_000;
+    expect(await toldOf(100)).toEqual([]);
+    expect(await toldOf(100.000001)).toEqual([
+      { ...alert, billed_micro: 100_000_001, counted_micro },
+    ]);
+    expect(await toldOf(96.04)).toEqual([]);
+    expect(await toldOf(96.039999)).toEqual([
+      { ...alert, billed_micro: 96_039_999, counted_micro },
+    ]);
+  });
+
   it("201: the newest import of a day counts", async () => {
     const provider = `host-${crypto.randomUUID().slice(0, 8)}`;
     await admin("POST", "/costs", { rows: [{ provider, day: today, dollars: 9 }] });
@@ -152,7 +189,7 @@ describe("POST /admin/v1/rerate", () => {
       ).text();
     }
     const receipts = await receiptsOf(account);
-    const dollars = fc.integer({ min: 1, max: 3_000_000 }).map((micros) => micros / 1_000_000);
+    const dollars = fc.integer({ min: 1, max: 3_000_000 }).map((each) => each / 1_000_000);
     await fc.assert(
       fc.asyncProperty(dollars, dollars, async (input, output) => {
         const body = { id: "dry", organization: account.orgId, model: "sandbox/echo", ...span };
