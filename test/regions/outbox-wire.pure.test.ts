@@ -26,11 +26,16 @@ const item = (more: object): OutcomeItem => ({
   },
 });
 
-it.each([{}, { failed: [{ route: "near:chat", why: "overloaded" }] }])(
-  "an outcome comes home as it left: %j",
-  (more) => {
-    const sent = item(more);
-    const wire: unknown = JSON.parse(JSON.stringify(outcomeToWire(sent)));
-    expect(outcomeFromWire(wire, "us")).toEqual(sent);
+it.each([
+  {}, // as an older release sends it: without since when its price was in force, its list and what it cost
+  { failed: [{ route: "near:chat", why: "overloaded" }] },
+  { origin: { from: null, list: null } },
+  {
+    origin: { from: 1, list: "partners" },
+    bought: { input: 5, cached: 1, cacheWrite: 6, output: 9, units: { image: 7 } },
   },
-);
+])("an outcome comes home as it left: %j", (more) => {
+  const sent = item(more);
+  const wire: unknown = JSON.parse(JSON.stringify(outcomeToWire(sent)));
+  expect(outcomeFromWire(wire, "us")).toEqual(sent);
+});

@@ -1,0 +1,149 @@
+import { runInDurableObject } from "cloudflare:test";
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import type { Generation } from "../../src/lib/generation.ts";
+import { micros } from "../../src/lib/money.ts";
+import type { Price, Usage } from "../../src/lib/usage.ts";
+import { generationIn, restOf, soldOf } from "../../src/wallet/tables/generation-text.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { effort } from "../effort.ts";
+import { GENERATION, holdOf, newWallet, pay, valueOf } from "./wallet-desk.ts";
+import type { Stub } from "./wallet-desk.ts";
+
+const HOUR_MS = 3_600_000;
+const count = fc.nat(1_000_000);
+const perMillion = fc.nat(1_000_000_000);
+/** Plain objects: what calls an object is cloned. */
+const PLAIN = { noNullPrototype: true };
+const prices: fc.Arbitrary<Price> = fc.record(
+  { input: perMillion, cached: perMillion, cacheWrite: perMillion, output: perMillion },
+  PLAIN,
+);
+/** An hour's writes are a part of the writes. */
+const usages: fc.Arbitrary<Usage> = fc
+  .record({ input: count, cacheRead: count, hour: count, rest: count, output: count }, PLAIN)
+  .map(({ hour, rest, ...others }) => {
+    const usage = { ...others, cacheWrite: hour + rest, reasoning: 0 };
+    return hour === 0 ? usage : { ...usage, cacheWriteHour: hour };
+  });
+
+/** What a provider bills, in integers without a limit: a token that is kept for an hour is two of input. */
+function billed(price: Price, usage: Usage): number {
+  const { input, cacheRead, cacheWrite, cacheWriteHour: hour = 0, output } = usage;
+  const sum =
+    BigInt(input + 2 * hour) * BigInt(price.input) +
+    BigInt(cacheRead) * BigInt(price.cached) +
+    BigInt(cacheWrite - hour) * BigInt(price.cacheWrite) +
+    BigInt(output) * BigInt(price.output);
+  return Number((sum + 999_999n) / 1_000_000n);
+}
+
+async function paid(stub: Stub, generation: Generation): Promise<string> {
+  const request = holdOf(10);
+  valueOf(await stub.hold(request));
+  valueOf(await stub.settle({ id: request.id, cost: micros(10), generation }));
+  return request.id;
+}
+
+const costsOf = async (stub: Stub, price: Price | null = null) =>
+  valueOf(
+    await stub.costs({
+      fromMs: Date.now() - HOUR_MS,
+      beforeMs: Date.now() + HOUR_MS,
+      by: "provider",
+      model: null,
+      price,
+    }),
+  );
+
+it("what reads of a cache and writes to one cost is kept to the micro, of an hour's writes too", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(prices, usages), { minLength: 1, maxLength: 6 }),
+      async (requests) => {
+        const { stub } = await newWallet(1_000_000);
+        const byProvider = new Map<string, number>();
+        for (const [index, [bought, usage]] of requests.entries()) {
+          const provider = `host-${index % 2}`;
+          // oxlint-disable-next-line no-await-in-loop -- in order
+          const id = await paid(stub, { ...GENERATION, provider, usage, bought });
+          // oxlint-disable-next-line no-await-in-loop
+          expect(valueOf(await stub.request(id)).generation).toMatchObject({ usage, bought });
+          byProvider.set(provider, (byProvider.get(provider) ?? 0) + billed(bought, usage));
+        }
+        const { data } = await costsOf(stub);
+        const counted = [...byProvider].map(([provider]) => {
+          const days = data.filter(({ group }) => group === provider); // two around midnight
+          return [provider, days.reduce((sum, { boughtMicro }) => sum + boughtMicro, 0)] as const;
+        });
+        expect(counted).toEqual([...byProvider]);
+        expect(data.map(({ unknown }) => unknown)).toEqual(data.map(() => 0));
+      },
+    ),
+    { numRuns: effort(15, 200) },
+  );
+});
+
+/** As releases wrote it that knew neither since when a price was in force, nor lists, nor what was bought. */
+const OLD = {
+  sold: '{"model":"acme/one","provider":"acme","region":"eu","price":{"input":3000000,"cached":300000,"cacheWrite":3750000,"output":15000000}}',
+  detail: '[1,4096,100,128,612,9480,0,"stop",40]',
+  prompt_tokens: 5696,
+  completion_tokens: 640,
+};
+const OLD_GENERATION: Omit<Generation, "keyId"> = {
+  model: "acme/one",
+  provider: "acme",
+  region: "eu",
+  price: { input: 3_000_000, cached: 300_000, cacheWrite: 3_750_000, output: 15_000_000 },
+  usage: {
+    input: 1500,
+    cacheRead: 4096,
+    cacheWrite: 100,
+    cacheWriteHour: 40,
+    output: 640,
+    reasoning: 128,
+  },
+  streamed: true,
+  firstByteMs: 612,
+  durationMs: 9480,
+  estimated: false,
+  finishReason: "stop",
+};
+
+it("what an older release stored of a receipt is read as it was, and written again the same", () => {
+  const read = generationIn(OLD);
+  expect(read).toStrictEqual(OLD_GENERATION);
+  const again = { ...read, keyId: "key_test" };
+  expect([soldOf(again), restOf(again)]).toEqual([OLD.sold, OLD.detail]);
+});
+
+it("a row of an older release is a receipt without an origin, counted as one whose cost nobody knows", async () => {
+  const { stub } = await newWallet(1_000_000);
+  await pay(stub, 10);
+  const id = await paid(stub, { ...GENERATION, bought: GENERATION.price });
+  await runInDurableObject(stub, (_: Wallet, { storage: { sql } }) => {
+    sql.exec(
+      "UPDATE names SET text = ? WHERE number = (SELECT sold FROM requests WHERE id = ?)",
+      OLD.sold,
+      id,
+    );
+    sql.exec(
+      "UPDATE requests SET detail = ?, prompt_tokens = ?, completion_tokens = ? WHERE id = ?",
+      ...[OLD.detail, OLD.prompt_tokens, OLD.completion_tokens, id],
+    );
+  });
+  const { generation } = valueOf(await stub.request(id));
+  expect(generation).toMatchObject(OLD_GENERATION);
+  expect([generation?.origin, generation?.bought]).toEqual([undefined, undefined]);
+  const { data } = await costsOf(stub);
+  expect(data.find(({ group }) => group === "acme")).toMatchObject({
+    requests: 1,
+    chargedMicro: 10,
+    boughtMicro: 0,
+    unknown: 1,
+  });
+  // Its tokens are known, so another price can be asked for.
+  const { lessMicro } = await costsOf(stub, { input: 1, cached: 1, cacheWrite: 1, output: 1 });
+  expect(lessMicro).toBe(9 + 9);
+});
