@@ -173,6 +173,25 @@ describe("PATCH /admin/v1/orgs/{id} { price_list }", () => {
   });
 });
 
+it("what is read of a cache and written to one keeps its own price, from the post to the receipt", async () => {
+  const price = { input: 3, cached: 0.300001, cache_write: 3.75, output: 15 };
+  const row = { list: "cached", item: "sandbox/echo", price, from: someTime() };
+  expect((await post([row])).status).toBe(201);
+  const listed = await (await admin("GET", "/prices?list=cached")).json<{ prices: object[] }>();
+  expect(listed.prices).toMatchObject([row]);
+  await env.DB.prepare("UPDATE prices SET from_at = ? WHERE list = 'cached'")
+    .bind(Date.now() - HOUR_MS)
+    .run();
+  const { orgId, key } = await openAccount();
+  await admin("PATCH", `/orgs/${orgId}`, { price_list: "cached" });
+  const response = await chat(key);
+  await response.text();
+  const id = response.headers.get("x-request-id") ?? "";
+  expect(await (await send(`/v1/generations/${id}`, { key })).json()).toMatchObject({
+    price: { input: 3_000_000, cached: 300_001, cache_write: 3_750_000, output: 15_000_000 },
+  });
+});
+
 it("GET /admin/v1/prices is every row in pages, by list, item and date", async () => {
   for (let i = 0; i < 3; i++) await posted({ list: "paged" });
   const seen: string[] = [];

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
-import { newId, setClock, valueOf } from "../wallet/wallet-desk.ts";
+import { holdOf, newId, setClock, settle, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 import { bindingsWith, chat, embed, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
 import { addKey, addMember, keyWithRole } from "./members.ts";
@@ -95,6 +95,20 @@ describe("GET /v1/generations/{id}: 200", () => {
     expect(Number(generation["duration_ms"])).toBeGreaterThanOrEqual(
       Number(generation["first_byte_ms"]),
     );
+  });
+
+  it("of an older release it says no day of its price, and no list", async () => {
+    const wallet = stubOf(account.orgId);
+    const hold = holdOf(10, { keyId: account.keyId });
+    valueOf(await wallet.hold(hold));
+    valueOf(await settle(wallet, hold.id, 10));
+    expect(await found(hold.id)).toMatchObject({
+      status: "settled",
+      cost_micro: 10,
+      price: { input: 1, cached: 1, cache_write: 1, output: 2 },
+      price_from: null,
+      price_list: null,
+    });
   });
 
   it("is the same by the completion's id as by the request's", async () => {

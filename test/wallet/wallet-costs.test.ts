@@ -22,9 +22,9 @@ const prices: fc.Arbitrary<Price> = fc.record(
 /** An hour's writes are a part of the writes. */
 const usages: fc.Arbitrary<Usage> = fc
   .record({ input: count, cacheRead: count, hour: count, rest: count, output: count }, PLAIN)
-  .map(({ hour, rest, ...others }) => {
-    const usage = { ...others, cacheWrite: hour + rest, reasoning: 0 };
-    return hour === 0 ? usage : { ...usage, cacheWriteHour: hour };
+  .map(({ input, cacheRead, hour, rest, output }) => {
+    const usage = { input, cacheRead, cacheWrite: hour + rest, output, reasoning: 0 };
+    return hour === 0 ? usage : Object.assign(usage, { cacheWriteHour: hour });
   });
 
 /** What a provider bills, in integers without a limit: a token that is kept for an hour is two of input. */
@@ -130,7 +130,10 @@ it("a row of an older release is a receipt without an origin, counted as one who
     );
     sql.exec(
       "UPDATE requests SET detail = ?, prompt_tokens = ?, completion_tokens = ? WHERE id = ?",
-      ...[OLD.detail, OLD.prompt_tokens, OLD.completion_tokens, id],
+      OLD.detail,
+      OLD.prompt_tokens,
+      OLD.completion_tokens,
+      id,
     );
   });
   const { generation } = valueOf(await stub.request(id));
