@@ -13,7 +13,7 @@ await runProgram(async (given) => {
   const program = programOf("soak", HELP)
     .option(
       "--minutes <n>",
-      "length of the load; healing takes up to 2.5 more",
+      "length of the load; healing takes up to 4 more",
       numberIn(0.01, 1440),
       2,
     )

@@ -43,8 +43,8 @@ function rowsOf<T>({ control }: SoakedRegion, sql: string, ...values: string[]):
 const POLL_MS = 1000;
 /** Every so many polls what is waited for is said. */
 const TOLD_EVERY = 5;
-/** Beside the life of a hold: the slowest a busy wallet publishes is once a minute. */
-const SLACK_MS = 90_000;
+/** Beside the life of a hold: a quiet wallet publishes every three minutes. */
+const SLACK_MS = 210_000;
 /** How long nothing must happen for alarms to be at rest. */
 const QUIET_MS = 4000;
 

@@ -19,7 +19,12 @@ export type Parties = {
   readonly runMaxMs: number;
 };
 
-const OWN_FAULTS = new Set(["home_region_unreachable", "overloaded", "storage_unavailable"]);
+const OWN_FAULTS = new Set([
+  "home_region_unreachable",
+  "overloaded",
+  "prices_unavailable",
+  "storage_unavailable",
+]);
 /** Shapes that are wrong on purpose: the one status that each must get. */
 const WRONG: Readonly<Record<string, number>> = {
   "unknown model": 404,
@@ -196,6 +201,8 @@ function explains(
   if (trace.code === "home_region_unreachable") {
     return region !== trace.region && (what === "link" || what === "kill" || isNew(trace));
   }
+  // A new isolate reads the prices from the book before it sells.
+  if (trace.code === "prices_unavailable") return what === "book" || what === "kill";
   return trace.code === "storage_unavailable" || trace.code === "overloaded";
 }
 
