@@ -13,7 +13,7 @@ const LIMITS = {
     `A new organization may buy ${limit} dollars a day in its first week`,
   checkouts: (limit: number) => `An organization may begin ${limit} checkouts an hour`,
   declines: (limit: number) =>
-    `After ${limit} declined payments in a day no checkout begins for 24 hours`,
+    `After ${limit} declined payments in a day nothing can be bought for 24 hours`,
 };
 
 /** Failures of buying, and of what was bought. */

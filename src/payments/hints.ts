@@ -11,6 +11,7 @@ import {
 } from "./stripe-objects.ts";
 import type { Intent } from "./stripe-objects.ts";
 import { bodyOf } from "./stripe.ts";
+import type { StripeAnswer } from "./stripe.ts";
 import type { World } from "./world.ts";
 
 /** What a hint has looked at. */
@@ -43,6 +44,10 @@ export async function heed(world: World, looking: Looking, hint: Waiting): Promi
 /** A purchase of ours; `none`: it is none; `unsure`: Stripe does not say. */
 type Found = Purchase | "none" | "unsure";
 
+/** An answer that is none of ours, as of another currency, stays so. */
+const unread = (said: StripeAnswer): "none" | "unsure" =>
+  said.kind === "done" ? "none" : "unsure";
+
 async function lookAtPurchase(looking: Looking, found: Found): Promise<boolean> {
   if (typeof found === "string") return found === "none";
   await looking.lookAt(found.id); // its own row says what is left to do
@@ -74,7 +79,7 @@ async function ofObject(world: World, kind: "session" | "invoice", id: string): 
   const said = await world.stripe.ask(kind === "session" ? readSession(id) : readInvoice(id));
   if (said.kind === "refused") return "none";
   const object = kind === "session" ? bodyOf(said, sessionSchema) : bodyOf(said, invoiceSchema);
-  if (object === null) return "unsure";
+  if (object === null) return unread(said);
   const purchase = named(world, object);
   if (typeof purchase === "string") return purchase;
   return adopt(world, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
@@ -105,7 +110,7 @@ async function ofIntent(world: World, id: string): Promise<Found> {
   const said = await stripe.ask(readIntent(id));
   if (said.kind === "refused") return "none";
   const intent = bodyOf(said, intentSchema);
-  if (intent === null) return "unsure";
+  if (intent === null) return unread(said);
   // What was made of an invoice carries nothing of ours.
   return intent.metadata?.["purchase_id"] === undefined
     ? ofInvoiceOf(world, id)
@@ -116,7 +121,7 @@ async function ofInvoiceOf(world: World, paymentId: string): Promise<Found> {
   const said = await world.stripe.ask(readInvoicePayments(paymentId));
   if (said.kind === "refused") return "none";
   const list = bodyOf(said, invoicePaymentsSchema);
-  if (list === null) return "unsure";
+  if (list === null) return unread(said);
   const invoiceId = list.data[0]?.invoice;
   return typeof invoiceId === "string" ? ofObject(world, "invoice", invoiceId) : "none";
 }

@@ -42,6 +42,13 @@ export function refuseBuying(
   if (dollars(today) > numbers.PURCHASE_DOLLARS_A_DAY) {
     return limited("day", numbers.PURCHASE_DOLLARS_A_DAY, today, DAY_MS);
   }
+  const declined = since(
+    DAY_MS,
+    (one) => one.state === "declined" && one.error !== "misconfigured",
+  );
+  if (declined.length >= DECLINES_A_DAY) {
+    return limited("declines", DECLINES_A_DAY, declined, DAY_MS);
+  }
   if (method === "card") {
     const charged = today.filter((one) => one.method === "card");
     const isOver = !isPerson && dollars(charged) > numbers.CARD_DOLLARS_A_DAY;
@@ -51,11 +58,5 @@ export function refuseBuying(
   if (begun.length >= CHECKOUTS_AN_HOUR) {
     return limited("checkouts", CHECKOUTS_AN_HOUR, begun, HOUR_MS);
   }
-  const declined = since(
-    DAY_MS,
-    (one) => one.state === "declined" && one.error !== "misconfigured",
-  );
-  return declined.length >= DECLINES_A_DAY
-    ? limited("declines", DECLINES_A_DAY, declined, DAY_MS)
-    : null;
+  return null;
 }

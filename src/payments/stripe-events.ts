@@ -1,8 +1,9 @@
+import * as z from "zod/mini";
 import type { Asks } from "../contracts/objects.ts";
 import type { Hint } from "../contracts/payments.ts";
 import { logAlert } from "../lib/log.ts";
 import { reachObject } from "../lib/reach-object.ts";
-import { chargeSchema, eventsSchema, intentSchema } from "./stripe-objects.ts";
+import { chargeSchema, eventSchema, eventsSchema, intentSchema } from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
 import { read, readIntent } from "./stripe-calls.ts";
 import { bodyOf } from "./stripe.ts";
@@ -160,8 +161,10 @@ async function sweepPages(
     const query = { created: { gte }, limit: 100, starting_after: after, types };
     const events = bodyOf(await to.stripe.ask(read("/v1/events", query)), eventsSchema);
     if (events === null) return null;
-    for (const event of events.data.toReversed()) {
-      if ((await dispatchEvent(to, event)) === "unsure") isWhole = false;
+    for (const listedOne of events.data.toReversed()) {
+      const event = z.safeParse(eventSchema, listedOne);
+      if (!event.success) logAlert("payment_event_odd", { event_id: listedOne.id });
+      else if ((await dispatchEvent(to, event.data)) === "unsure") isWhole = false;
     }
     /* oxlint-enable no-await-in-loop */
     listed += events.data.length;

@@ -188,11 +188,13 @@ export class PlainWallet implements PayingWallet {
   #topUpIfDue(isShort: boolean): void {
     const { topUp, balance, debts, setting } = this.stored;
     const nowMs = this.#now();
-    const month = new Date(nowMs).toISOString().slice(0, 7);
-    const standing = { setting, balance, owed: debts.owed, isShort, month, nowMs };
+    const day = new Date(nowMs).toISOString().slice(0, 10);
+    const month = day.slice(0, 7);
+    const days = { month, day, mostADay: Infinity };
+    const standing = { setting, balance, owed: debts.owed, isShort, nowMs, ...days };
     if (setting === null || decideTopUp(topUp, standing) !== "wanted") return;
     const wish = { id: mintId(PURCHASE_ID, nowMs), amountMicro: setting.amountMicro };
-    this.#set({ topUp: wantTopUp(topUp, { ...wish, wantedAt: nowMs }, month) });
+    this.#set({ topUp: wantTopUp(topUp, { ...wish, wantedAt: nowMs }, days) });
   }
 
   #disable(reason: DisabledReason): void {

@@ -36,7 +36,7 @@ export function creditPayment(
 ): Result<{ readonly madeAt: number }> {
   const { paymentId, purchaseId, netMicro, method, actor } = credit;
   const { memory, sql } = desk;
-  const request = { amountMicro: netMicro, reference: `stripe:${paymentId}`, actor };
+  const request = { amountMicro: netMicro, reference: referenceOf(desk, paymentId), actor };
   const before = recallCredit(desk, request);
   if (before !== null && !before.ok) return before;
   const topUp = creditTopUp(memory.topUp, purchaseId);
@@ -61,6 +61,20 @@ export function creditPayment(
   memory.topUp = topUp;
   memory.changed = true;
   return success({ madeAt: memory.row.madeAt });
+}
+
+/** Of a credit that a rebuild gave up with the balance it was in, another: it is given again. */
+function referenceOf({ memory, sql }: Desk, paymentId: string): string {
+  const reference = `stripe:${paymentId}`;
+  if (selectPayment(sql, paymentId) !== null) return reference;
+  const isGivenUp = sql
+    .exec(
+      `SELECT 1 FROM entries WHERE reference = ?1
+      AND NOT EXISTS (SELECT 1 FROM adopted_credits WHERE reference = ?1)`,
+      reference,
+    )
+    .toArray();
+  return isGivenUp.length === 0 ? reference : `${reference}:${memory.row.madeAt}`;
 }
 
 /** Brings what is back of a payment to an amount, unless a later reading did. See `WalletPaymentCalls`. */

@@ -85,6 +85,10 @@ function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
   const isOff = settings !== null && settings.autoTopUp !== null;
   if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });
   if (book.debts !== null) putDebts(sql, book.debts, changed);
+  // What the book never heard of is told again by who executes purchases.
+  sql.exec(
+    `DELETE FROM payments WHERE id NOT IN (SELECT value ->> 'id' FROM ${PAGES("payments")})`,
+  );
   sql.exec(
     `INSERT OR REPLACE INTO payments (id, purchase_id, credited, back, reading, changed)
     SELECT value ->> 'id', value ->> 'purchase_id', value ->> 'credited_micro',
@@ -99,12 +103,10 @@ function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
       value ->> 'completion_tokens', value ->> 'cost_micro', ? FROM ${PAGES("daily_usage")}`,
     changed,
   );
-  // One that this ledger has is known already.
   sql.exec(
     `INSERT OR IGNORE INTO adopted_credits (reference, amount, balance, held, open_holds, created_at)
     SELECT value ->> 'reference', value ->> 'amount_micro', value ->> 'balance_micro',
-      value ->> 'held_micro', value ->> 'open_holds', value ->> 'created_at' FROM ${PAGES("credits")}
-    WHERE value ->> 'reference' NOT IN (SELECT reference FROM entries WHERE reference IS NOT NULL)`,
+      value ->> 'held_micro', value ->> 'open_holds', value ->> 'created_at' FROM ${PAGES("credits")}`,
   );
   // What the budgets are, their keys' terms say at the next hold.
   sql.exec(

@@ -18,13 +18,15 @@ import type { Desk, Memory } from "./memory.do.ts";
  * `isShort`: a request was refused for want of balance. The id of the one that is under way; null: none is.
  */
 export function topUpIfDue(desk: Desk, isShort: boolean): string | null {
-  const { memory, nowMs, period, env } = desk;
+  const { memory, nowMs, period } = desk;
   const { row, topUp: before, debts, books } = memory;
   const { autoTopUp: setting } = row.settings;
   if (setting === null) return before.open?.id ?? null;
+  const { month, day } = period;
+  const mostADay = mostADayOf(desk);
   const standing = { setting, balance: books.balance, owed: debts.owed, isShort, nowMs };
-  const decided = decideTopUp(before, { ...standing, month: period.month });
-  if (decided === "none" || row.suspended || row.conflict !== null || !sells(env)) {
+  const decided = decideTopUp(before, { ...standing, month, day, mostADay });
+  if (decided === "none" || row.suspended || row.conflict !== null || mostADay === 0) {
     return before.open?.id ?? null;
   }
   if (decided === "capped") {
@@ -36,15 +38,20 @@ export function topUpIfDue(desk: Desk, isShort: boolean): string | null {
   const id = mintId(PURCHASE_ID, nowMs);
   const wish = { id, amountMicro: setting.amountMicro, wantedAt: nowMs };
   const data = { method: "auto", amount_micro: setting.amountMicro };
-  store(desk, wantTopUp(before, wish, period.month), [
+  store(desk, wantTopUp(before, wish, period), [
     { type: "purchase.created", actor: SYSTEM, subject: id, data },
   ]);
   return id;
 }
 
-function sells(env: Env): boolean {
+const WEEK_MS = 604_800_000;
+
+/** Micros that the saved card may be charged by itself in a day; 0: nothing is sold here. */
+function mostADayOf({ env, memory, nowMs }: Desk): number {
   const parsed = configOf(env);
-  return parsed.ok && parsed.config.payments !== null;
+  if (!parsed.ok || parsed.config.payments === null) return 0;
+  const { CARD_DOLLARS_A_DAY: usual, FIRST_WEEK_DOLLARS_A_DAY: first } = parsed.config.numbers;
+  return (nowMs - memory.row.madeAt < WEEK_MS ? Math.min(first, usual) : usual) * 1_000_000;
 }
 
 function pausedEvent({ memory }: Desk, data: NewEvent["data"]): NewEvent {
@@ -94,11 +101,15 @@ function switchOff(desk: Desk, state: TopUpState, reason: DisabledReason): void 
   memory.changed = true;
 }
 
+const LOOK_AGAIN_MS = 600_000;
+
 /** When a pause ends that an automatic purchase waits for, Unix ms; Infinity: none does. */
-export function topUpDue({ row, topUp, books }: Memory): number {
+export function topUpDue({ row, topUp, books, clock }: Memory): number {
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
-  return books.balance < setting.belowMicro ? topUp.pausedUntil : Infinity;
+  if (books.balance >= setting.belowMicro) return Infinity;
+  // The turn before found it over and wanted none: something else stands in its way.
+  return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + LOOK_AGAIN_MS;
 }
 
 /** Who executes it has heard of the purchase that is wanted. */

@@ -19,6 +19,9 @@ export type TopUpState = {
   /** The UTC month that `monthMicro` was wanted in, as YYYY-MM. */
   readonly month: string;
   readonly monthMicro: Micros;
+  /** The UTC day that `dayMicro` was wanted in, paid or not, as YYYY-MM-DD; none in older rows. */
+  readonly day?: string;
+  readonly dayMicro?: Micros;
   readonly pausedUntil: number | null;
   /** In a row. */
   readonly declines: number;
@@ -43,6 +46,9 @@ type Standing = {
   /** A request was refused for want of balance. */
   readonly isShort: boolean;
   readonly month: string;
+  readonly day: string;
+  /** What may be wanted in a day, but for its first. */
+  readonly mostADay: number;
   readonly nowMs: number;
 };
 
@@ -52,6 +58,8 @@ export function decideTopUp(state: TopUpState, at: Standing): "none" | "capped" 
   if (setting === null || state.open !== null || owed > 0) return "none";
   if (balance >= setting.belowMicro && !isShort) return "none";
   if (state.pausedUntil !== null && nowMs < state.pausedUntil) return "none";
+  const today = dayOf(state, at.day);
+  if (today > 0 && today + setting.amountMicro > at.mostADay) return "none";
   const isWithin = monthOf(state, month) + setting.amountMicro <= setting.mostPerMonthMicro;
   return isWithin ? "wanted" : "capped";
 }
@@ -61,17 +69,22 @@ export function monthOf(state: TopUpState, month: string): Micros {
   return state.month === month ? state.monthMicro : micros(0);
 }
 
+const dayOf = (state: TopUpState, day: string): number =>
+  state.day === day ? (state.dayMicro ?? 0) : 0;
+
 /** The wish and its pause are one: who is ended in between frees nothing. */
 export function wantTopUp(
   state: TopUpState,
   wish: { readonly id: string; readonly amountMicro: Micros; readonly wantedAt: number },
-  month: string,
+  { month, day }: { readonly month: string; readonly day: string },
 ): TopUpState {
   return {
     ...state,
     open: { ...wish, month, isTold: false },
     month,
     monthMicro: micros(monthOf(state, month) + wish.amountMicro),
+    day,
+    dayMicro: micros(dayOf(state, day) + wish.amountMicro),
     pausedUntil: wish.wantedAt + HOUR_MS,
   };
 }
@@ -103,5 +116,5 @@ export function endTopUp(
 /** A person switched it on again: what it was off for is forgotten, a pause is not. */
 export function enableTopUp(state: TopUpState): TopUpState {
   if (state.disabledReason === null) return state;
-  return { ...state, disabledReason: null, declines: 0, pausedUntil: null };
+  return { ...state, disabledReason: null, declines: 0 };
 }
