@@ -139,6 +139,27 @@ it("a wallet that is made anew is told again what it was paid, once, by who rebu
   }, LONG);
 });
 
+it("what was credited while the book was another's is there after the rebuild, once", async () => {
+  for (const method of ["warn", "error"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  const stripe = useStripe();
+  const account = await openAccount({ credits: 0 });
+  const wallet = env.WALLET.getByName(account.orgId);
+  await wallet.poke();
+  await env.DB.prepare("UPDATE balances SET seq = seq + 1000 WHERE org_id = ?")
+    .bind(account.orgId)
+    .run();
+  await bought(account, stripe);
+  await wallet.poke();
+  expect((await admin("POST", `/orgs/${account.orgId}/rebuild-wallet`)).status).toBe(200);
+  await vi.waitFor(async () => {
+    expect((await balanceOf(account)).credits_micro).toBe(10_000_000);
+  }, LONG);
+  await env.PAYMENTS.getByName(account.orgId).poke();
+  expect((await balanceOf(account)).credits_micro).toBe(10_000_000);
+});
+
 it("only what Stripe signed is taken, and another region's is nothing", async () => {
   const stripe = useStripe();
   await buy(await openAccount({ credits: 0 }), { amount_dollars: 10, method: "checkout" });

@@ -1,0 +1,48 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { micros } from "../../src/lib/money.ts";
+import { decideTopUp, enableTopUp, NO_TOP_UP, wantTopUp } from "../../src/wallet/rules/top-up.ts";
+
+const MOST_A_DAY = 100_000_000;
+const DAY_MS = 86_400_000;
+
+it("whatever a key sets, a day's automatic purchases are within its bound, but for its first", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ dollars: fc.integer({ min: 5, max: 1000 }), ms: fc.nat(DAY_MS) }), {
+        maxLength: 60,
+      }),
+      (wishes) => {
+        let state = NO_TOP_UP;
+        let nowMs = Date.UTC(2026, 10, 26);
+        const days = new Map<string, number[]>();
+        for (const { dollars, ms } of wishes) {
+          nowMs += ms;
+          const day = new Date(nowMs).toISOString().slice(0, 10);
+          const month = day.slice(0, 7);
+          const amountMicro = micros(dollars * 1_000_000);
+          const setting = {
+            belowMicro: micros(1e12),
+            amountMicro,
+            mostPerMonthMicro: micros(1e12),
+          };
+          const at = { setting, balance: micros(0), owed: micros(0), isShort: true };
+          state = enableTopUp({ ...state, open: null, pausedUntil: null });
+          const when = { month, day, mostADay: MOST_A_DAY, nowMs };
+          if (decideTopUp(state, { ...at, ...when }) !== "wanted") continue;
+          state = wantTopUp(state, { id: "pur", amountMicro, wantedAt: nowMs }, { month, day });
+          days.set(day, [...(days.get(day) ?? []), amountMicro]);
+        }
+        for (const amounts of days.values()) {
+          const sum = amounts.reduce((one, other) => one + other, 0);
+          expect(amounts.length === 1 || sum <= MOST_A_DAY).toBe(true);
+        }
+      },
+    ),
+  );
+});
+
+it("switching it on again keeps the pause that a decline began", () => {
+  const paused = { ...NO_TOP_UP, disabledReason: "card_declined" as const, pausedUntil: 7 };
+  expect(enableTopUp(paused)).toMatchObject({ disabledReason: null, pausedUntil: 7 });
+});
