@@ -92,10 +92,9 @@ function Portal() {
   );
 }
 
-/** What who may buy sees: a purchase under way, the two ways of buying, what was bought, what moved. */
-function Buying() {
-  const [query, update] = useQuery();
-  const bought = usePages(
+/** What was bought; asked only where credits are sold. */
+function usePurchases() {
+  return usePages(
     "GET /v1/credits/purchases",
     {},
     {
@@ -104,6 +103,39 @@ function Buying() {
       every: EVERY_MS,
     },
   );
+}
+
+/** The purchase that the address names, or the one that waits for its customer. */
+function UnderWay() {
+  const [query, update] = useQuery();
+  const waiting = usePurchases().rows.find(({ state }) => state === "needs_customer");
+  const shown = query["purchase"] ?? waiting?.id;
+  if (shown === undefined) return null;
+  return <PurchaseNow key={shown} id={shown} onClose={() => update({ purchase: "" })} />;
+}
+
+function Bought() {
+  const [, update] = useQuery();
+  const bought = usePurchases();
+  if (bought.rows.length === 0) return null;
+  return (
+    <Panel title="Purchases">
+      <Table
+        name="Purchases"
+        columns={PURCHASES}
+        rows={bought.rows}
+        keyOf={({ id }) => id}
+        open={({ id }) => update({ purchase: id })}
+        pager={bought.pager}
+        empty={null}
+      />
+    </Panel>
+  );
+}
+
+/** What who may buy sees: a purchase under way, the two ways of buying, what was bought, what moved. */
+function Buying() {
+  const [, update] = useQuery();
   const moved = usePages(
     "GET /v1/credits",
     {},
@@ -113,13 +145,10 @@ function Buying() {
       every: EVERY_MS,
     },
   );
-  const waiting = bought.rows.find(({ state }) => state === "needs_customer");
-  const shown = query["purchase"] ?? waiting?.id;
+  const isSold = (moved.page.data?.sold ?? null) !== null;
   return (
     <>
-      {shown !== undefined && (
-        <PurchaseNow key={shown} id={shown} onClose={() => update({ purchase: "" })} />
-      )}
+      {isSold && <UnderWay />}
       <Shown read={moved.page} height={320}>
         {(credits) =>
           credits.sold === null ? (
@@ -136,19 +165,7 @@ function Buying() {
           )
         }
       </Shown>
-      {bought.rows.length > 0 && (
-        <Panel title="Purchases">
-          <Table
-            name="Purchases"
-            columns={PURCHASES}
-            rows={bought.rows}
-            keyOf={({ id }) => id}
-            open={({ id }) => update({ purchase: id })}
-            pager={bought.pager}
-            empty={null}
-          />
-        </Panel>
-      )}
+      {isSold && <Bought />}
       <Panel title="What came and went">
         <Shown read={moved.page} height={200}>
           {() => (

@@ -15,7 +15,9 @@ const RETRY_MS = 15_000;
  * took late.
  */
 export const SPARE_MS = 60_000;
-const READ_TIMEOUT_MS = 5000;
+const READ_TIMEOUT_MS = 2000;
+/** Who needs a list that could not be read is refused at once for so long. */
+const MISSED_MS = 1000;
 const LISTS_MAX = 1000;
 const ORGANIZATIONS_MAX = 10_000;
 
@@ -38,6 +40,8 @@ type Reading = { readonly list: PriceList; readonly readAt: number; triedAt: num
 export class PriceBook {
   readonly #sellableMs: number;
   readonly #readings = new Map<string, Reading>();
+  /** When a list could not be read, Unix ms; by its name. */
+  readonly #missed = new Map<string, number>();
   /** The organisations with a list of their own, as their wallets said last. */
   readonly #own = new Map<string, string>();
 
@@ -62,11 +66,20 @@ export class PriceBook {
 
   /** The lists of who has this one of its own, or none. Failure: prices_unavailable. */
   async listsOf(own: string | null, reader: Reader): Promise<Result<PriceLists>> {
-    const region = this.#fresh(REGION_LIST, reader) ?? (await this.#read(REGION_LIST, reader));
-    if (region === null) return refuse({ kind: "prices_unavailable" });
-    if (own === null || own === REGION_LIST) return success([region]);
-    const list = this.#fresh(own, reader) ?? (await this.#read(own, reader));
-    return list === null ? refuse({ kind: "prices_unavailable" }) : success([list, region]);
+    const names = own === null || own === REGION_LIST ? [REGION_LIST] : [own, REGION_LIST];
+    const lists = await Promise.all(names.map((name) => this.#listOf(name, reader)));
+    const [list, region] = lists;
+    if (list === null || list === undefined || region === null) {
+      return refuse({ kind: "prices_unavailable" });
+    }
+    return success(region === undefined ? [list] : [list, region]);
+  }
+
+  async #listOf(name: string, reader: Reader): Promise<PriceList | null> {
+    const fresh = this.#fresh(name, reader);
+    if (fresh !== null) return fresh;
+    const sinceMs = reader.now() - (this.#missed.get(name) ?? Number.NEGATIVE_INFINITY);
+    return sinceMs >= 0 && sinceMs < MISSED_MS ? null : this.#read(name, reader);
   }
 
   /** A list that may be sold by; has it read again, where that is due. */
@@ -89,16 +102,26 @@ export class PriceBook {
     const readAt = now();
     try {
       const list = priceListOf(name, await within(read(name, readAt), READ_TIMEOUT_MS));
-      makeRoom(this.#readings, LISTS_MAX);
-      this.#readings.set(name, { list, readAt, triedAt: readAt });
+      keep(this.#readings, name, { list, readAt, triedAt: readAt });
+      this.#missed.delete(name);
       return list;
     } catch (error) {
       const known = this.#readings.get(name);
       const ageS = known === undefined ? null : Math.round((readAt - known.readAt) / 1000);
+      keep(this.#missed, name, now());
       logWarning("prices_unreadable", { list: name, age_s: ageS, reason: reasonOf(error) });
       return null;
     }
   }
+}
+
+/** Keeps it as the newest of at most `LISTS_MAX`; the region's own list never goes. */
+function keep<T>(known: Map<string, T>, name: string, value: T): void {
+  known.delete(name);
+  const oldest =
+    known.size < LISTS_MAX ? undefined : [...known.keys()].find((one) => one !== REGION_LIST);
+  if (oldest !== undefined) known.delete(oldest);
+  known.set(name, value);
 }
 
 function makeRoom(known: Map<string, unknown>, most: number): void {

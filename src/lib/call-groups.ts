@@ -5,8 +5,10 @@ import type { After } from "./timers.ts";
 export const PARTS_MAX = 32;
 /** Parts that wait for one object in an isolate; who comes beyond them asks alone. */
 const WAITING_MAX = 256;
-/** A part that has no answer by then gives up its call, and a call that takes longer keeps nobody waiting. */
+/** A part that has no answer by then gives up its call. */
 export const PATIENCE_MS = 800;
+/** A call that takes longer keeps nobody waiting: one part of it may wait for something else. The next goes beside it. */
+const STALL_MS = 100;
 /** Who waits looks for its answer after a quarter more of the time that it has waited, but so often at most and at least. */
 const LOOK_MS = { least: 1, most: 20 } as const;
 
@@ -123,9 +125,9 @@ export class CallGroups<Part, Answer> {
 
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;
 
-/** Whether nothing is under way; a call whose request was cancelled never says that it has ended. */
+/** Whether nothing is under way, or it takes long; a call whose request was cancelled never says that it has ended. */
 function isFree({ underWay }: { readonly underWay: { readonly sinceMs: number } | null }): boolean {
-  return underWay === null || elapsedMs() - underWay.sinceMs > PATIENCE_MS;
+  return underWay === null || elapsedMs() - underWay.sinceMs > STALL_MS;
 }
 
 /**

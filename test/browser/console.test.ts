@@ -226,8 +226,8 @@ describe("money", () => {
       await page.getByRole("dialog").waitFor({ state: "detached" });
     }
     await page.getByText("$25.99").first().waitFor();
-    await page.getByRole("cell", { name: "invoice 7" }).waitFor();
-    expect(await page.getByRole("cell", { name: "invoice 7" }).count()).toBe(1);
+    await page.getByRole("cell", { name: "invoice 7", exact: true }).waitFor();
+    expect(await page.getByRole("cell", { name: "invoice 7", exact: true }).count()).toBe(1);
     await page.getByRole("button", { name: "Reconcile" }).click();
     await page.getByRole("button", { name: "Count again" }).click();
     await page.getByText("Everything agrees, to the micro.").waitFor();
