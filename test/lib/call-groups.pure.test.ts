@@ -143,7 +143,7 @@ describe("calls that go together", () => {
     await expect(later).resolves.toBe(10);
   });
 
-  it("goes on without a request that was cancelled in the middle of its call, or when it was to carry", async () => {
+  it("goes on beside a call that never ends, of a request that was cancelled in the middle of it", async () => {
     const outside = new Outside();
     void outside.ask(1); // its call never ends
     const others = [2, 3].map((part) => outside.ask(part));
