@@ -251,9 +251,9 @@ describe("deliveries", () => {
 
   it("five days of nothing but failures switch it off, and an event says so", async () => {
     receivers["f.turnpike.dev"] = () => new Response("no", { status: 500 });
-    receivers["good.turnpike.dev"] = () => new Response("ok");
+    receivers["five-days.turnpike.dev"] = () => new Response("ok");
     const hook = await made("f.turnpike.dev", { types: ["balance.credited"] });
-    await made("good.turnpike.dev", { types: ["webhook.disabled"] });
+    await made("five-days.turnpike.dev", { types: ["webhook.disabled"] });
     await addCredits(account.orgId, 1);
     await vi.waitFor(async () => {
       expect(await deliveriesOf(hook.id)).toMatchObject([{ error: "status_500", attempts: 1 }]);
@@ -261,8 +261,8 @@ describe("deliveries", () => {
     expect(await (await ask("GET", `/${hook.id}`)).json()).toMatchObject({ enabled: true });
     setClock(Date.now() + 5 * 24 * HOUR + 1000);
     await alarm();
-    await vi.waitFor(() => expect(to("good.turnpike.dev")).toHaveLength(1), LONG);
-    expect(to("good.turnpike.dev")[0]?.body).toContain('"reason":"failing"');
+    await vi.waitFor(() => expect(to("five-days.turnpike.dev")).toHaveLength(1), LONG);
+    expect(to("five-days.turnpike.dev")[0]?.body).toContain('"reason":"failing"');
     const off = await (await ask("GET", `/${hook.id}`)).json();
     expect(off).toMatchObject({ enabled: false, disabled_reason: "failing" });
   });
