@@ -1,10 +1,10 @@
 import type * as core from "zod/v4/core";
 import type { HeaderParameter } from "./headers.ts";
+import { queryOf } from "./schemas.ts";
 import type { QueryParameter } from "./schemas.ts";
 
 /** What the tables of paths do not say of an operation. */
 export type Description = {
-  readonly tag: string;
   readonly summary: string;
   readonly description?: string;
   readonly query?: readonly QueryParameter[];
@@ -22,6 +22,52 @@ export type Description = {
   readonly errors?: readonly string[];
 };
 
+type Queried = core.$ZodType & { readonly shape: object };
+type Said = Omit<Description, "summary" | "answers" | "query"> & {
+  readonly 200?: core.$ZodType;
+  readonly 201?: core.$ZodType;
+  readonly 202?: core.$ZodType;
+  readonly query?: Queried | readonly QueryParameter[];
+};
+
+/** An operation in its summary, what a success is by its status, and what else there is to say. */
+export function described(summary: string, said: Said): Description {
+  const { 200: ok, 201: created, 202: accepted, query, ...more } = said;
+  const answers = {
+    ...(ok !== undefined && { 200: ok }),
+    ...(created !== undefined && { 201: created }),
+    ...(accepted !== undefined && { 202: accepted }),
+  };
+  if (query === undefined) return { summary, answers, ...more };
+  return { summary, answers, ...more, query: "shape" in query ? queryOf(query) : query };
+}
+
+/** The same operations with paths from the root, and with what all of them take. */
+export function within(
+  under: string,
+  operations: Readonly<Record<string, Description>>,
+  all: Pick<Description, "headers"> = {},
+): Readonly<Record<string, Description>> {
+  const entries = Object.entries(operations).map(([name, one]) => {
+    return [name.replace(" ", ` ${under}`), { ...all, ...one }];
+  });
+  return Object.fromEntries(entries) as Record<string, Description>;
+}
+
+/** The document's parts, by how the paths of their operations begin. */
+const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
+  [/^\/admin/, "Operator"],
+  [/^\/console/, "People"],
+  [/^\/v1\/(?:chat|completions|embeddings|responses|messages)/, "Inference"],
+  [/^\/v1\/models/, "Models"],
+  [/^\/v1\/(?:balance|usage|holds|generations|errors|alerts|credits)/, "Money"],
+  [/^\/v1\/(?:events|webhooks)/, "Events"],
+  [/^\/v1\/keys?(?:\/|$)/, "Keys"],
+  [/^\/v1\/sessions/, "Sessions"],
+  [/^\/v1\/users/, "End users"],
+  [/^\/v1\/orgs/, "Organisation"],
+];
+
 /** What the table of paths says of a row, in the document's words. */
 export type Standing = {
   /** Whose keys may call it. */
@@ -36,6 +82,8 @@ export type Standing = {
 /** One method of one path, as the OpenAPI document describes it. */
 export type Operation = Description &
   Standing & {
+    /** The part of the document that it belongs to. */
+    readonly tag: string;
     /** `GET /v1/keys/{id}`, as examples and tests name it. */
     readonly name: string;
     readonly method: "get" | "post" | "patch" | "delete";
@@ -47,27 +95,29 @@ export type Operation = Description &
 export type Row = { readonly method: string; readonly path: string };
 
 /**
- * The operations of a table of paths in its order: `under` is what its paths continue, `described` says the
+ * The operations of a table of paths in its order: `under` is what its paths continue, `descriptions` say the
  * rest by name, `standingOf` what follows from the row. Throws for a row that is not described, and for what is no row.
  */
 export function operationsOf<T extends Row>(
   rows: readonly T[],
   under: string,
-  described: Readonly<Record<string, Description>>,
+  descriptions: Readonly<Record<string, Description>>,
   standingOf: (row: T, description: Description) => Standing,
 ): readonly Operation[] {
   const operations = rows.map((row) => {
     const path = under + row.path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}");
     const name = `${row.method} ${path}`;
-    const description = described[name];
+    const description = descriptions[name];
     if (description === undefined) throw new Error(`scripts/openapi does not describe ${name}`);
     const method = row.method.toLowerCase() as Operation["method"];
     const standing = standingOf(row, description);
     const errors = [...new Set([...standing.errors, ...(description.errors ?? [])])];
-    return { ...description, ...standing, errors, name, method, path };
+    const tag = TAGS.find(([paths]) => paths.test(path))?.[1];
+    if (tag === undefined) throw new Error(`scripts/openapi has no part for ${name}`);
+    return { ...description, ...standing, errors, tag, name, method, path };
   });
   const names = new Set(operations.map(({ name }) => name));
-  const unknown = Object.keys(described).find((name) => !names.has(name));
+  const unknown = Object.keys(descriptions).find((name) => !names.has(name));
   if (unknown !== undefined) throw new Error(`scripts/openapi describes ${unknown}, which is not`);
   return operations;
 }

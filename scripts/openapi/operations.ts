@@ -12,7 +12,15 @@ import { newSessionSchema, sessionsParameters } from "../../src/keys/sessions.ro
 import { rotationSchema } from "../../src/keys/rotation.ts";
 import { organizationChangeSchema } from "../../src/organizations/organization.ts";
 import { PATHS } from "../../src/paths.ts";
-import { WEBHOOK_OPERATIONS } from "./webhook-operations.ts";
+import { creditsQuery, purchaseBody, purchasesQuery } from "../../src/payments/purchases.route.ts";
+import {
+  deliveriesParameters,
+  newWebhookSchema,
+  replaySchema,
+  webhookChangeSchema,
+  webhookRotationSchema,
+} from "../../src/webhooks/webhooks.route.ts";
+import { resendSchema } from "../../src/webhooks/resend.route.ts";
 import {
   changeBody,
   endUsersQuery,
@@ -24,15 +32,15 @@ import { generationsQuery, holdsQuery } from "../../src/wallet/routes/generation
 import { eventsParameters } from "../../src/wallet/routes/reads.route.ts";
 import { usageParameters } from "../../src/wallet/routes/usage.route.ts";
 import { BETA, END_USER, idempotencyKey, LIST_VERSION, VERSION } from "./headers.ts";
-import { operationsOf } from "./operation.ts";
+import { described, operationsOf } from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
-import { PAYMENT_OPERATIONS } from "./payment-operations.ts";
 import { PEOPLE_OPERATIONS } from "./people-operations.ts";
 import { PAID } from "./failures.ts";
+import * as hooked from "./webhook-records.ts";
+import * as paid from "./payment-records.ts";
 import * as keyed from "./key-records.ts";
 import * as record from "./records.ts";
-import { queryOf } from "./schemas.ts";
 import { operatorStanding, standingOf } from "./standing.ts";
 import * as stream from "./streams.ts";
 import * as spent from "./usage-records.ts";
@@ -40,282 +48,293 @@ import * as spent from "./usage-records.ts";
 const PAID_HEADERS = [idempotencyKey(false), END_USER] as const;
 
 const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
-  "POST /v1/chat/completions": {
-    tag: "Inference",
-    summary: "Chat, as JSON or as a stream",
+  "POST /v1/chat/completions": described("Chat, as JSON or as a stream", {
+    200: record.completion,
     description:
       "As OpenAI's chat completions. `x-cost-micro` says what it cost; a stream says so in its last chunk when it asked for `stream_options.include_usage`.",
     body: chatBody,
-    answers: { 200: record.completion },
     events: stream.chatChunk,
     headers: PAID_HEADERS,
     errors: PAID,
-  },
-  "POST /v1/completions": {
-    tag: "Inference",
-    summary: "Legacy text completions, as JSON or as a stream",
+  }),
+  "POST /v1/completions": described("Legacy text completions, as JSON or as a stream", {
+    200: record.textCompletion,
     body: completionsBody,
-    answers: { 200: record.textCompletion },
     events: stream.textChunk,
     headers: PAID_HEADERS,
     errors: PAID,
-  },
-  "POST /v1/embeddings": {
-    tag: "Inference",
-    summary: "Embeddings of texts or token arrays",
+  }),
+  "POST /v1/embeddings": described("Embeddings of texts or token arrays", {
+    200: record.embeddings,
     body: embeddingsBody,
-    answers: { 200: record.embeddings },
     headers: PAID_HEADERS,
     errors: PAID,
-  },
-  "POST /v1/responses": {
-    tag: "Inference",
-    summary: "OpenAI's Responses, as JSON or as a stream",
+  }),
+  "POST /v1/responses": described("OpenAI's Responses, as JSON or as a stream", {
+    200: record.response,
     description:
       "As OpenAI's Responses. Answers are kept, so that `previous_response_id` and `item_reference` continue them, for as long as the organisation's setting `keep_responses_hours` says; at first nothing is kept, and the whole input is to be sent. Tools that run at a provider are left out and named in `x-dropped`. `usage.cost_micro` says what it cost.",
     body: responsesBody,
-    answers: { 200: record.response },
     events: stream.responseEvent,
     headers: PAID_HEADERS,
     errors: [...PAID, "previous_response_not_found"],
-  },
-  "POST /v1/messages": {
-    tag: "Inference",
-    summary: "Anthropic's Messages, as JSON or as a stream",
+  }),
+  "POST /v1/messages": described("Anthropic's Messages, as JSON or as a stream", {
+    200: record.message,
     description:
       "As Anthropic's API, with its errors' shape: `{ type: error, error: { type, message } }`. The key may come as `x-api-key`.",
     body: messagesBody,
-    answers: { 200: record.message },
     events: stream.messageEvent,
     headers: [...PAID_HEADERS, VERSION, BETA],
     errors: PAID,
-  },
-  "POST /v1/messages/count_tokens": {
-    tag: "Inference",
-    summary: "How many tokens a Messages request has; free",
+  }),
+  "POST /v1/messages/count_tokens": described("How many tokens a Messages request has; free", {
+    200: record.counted,
     headers: [VERSION, BETA],
     body: countBody,
-    answers: { 200: record.counted },
     errors: ["model_not_found"],
-  },
+  }),
 };
 
 const OTHERS: Readonly<Record<string, Description>> = {
-  ...PAYMENT_OPERATIONS,
-  "GET /v1/responses/{id}": {
-    tag: "Inference",
-    summary: "A response that is kept, as it was given",
+  "GET /v1/credits": described("What came in and went back, newest first, and how buying stands", {
+    200: paid.credits,
+    description:
+      "`sold` is null where credits are not sold by card. `owed_micro` is what went back of payments and is not paid for: while it is above 0, paid requests are refused with `payment_reversed`, and what comes in pays it first.",
+    query: creditsQuery,
+  }),
+  "GET /v1/credits/purchases": described("Purchases, newest first, automatic ones too", {
+    200: paid.purchases,
+    query: purchasesQuery,
+    errors: ["payments_off"],
+  }),
+  "POST /v1/credits/purchases": described(
+    "Buy credits, on a page of Stripe's or by the saved card",
+    {
+      202: paid.purchase,
+      description:
+        "Needs an `Idempotency-Key`: a repeat is the same purchase. It goes on by itself: send the customer to `url` where there is one, and ask `Location` for its state. Credits are what is paid without tax.",
+      body: purchaseBody,
+      hasLocation: true,
+      headers: [idempotencyKey(true)],
+      errors: [
+        "payments_off",
+        "no_saved_card",
+        "purchase_in_progress",
+        "purchase_limit",
+        "idempotency_mismatch",
+      ],
+    },
+  ),
+  "GET /v1/credits/purchases/{id}": described("One purchase", {
+    200: paid.purchase,
+    errors: ["payments_off"],
+  }),
+  "POST /v1/credits/purchases/{id}/cancel": described(
+    "Close a purchase that nobody has paid; what was paid meanwhile is credited all the same",
+    { 202: paid.purchase, errors: ["payments_off"] },
+  ),
+  "POST /v1/credits/portal": described(
+    "A link to Stripe's page for cards, addresses and invoices, good for minutes",
+    { 200: paid.portal, errors: ["payments_off", "no_purchases"] },
+  ),
+  "GET /v1/responses/{id}": described("A response that is kept, as it was given", {
+    200: record.response,
     description:
       "With `include=reasoning.encrypted_content` also what its request did not ask to see of the model's reasoning. It cannot be streamed again.",
     query: [{ name: "include", schema: { type: "string" } }],
-    answers: { 200: record.response },
-  },
-  "DELETE /v1/responses/{id}": {
-    tag: "Inference",
-    summary: "Forget a response that is kept",
+  }),
+  "DELETE /v1/responses/{id}": described("Forget a response that is kept", {
+    200: record.deletedResponse,
     description: "A conversation that went on from it cannot be continued any more.",
-    answers: { 200: record.deletedResponse },
-  },
-  "GET /v1/responses/{id}/input_items": {
-    tag: "Inference",
-    summary: "The conversation that a kept response answered, item by item",
-    description:
-      "All of it, also what came by `previous_response_id`; newest first unless asked otherwise.",
-    query: queryOf(inputItemsQuery),
-    answers: { 200: record.inputItems },
-  },
-  "GET /v1/models": {
-    tag: "Models",
-    summary: "What is live in this region, aliases included",
+  }),
+  "GET /v1/responses/{id}/input_items": described(
+    "The conversation that a kept response answered, item by item",
+    {
+      200: record.inputItems,
+      description:
+        "All of it, also what came by `previous_response_id`; newest first unless asked otherwise.",
+      query: inputItemsQuery,
+    },
+  ),
+  "GET /v1/models": described("What is live in this region, aliases included", {
+    200: record.listedModels,
     description:
       "`limit`, `after_id` and `before_id` are of Anthropic's list alone, which is in pages; OpenAI's is whole.",
-    query: queryOf(messagesListQuery),
+    query: messagesListQuery,
     headers: [LIST_VERSION],
-    answers: { 200: record.listedModels },
-  },
-  "GET /v1/models/{id}": {
-    tag: "Models",
-    summary: "One model; the slash in its id may be raw or encoded",
+  }),
+  "GET /v1/models/{id}": described("One model; the slash in its id may be raw or encoded", {
+    200: record.listedModel,
     headers: [LIST_VERSION],
-    answers: { 200: record.listedModel },
     errors: ["model_not_allowed", "model_not_found"],
-  },
-  "GET /v1/balance": {
-    tag: "Money",
-    summary: "What the organisation has",
-    answers: { 200: record.balance },
-  },
-  "GET /v1/usage": {
-    tag: "Money",
-    summary: "Spend by day, model, key or end user, or by day and one of these",
+  }),
+  "GET /v1/balance": described("What the organisation has", { 200: record.balance }),
+  "GET /v1/usage": described("Spend by day, model, key or end user, or by day and one of these", {
+    200: spent.usage,
     description:
       "Days are UTC and both included; the last 30 unless said, at most 366. By `day,model`, say, each row has its `day` as well.",
-    query: queryOf(usageParameters),
-    answers: { 200: spent.usage },
-  },
-  "GET /v1/holds": {
-    tag: "Money",
-    summary: "Requests under way, and what each holds of the balance",
-    query: queryOf(holdsQuery),
-    answers: { 200: spent.holds },
-  },
-  "GET /v1/generations": {
-    tag: "Money",
-    summary: "Requests, newest first",
+    query: usageParameters,
+  }),
+  "GET /v1/holds": described("Requests under way, and what each holds of the balance", {
+    200: spent.holds,
+    query: holdsQuery,
+  }),
+  "GET /v1/generations": described("Requests, newest first", {
+    200: spent.generations,
     description:
       "Every request to a paid path while it is kept, also those that are running, failed or were refused: what only a settled one has is null there. Of those that failed or were refused the newest 100 of a key are kept by themselves, and what was before is counted in `GET /v1/errors`. `status=error` stands for `voided,expired,refused`; `model`, `provider`, `key_id`, `status` and `code` take several values by comma. A page may be shorter than `limit`: while there is `next_after`, older ones may follow.",
-    query: queryOf(generationsQuery),
-    answers: { 200: spent.generations },
-  },
-  "GET /v1/generations/{id}": {
-    tag: "Money",
-    summary: "What happened to one request",
+    query: generationsQuery,
+  }),
+  "GET /v1/generations/{id}": described("What happened to one request", {
+    200: spent.generation,
     description:
       "By the request's id, which is that of every error too, or by the id of its answer, whatever became of it: as the list has it. What failed may take a few seconds to be found.",
-    answers: { 200: spent.generation },
-  },
-  "GET /v1/errors": {
-    tag: "Money",
-    summary: "How many requests failed or were refused, and by what",
+  }),
+  "GET /v1/errors": described("How many requests failed or were refused, and by what", {
+    200: spent.errors,
     description:
       "Counted by hour, key and code; all of them, also those that are no longer kept by themselves.",
-    query: queryOf(errorsQuery),
-    answers: { 200: spent.errors },
-  },
-  "GET /v1/alerts": {
-    tag: "Money",
-    summary: "Quotas reached and balances that ran low, newest first",
-    query: queryOf(pageQuery),
-    answers: { 200: record.alerts },
-  },
-  "GET /v1/events": {
-    tag: "Events",
-    summary: "What happened to the organisation, newest first",
+    query: errorsQuery,
+  }),
+  "GET /v1/alerts": described("Quotas reached and balances that ran low, newest first", {
+    200: record.alerts,
+    query: pageQuery,
+  }),
+  "GET /v1/events": described("What happened to the organisation, newest first", {
+    200: record.events,
     description:
       "Kept for a year, at most 100,000 of them; `dropped` says what that has cost. `from` is included, `to` is not.",
-    query: queryOf(eventsParameters),
-    answers: { 200: record.events },
-  },
-  ...WEBHOOK_OPERATIONS,
-  "GET /v1/keys": {
-    tag: "Keys",
-    summary: "Keys, newest first",
-    query: queryOf(keysParameters),
-    answers: { 200: keyed.keys },
-  },
-  "POST /v1/keys": {
-    tag: "Keys",
-    summary: "Make a key for the calling member; it is shown this once",
+    query: eventsParameters,
+  }),
+  "GET /v1/webhooks": described("Where events are sent", { 200: hooked.webhooks }),
+  "POST /v1/webhooks": described("Send events to a URL; its secret is shown this once", {
+    201: hooked.freshWebhook,
+    body: newWebhookSchema,
+    errors: ["too_many_webhooks"],
+  }),
+  "GET /v1/webhooks/{id}": described("One webhook", { 200: hooked.webhook }),
+  "PATCH /v1/webhooks/{id}": described("Change a webhook, or switch it off and on", {
+    200: hooked.webhook,
+    body: webhookChangeSchema,
+  }),
+  "DELETE /v1/webhooks/{id}": described("Send nothing more to it", { 200: record.deleted }),
+  "POST /v1/webhooks/{id}/rotate": described(
+    "A new secret; the one before signs as well until the overlap ends",
+    { 200: hooked.freshWebhook, body: webhookRotationSchema },
+  ),
+  "POST /v1/webhooks/{id}/test": described("Send `webhook.test` now, and say what came of it", {
+    200: hooked.webhookTest,
+  }),
+  "GET /v1/webhooks/{id}/deliveries": described("What was sent and what waits, newest first", {
+    200: hooked.deliveries,
+    query: deliveriesParameters,
+  }),
+  "POST /v1/webhooks/{id}/resend": described(
+    "Send one delivery again now, or all that failed or wait",
+    {
+      202: hooked.resent,
+      description: "`delivery_id` names one, `state` all in it; say one of the two.",
+      body: resendSchema,
+      errors: ["webhook_disabled"],
+    },
+  ),
+  "POST /v1/webhooks/{id}/replay": described(
+    "Send again what happened since a time, 1,000 events a call",
+    {
+      202: hooked.replayed,
+      body: replaySchema,
+      errors: ["webhook_disabled", "replay_in_progress"],
+    },
+  ),
+  "GET /v1/keys": described("Keys, newest first", { 200: keyed.keys, query: keysParameters }),
+  "POST /v1/keys": described("Make a key for the calling member; it is shown this once", {
+    201: keyed.freshKey,
     body: newKeySchema,
-    answers: { 201: keyed.freshKey },
     headers: [idempotencyKey(false)],
     errors: ["too_many_keys", "idempotency_replay", "idempotency_mismatch"],
-  },
-  "PATCH /v1/keys/{id}": {
-    tag: "Keys",
-    summary: "Change a key: its name, its limits; what is new counts from this answer on",
-    description:
-      "Only to something tighter with a key of neither owner nor admin, and of an owner's key with any but an owner's.",
-    body: keyChangeSchema,
-    answers: { 200: keyed.key },
-    errors: ["role_required"],
-  },
-  "GET /v1/key": {
-    tag: "Keys",
-    summary: "The calling key, what is left of each limit, and when it comes back",
-    answers: { 200: keyed.ownKey },
-  },
-  "DELETE /v1/keys/{id}": {
-    tag: "Keys",
-    summary: "Revoke a key, everywhere, from this answer on",
-    answers: { 200: keyed.revokedKey },
-  },
-  "POST /v1/sessions": {
-    tag: "Sessions",
-    summary:
-      "A short-lived token of the calling key, for a browser, an agent's run or a child process",
-    description:
-      "It pays and looks within the key's limits and its own, and manages nothing. Nothing of it is stored before it is used; it dies with its key.",
-    body: newSessionSchema,
-    answers: { 201: keyed.freshSession },
+  }),
+  "PATCH /v1/keys/{id}": described(
+    "Change a key: its name, its limits; what is new counts from this answer on",
+    {
+      200: keyed.key,
+      description:
+        "Only to something tighter with a key of neither owner nor admin, and of an owner's key with any but an owner's.",
+      body: keyChangeSchema,
+      errors: ["role_required"],
+    },
+  ),
+  "GET /v1/key": described("The calling key, what is left of each limit, and when it comes back", {
+    200: keyed.ownKey,
+  }),
+  "DELETE /v1/keys/{id}": described("Revoke a key, everywhere, from this answer on", {
+    200: keyed.revokedKey,
+  }),
+  "POST /v1/sessions": described(
+    "A short-lived token of the calling key, for a browser, an agent's run or a child process",
+    {
+      201: keyed.freshSession,
+      description:
+        "It pays and looks within the key's limits and its own, and manages nothing. Nothing of it is stored before it is used; it dies with its key.",
+      body: newSessionSchema,
+      errors: ["key_is_limited"],
+    },
+  ),
+  "GET /v1/sessions": described("Sessions that were used and are alive, with their spend", {
+    200: keyed.sessions,
+    query: sessionsParameters,
     errors: ["key_is_limited"],
-  },
-  "GET /v1/sessions": {
-    tag: "Sessions",
-    summary: "Sessions that were used and are alive, with their spend",
-    query: queryOf(sessionsParameters),
-    answers: { 200: keyed.sessions },
-    errors: ["key_is_limited"],
-  },
-  "DELETE /v1/sessions/{id}": {
-    tag: "Sessions",
-    summary: "End a session, everywhere, from this answer on",
-    answers: { 200: keyed.endedSession },
+  }),
+  "DELETE /v1/sessions/{id}": described("End a session, everywhere, from this answer on", {
+    200: keyed.endedSession,
     errors: ["key_is_limited", "too_many_sessions"],
-  },
-  "POST /v1/keys/{id}/rotate": {
-    tag: "Keys",
-    summary: "A new secret for a key; the others end after the overlap",
-    description:
-      "Needs an `Idempotency-Key`: a repeat within a day is the same secret. Id, name, limits and spend of the key stay. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not. Only keys of the caller's own member, which a secret acts as; a key with limits itself alone.",
-    body: rotationSchema,
-    answers: { 201: keyed.rotatedKey },
-    headers: [idempotencyKey(true)],
-    errors: ["key_is_limited", "too_many_secrets", "idempotency_mismatch"],
-  },
-  "GET /v1/users": {
-    tag: "End users",
-    summary: "End users with their spend of now, in the order of creation",
-    query: queryOf(endUsersQuery),
-    answers: { 200: record.endUsers },
-  },
-  "POST /v1/users": {
-    tag: "End users",
-    summary: "Make an end user, or change the one of this name",
+  }),
+  "POST /v1/keys/{id}/rotate": described(
+    "A new secret for a key; the others end after the overlap",
+    {
+      201: keyed.rotatedKey,
+      description:
+        "Needs an `Idempotency-Key`: a repeat within a day is the same secret. Id, name, limits and spend of the key stay. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not. Only keys of the caller's own member, which a secret acts as; a key with limits itself alone.",
+      body: rotationSchema,
+      headers: [idempotencyKey(true)],
+      errors: ["key_is_limited", "too_many_secrets", "idempotency_mismatch"],
+    },
+  ),
+  "GET /v1/users": described("End users with their spend of now, in the order of creation", {
+    200: record.endUsers,
+    query: endUsersQuery,
+  }),
+  "POST /v1/users": described("Make an end user, or change the one of this name", {
+    200: record.endUser,
+    201: record.endUser,
     body: putBody,
-    answers: { 200: record.endUser, 201: record.endUser },
     errors: ["too_many_end_users"],
-  },
-  "GET /v1/users/{external_id}": {
-    tag: "End users",
-    summary: "One end user with its spend of now",
-    answers: { 200: record.endUser },
-  },
-  "PATCH /v1/users/{external_id}": {
-    tag: "End users",
-    summary: "Change quotas, from the next request on",
+  }),
+  "GET /v1/users/{external_id}": described("One end user with its spend of now", {
+    200: record.endUser,
+  }),
+  "PATCH /v1/users/{external_id}": described("Change quotas, from the next request on", {
+    200: record.endUser,
     body: changeBody,
-    answers: { 200: record.endUser },
-  },
-  "DELETE /v1/users/{external_id}": {
-    tag: "End users",
-    summary: "Forget an end user",
-    answers: { 200: record.deletedEndUser },
-  },
-  "GET /v1/orgs/{org_id}": {
-    tag: "Organisation",
-    summary: "The organisation's name and slug",
-    answers: { 200: record.organization },
-  },
-  "PATCH /v1/orgs/{org_id}": {
-    tag: "Organisation",
-    summary: "Change its name or slug",
+  }),
+  "DELETE /v1/users/{external_id}": described("Forget an end user", { 200: record.deletedEndUser }),
+  "GET /v1/orgs/{org_id}": described("The organisation's name and slug", {
+    200: record.organization,
+  }),
+  "PATCH /v1/orgs/{org_id}": described("Change its name or slug", {
+    200: record.organization,
     body: organizationChangeSchema,
-    answers: { 200: record.organization },
     errors: ["conflict"],
-  },
-  "GET /v1/orgs/{org_id}/settings": {
-    tag: "Organisation",
-    summary: "Defaults of new end users, and the low-balance line",
-    answers: { 200: record.settings },
-  },
-  "PATCH /v1/orgs/{org_id}/settings": {
-    tag: "Organisation",
-    summary: "Change settings; what the body leaves out stays",
+  }),
+  "GET /v1/orgs/{org_id}/settings": described(
+    "Defaults of new end users, and the low-balance line",
+    { 200: record.settings },
+  ),
+  "PATCH /v1/orgs/{org_id}/settings": described("Change settings; what the body leaves out stays", {
+    200: record.settings,
     body: settingsBody,
-    answers: { 200: record.settings },
     errors: ["payments_off"],
-  },
+  }),
 };
 
 /** Every operation below `/v1`, `/admin/v1` and of persons that answers JSON, from the tables of paths. */
