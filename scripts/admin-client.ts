@@ -21,16 +21,6 @@ export function getOrganizations(admin: AdminClient, page: Page = {}) {
   return ask<record.Organizations>(admin, { method: "GET", path: "/orgs", query: page });
 }
 
-/** With what each wallet says. */
-export function getBalances(admin: AdminClient, page: Page = {}) {
-  const query = { ...page, balance: "true" };
-  return ask<{ organizations: readonly record.Organization[] }>(admin, {
-    method: "GET",
-    path: "/orgs",
-    query,
-  });
-}
-
 export function getOrganization(admin: AdminClient, orgId: string) {
   return ask<record.Organization>(admin, { method: "GET", path: pathOf("orgs", orgId) });
 }

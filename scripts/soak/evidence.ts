@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { getHealth, getLedger, getOrganization, getUsage, postReconcile } from "../admin-client.ts";
+import { getHealth, getLedger, getOrganization, postReconcile } from "../admin-client.ts";
 import { atOnce } from "../at-once.ts";
-import type { GrantLog, RegisterLog, Residue } from "./judge-limits.ts";
-import type { EndUser, Estate, LedgerRow, OutboxDepth } from "./judge-money.ts";
+import type { GrantLog, RegisterLog } from "./judge-limits.ts";
+import type { Estate, LedgerRow, OutboxDepth } from "./judge-money.ts";
 import type { Tenant } from "./tenants.ts";
 import { clockMs, sumOf } from "./trace.ts";
 import { REGIONS } from "./world.ts";
@@ -11,11 +11,8 @@ import type { SoakedRegion, World } from "./world.ts";
 /** What a wallet has stored, past the gateway's own code; null for one that was never made. */
 type WalletLook = {
   readonly open: number;
-  readonly oldestMs: number | null;
   /** When requests were granted, Unix ms; only when asked for in detail, as what follows. */
   readonly granted: readonly number[];
-  /** When those were that nobody resolved before their time was up, and how long that was, in ms. */
-  readonly expired: readonly { readonly at: number; readonly lifeMs: number }[];
   /** Of each key of this home by its hash: when it was admitted, Unix ms, oldest first; the last 1000 at most. */
   readonly admissions: Readonly<Record<string, readonly number[]>>;
 } | null;
@@ -26,7 +23,7 @@ function tenantsAt({ name }: SoakedRegion, tenants: readonly Tenant[]): readonly
 }
 
 /** What the wallets of these organisations have stored, of those at home in the region. Throws while it is away. */
-export function walletsAt(
+function walletsAt(
   region: SoakedRegion,
   tenants: readonly Tenant[],
   detailed = false,
@@ -45,8 +42,6 @@ const POLL_MS = 1000;
 const TOLD_EVERY = 5;
 /** Beside the life of a hold: a quiet wallet publishes every three minutes. */
 const SLACK_MS = 210_000;
-/** How long nothing must happen for alarms to be at rest. */
-const QUIET_MS = 4000;
 
 /** How long that took, and what was still waited for then: "" when all was at rest. */
 export type Healed = { readonly tookMs: number; readonly waitingFor: string };
@@ -100,20 +95,6 @@ async function booksOf(region: SoakedRegion): Promise<Map<string, number>> {
   return new Map(rows.map((row) => [row.org_id, row.credits_micro]));
 }
 
-/** Counts what a region does while there is nothing to do, and what it has kept. */
-export async function residueOf(region: SoakedRegion, keys: number): Promise<Residue> {
-  const { miniflare, name, control } = region;
-  type Counts = { readonly alarms: number };
-  const before = await control<Counts>("counts");
-  await sleep(QUIET_MS);
-  const after = await control<Counts>("counts");
-  const count = async (kind: string): Promise<number> =>
-    (await miniflare.listDurableObjectIds(kind, `turnpike-${name}`)).length;
-  const registers = await count("KeyRegister");
-  const objects = (await count("Wallet")) + (await count("RegionOutbox"));
-  return { region: name, alarms: after.alarms - before.alarms, objects, registers, keys };
-}
-
 const READERS = 4;
 const PAGE = 1000;
 const NAMES_AT_ONCE = 200;
@@ -124,7 +105,7 @@ export async function estatesOf(
   tenants: readonly Tenant[],
 ): Promise<readonly Estate[]> {
   const books = { eu: await booksOf(regions.eu), us: await booksOf(regions.us) };
-  const jobs = tenants.map(({ orgId, home, credited, role }) => async (): Promise<Estate> => {
+  const jobs = tenants.map(({ orgId, home, credited }) => async (): Promise<Estate> => {
     const region = regions[home];
     const ledger = await ledgerOf(region, orgId);
     const { differences } = await postReconcile(region.admin, orgId);
@@ -140,7 +121,6 @@ export async function estatesOf(
       differences: differences.map(
         ({ what, expected, found }) => `${what}: expected ${expected}, found ${found}`,
       ),
-      endUsers: role === "users" ? await endUsersOf(region, orgId) : [],
     };
   });
   return atOnce(READERS, jobs);
@@ -156,24 +136,9 @@ async function ledgerOf({ admin }: SoakedRegion, orgId: string): Promise<LedgerR
   }
 }
 
-/** As the region's D1 has them, with what the wallet's usage report charges each with. */
-async function endUsersOf(region: SoakedRegion, orgId: string): Promise<readonly EndUser[]> {
-  const sql = `SELECT external_id AS externalId, day, daily_quota_micro AS dailyQuota,
-    monthly_quota_micro AS monthlyQuota, daily_spend_micro AS dailySpend,
-    monthly_spend_micro AS monthlySpend FROM end_users WHERE org_id = ?`;
-  const rows = await rowsOf<EndUser & { readonly day: string }>(region, sql, orgId);
-  const days = { from: undefined, to: undefined, group_by: "user" };
-  const usage = await getUsage(region.admin, orgId, days);
-  const hasOneDay = new Set(rows.map(({ day }) => day)).size === 1;
-  return rows.map((row) => {
-    const cost = usage.data.find(({ group }) => group === row.externalId)?.cost_micro ?? 0;
-    return Object.assign(row, { usageCost: hasOneDay ? cost : null });
-  });
-}
-
 /** What registers and wallets have stored of each key and each organisation. */
 export async function logsOf(
-  { regions, times }: World,
+  { regions }: World,
   tenants: readonly Tenant[],
 ): Promise<{ readonly registers: readonly RegisterLog[]; readonly grants: readonly GrantLog[] }> {
   const both = REGIONS.map(async (home) => {
@@ -187,12 +152,7 @@ export async function logsOf(
       { keyId, region: away, limit, admissions: looks[i]?.admissions ?? [] },
     ]);
     const grants = tenantsAt(regions[home], tenants).map(({ orgId, limit }, i): GrantLog => {
-      const { granted = [], expired = [] } = wallets[i] ?? {};
-      // a hold lives longer where the peer runs its request
-      const ended = expired.map(({ at, lifeMs }) => {
-        return { grantedMs: at, ranIn: lifeMs === times.peerHoldS * 1000 ? away : home };
-      });
-      return { orgId, limit, granted, expired: ended };
+      return { orgId, limit, granted: wallets[i]?.granted ?? [] };
     });
     return { registers: registers.filter(({ admissions }) => admissions.length > 0), grants };
   });
@@ -217,6 +177,6 @@ async function registersAt(region: SoakedRegion, keys: readonly KeyRow[]): Promi
 }
 
 /** The keys of a region's book: past the gateway, because nobody is ever told a hash. */
-export function keysOf(region: SoakedRegion): Promise<KeyRow[]> {
+function keysOf(region: SoakedRegion): Promise<KeyRow[]> {
   return rowsOf(region, "SELECT id, hash, rpm_limit FROM keys");
 }

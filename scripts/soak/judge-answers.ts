@@ -146,30 +146,22 @@ const ANSWERED_SHARE_MIN = 0.8;
 const DROWNED_MS = 500;
 const HOP_MS = 2000;
 
-/** What bounds the load of an organisation in a region, and how long a request whose client left may go on, in ms. */
-export type Room = { readonly inFlightMax: number; readonly lingerMs: number };
-
 /**
- * Every 503 of our own has its cause near: a fault that could bring it, or, where the load is shed, as
- * many requests of the organisation in flight as it may have. And faults stop few: most are answered.
+ * Every 503 of our own has its cause near: a fault that could bring it, or the load is shed. And faults stop few:
+ * most are answered.
  */
 export function judgeUnavailable(
   traces: readonly Trace[],
   windows: readonly FaultWindow[],
-  room: Room,
 ): Verdict {
   const refused = traces.filter(({ status, code }) => {
     return status === 503 && code !== "upstream_overloaded"; // which `judgeAnswers` judges
   });
-  const [isShed, isExcused, isNew] = [shedding(traces, room), drowning(traces), firstUses(traces)];
-  const unexplained = refused.filter(
-    (trace) => !windows.some((one) => explains(one, trace, isNew)) && !isShed(trace),
-  );
-  const unexcused = unexplained.filter((trace) => !isExcused(trace));
-  const broken = unexcused.map((trace) => {
-    const afterMs = Math.round(trace.endedMs - trace.sentMs);
-    return `${nameOf(trace)}: 503 ${trace.code} after ${afterMs} ms, and nothing was broken`;
-  });
+  const [isNew, isLate] = [firstUses(traces), drowning(traces)];
+  const broken = refused
+    .filter((trace) => trace.code !== "overloaded" && !isLate(trace))
+    .filter((trace) => !windows.some((one) => explains(one, trace, isNew)))
+    .map((trace) => `${nameOf(trace)}: 503 ${trace.code} ${lasted(trace)}, and nothing was broken`);
   const paid = traces.filter(
     (trace) => isPaid(trace) && trace.forced === "nothing" && !/left|broken/.test(trace.fate),
   );
@@ -179,10 +171,9 @@ export function judgeUnavailable(
   if (share < ANSWERED_SHARE_MIN) {
     broken.push(`only ${percent} got a 200 or a refusal that they had earned`);
   }
-  const drowned = unexplained.length - unexcused.length;
   return {
-    promise: "a 503 only near a fault or beyond the room, nearly all answered",
-    figure: `${refused.length} times 503 of ours (${drowned} by a drowned machine), ${percent} answered`,
+    promise: "a 503 only near a fault or for want of room, nearly all answered",
+    figure: `${refused.length} times 503 of ours, ${percent} answered`,
     broken,
   };
 }
@@ -212,19 +203,6 @@ function firstUses(traces: readonly Trace[]): Is {
   const byKey = Map.groupBy(known, ({ keyId, region }) => `${keyId} ${region}`);
   return ({ keyId, region, sentMs }) =>
     !(byKey.get(`${keyId} ${region}`) ?? []).some(({ endedMs }) => endedMs < sentMs);
-}
-
-/** Tells whether so many requests of its organisation were in flight in its region that it may be shed. */
-function shedding(traces: readonly Trace[], { inFlightMax, lingerMs }: Room): Is {
-  const byPlace = Map.groupBy(traces.filter(isPaid), ({ orgId, region }) => `${orgId} ${region}`);
-  return (trace) => {
-    if (trace.code !== "overloaded") return false;
-    const others = (byPlace.get(`${trace.orgId} ${trace.region}`) ?? []).filter((other) => {
-      const goneMs = other.endedMs + (other.fate === "left" ? lingerMs : 0);
-      return other !== trace && other.sentMs <= trace.endedMs && goneMs >= trace.sentMs;
-    });
-    return others.length >= inFlightMax;
-  };
 }
 
 /** Tells whether a call to the other region ran out of time while either region was slow to do nothing at all. */

@@ -1,8 +1,6 @@
 import type { PairName } from "../region-names.ts";
 import { quantile } from "../quantile.ts";
-import { unlessTooSlow } from "./judge-answers.ts";
-import type { Load } from "./judge-answers.ts";
-import { nameOf, seconds, sumOf } from "./trace.ts";
+import { nameOf, seconds } from "./trace.ts";
 import type { Trace, Verdict } from "./trace.ts";
 
 const WINDOW_MS = 60_000;
@@ -13,15 +11,9 @@ const ADMISSIONS_KEPT = 1000;
 const MIB = 1024 * 1024;
 /** Least samples of a quarter of a life. */
 const SAMPLES_LEAST = 2;
-/**
- * Growth from the second to the last quarter of a life. A heap after a collection is what is still in use: it
- * grows with what is stored for a minute, no further. A process has the caches of every object's database
- * too, which grow with what they hold, and what the runtime has not given back: only doubling is a leak.
- */
-const GROWTH_MAX = {
-  heap: { share: 0.25, bytes: 4 * MIB },
-  process: { share: 1, bytes: 96 * MIB },
-} as const;
+/** What a heap may grow by: with what is stored for a minute, no further. */
+const GROWTH_BYTES_MAX = 4 * MIB;
+const GROWTH_SHARE_MAX = 0.25;
 
 /** When a key's DELETE was first sent, and when one was answered with 200; Unix ms, null while none was. */
 export type Revocation = { readonly deletingMs: number; readonly deletedMs: number | null };
@@ -41,23 +33,10 @@ export type GrantLog = {
   /** Of the organisation itself; null: none. */
   readonly limit: number | null;
   readonly granted: readonly number[];
-  /** Those whose hold nobody resolved before its time was up: when granted, and the region that ran it. */
-  readonly expired: readonly { readonly grantedMs: number; readonly ranIn: PairName }[];
 };
 
-/** What a region is at rest: with its load gone, nothing is left to do, and nothing was left behind. */
-export type Residue = {
-  readonly region: PairName;
-  /** Alarms of wallets and outboxes that went off in the last seconds, and how many of these objects there are. */
-  readonly alarms: number;
-  readonly objects: number;
-  /** Registers that have storage, and keys that were ever made. */
-  readonly registers: number;
-  readonly keys: number;
-};
-export type MemorySample = {
-  /** The gateway's own heap after a collection, or all of the process that runs it. */
-  readonly what: "heap" | "process";
+/** The gateway's own heap after a collection. */
+export type HeapSample = {
   readonly region: PairName;
   /** The process that was measured: another one after each restart. */
   readonly pid: number;
@@ -168,103 +147,40 @@ function refusedTooEarly(traces: readonly Trace[], logs: readonly RegisterLog[])
   });
 }
 
-/** As many requests of one organisation in one region as it may have in flight there, sent at once at rest. */
-export type Crowd = readonly Trace[];
-
-/** A place in flight that a request never gave back would be missing now: each of a full crowd must be answered. */
-export function judgePlaces(crowds: readonly Crowd[], inFlightMax: number): Verdict {
-  const broken = crowds.length === 0 ? ["nothing proven: nobody came"] : [];
-  for (const crowd of crowds) {
-    const [one] = crowd;
-    const place = `${one?.orgId} in ${one?.region}`;
-    const refused = crowd.filter(({ status, fate }) => status !== 200 || fate !== "whole");
-    broken.push(
-      ...refused.map(
-        (trace) => `${nameOf(trace)}: ${trace.status} ${trace.code ?? trace.fate}, at rest`,
-      ),
-    );
-    const together = togetherIn(crowd);
-    if (refused.length === 0 && together < inFlightMax) {
-      broken.push(`nothing proven: ${place} had ${together} of ${inFlightMax} in flight at once`);
-    }
-  }
-  const sent = sumOf(crowds, ({ length }) => length);
-  return {
-    promise: "no place in flight is lost",
-    figure: `${sent} requests in ${crowds.length} crowds of ${inFlightMax} at once, at rest`,
-    broken,
-  };
-}
-
-/** How many were surely being worked on at one moment: answered with headers, not yet ended. */
-function togetherIn(crowd: Crowd): number {
-  const firstEnd = Math.min(...crowd.map(({ endedMs }) => endedMs));
-  return crowd.filter(({ answeredMs }) => answeredMs !== null && answeredMs < firstEnd).length;
-}
-
-/** At rest no alarm spins, and only keys that were made have a register. */
-export function judgeResidue(residues: readonly Residue[]): Verdict {
-  const broken = residues.flatMap(({ region, alarms, objects, registers, keys }) => [
-    ...(alarms > objects ? [`${region}: ${alarms} alarms of ${objects} objects at rest`] : []),
-    ...(registers > keys ? [`${region}: ${registers} registers of ${keys} keys`] : []),
-  ]);
-  const sum = (of: "alarms" | "registers" | "keys"): number => sumOf(residues, (one) => one[of]);
-  return {
-    promise: "no growth: alarms rest, forged keys leave nothing",
-    figure: `${sum("alarms")} alarms at rest, ${sum("registers")} registers, ${sum("keys")} keys known`,
-    broken,
-  };
-}
-
 /**
- * Memory of each region's longest life, a restart begins another: the median of its last quarter against
- * that of its second, when it had warmed up. Growth counts on any machine; that there is too little to judge by, on
- * one that bears its load.
+ * What a region's isolate still uses after a collection, in its longest life (a restart begins another): the median
+ * of the last quarter against that of the second, when it had warmed up.
  */
-export function judgeMemory(samples: readonly MemorySample[], load: Load): Verdict {
+export function judgeMemory(samples: readonly HeapSample[]): Verdict {
   const figures: string[] = [];
   const broken: string[] = [];
-  let isGrown = false;
-  const places = ["eu", "us"].flatMap((region) => [`${region} heap`, `${region} process`]);
-  for (const place of places) {
-    const life = longestLife(samples.filter((one) => `${one.region} ${one.what}` === place));
-    const isHeap = place.endsWith("heap");
+  for (const region of ["eu", "us"]) {
+    const life = longestLife(samples.filter((one) => one.region === region));
     const [early, late] = [quarterOf(life, 0.25), quarterOf(life, 0.75)];
-    if (Number.isNaN(early + late)) {
-      // V8 writes the heap in blocks, which a short life may not fill
-      if (isHeap) figures.push(`${place} not known`);
-      else broken.push(`${place}: no life long enough to judge`);
-      continue;
-    }
-    const { bytes, share } = GROWTH_MAX[isHeap ? "heap" : "process"];
-    figures.push(`${place} ${mib(early)} -> ${mib(late)} in ${seconds(lengthOf(life))}`);
-    if (late - early <= Math.max(bytes, early * share)) continue;
-    isGrown = true;
-    broken.push(`${place}: grew from ${mib(early)} to ${mib(late)}`);
+    // V8 writes the heap in blocks, which a short life may not fill
+    if (Number.isNaN(early + late)) figures.push(`${region} not known`);
+    else figures.push(`${region} ${mib(early)} -> ${mib(late)} in ${seconds(lengthOf(life))}`);
+    if (!(late - early > Math.max(GROWTH_BYTES_MAX, early * GROWTH_SHARE_MAX))) continue;
+    broken.push(`${region}: grew from ${mib(early)} to ${mib(late)}`);
   }
-  const verdict = { promise: "memory flat", figure: figures.join(", "), broken };
-  return isGrown ? verdict : unlessTooSlow(verdict, load);
+  return { promise: "memory flat", figure: figures.join(", "), broken };
 }
 
-function longestLife(samples: readonly MemorySample[]): readonly MemorySample[] {
+function longestLife(samples: readonly HeapSample[]): readonly HeapSample[] {
   const lives = [...Map.groupBy(samples, ({ pid }) => pid).values()];
   return lives.toSorted((one, other) => lengthOf(other) - lengthOf(one))[0] ?? [];
 }
 
 /** The median of a quarter of a life, in bytes; NaN where too little of it was measured. */
-function quarterOf(life: readonly MemorySample[], from: number): number {
+function quarterOf(life: readonly HeapSample[], from: number): number {
   const [begin, length] = [life[0]?.atMs ?? 0, lengthOf(life)];
-  const some = life.filter(
-    ({ atMs }) => atMs >= begin + from * length && atMs <= begin + (from + 0.25) * length,
-  );
-  if (some.length < SAMPLES_LEAST) return NaN;
-  return quantile(
-    some.map(({ bytes }) => bytes),
-    0.5,
-  );
+  const some = life
+    .filter(({ atMs }) => atMs >= begin + from * length && atMs <= begin + (from + 0.25) * length)
+    .map(({ bytes }) => bytes);
+  return some.length < SAMPLES_LEAST ? NaN : quantile(some, 0.5);
 }
 
-function lengthOf(life: readonly MemorySample[]): number {
+function lengthOf(life: readonly HeapSample[]): number {
   return (life.at(-1)?.atMs ?? 0) - (life[0]?.atMs ?? 0);
 }
 

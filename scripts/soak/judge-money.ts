@@ -1,9 +1,6 @@
 import { mintedAt } from "../../src/lib/id.ts";
 import type { PairName } from "../region-names.ts";
-import { unlessTooSlow } from "./judge-answers.ts";
-import type { Load } from "./judge-answers.ts";
-import type { GrantLog } from "./judge-limits.ts";
-import { isPaid, mostOf, nameOf, seconds, sumOf } from "./trace.ts";
+import { isPaid, nameOf, sumOf } from "./trace.ts";
 import type { Restart, Trace, Verdict } from "./trace.ts";
 import { MOCK_PRICES } from "./world.ts";
 
@@ -13,16 +10,6 @@ export type LedgerRow = {
   readonly amount_micro: number;
   readonly balance_micro: number;
   readonly generation_id: string | null;
-};
-export type EndUser = {
-  readonly externalId: string;
-  /** Micros; null: no cap. */
-  readonly dailyQuota: number | null;
-  readonly monthlyQuota: number | null;
-  readonly dailySpend: number;
-  readonly monthlySpend: number;
-  /** What the usage report charges it with; null when the day changed during the run. */
-  readonly usageCost: number | null;
 };
 /** An organisation at rest. Money in micros. */
 export type Estate = {
@@ -39,24 +26,13 @@ export type Estate = {
   readonly book: number | null;
   /** What POST reconcile found, in words. */
   readonly differences: readonly string[];
-  readonly endUsers: readonly EndUser[];
 };
-/** An organisation's wallet while the load ran. */
-export type Reading = { readonly orgId: string; readonly balance: number; readonly held: number };
-
 /** An outbox at rest. */
 export type OutboxDepth = {
   readonly region: PairName;
   readonly waiting: number;
   readonly dead: number;
   readonly parked: number;
-};
-/** What stood open at some moment of the run; ages in ms. */
-export type Depth = {
-  readonly openHolds: number;
-  readonly oldestHoldMs: number;
-  readonly waiting: number;
-  readonly oldestMessageMs: number;
 };
 const PAID = new Set(["usage", "shortfall", "rollup"]);
 
@@ -114,39 +90,6 @@ export function judgeBooks(estates: readonly Estate[]): Verdict {
   return {
     promise: "home = book, by reconciling and by reading",
     figure: `${same} of ${estates.length} the same`,
-    broken,
-  };
-}
-
-/**
- * Nothing below 0 at any time, nothing held beyond the balance; end users within their quotas, to the micro:
- * no upstream of the load reports more than was held.
- */
-export function judgeBounds(readings: readonly Reading[], estates: readonly Estate[]): Verdict {
-  const broken = readings
-    .filter(({ balance, held }) => balance < 0 || held < 0 || held > balance)
-    .map(({ orgId, balance, held }) => `${orgId}: ${held} held of ${balance} micros`);
-  const users = estates.flatMap(({ orgId, endUsers }) =>
-    endUsers.map((user) => ({ orgId, ...user })),
-  );
-  for (const { orgId, externalId, usageCost, ...user } of users) {
-    const over = (spent: number, quota: number | null, of: string): void => {
-      if (spent <= (quota ?? Infinity)) return;
-      broken.push(`${orgId}, end user ${externalId}: spent ${spent} ${of} ${quota} micros`);
-    };
-    over(user.dailySpend, user.dailyQuota, "a day of");
-    over(user.monthlySpend, user.monthlyQuota, "a month of");
-    if (usageCost === null || usageCost === user.dailySpend) continue;
-    broken.push(
-      `${orgId}, end user ${externalId}: spent ${user.dailySpend}, charged ${usageCost} micros`,
-    );
-  }
-  const least = Math.min(...readings.map(({ balance }) => balance));
-  const full = users.filter((user) => user.dailyQuota !== null && user.dailyQuota > 0);
-  const most = mostOf(full, (user) => user.dailySpend / (user.dailyQuota ?? 1));
-  return {
-    promise: "balances never below 0, end users within their quotas",
-    figure: `least balance ${least} micros in ${readings.length} readings; fullest quota ${(most * 100).toFixed(1)} % of ${full.length}`,
     broken,
   };
 }
@@ -293,76 +236,8 @@ function unmatched(charges: readonly Charge[], requests: readonly Trace[]): Char
   });
 }
 
-/** A request under load is over sooner, where the machine bears it: a kill takes no older one. */
-const RUN_USUAL_MS = 10_000;
-
-/**
- * Every run resolves its own hold: one expires only where the region that ran its request was killed while
- * it ran: in the last 10 s before, or for as long as any request of the region had been under way that a client
- * still waited for. A machine too slow for its load runs requests for longer than that, and late: not judged there.
- */
-export function judgeExpiries(
-  grants: readonly GrantLog[],
-  {
-    restarts,
-    traces,
-  }: { readonly restarts: readonly Restart[]; readonly traces: readonly Trace[] },
-  load: Load,
-): Verdict {
-  const spans = restarts.map((one) => ({ ...one, fromMs: oldestOf(one, traces) }));
-  const expired = grants.flatMap(({ orgId, expired: some }) =>
-    some.map((one) => ({ orgId, ...one })),
-  );
-  const share = (region: PairName): string => {
-    const mine = spans.filter((span) => span.region === region);
-    return `${((100 * lengthWithin(mine, load)) / (load.untilMs - load.fromMs)).toFixed(0)} % of ${region}`;
-  };
-  const verdict = {
-    promise: "holds expire only where a region was killed",
-    figure: `${expired.length} expired, ${restarts.length} restarts, which excuse ${share("eu")}'s and ${share("us")}'s run`,
-    broken: expired
-      .filter(
-        ({ grantedMs, ranIn }) =>
-          !spans.some(
-            ({ region, fromMs, untilMs }) =>
-              region === ranIn && grantedMs >= fromMs && grantedMs <= untilMs,
-          ),
-      )
-      .map(({ orgId, grantedMs, ranIn }) => {
-        const at = new Date(grantedMs).toISOString();
-        return `${orgId}: a hold of ${at} expired, whose request ran in ${ranIn}, which was not killed then`;
-      }),
-  };
-  return unlessTooSlow(verdict, load);
-}
-
-/** When the oldest request may have begun that a restart took, Unix ms. */
-function oldestOf({ region, fromMs }: Restart, traces: readonly Trace[]): number {
-  return traces
-    .filter((trace) => trace.region === region && trace.sentMs <= fromMs && trace.endedMs >= fromMs)
-    .reduce((oldest, { sentMs }) => Math.min(oldest, sentMs), fromMs - RUN_USUAL_MS);
-}
-
-/** How much of a time is within any of the spans, in ms. */
-function lengthWithin(
-  spans: readonly Pick<Restart, "fromMs" | "untilMs">[],
-  within: { readonly fromMs: number; readonly untilMs: number },
-): number {
-  let [length, coveredMs] = [0, within.fromMs];
-  for (const { fromMs, untilMs } of spans.toSorted((a, b) => a.fromMs - b.fromMs)) {
-    const endMs = Math.min(untilMs, within.untilMs);
-    length += Math.max(0, endMs - Math.max(fromMs, coveredMs));
-    coveredMs = Math.max(coveredMs, endMs);
-  }
-  return length;
-}
-
-/** Every hold ended and every message arrived; none was older than the longest that a hold may live. */
-export function judgeRest(
-  estates: readonly Estate[],
-  outboxes: readonly OutboxDepth[],
-  { depths, holdMaxMs }: { readonly depths: readonly Depth[]; readonly holdMaxMs: number },
-): Verdict {
+/** Every hold ended and every message arrived. */
+export function judgeRest(estates: readonly Estate[], outboxes: readonly OutboxDepth[]): Verdict {
   const broken = estates
     .filter(({ openHolds, held }) => openHolds !== 0 || held !== 0)
     .map(({ orgId, openHolds, held }) => `${orgId}: ${openHolds} holds of ${held} micros open`);
@@ -370,14 +245,6 @@ export function judgeRest(
     if (waiting + dead + parked === 0) continue;
     broken.push(`${region}: ${waiting} messages wait, ${dead} dead, ${parked} parked`);
   }
-  const oldest = mostOf(depths, ({ oldestHoldMs }) => oldestHoldMs);
-  if (oldest > holdMaxMs) broken.push(`a hold was open for ${oldest} ms, at most ${holdMaxMs}`);
-  const most = mostOf(depths, ({ openHolds }) => openHolds);
-  const queued = mostOf(depths, ({ waiting }) => waiting);
-  const message = mostOf(depths, ({ oldestMessageMs }) => oldestMessageMs);
-  return {
-    promise: "no open hold, nothing in an outbox",
-    figure: `under load at most ${most} holds (oldest ${seconds(oldest)}), ${queued} messages (oldest ${seconds(message)})`,
-    broken,
-  };
+  const figure = `${estates.length} wallets, ${outboxes.length} outboxes`;
+  return { promise: "no open hold, nothing in an outbox", figure, broken };
 }

@@ -2,7 +2,7 @@ import type { LogLine } from "../region.ts";
 import type { PairName } from "../region-names.ts";
 import { mishapIn } from "./judge-answers.ts";
 import type { Mishap } from "./judge-answers.ts";
-import type { MemorySample } from "./judge-limits.ts";
+import type { HeapSample } from "./judge-limits.ts";
 import { clockMs } from "./trace.ts";
 
 const MIB = 1024 * 1024;
@@ -19,14 +19,14 @@ export class Log {
   /** Lines that should not have been logged. */
   readonly mishaps: Mishap[] = [];
   /** The gateway's heap after each collection that was asked for. */
-  readonly heaps: MemorySample[] = [];
+  readonly heaps: HeapSample[] = [];
 
   take(region: PairName, { level, message }: LogLine): void {
     const collections = [...message.matchAll(COLLECTION)]; // under load V8's lines come many at once
     for (const [, pid, age, mebibytes, rest = ""] of collections) {
       const [atMs, bytes] = [Number(age), Number(mebibytes) * MIB]; // lines come late: V8 buffers them
       if (!rest.includes("requested")) continue;
-      this.heaps.push({ what: "heap", region, pid: Number(pid), atMs, bytes });
+      this.heaps.push({ region, pid: Number(pid), atMs, bytes });
     }
     if (collections.length > 0 || / ms: Scavenge /.test(message)) return;
     const event = eventIn(message);

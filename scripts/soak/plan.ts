@@ -42,7 +42,7 @@ const STREAM = { stream: true };
 const TOLD = { stream: true, stream_options: { include_usage: true } };
 
 /** Takes seconds, so that many of it are in flight together. */
-export const LINGERING: Shape = chat("sandbox/slow-stream", 1, {
+const LINGERING: Shape = chat("sandbox/slow-stream", 1, {
   more: { ...TOLD, max_tokens: 20 },
 });
 

@@ -1,4 +1,4 @@
-import { estatesOf, keysOf, logsOf, outboxDepth, quiet, residueOf } from "./evidence.ts";
+import { estatesOf, logsOf, outboxDepth, quiet } from "./evidence.ts";
 import { Faults } from "./faults.ts";
 import * as answers from "./judge-answers.ts";
 import * as limits from "./judge-limits.ts";
@@ -10,14 +10,12 @@ import { makeTenants, QUOTAS } from "./tenants.ts";
 import type { Tenant } from "./tenants.ts";
 import { clockMs } from "./trace.ts";
 import type { Trace, Verdict } from "./trace.ts";
-import { crowdsOf, Traffic } from "./traffic.ts";
-import { Watch } from "./watch.ts";
-import { DRAIN_MS, IN_FLIGHT_MAX, REGIONS, startWorld } from "./world.ts";
+import { Traffic } from "./traffic.ts";
+import { tend } from "./watch.ts";
+import { DRAIN_MS, REGIONS, startWorld } from "./world.ts";
 import type { Times, World } from "./world.ts";
 
 const PROGRESS_MS = 5000;
-/** An alarm may come so late on a busy machine. */
-const ALARM_SLACK_MS = 20_000;
 /** In a run shorter than this, holds must end sooner than they do in a long one. */
 const SHORT_MS = 30_000;
 const LONG_TIMES: Times = { deadlineS: 25, holdS: 40, peerHoldS: 60 };
@@ -60,7 +58,6 @@ async function underLoad(
   const end = AbortSignal.any([stop, over.signal]);
   const traffic = new Traffic(world, tenants);
   const faults = new Faults(world, tenants, traffic);
-  const watch = new Watch(world, tenants);
   const { traces } = traffic;
   const startedMs = clockMs();
   const telling = setInterval(() => {
@@ -71,7 +68,10 @@ async function underLoad(
     progress(`${elapsed} of ${durationMs / 1000} s: ${ended}; ${done}`);
   }, PROGRESS_MS);
   const plan = faultPlan(seed, durationMs);
-  const beside = [watch.run(durationMs, end), faults.run(plan, startedMs, end)];
+  const beside = [
+    tend(world, tenants, { durationMs, stop: end }),
+    faults.run(plan, startedMs, end),
+  ];
   await traffic.run(arrivals({ seed, rate, durationMs }), startedMs, stop);
   clearInterval(telling);
   const untilMs = clockMs();
@@ -83,13 +83,10 @@ async function underLoad(
   await traffic.ended();
   if (stop.aborted) return null;
   const healed = await quiet(world, tenants, progress);
-  progress("filling the room of some organisations at rest");
-  const crowds = await crowdsOf(tenants, traffic);
-  await quiet(world, tenants, progress);
   progress("reading ledgers, books and registers");
   const { leftOut } = traffic;
   const load = answers.loadOf(traces, { fromMs: startedMs, untilMs, leftOut });
-  const seen = { traffic, faults, watch, crowds, load };
+  const seen = { traffic, faults, load };
   const verdicts = await verdictsOf(world, tenants, seen);
   const { events, remarkable } = world.log;
   const { done } = faults;
@@ -101,8 +98,6 @@ async function underLoad(
 type Witnesses = {
   readonly traffic: Traffic;
   readonly faults: Faults;
-  readonly watch: Watch;
-  readonly crowds: readonly limits.Crowd[];
   readonly load: answers.Load;
 };
 
@@ -113,37 +108,28 @@ async function verdictsOf(
   witnesses: Witnesses,
 ): Promise<readonly Verdict[]> {
   const { regions, times, log } = world;
-  const { watch, faults, crowds, load, traffic } = witnesses;
+  const { faults, load, traffic } = witnesses;
   const { traces } = traffic;
   const { windows, revocations } = faults;
   const each = <T>(of: (region: World["regions"]["eu"]) => Promise<T>): Promise<T[]> =>
     Promise.all(REGIONS.map((name) => of(regions[name])));
   const kills = windows.filter(({ what }) => what === "kill");
-  const keys = (await each(keysOf)).flat().length;
-  const residues = await each((region) => residueOf(region, keys));
   const estates = await estatesOf(world, tenants);
   const outboxes = await each(outboxDepth);
   const { registers, grants } = await logsOf(world, tenants);
   const runMaxMs = times.deadlineS * 1000;
-  const holdMaxMs = times.peerHoldS * 1000 + ALARM_SLACK_MS;
   const parties = { ...partiesOf(tenants), revocations, runMaxMs };
-  const room = { inFlightMax: IN_FLIGHT_MAX, lingerMs: DRAIN_MS };
-  const ifFast = (verdict: Verdict): Verdict => answers.unlessTooSlow(verdict, load);
   return [
     money.judgeLedgers(estates),
     money.judgeBooks(estates),
-    money.judgeRest(estates, outboxes, { depths: watch.depths, holdMaxMs }),
-    money.judgeExpiries(grants, { restarts: kills, traces }, load),
+    money.judgeRest(estates, outboxes),
     money.judgeCharges(traces, estates, { kills, afterMs: DRAIN_MS + runMaxMs }),
     limits.judgeRevocations(traces, revocations),
     limits.judgeLimits(traces, registers, grants),
     answers.judgeAnswers(traces, kills, parties),
-    ifFast(answers.judgeUnavailable(traces, windows, room)),
-    ifFast(limits.judgePlaces(crowds, IN_FLIGHT_MAX)),
+    answers.unlessTooSlow(answers.judgeUnavailable(traces, windows), load),
     answers.judgeMishaps(log.mishaps, kills),
-    money.judgeBounds(watch.readings, estates),
-    limits.judgeMemory([...watch.memory, ...log.heaps], load),
-    limits.judgeResidue(residues),
+    limits.judgeMemory(log.heaps),
     answers.judgeReach(metBy(witnesses), load),
   ];
 }

@@ -2,13 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { randomBase62 } from "../../src/lib/id.ts";
 import type { PairName } from "../region-names.ts";
 import { send } from "./client.ts";
-import { LINGERING, unplanned, wordsOf } from "./plan.ts";
+import { wordsOf } from "./plan.ts";
 import type { Arrival } from "./plan.ts";
 import { QUOTAS } from "./tenants.ts";
 import type { SoakedKey, Tenant } from "./tenants.ts";
 import { clockMs } from "./trace.ts";
 import type { Trace } from "./trace.ts";
-import { IN_FLIGHT_MAX, REGIONS } from "./world.ts";
 import type { World } from "./world.ts";
 
 /** Requests under way at a time: beyond it the machine is drowned, what is due is left out, and the report says so. */
@@ -96,36 +95,4 @@ function forgedErrand(which: number, where: number): Errand {
   const prefix = `svc_sk_${which < 0.5 ? "gbl_" : ""}${region}_live_`;
   const forged = prefix + (which < 0.4 ? randomBase62(12) : `a${randomBase62(39)}`);
   return { region, tenant: null, key: { id: null, key: which < 0.2 ? "none" : forged } };
-}
-
-/** Beside the hot organisation, so many in each region. */
-const OTHERS = 3;
-
-/**
- * Sends, region after region, as many requests of each of some organisations at once as it may have in flight:
- * of the hot one and of a few others, at home by all their keys, and by their global keys at the peer. Together
- * they are a fraction of what an isolate takes.
- */
-export async function crowdsOf(
-  tenants: readonly Tenant[],
-  traffic: Traffic,
-): Promise<readonly (readonly Trace[])[]> {
-  const some = [
-    ...tenants.filter(({ role }) => role === "hot"),
-    ...REGIONS.flatMap((name) =>
-      tenants.filter(({ role, home }) => role === "any" && home === name).slice(0, OTHERS),
-    ),
-  ];
-  const crowdAt = (tenant: Tenant, region: PairName): Promise<readonly Trace[]> => {
-    const { home, regional, global } = tenant;
-    const keys = region === home ? [...regional, ...global] : global;
-    const requests = Array.from({ length: IN_FLIGHT_MAX }, (_, i) => {
-      const key = at(keys, (i % keys.length) / keys.length);
-      return traffic.request(unplanned(LINGERING, true), { region, tenant, key });
-    });
-    return Promise.all(requests);
-  };
-  // one region after the other: a peer's requests are home's work too
-  const eu = await Promise.all(some.map((tenant) => crowdAt(tenant, "eu")));
-  return [...eu, ...(await Promise.all(some.map((tenant) => crowdAt(tenant, "us"))))];
 }

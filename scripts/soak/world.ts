@@ -36,7 +36,7 @@ export type Times = {
 };
 
 /** Few, so that a place that is lost is soon missing. */
-export const IN_FLIGHT_MAX = 16;
+const IN_FLIGHT_MAX = 16;
 /** How long a request goes on when its client has left. */
 export const DRAIN_MS = 4000;
 /** What the upstream's models cost: micros for a million tokens. */

@@ -21,7 +21,7 @@ const started: Readonly<Record<Kind, Set<string>>> = {
   REGION_OUTBOX: new Set(),
   REGION_METRICS: new Set(),
 };
-const counts = { started: 0, aborted: 0, alarms: 0 };
+const counts = { started: 0, aborted: 0 };
 const wrapped = new WeakMap<Env, Env>();
 
 function faultyEnv(env: Env): Env {
@@ -62,34 +62,22 @@ export class Wallet extends gateway.Wallet {
   async soakAbort(): Promise<void> {
     this.ctx.abort("soak");
   }
-  override async alarm(): Promise<void> {
-    counts.alarms++;
-    await super.alarm();
-  }
   /**
-   * Holds that are open and the age of the oldest in ms; when asked for, when each request was granted,
-   * when those that nobody resolved in time were, with the time that they had, and each key's admissions.
+   * Holds that are open; when asked for, when each request was granted and each key's admissions.
    */
   async soakLook(detailed: boolean): Promise<WalletLook | null> {
     const { sql } = this.ctx.storage;
     if (!hasTable(sql, "requests")) return null;
-    const { open, oldest } = sql
-      .exec<{ open: number; oldest: number | null }>(
-        "SELECT count(*) AS open, min(admitted_at) AS oldest FROM requests WHERE state = 'held'",
-      )
+    const { open } = sql
+      .exec<{ open: number }>("SELECT count(*) AS open FROM requests WHERE state = 'held'")
       .one();
-    const oldestMs = oldest === null ? null : Date.now() - oldest;
-    if (!detailed) return { open, oldestMs, granted: [], expired: [], admissions: {} };
-    const requests = sql
-      .exec<{ at: number; lifeMs: number; expired: number }>(
-        `SELECT admitted_at AS at, expires_at - admitted_at AS lifeMs,
-        state = 'expired' OR late = 1 AS expired
-        FROM requests WHERE granted IS NOT NULL ORDER BY admitted_at`,
+    if (!detailed) return { open, granted: [], admissions: {} };
+    const granted = sql
+      .exec<{ at: number }>(
+        "SELECT admitted_at AS at FROM requests WHERE granted IS NOT NULL ORDER BY admitted_at",
       )
       .toArray();
-    const expired = requests.filter((one) => one.expired === 1);
-    const granted = requests.map(({ at }) => at);
-    return { open, oldestMs, granted, expired, admissions: admissionsIn(sql) };
+    return { open, granted: granted.map(({ at }) => at), admissions: admissionsIn(sql) };
   }
 }
 
@@ -111,10 +99,6 @@ export class RegionOutbox extends gateway.RegionOutbox {
   async soakAbort(): Promise<void> {
     this.ctx.abort("soak");
   }
-  override async alarm(): Promise<void> {
-    counts.alarms++;
-    await super.alarm();
-  }
 }
 export class RegionMetrics extends gateway.RegionMetrics {
   constructor(ctx: DurableObjectState, env: Env) {
@@ -128,9 +112,7 @@ export class RegionMetrics extends gateway.RegionMetrics {
 
 type WalletLook = {
   open: number;
-  oldestMs: number | null;
   granted: number[];
-  expired: { at: number; lifeMs: number }[];
   admissions: Record<string, number[]>;
 };
 

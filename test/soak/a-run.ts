@@ -88,7 +88,6 @@ export function estateOf(
     credited: 1000,
     book: balance,
     differences: [],
-    endUsers: [],
     ...more,
   };
 }
