@@ -1,129 +1,9 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Browser, BrowserContext, Page } from "playwright-core";
-import { bundleWorker } from "../../scripts/bundle.ts";
-import { serveIssuer } from "../../scripts/dev-issuer.ts";
-import type { ServedIssuer } from "../../scripts/dev-issuer.ts";
-import { freePort } from "../../scripts/ports.ts";
-import { linkBindings, startRegion } from "../../scripts/region.ts";
-import type { Region } from "../../scripts/region.ts";
-import { buildSite } from "../../scripts/site/build.ts";
-import { ADMIN_TOKEN, LINK } from "../node/support/two-regions.ts";
-import { DESKTOP, expectAccessible, goTo, launchBrowser, rail } from "./browser.ts";
+import type { Page } from "playwright-core";
+import { expect, it } from "vitest";
+import { expectAccessible, goTo, PHONE, rail } from "./browser.ts";
+import { continueAs, openStarted, signUp } from "./started.ts";
 
-let browser: Browser;
-let issuer: ServedIssuer;
-let regions: { readonly eu: Region; readonly us: Region };
-const contexts: BrowserContext[] = [];
-
-beforeAll(async () => {
-  await buildSite();
-  const [code, eu, us] = await Promise.all([bundleWorker(false), freePort(), freePort()]);
-  issuer = await serveIssuer();
-  const ports = { eu, us };
-  const start = <N extends "eu" | "us">(region: N, peer: "eu" | "us") =>
-    startRegion({
-      region,
-      port: ports[region],
-      peers: [{ region: peer, url: `http://127.0.0.1:${ports[peer]}` }],
-      code,
-      hasSite: true,
-      bindings: {
-        KEY_SECRETS: `a:${"k".repeat(32)}`,
-        ADMIN_TOKEN,
-        SANDBOX: "on",
-        ...linkBindings(region, LINK),
-        ...issuer.bindings,
-      },
-    });
-  regions = { eu: await start("eu", "us"), us: await start("us", "eu") };
-  browser = await launchBrowser();
-});
-afterAll(async () => {
-  for (const context of contexts) await context.close();
-  await browser?.close();
-  issuer?.close();
-  await Promise.all(Object.values(regions ?? {}).map((region) => region.miniflare.dispose()));
-});
-
-/** A browser of its own at a console. */
-async function open(address: string): Promise<Page> {
-  const context = await browser.newContext({ locale: "en-GB", ...DESKTOP });
-  context.setDefaultTimeout(60_000);
-  contexts.push(context);
-  const page = await context.newPage();
-  await page.goto(address);
-  return page;
-}
-
-async function continueAs(page: Page, name: string): Promise<void> {
-  await page.getByRole("button", { name: "Continue with this machine" }).click();
-  await page.getByRole("link", { name: `Continue as ${name}` }).click();
-  await rail(page).waitFor();
-}
-
-async function signUp(page: Page, name: string): Promise<void> {
-  await page.getByRole("button", { name: "No account yet: sign up" }).click();
-  await continueAs(page, name);
-}
-
-const consoleOf = (region: "eu" | "us"): string => `${regions[region].url}console/`;
-
-it("a person signs up, makes a key, asks, invites, changes and removes, and is forgotten", async () => {
-  const ann = await open(consoleOf("eu"));
-  await expectAccessible(ann);
-  await signUp(ann, "Ann");
-  await goTo(ann, "Keys");
-  await ann.getByRole("button", { name: "New key" }).first().click();
-  await ann.getByLabel("Name").fill("Ann's");
-  await ann.getByRole("button", { name: "Create key" }).click();
-  const key = (await ann.locator(".secret code").textContent()) ?? "";
-  expect(key).toMatch(/^svc_sk_eu_live_/);
-  const asked = await fetch(`${regions.eu.url}v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] }),
-  });
-  expect([asked.status, (await asked.text()).includes("Hello")]).toEqual([200, true]);
-  await ann.reload();
-  await rail(ann).waitFor();
-
-  await goTo(ann, "Team");
-  await expectAccessible(ann);
-  await ann.getByRole("button", { name: "Invite" }).click();
-  await ann.getByLabel("Address").fill("ben@example.test");
-  await ann.getByRole("button", { name: "Make the link" }).click();
-  const link = (await ann.locator(".secret code").textContent()) ?? "";
-  const ben = await open(link);
-  await ben.getByText("invites you to").waitFor();
-  await expectAccessible(ben);
-  await continueAs(ben, "Ben");
-  expect(await rail(ben).getByRole("link", { name: "Activity" }).count()).toBe(0);
-
-  await ann.reload();
-  await goTo(ann, "Team");
-  await ann.getByRole("button", { name: "Add a domain" }).click();
-  await ann.getByRole("textbox", { name: "Domain" }).fill("acme.example.org");
-  await ann.getByRole("button", { name: "Add it" }).click();
-  await ann.getByText("_turnpike-challenge.acme.example.org").waitFor();
-  await expectAccessible(ann);
-  await ann.getByLabel("Role of Ben").selectOption("admin");
-  await expect.poll(() => roleOf(ben)).toBe("admin");
-  await ann.getByRole("row", { name: /Ben/ }).getByRole("button", { name: "Remove…" }).click();
-  await ann.getByRole("button", { name: "Remove Ben" }).click();
-  await expect.poll(() => roleOf(ben)).toBe(401);
-
-  const us = await open(consoleOf("us"));
-  await signUp(us, "Ann");
-  await goTo(us, "Profile");
-  await expectAccessible(us);
-  await us.getByText("In the EU").first().waitFor();
-
-  await goTo(ann, "Profile");
-  await ann.getByRole("button", { name: "Delete account…" }).click();
-  await ann.getByRole("button", { name: "Delete it" }).click();
-  await ann.getByText("Your account in this region is deleted.").waitFor();
-  expect(await roleOf(us)).toBe("owner");
-});
+const started = openStarted();
 
 /** What the page's session is, or why it is none. */
 function roleOf(page: Page): Promise<unknown> {
@@ -132,3 +12,197 @@ function roleOf(page: Page): Promise<unknown> {
     return answer.status === 200 ? ((await answer.json()) as { role: string }).role : answer.status;
   });
 }
+
+/** The organisation that the page's session acts in. */
+function organizationOf(page: Page): Promise<string> {
+  return page.evaluate(async () => {
+    const answer = await fetch("/console/api/session");
+    return ((await answer.json()) as { organization: { id: string } }).organization.id;
+  });
+}
+
+const press = (page: Page, name: string): Promise<void> =>
+  page.getByRole("button", { name, exact: true }).click();
+
+/** Makes a key, and asks with it as a program does. */
+async function makesKeyAndAsks(page: Page): Promise<void> {
+  await goTo(page, "Keys");
+  await page.getByRole("button", { name: "New key" }).first().click();
+  await page.getByLabel("Name").fill("Ann's");
+  await press(page, "Create key");
+  const key = (await page.locator(".secret code").textContent()) ?? "";
+  expect(key).toMatch(/^svc_sk_eu_live_/);
+  const asked = await fetch(`${started.origins.eu}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] }),
+  });
+  expect([asked.status, (await asked.text()).includes("Hello")]).toEqual([200, true]);
+  await page.reload();
+  await rail(page).waitFor();
+}
+
+/** The link of an invitation for this address. */
+async function invite(page: Page, email: string): Promise<string> {
+  await goTo(page, "Team");
+  await press(page, "Invite");
+  await page.getByLabel("Address").fill(email);
+  await press(page, "Make the link");
+  const link = (await page.locator(".secret code").textContent()) ?? "";
+  await page.reload();
+  await rail(page).waitFor();
+  await goTo(page, "Team");
+  return link;
+}
+
+it("a person signs up, buys nothing, makes a key and asks, invites, changes and removes who streams, logs in to the other region, and is forgotten", async () => {
+  const ann = await started.open("/console/");
+  await expectAccessible(ann);
+  await signUp(ann, "Ann");
+  await ann.locator(".available", { hasText: "$1.00" }).waitFor(); // what a sign-up brings, and no purchase
+  await makesKeyAndAsks(ann);
+
+  const link = await invite(ann, "ben@example.test");
+  await expectAccessible(ann);
+  const ben = await started.open(link);
+  await ben.getByText("invites you to").waitFor();
+  await expectAccessible(ben);
+  await continueAs(ben, "Ben");
+  expect(await rail(ben).getByRole("link", { name: "Activity" }).count()).toBe(0);
+  await press(ann, "Add a domain");
+  await ann.getByRole("textbox", { name: "Domain" }).fill("acme.example.org");
+  await press(ann, "Add it");
+  await ann.getByText("_turnpike-challenge.acme.example.org").waitFor();
+  await expectAccessible(ann);
+  await ann.getByLabel("Role of Ben").selectOption("admin");
+  await expect.poll(() => roleOf(ben)).toBe("admin");
+  await ben.reload();
+  await rail(ben).getByRole("link", { name: "Activity" }).waitFor(); // what an admin sees
+
+  await ann.getByRole("row", { name: /Ben/ }).getByRole("button", { name: "Remove…" }).click();
+  await goTo(ben, "Playground");
+  await ben.getByLabel("Model").selectOption("sandbox/slow-stream");
+  await ben.getByLabel("User").fill("word ".repeat(60));
+  const asked = ben.waitForResponse(/\/v1\/chat\/completions$/);
+  await press(ben, "Ask");
+  const stream = await asked;
+  await ben.locator(".answer", { hasText: "word word" }).waitFor();
+  let hasEnded = false;
+  const ended = stream.finished().then((fault) => {
+    hasEnded = true;
+    return fault;
+  });
+  await press(ann, "Remove Ben");
+  await ann.getByRole("dialog").waitFor({ state: "detached" });
+  expect(hasEnded).toBe(false);
+  expect(await roleOf(ben)).toBe(401);
+  await ben.getByRole("button", { name: "Continue with this machine" }).waitFor(); // his console has closed
+  expect(await ended).toBeNull(); // what ran is finished
+  await expect.poll(() => heldOf(ann)).toBe(0); // and charged
+
+  await goTo(ann, "Profile");
+  await expectAccessible(ann);
+  await ann.getByText("In the US").getByRole("link", { name: "look there" }).click();
+  await signUp(ann, "Ann");
+  const far = await organizationOf(ann);
+  await press(ann, "Log out");
+  await continueAs(ann, "Ann");
+  expect([await organizationOf(ann), await roleOf(ann)]).toEqual([far, "owner"]);
+  await goTo(ann, "Profile");
+  await ann.getByText("In the EU").getByRole("link", { name: "look there" }).click();
+  await rail(ann).waitFor(); // still logged in here: the cookies name their regions
+
+  await goTo(ann, "Profile");
+  await press(ann, "Delete account…");
+  await press(ann, "Delete it");
+  await ann.getByText("Your account in this region is deleted.").waitFor();
+  await press(ann, "Continue with this machine");
+  await ann.getByRole("link", { name: "Continue as Ann" }).click();
+  await ann.getByText("No account here.").waitFor();
+  await ann.goto(`${started.origins.us}/console/`);
+  await rail(ann).waitFor(); // the other region's account is another one
+  expect(await organizationOf(ann)).toBe(far);
+});
+
+function heldOf(page: Page): Promise<unknown> {
+  return page.evaluate(async () => {
+    const answer = await fetch("/console/api/v1/balance");
+    return ((await answer.json()) as { held_micro: number }).held_micro;
+  });
+}
+
+/** Goes on with Tab until what has this name, and presses Enter there. */
+async function enterAt(page: Page, name: string | RegExp, key = "Enter"): Promise<void> {
+  const target = page.getByRole("button", { name }).or(page.getByRole("link", { name }));
+  await target.or(page.getByLabel(name)).first().waitFor();
+  for (let stops = 0; stops < 80; stops++) {
+    await page.keyboard.press("Tab");
+    const isThere = await target.or(page.getByLabel(name)).and(page.locator(":focus")).count();
+    if (isThere === 0) continue;
+    await page.keyboard.press(key);
+    return;
+  }
+  throw new Error(`the keyboard does not come to ${String(name)}`);
+}
+
+/** Nothing of the page is wider than the telephone. */
+async function expectFits(page: Page): Promise<void> {
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  expect(over).toBe(0);
+  await expectAccessible(page);
+}
+
+it("on a telephone and by the keyboard alone: signing up, a team, its domains, the invitation, the profile", async () => {
+  const cleo = await started.open("/console/", PHONE);
+  await expectFits(cleo);
+  await enterAt(cleo, "No account yet: sign up");
+  await expectFits(cleo);
+  await enterAt(cleo, "Continue with this machine");
+  await enterAt(cleo, "Continue as Cleo");
+  await rail(cleo).waitFor();
+  await enterAt(cleo, "Team");
+  await enterAt(cleo, "Invite");
+  await cleo.getByLabel("Address").focus(); // where the dialog begins
+  await expectFits(cleo);
+  await cleo.keyboard.type("ann@example.test");
+  await enterAt(cleo, "Role", "a"); // the next role that begins so: admin
+  const typed = ["Address", "Role"].map((name) => cleo.getByRole("dialog").getByLabel(name));
+  const values = (): Promise<unknown> => Promise.all(typed.map((field) => field.inputValue()));
+  await expect.poll(values).toEqual(["ann@example.test", "admin"]);
+  await enterAt(cleo, "Make the link");
+  const link = (await cleo.locator(".secret code").textContent()) ?? "";
+  await expectFits(cleo);
+  await cleo.reload();
+  await rail(cleo).waitFor();
+  await cleo.getByRole("cell", { name: "admin", exact: true }).waitFor();
+  await enterAt(cleo, "Add a domain");
+  await cleo.getByRole("textbox", { name: "Domain" }).focus();
+  await cleo.keyboard.type("a-very-long-name-of-a-company.example.org");
+  await cleo.keyboard.press("Enter");
+  await cleo.getByText("_turnpike-challenge.").waitFor();
+  await expectFits(cleo);
+  await enterAt(cleo, "Profile");
+  await cleo.getByRole("heading", { name: "Organisations" }).waitFor();
+  await expectFits(cleo);
+  await enterAt(cleo, "New organisation");
+  await cleo.getByRole("dialog").getByLabel("Name").focus();
+  await expectFits(cleo);
+  await cleo.keyboard.press("Escape");
+
+  const ann = await started.open(link, PHONE);
+  await ann.getByText("invites you to").waitFor();
+  await expectFits(ann);
+  await enterAt(ann, "Continue with this machine");
+  await enterAt(ann, "Continue as Ann");
+  await rail(ann).waitFor();
+  await enterAt(ann, "Team");
+  await expectFits(ann);
+  await enterAt(ann, "Leave…");
+  await expectFits(ann);
+  await enterAt(ann, /^Remove Ann/);
+  await ann.getByRole("button", { name: "Continue with this machine" }).waitFor();
+  await enterAt(cleo, "Delete account…");
+  await expectFits(cleo);
+  await enterAt(cleo, "Delete it");
+  await cleo.getByText("Your account in this region is deleted.").waitFor();
+});
