@@ -2,7 +2,7 @@ import { OPERATOR_ROLES } from "../config-people.ts";
 import type { OperatorRole } from "../config.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { logWarning, reasonOf } from "../lib/log.ts";
+import { logEvent, logWarning, reasonOf } from "../lib/log.ts";
 import { isStorageError, storageFailure } from "../lib/storage-failure.ts";
 import { isClosed } from "../people/erasure.store.ts";
 import { slugSchema } from "../organizations/organization.ts";
@@ -38,7 +38,8 @@ import { getDeliveries, getWebhooks, postReplay, postTest } from "./webhooks.ts"
 
 /**
  * Every call under `/admin/v1`: what reads is for every operator, what changes for those of the role that its row names
- * and for `all`, for these alone where it names none. Errors of D1 and of wallets are answered as 503, never thrown. */
+ * and for `all`, for these alone where it names none. What was changed is a line of the log under the operator's name.
+ * Errors of D1 and of wallets are answered as 503, never thrown. */
 export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs", postOrganization, "support"),
   endpoint("GET", "/orgs", getOrganizations),
@@ -107,8 +108,17 @@ function endpoint(
           return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
         }
         const answer = await handle(call.value);
-        const { id } = call.value.params;
-        if (answer.ok && method !== "GET" && id !== undefined) given.takeEvents(id);
+        if (!answer.ok || method === "GET") return answer;
+        const { id, ...named } = call.value.params;
+        const { actor, requestId: request_id } = given;
+        const about = { ...(id !== undefined && { org_id: id }), ...named };
+        logEvent("operator_act", {
+          operator: actor.id,
+          act: `${method} ${path}`,
+          ...about,
+          request_id,
+        });
+        if (id !== undefined) given.takeEvents(id);
         return answer;
       } catch (error) {
         if (!isStorageError(error)) throw error;

@@ -11,6 +11,7 @@ import type { Objects } from "../contracts/objects.ts";
 export type OperatorContext = KeyServices &
   Pick<Objects, "deliveries" | "metrics" | "payments"> & {
     readonly version: string;
+    readonly requestId: string;
     /** Of who calls. */
     readonly role: OperatorRole;
     /** How far ahead a price must begin, ms. */

@@ -87,6 +87,7 @@ function contextOf(c: AppContext, { catalogAt, health }: Deployment): OperatorCo
     region: config.region,
     peers: config.peers.map(({ region }) => region),
     version: config.version,
+    requestId: c.var.requestId,
     role: c.var.operator.role,
     priceLeadMs: config.numbers.PRICE_LEAD_S * 1000,
     companyDomains: config.companyDomains,

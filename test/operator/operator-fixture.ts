@@ -108,6 +108,7 @@ export function context(): OperatorContext {
     region: "eu",
     peers: ["us"],
     version: "test",
+    requestId: "req_test",
     role: "all",
     priceLeadMs: 3_600_000,
     aliases: new Map([["smart", "sandbox/echo"]]),

@@ -1,0 +1,260 @@
+import { env } from "cloudflare:workers";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { PURCHASE_ID } from "../../src/contracts/payments.ts";
+import { SYSTEM } from "../../src/lib/event.ts";
+import type { EventType } from "../../src/lib/event.ts";
+import { mintId } from "../../src/lib/id.ts";
+import { micros } from "../../src/lib/money.ts";
+import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import { runPaymentsSweep } from "../../src/operator/scheduled.ts";
+import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { addCredits, addMember, admin, chat, newOrganization, send } from "../contract/client.ts";
+import type { MadeOrganization } from "../contract/client.ts";
+import { createKey } from "../contract/key-client.ts";
+import { mint } from "../contract/session-client.ts";
+import { useStripe } from "../payments/fake-stripe.ts";
+import { GENERATION, holdOf, valueOf } from "../wallet/wallet-desk.ts";
+import { account, LONG, made, receivers, useReceivers } from "../webhooks/receivers.ts";
+
+/** What is changed, and the event that tells the organisation so; null: it concerns none, or changes nothing of it. */
+type Act = {
+  readonly event: EventType | null;
+  /** The path below `/admin/v1`, and what is sent. */
+  readonly asked: () => Promise<readonly [path: string, body?: object]>;
+};
+
+const EVA = "eva".padEnd(32, "x");
+const bindings = { ...env, ADMIN_TOKENS: `eva:${EVA}` };
+const log: string[] = [];
+useReceivers();
+beforeEach(() => {
+  log.length = 0;
+  vi.spyOn(console, "log").mockImplementation((line: string) => void log.push(line));
+});
+
+const org = (rest: string): string => `/orgs/${account.orgId}${rest}`;
+const wallet = () => env.WALLET.getByName(account.orgId);
+const memberId = async (): Promise<string> => (await addMember(account.orgId, "member")).memberId;
+const keyId = async (): Promise<string> => (await createKey(account.key)).id;
+const YESTERDAY = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+const FAR = new Date(Date.now() + 40 * 86_400_000).toISOString();
+const priced = (): object => {
+  const list = `l-${crypto.randomUUID().slice(0, 8)}`;
+  return { rows: [{ list, item: "sandbox/echo", from: FAR, price: { input: 1, output: 2 } }] };
+};
+const webhook = async (): Promise<string> => {
+  receivers["a.turnpike.dev"] = () => new Response("thanks");
+  return (await made("a.turnpike.dev")).id;
+};
+
+async function held(amount: number): Promise<{ readonly id: string }> {
+  const request = holdOf(amount, { keyId: account.keyId });
+  valueOf(await wallet().hold(request));
+  return request;
+}
+
+/** Of a payment that went back after all of it was held, 5 micros are owed. */
+async function owed(): Promise<void> {
+  const paymentId = `pi_${crypto.randomUUID().replaceAll("-", "")}`;
+  const of = { paymentId, purchaseId: mintId(PURCHASE_ID, Date.now()) };
+  const credit = { ...of, method: "card", netMicro: micros(10), actor: SYSTEM } as const;
+  valueOf(await wallet().creditPayment(credit));
+  await held(10);
+  const back = { backMicro: micros(5), isDisputed: false, reading: 1 };
+  valueOf(await wallet().setBack({ ...of, ...back }));
+}
+
+async function invited(): Promise<string> {
+  const answer = await admin("POST", org("/invitations"), { role: "member" });
+  return (await answer.json<{ id: string }>()).id;
+}
+
+async function proven(): Promise<string> {
+  const domain = `${crypto.randomUUID().slice(0, 8)}.example.org`;
+  await env.DB.prepare(
+    "INSERT INTO company_domains (domain, org_id, nonce, created_at, proven_at) VALUES (?, ?, 'n', 1, 1)",
+  )
+    .bind(domain, account.orgId)
+    .run();
+  return domain;
+}
+
+/** A purchase of 10 dollars that was paid and credited. */
+async function bought(): Promise<string> {
+  const stripe = useStripe();
+  const headers = { "idempotency-key": crypto.randomUUID() };
+  const body = { amount_dollars: 10, method: "checkout" };
+  const asked = await send("/v1/credits/purchases", { key: account.key, headers, body });
+  const { id } = await asked.json<{ id: string }>();
+  const [session] = stripe.world.sessions.values();
+  stripe.person.pay(session?.id ?? "");
+  await runPaymentsSweep(env);
+  await vi.waitFor(async () => {
+    expect(valueOf(await wallet().balance()).creditsMicro).toBe(10_000_000);
+  }, LONG);
+  return id;
+}
+
+const ACTS: Readonly<Record<string, Act>> = {
+  "POST /orgs": {
+    event: "organization.created",
+    asked: async () => ["/orgs", newOrganization()],
+  },
+  "PATCH /orgs/:id": {
+    event: "organization.changed",
+    asked: async () => [org(""), { name: "Another" }],
+  },
+  "DELETE /orgs/:id": { event: "organization.changed", asked: async () => [org("")] },
+  "POST /orgs/:id/invitations": {
+    event: "invitation.created",
+    asked: async () => [org("/invitations"), { role: "member" }],
+  },
+  "DELETE /orgs/:id/invitations/:invitation_id": {
+    event: "invitation.ended",
+    asked: async () => [org(`/invitations/${await invited()}`)],
+  },
+  "POST /orgs/:id/domains/:domain/approve": {
+    event: "organization.changed",
+    asked: async () => [org(`/domains/${await proven()}/approve`)],
+  },
+  "POST /orgs/:id/members": {
+    event: "member.created",
+    asked: async () => [org("/members"), { email: "new@example.com", role: "member" }],
+  },
+  "PATCH /orgs/:id/members/:member_id": {
+    event: "member.changed",
+    asked: async () => [org(`/members/${await memberId()}`), { role: "admin" }],
+  },
+  "DELETE /orgs/:id/members/:member_id": {
+    event: "member.removed",
+    asked: async () => [org(`/members/${await memberId()}`)],
+  },
+  "POST /orgs/:id/members/:member_id/keys": {
+    event: "key.created",
+    asked: async () => [org(`/members/${account.memberId}/keys`), { name: "one" }],
+  },
+  "PATCH /orgs/:id/keys/:key_id": {
+    event: "key.changed",
+    asked: async () => [org(`/keys/${await keyId()}`), { name: "other" }],
+  },
+  "DELETE /orgs/:id/keys/:key_id": {
+    event: "key.revoked",
+    asked: async () => [org(`/keys/${await keyId()}`)],
+  },
+  "POST /orgs/:id/keys/:key_id/rotate": {
+    event: "key.rotated",
+    asked: async () => [org(`/keys/${await keyId()}/rotate`), { overlap_seconds: 0 }],
+  },
+  "DELETE /orgs/:id/sessions/:session_id": {
+    event: "session.ended",
+    asked: async () => {
+      await addCredits(account.orgId, 1_000_000);
+      const { id, token } = await mint(account.key);
+      expect((await chat(token)).status).toBe(200);
+      return [org(`/sessions/${id}`)];
+    },
+  },
+  "POST /orgs/:id/credits": {
+    event: "balance.credited",
+    asked: async () => [org("/credits"), { amount_micro: 5, reference: "five" }],
+  },
+  // Its event is Stripe's word that the money is back; the purchase keeps who asked.
+  "POST /orgs/:id/purchases/:purchase_id/refund": {
+    event: null,
+    asked: async () => [org(`/purchases/${await bought()}/refund`), { amount_cents: 250 }],
+  },
+  "POST /orgs/:id/owed": {
+    event: "payment.forgiven",
+    asked: async () => {
+      await owed();
+      return [org("/owed"), { forgive_micro: 1, reference: "goodwill" }];
+    },
+  },
+  "POST /orgs/:id/reconcile": { event: null, asked: async () => [org("/reconcile")] },
+  "POST /orgs/:id/webhooks/:webhook_id/test": {
+    event: null,
+    asked: async () => [org(`/webhooks/${await webhook()}/test`)],
+  },
+  "POST /orgs/:id/webhooks/:webhook_id/replay": {
+    event: null,
+    asked: async () => [
+      org(`/webhooks/${await webhook()}/replay`),
+      { since: new Date(Date.now() - 60_000).toISOString() },
+    ],
+  },
+  "POST /orgs/:id/settle": {
+    event: "balance.charged",
+    asked: async () => {
+      await addCredits(account.orgId, 1000);
+      const { id } = await held(100);
+      const generation = { ...GENERATION, keyId: account.keyId };
+      const line = { event: "settlement_unsaved", request_id: id, org_id: account.orgId };
+      return [org("/settle"), { ...line, cost_micro: 100, generation }];
+    },
+  },
+  "POST /orgs/:id/rebuild-wallet": {
+    event: "organization.wallet_rebuilt",
+    asked: async () => {
+      await addCredits(account.orgId, 5);
+      valueOf(await wallet().poke());
+      await runInDurableObject(wallet(), (_: Wallet, { storage }) => storage.deleteAll());
+      await evictDurableObject(wallet());
+      return [org("/rebuild-wallet")];
+    },
+  },
+  "POST /prices": { event: null, asked: async () => ["/prices", priced()] },
+  "DELETE /prices/:price_id": {
+    event: null,
+    asked: async () => {
+      const posted = await admin("POST", "/prices", priced());
+      const { prices } = await posted.json<{ prices: readonly { id: string }[] }>();
+      return [`/prices/${prices[0]?.id ?? ""}`];
+    },
+  },
+  "POST /costs": {
+    event: null,
+    asked: async () => ["/costs", { rows: [{ provider: "p", day: YESTERDAY, dollars: 1 }] }],
+  },
+  "POST /rerate": {
+    event: null,
+    asked: async () => {
+      const to = new Date(Date.now() - 3 * 3_600_000).toISOString();
+      const slip = { id: "slip", model: "sandbox/echo", organization: account.orgId };
+      const span = { from: YESTERDAY, to, price: { input: 1 }, dry_run: false };
+      return ["/rerate", { ...slip, ...span }];
+    },
+  },
+};
+
+describe("what an operator changes is told under the operator's name", () => {
+  const changing = OPERATOR_ENDPOINTS.filter(({ method }) => method !== "GET");
+  const names = changing.map(({ method, path }) => `${method} ${path}`);
+
+  it("each such call stands in this table, and nothing else", () => {
+    expect(Object.keys(ACTS).toSorted()).toEqual(names.toSorted());
+  });
+
+  it.each(names)("%s", async (name) => {
+    const act = ACTS[name];
+    if (act === undefined) throw new Error("no such act");
+    const [path, body] = await act.asked();
+    const [method = ""] = name.split(" ");
+    const headers = { "idempotency-key": crypto.randomUUID() };
+    const shown = { method, key: EVA, bindings, headers, ...(body !== undefined && { body }) };
+    const answer = await send(`/admin/v1${path}`, shown);
+    expect(answer.status).toBeLessThan(300);
+    const lines = log.filter((line) => /"operator_act","operator":"eva"/.test(line));
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { operator: "eva", act: name, request_id: answer.headers.get("x-request-id") },
+    ]);
+    if (act.event === null) return;
+    const orgId =
+      path === "/orgs" ? (await answer.json<MadeOrganization>()).organization.id : account.orgId;
+    await vi.waitFor(async () => {
+      const read = await admin("GET", `/orgs/${orgId}/events?type=${String(act.event)}`);
+      const { events } = await read.json<{ events: readonly { actor: object }[] }>();
+      expect(events.map(({ actor }) => actor)).toContainEqual({ kind: "operator", id: "eva" });
+    }, LONG);
+  });
+});
