@@ -192,44 +192,93 @@ const LEDGER: readonly Column<LedgerRow>[] = [
 ];
 const ROWS = 50;
 
-/** The ledger from its first row on, by pages. */
+/** The ledger from its newest row back, by pages; or the payments alone. */
 function Ledger({ id }: { id: string }) {
-  const [after, setAfter] = useState<readonly number[]>([0]);
-  const query = { after_seq: after.at(-1) ?? 0, limit: ROWS };
+  const [isPayments, setPayments] = useState(false);
+  const all = (
+    <label class="check small">
+      <input
+        type="checkbox"
+        checked={isPayments}
+        onChange={(event) => setPayments(event.currentTarget.checked)}
+      />{" "}
+      payments only
+    </label>
+  );
+  return (
+    <Panel title="Ledger, newest first" aside={all}>
+      {isPayments ? <Payments id={id} /> : <Rows id={id} />}
+    </Panel>
+  );
+}
+
+function Rows({ id }: { id: string }) {
+  const [before, setBefore] = useState<readonly number[]>([]);
+  const at = before.at(-1);
+  const query = {
+    order: "desc",
+    limit: ROWS,
+    ...(at !== undefined && { before_seq: at }),
+  } as const;
   const read = useRead("GET /admin/v1/orgs/{id}/ledger", { path: { id }, query });
   return (
-    <Panel title="Ledger, oldest first">
-      <Shown read={read} height={200}>
-        {({ rows, next_after_seq: next }) => (
-          <>
-            <Grid
-              name="Ledger"
-              columns={LEDGER}
-              rows={rows}
-              keyOf={({ seq }) => String(seq)}
-              isSorted={false}
-            />
-            {rows.length === 0 && after.length === 1 && <Empty text="No money moved yet." />}
-            <div class="turn">
-              <button
-                type="button"
-                disabled={after.length === 1}
-                onClick={() => setAfter(after.slice(0, -1))}
-              >
-                ← Previous
-              </button>
-              <button
-                type="button"
-                disabled={rows.length < ROWS}
-                onClick={() => setAfter([...after, next])}
-              >
-                Next →
-              </button>
-            </div>
-          </>
-        )}
-      </Shown>
-    </Panel>
+    <Shown read={read} height={200}>
+      {({ rows }) => (
+        <>
+          <Grid
+            name="Ledger"
+            columns={LEDGER}
+            rows={rows}
+            keyOf={({ seq }) => String(seq)}
+            isSorted={false}
+          />
+          {rows.length === 0 && before.length === 0 && <Empty text="No money moved yet." />}
+          <div class="turn">
+            <button
+              type="button"
+              disabled={before.length === 0}
+              onClick={() => setBefore(before.slice(0, -1))}
+            >
+              ← Previous
+            </button>
+            <button
+              type="button"
+              disabled={rows.length < ROWS}
+              onClick={() => setBefore([...before, rows.at(-1)?.seq ?? 1])}
+            >
+              Next →
+            </button>
+          </div>
+        </>
+      )}
+    </Shown>
+  );
+}
+
+/** What came in and went back, newest first. */
+function Payments({ id }: { id: string }) {
+  const query = { limit: ROWS };
+  const read = useRead("GET /admin/v1/orgs/{id}/credits", { path: { id }, query });
+  return (
+    <Shown read={read} height={200}>
+      {({ credits }) => (
+        <>
+          <Grid
+            name="Payments"
+            columns={LEDGER.filter(({ id: column }) => column !== "seq" && column !== "kind")}
+            rows={credits.map((credit) => ({
+              ...credit,
+              seq: 0,
+              kind: "credit" as const,
+              generation_id: null,
+            }))}
+            keyOf={({ created_at, reference }) => `${created_at} ${reference ?? ""}`}
+            isSorted={false}
+          />
+          {credits.length === 0 && <Empty text="No payment yet." />}
+        </>
+      )}
+    </Shown>
   );
 }
 

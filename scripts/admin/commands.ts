@@ -317,6 +317,7 @@ key           {key.key}`,
   {
     command: "ledger",
     operation: `GET ${ORG}/ledger`,
+    takes: ["after_seq", "limit"],
     examples: ["", "--all --json"],
     columns:
       ">seq, created_at time, kind, >amount_micro dollars, >balance_micro balance, reference|generation_id reference or generation",

@@ -158,7 +158,12 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
   ),
   [`GET ${ORG}/ledger`]: described(
     "Every charge, credit and correction of an organisation, oldest first",
-    { 200: record.ledger, query: ledgerQuery },
+    {
+      200: record.ledger,
+      description:
+        "With `order=desc` newest first: `before_seq`, the `seq` of a page's last row, then asks for the next one, and `next_after_seq` says nothing.",
+      query: ledgerQuery,
+    },
   ),
   [`POST ${ORG}/reconcile`]: described("Compare ledger, balance, holds and database", {
     200: record.reconciliation,

@@ -349,6 +349,8 @@ export type WalletCalls = WalletPaymentCalls & {
   ): Promise<Result<own.SettingsRecord>>;
   /** Rows with `seq > afterSeq` in order; `nextAfterSeq` asks for the next page. */
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
+  /** Rows with `seq < beforeSeq`, newest first. */
+  newestLedger(beforeSeq: number, limit: number): Promise<Result<readonly LedgerRow[]>>;
   /** What is kept of a request, whatever became of it, by its `req_` id. */
   request(id: string): Promise<Result<RequestRecord>>;
   /** The same of a settled request alone: what a Worker of the release before asks. */

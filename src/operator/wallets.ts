@@ -7,6 +7,7 @@ import { parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import type { ReconcileState } from "../contracts/reconciliation.ts";
+import type { LedgerRow } from "../contracts/wallet.ts";
 
 /** What references of credits begin with that the service itself posts. */
 const OWN_REFERENCES: readonly string[] = ["stripe:", "owed:", "rebuild:"];
@@ -50,6 +51,8 @@ function stateOf(text: string): ReconcileState | null {
 
 export const ledgerQuery = z.object({
   after_seq: wholeNumber(0, Number.MAX_SAFE_INTEGER, 0),
+  order: z._default(z.enum(["asc", "desc"]), "asc"),
+  before_seq: wholeNumber(1, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
   limit: wholeNumber(1, 1000, 100),
 });
 
@@ -66,16 +69,27 @@ export async function postCredits(call: OperatorCall): Promise<Answer> {
   return answer.ok ? success({ credits_micro: answer.value.creditsMicro }) : answer;
 }
 
-/** `GET /orgs/{id}/ledger?after_seq&limit`. */
+/** `GET /orgs/{id}/ledger?after_seq&limit`; with `order=desc` newest first, `before_seq` asks for the next page. */
 export async function getLedger(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(ledgerQuery, call.url);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
   if (!found.ok) return found;
-  const { after_seq, limit } = fields.value;
-  const answer = await call.wallet(found.value.id).ledger(after_seq, limit);
+  const { after_seq, before_seq, limit, order } = fields.value;
+  const wallet = call.wallet(found.value.id);
+  if (order === "desc") {
+    const newest = await wallet.newestLedger(before_seq, limit);
+    if (!newest.ok) return newest;
+    return success({ rows: newest.value.map(ledgerView), next_after_seq: 0 });
+  }
+  const answer = await wallet.ledger(after_seq, limit);
   if (!answer.ok) return answer;
-  const rows = answer.value.rows.map((row) => ({
+  const rows = answer.value.rows.map(ledgerView);
+  return success({ rows, next_after_seq: answer.value.nextAfterSeq });
+}
+
+function ledgerView(row: LedgerRow): object {
+  return {
     seq: row.seq,
     kind: row.kind,
     amount_micro: row.amountMicro,
@@ -83,8 +97,7 @@ export async function getLedger(call: OperatorCall): Promise<Answer> {
     created_at: timestamp(row.createdAt),
     reference: row.reference,
     generation_id: row.generationId,
-  }));
-  return success({ rows, next_after_seq: answer.value.nextAfterSeq });
+  };
 }
 
 /**

@@ -242,6 +242,13 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return this.#decisions.decide((desk) => reads.readLedger(desk, afterSeq, limit));
   }
 
+  async newestLedger(
+    beforeSeq: number,
+    limit: number,
+  ): Promise<Result<readonly Contract.LedgerRow[]>> {
+    return this.#decisions.decide((desk) => reads.readNewestLedger(desk, beforeSeq, limit));
+  }
+
   async request(id: string): Promise<Result<Contract.RequestRecord>> {
     return this.#decisions.decide((desk) => reads.readRequest(desk, id));
   }

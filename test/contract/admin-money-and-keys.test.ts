@@ -119,13 +119,32 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     expect(await ledger("?after_seq=5")).toEqual({ rows: [], next_after_seq: 5 });
   });
 
-  it.each(["limit=0", "limit=1001", "limit=x", "after_seq=-1", "after_seq=1.5"])(
-    "400 for %s",
-    async (query) => {
-      const response = await admin("GET", `/orgs/${account.orgId}/ledger?${query}`);
-      expect((await errorOf(response, 400)).param).toBe(query.split("=")[0]);
-    },
-  );
+  it("200: newest first, page by page, the same rows backwards", async () => {
+    for (let i = 0; i < 5; i++) await addCredits(account.orgId, 1);
+    await chat(account.key).catch(() => undefined);
+    const { rows } = await ledger("?limit=1000");
+    const pages: Record<string, unknown>[] = [];
+    for (let before = ""; ;) {
+      const page = await ledger(`?order=desc&limit=2${before}`);
+      pages.push(...page.rows);
+      if (page.rows.length < 2) break;
+      before = `&before_seq=${String(page.rows.at(-1)?.["seq"])}`;
+    }
+    expect(pages).toEqual(rows.toReversed());
+  });
+
+  it.each([
+    "order=up",
+    "before_seq=0",
+    "limit=0",
+    "limit=1001",
+    "limit=x",
+    "after_seq=-1",
+    "after_seq=1.5",
+  ])("400 for %s", async (query) => {
+    const response = await admin("GET", `/orgs/${account.orgId}/ledger?${query}`);
+    expect((await errorOf(response, 400)).param).toBe(query.split("=")[0]);
+  });
 
   it("200: reconcile finds no difference", async () => {
     await addCredits(account.orgId, 50_000);

@@ -41,6 +41,34 @@ export function readLedger(desk: Desk, afterSeq: number, limit: number): Result<
   return success({ rows, nextAfterSeq: rows.at(-1)?.seq ?? afterSeq });
 }
 
+/** The ledger's rows before row `beforeSeq`, newest first; read between marks too. */
+export function readNewestLedger(
+  desk: Desk,
+  beforeSeq: number,
+  limit: number,
+): Result<readonly LedgerRow[]> {
+  const rows: LedgerRow[] = [];
+  let before = Math.min(beforeSeq, desk.memory.books.seq + 1);
+  while (rows.length < limit && before > 1) {
+    const from = markBefore(desk.sql, before - limit);
+    const to = nextMark(desk.sql, before - 1);
+    const part = ledgerRows(desk.sql, { from, to, upTo: before - 1, limit: before - from });
+    rows.push(...part.toReversed());
+    before = from + 1;
+  }
+  return success(rows.slice(0, limit));
+}
+
+function markBefore(sql: SqlStorage, seq: number): number {
+  const [mark] = sql
+    .exec<{ seq: number }>(
+      "SELECT seq FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
+      seq,
+    )
+    .toArray();
+  return mark?.seq ?? 0;
+}
+
 type Mark = { seq: number; newest: number };
 
 function nextMark(sql: SqlStorage, seq: number): Mark | null {
@@ -63,9 +91,15 @@ type LedgerSqlRow = {
 
 function ledgerRows(
   sql: SqlStorage,
-  range: { readonly from: number; readonly to: Mark | null; readonly limit: number },
+  range: {
+    readonly from: number;
+    readonly to: Mark | null;
+    /** The last row that is wanted; left out: all up to the mark. */
+    readonly upTo?: number;
+    readonly limit: number;
+  },
 ): LedgerRow[] {
-  const { from, to, limit } = range;
+  const { from, to, limit, upTo = Number.MAX_SAFE_INTEGER } = range;
   const [floor] = sql
     .exec<{ floor_id: string }>(
       "SELECT floor_id FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
@@ -86,7 +120,7 @@ function ledgerRows(
       floor?.floor_id ?? "",
       beforeId,
       from,
-      to?.seq ?? Number.MAX_SAFE_INTEGER,
+      Math.min(to?.seq ?? upTo, upTo),
       limit,
     )
     .toArray()
