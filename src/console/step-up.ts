@@ -51,7 +51,7 @@ const FREE: readonly RegExp[] = [
   /^DELETE \/v1\/(?:keys|sessions|responses)\/[^/]+$/,
   /^(?:POST|PATCH|DELETE) \/v1\/users(?:\/.+)?$/,
   /^PATCH \/v1\/orgs\/[^/]+\/settings$/,
-  /^POST \/v1\/webhooks\/[^/]+\/(?:test|replay)$/,
+  /^POST \/v1\/webhooks\/[^/]+\/(?:test|replay|resend)$/,
   /^PATCH \/admin\/v1\/orgs\/[^/]+$/,
   /^DELETE \/admin\/v1\/orgs\/[^/]+\/(?:members|keys|sessions|invitations)\/[^/]+$/,
   /^POST \/admin\/v1\/orgs\/[^/]+\/reconcile$/,

@@ -69,6 +69,7 @@ describe("what lasts wants a log-in of the last ten minutes", () => {
       "POST /admin/v1/orgs/x/webhooks/x/test",
       "POST /v1/users",
       "POST /v1/webhooks/x/replay",
+      "POST /v1/webhooks/x/resend",
       "POST /v1/webhooks/x/test",
     ]);
   });
