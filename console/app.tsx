@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { PAGES } from "./pages.ts";
 import type { Page } from "./pages.ts";
+import type { Box } from "./pages/box.tsx";
 import { Login } from "./pages/login.tsx";
 import { Invitation } from "./pages/ways-in.tsx";
 import { useCell } from "./state/cell.ts";
@@ -82,8 +83,10 @@ function Shell() {
   const pages = PAGES.filter(({ forWhom }) => forWhom(who));
   const page = pages.find((one) => one.path === (path[0] ?? "")) ?? pages[0];
   const [help, setHelp] = useState(false);
+  const [Found, setFound] = useState<{ readonly Box: typeof Box } | null>(null);
+  const find = (): void => void import("./pages/box.tsx").then(setFound, () => lostConnection());
   useEffect(() => fetchWhenIdle(pages), [who]);
-  useKeyboard(pages, () => setHelp(true));
+  useKeyboard(pages, () => setHelp(true), find);
   useEffect(() => {
     document.title = `${page?.title ?? ""} - Turnpike`;
     scrollTo(0, 0);
@@ -94,11 +97,12 @@ function Shell() {
       <Rail pages={pages} current={page} onSkip={() => content.current?.focus()} />
       <div class="body">
         <ConnectionBar />
-        <TopLine />
+        <TopLine onFind={find} />
         <main ref={content} tabIndex={-1} key={page.path}>
           <LazyPage page={page} />
         </main>
       </div>
+      {Found && <Found.Box pages={pages} onClose={() => setFound(null)} />}
       {help && <Help pages={pages} onClose={() => setHelp(false)} />}
     </div>
   );
@@ -140,7 +144,7 @@ function Rail({
   );
 }
 
-function TopLine() {
+function TopLine({ onFind }: { onFind: () => void }) {
   const who = useSession();
   const chosen = useCell(scheme);
   const { kind, organization, key, region, role } = who;
@@ -152,6 +156,9 @@ function TopLine() {
       <Badge>{region.toUpperCase()}</Badge>
       {organization !== null && !isLimited(who) && <Available />}
       <span class="spacer" />
+      <button type="button" class="quiet" onClick={onFind} title="Ctrl-K">
+        Find
+      </button>
       <span class="whose small muted">
         {kind === "operator"
           ? "operator"
@@ -190,12 +197,13 @@ function Available() {
   );
 }
 
-/** `g` and a letter goes to a page, `/` to the filter, `?` lists them. */
-function useKeyboard(pages: readonly Page[], onHelp: () => void): void {
+/** `g` and a letter goes to a page, `/` to the filter, Ctrl-K to the box, `?` lists them. */
+function useKeyboard(pages: readonly Page[], onHelp: () => void, onFind: () => void): void {
   useEffect(() => {
     let went = 0;
     const press = (event: KeyboardEvent): void => {
       const { target, key } = event;
+      if (isChordOfBox(event)) return onFind();
       const typing = target instanceof Element && target.closest("input,textarea,select,dialog");
       if (typing || event.metaKey || event.ctrlKey || event.altKey) return;
       const page = Date.now() - went < 1500 ? pages.find((one) => one.key === key) : undefined;
@@ -204,7 +212,9 @@ function useKeyboard(pages: readonly Page[], onHelp: () => void): void {
       else if (key === "?") onHelp();
       else if (key === "/") {
         event.preventDefault();
-        document.querySelector<HTMLElement>("[data-filter]")?.focus();
+        const filter = document.querySelector<HTMLElement>("[data-filter]");
+        if (filter) filter.focus();
+        else onFind();
       }
     };
     addEventListener("keydown", press);
@@ -212,9 +222,17 @@ function useKeyboard(pages: readonly Page[], onHelp: () => void): void {
   }, [pages.length]);
 }
 
+/** Ctrl-K, or as a Mac has it, where no dialog is open; the browser's own meaning of it goes. */
+function isChordOfBox(event: KeyboardEvent): boolean {
+  if (event.key !== "k" || !(event.ctrlKey || event.metaKey)) return false;
+  event.preventDefault();
+  return document.querySelector("dialog[open]") === null;
+}
+
 function Help({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
   const rows = [
     ...pages.map(({ key, title }) => [`g ${key}`, title] as const),
+    ["Ctrl K", "Find anything"] as const,
     ["/", "The filter of a list"] as const,
     ["↑ ↓", "From row to row"] as const,
     ["Enter", "Opens the row"] as const,

@@ -107,7 +107,10 @@ function verbs(by: Splits): Column<Sum> {
       if (group === null || by === "model" || by === "provider") return "";
       const [page, verb] = pages[by];
       return (
-        <a href={hrefOf([page, group])} onClick={(event) => event.stopPropagation()}>
+        <a
+          href={hrefOf([page, group], by === "user" ? { do: "quota" } : {})}
+          onClick={(event) => event.stopPropagation()}
+        >
           {verb}
         </a>
       );

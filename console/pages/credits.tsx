@@ -10,6 +10,7 @@ import { usePages } from "../ui/pages.ts";
 import { Empty, Failed, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
+import { BalanceCurve } from "./balance-curve.tsx";
 import { Buy } from "./buy.tsx";
 import { PurchaseNow } from "./purchase-now.tsx";
 import { TopUp } from "./top-up.tsx";
@@ -29,6 +30,7 @@ export function Credits() {
         {mayBuy && <Portal />}
       </Head>
       <Left />
+      {mayBuy && <BalanceCurve />}
       {mayBuy ? (
         <Buying />
       ) : (

@@ -42,7 +42,7 @@ export function Deliveries({ id }: { id: string }) {
         {() => (
           <Table
             name="Deliveries"
-            columns={COLUMNS}
+            columns={[...COLUMNS, verbs(id)]}
             rows={rows}
             keyOf={(delivery: Delivery) => delivery.id}
             open={setOpened}
@@ -121,6 +121,26 @@ const COLUMNS: readonly Column<Delivery>[] = [
     cell: ({ next_attempt_at: at }) => <NextTry at={at} />,
   },
 ];
+
+/** Sends one again, whatever became of it. */
+function verbs(id: string): Column<Delivery> {
+  return {
+    id: "do",
+    title: "To do",
+    value: () => null,
+    csv: [],
+    cell: (delivery) => <ResendOne id={id} delivery={delivery} />,
+  };
+}
+
+function ResendOne({ id, delivery }: { id: string; delivery: Delivery }) {
+  const { queued, busy, failure, start } = useResend(id, { delivery_id: delivery.id });
+  return (
+    <button type="button" class="quiet" disabled={busy} onClick={start} title={failure?.message}>
+      {queued === null ? "Resend" : "Sent again"}
+    </button>
+  );
+}
 
 /** What is due is under way. */
 function NextTry({ at }: { at: string | null }) {

@@ -4,11 +4,13 @@ import { left, microsOf, percent } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
+import { isSenior, useSession } from "../state/session.ts";
 import { Bar, Facts, Head, Money, Time } from "../ui/basics.tsx";
 import { Confirm, Dialog, Field, FormDialog, useNumbers } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
+import { Period, Spenders } from "./spenders.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/v1/users"];
@@ -31,6 +33,7 @@ export function EndUsers() {
     },
   );
   const [, id] = path;
+  const spent = isSenior(useSession()) ? (query["spent"] ?? "") : "";
   return (
     <>
       <Head
@@ -46,24 +49,38 @@ export function EndUsers() {
           New end user
         </button>
       </Head>
-      <Shown read={page} height={480}>
-        {() => (
-          <Table
-            name="End users"
-            columns={COLUMNS}
-            rows={rows}
-            keyOf={(user: EndUser) => user.id}
-            open={(user) => goTo(["end-users", user.external_id], query)}
-            pager={pager}
-            filters={<Find />}
-            empty={
-              <Empty text="No end user yet. The first request that names one in its field user makes it, with the quotas of the settings." />
-            }
-          />
-        )}
-      </Shown>
+      {spent !== "" && <Spenders period={spent} filters={<Period />} />}
+      {spent === "" && (
+        <Shown read={page} height={480}>
+          {() => (
+            <Table
+              name="End users"
+              columns={COLUMNS}
+              rows={rows}
+              keyOf={(user: EndUser) => user.id}
+              open={(user) => goTo(["end-users", user.external_id], query)}
+              pager={pager}
+              filters={
+                <>
+                  <Find />
+                  <Period />
+                </>
+              }
+              empty={
+                <Empty text="No end user yet. The first request that names one in its field user makes it, with the quotas of the settings." />
+              }
+            />
+          )}
+        </Shown>
+      )}
       {making && <NewEndUser onClose={() => setMaking(false)} />}
-      {id !== undefined && <Detail externalId={id} onClose={() => goTo(["end-users"], query)} />}
+      {id !== undefined && (
+        <Detail
+          key={id}
+          externalId={id}
+          onClose={() => goTo(["end-users"], { ...query, do: "" })}
+        />
+      )}
     </>
   );
 }
@@ -131,11 +148,14 @@ function Quota({ spent, quota, name }: { spent: number; quota: number | null; na
 type Doing = "read" | "edit" | "delete";
 
 function Detail({ externalId, onClose }: { externalId: string; onClose: () => void }) {
-  const [doing, setDoing] = useState<Doing>("read");
+  const [{ do: wanted }] = useQuery();
+  const [doing, setDoing] = useState<Doing>(wanted === "quota" ? "edit" : "read");
   const path = { external_id: externalId };
   const read = useRead("GET /v1/users/{external_id}", { path }, { every: 5000 });
   const back = (): void => setDoing("read");
-  if (doing === "edit" && read.data) return <EditEndUser user={read.data} onClose={back} />;
+  if (doing === "edit" && read.data) {
+    return <EditEndUser user={read.data} onClose={wanted === "quota" ? onClose : back} />;
+  }
   if (doing === "delete") {
     return (
       <Confirm

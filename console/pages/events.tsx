@@ -4,7 +4,8 @@ import type { Page } from "../pages.ts";
 import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { EVENT_TYPES } from "../lib/event-types.ts";
-import { hrefOf, useQuery } from "../state/route.ts";
+import { useCell } from "../state/cell.ts";
+import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { isManager, useSession } from "../state/session.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Facts, Head, Time } from "../ui/basics.tsx";
@@ -42,6 +43,7 @@ export function Events() {
 function EventList() {
   const [query] = useQuery();
   const [opened, setOpened] = useState<Event | null>(null);
+  const [, id] = useCell(route).path;
   const nameOf = useNames();
   const { type, from, to } = query;
   const chosen = {
@@ -59,6 +61,7 @@ function EventList() {
       every: 10_000,
     },
   );
+  const shown = opened ?? rows.find((event) => event.id === id);
   return (
     <>
       <Head title="Events" text="Alerts and every change, newest first, kept for a year." />
@@ -86,7 +89,16 @@ function EventList() {
           />
         )}
       </Shown>
-      {opened && <Detail event={opened} nameOf={nameOf} onClose={() => setOpened(null)} />}
+      {shown && (
+        <Detail
+          event={shown}
+          nameOf={nameOf}
+          onClose={() => {
+            setOpened(null);
+            if (id !== undefined) goTo(["events"], query);
+          }}
+        />
+      )}
     </>
   );
 }

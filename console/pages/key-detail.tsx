@@ -4,7 +4,7 @@ import { sumOf } from "../lib/spend.ts";
 import { counted, grouped } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { change } from "../state/reads.ts";
-import { hrefOf } from "../state/route.ts";
+import { hrefOf, useQuery } from "../state/route.ts";
 import { isSenior, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
 import { Facts, Money, Time, useNow } from "../ui/basics.tsx";
@@ -17,7 +17,9 @@ type Doing = "read" | "edit" | "rotate" | "revoke";
 
 /** One key: what it spent, its limits, and its end. */
 export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
-  const [doing, setDoing] = useState<Doing>("read");
+  const [{ do: wanted }] = useQuery();
+  const isLive = stateOf(apiKey, useNow()) === "live";
+  const [doing, setDoing] = useState<Doing>(wanted === "revoke" && isLive ? "revoke" : "read");
   const { id, name } = apiKey;
   const used = useUse(id);
   const back = (): void => setDoing("read");

@@ -82,7 +82,13 @@ function KeyList() {
           />
         )}
       </Shown>
-      {opened && <KeyDetail apiKey={opened} onClose={() => goTo(["keys"], query)} />}
+      {opened && (
+        <KeyDetail
+          apiKey={opened}
+          key={opened.id}
+          onClose={() => goTo(["keys"], { ...query, do: "" })}
+        />
+      )}
     </>
   );
 }

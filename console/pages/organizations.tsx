@@ -1,5 +1,7 @@
-import { useState } from "preact/hooks";
-import type { ListedOrganization } from "../api/types.ts";
+import { useRef, useState } from "preact/hooks";
+import type { Outcome } from "../api/client.ts";
+import type { CreatedOrganization, ListedOrganization } from "../api/types.ts";
+import { microsOf } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
 import { change } from "../state/reads.ts";
 import { goTo, route, useQuery } from "../state/route.ts";
@@ -107,31 +109,76 @@ const COLUMNS: readonly Column<ListedOrganization>[] = [
   },
 ];
 
-/** Makes an organisation with its owner and a first key, whose secret is shown this once. */
+const LIST = ["/admin/v1/orgs"];
+const NEW = {
+  name: "",
+  slug: null as string | null,
+  owner_email: "",
+  dollars: "",
+  reference: "first credit",
+};
+
+/** A name as an address has it, until another is typed. */
+function slugOf(name: string): string {
+  const plain = name.normalize("NFD").replaceAll(/\p{M}/gu, "").toLowerCase();
+  return plain
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-+|-+$/g, "")
+    .slice(0, 40);
+}
+
+/** Makes an organisation with its owner, its first credit and a first key, whose secret is shown this once. */
 function NewOrganization({ onClose }: { onClose: () => void }) {
-  const [typed, setTyped] = useState({ name: "", slug: "", owner_email: "" });
-  const [made, setMade] = useState<{ name: string; secret: string } | null>(null);
-  if (made) return <KeySecret name={made.name} secret={made.secret} onClose={onClose} />;
-  const line = (name: keyof typeof typed, label: string) => (
-    <Field label={label} param={name}>
+  const [typed, setTyped] = useState(NEW);
+  const fresh = useRef<CreatedOrganization | null>(null);
+  const [made, setMade] = useState<CreatedOrganization | null>(null);
+  if (made) {
+    const { organization, key } = made;
+    const open = (): void => goTo(["organizations", organization.id]);
+    return <KeySecret name={organization.name} secret={key.key} onClose={open} />;
+  }
+  const slug = typed.slug ?? slugOf(typed.name);
+  const line = (name: keyof typeof typed, label: string, param: string = name, more = {}) => (
+    <Field label={label} param={param}>
       <input
         required
-        value={typed[name]}
+        value={name === "slug" ? slug : (typed[name] ?? "")}
         onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+        {...more}
       />
     </Field>
   );
+  const run = async (): Promise<Outcome<CreatedOrganization>> => {
+    const { name, owner_email, dollars, reference } = typed;
+    if (fresh.current === null) {
+      const body = { name, slug, owner_email };
+      const outcome = await change("POST /admin/v1/orgs", { body }, LIST);
+      if (!outcome.ok) return outcome;
+      fresh.current = outcome.value;
+    }
+    if (dollars === "") return { ok: true, value: fresh.current };
+    const path = { id: fresh.current.organization.id };
+    const body = { amount_micro: microsOf(Number(dollars)), reference };
+    const credited = await change("POST /admin/v1/orgs/{id}/credits", { path, body }, LIST);
+    return credited.ok ? { ok: true, value: fresh.current } : credited;
+  };
   return (
     <FormDialog
       title="New organisation"
       verb="Make organisation"
-      run={() => change("POST /admin/v1/orgs", { body: typed }, ["/admin/v1/orgs"])}
-      onDone={({ organization, key }) => setMade({ name: organization.name, secret: key.key })}
+      run={run}
+      onDone={setMade}
       onClose={onClose}
     >
       {line("name", "Name")}
       {line("slug", "Slug: a short name for addresses and commands")}
       {line("owner_email", "Its owner's address")}
+      {line("dollars", "First credit in dollars, if any", "amount_micro", {
+        required: false,
+        type: "number",
+        step: "0.000001",
+      })}
+      {line("reference", "Reference of that payment")}
     </FormDialog>
   );
 }

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Webhook, WebhookTest } from "../api/types.ts";
 import { took } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
@@ -92,10 +92,11 @@ function TestCall({ webhook: { id, url }, onClose }: Props) {
     () => change("POST /v1/webhooks/{id}/test", { path: { id } }, []),
     setTold,
   );
+  useEffect(start, []);
   return (
     <Dialog title="Test call" onClose={onClose}>
       <p class="break">
-        Sends <code>webhook.test</code> to {url} now, once, signed as every message.
+        <code>webhook.test</code> to {url}, once, signed as every message.
       </p>
       {failure && <Failed failure={failure} />}
       {told && (
@@ -115,7 +116,7 @@ function TestCall({ webhook: { id, url }, onClose }: Props) {
           Close
         </button>
         <button type="button" class="primary" disabled={busy} onClick={start}>
-          {busy ? "Working…" : "Send it"}
+          {busy ? "Working…" : "Send another"}
         </button>
       </div>
     </Dialog>

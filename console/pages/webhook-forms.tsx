@@ -16,10 +16,10 @@ type Closing = { readonly onClose: () => void };
 type Shape = Pick<Webhook, "url" | "types">;
 
 /** Makes a webhook, then shows its secret this once. */
-export function NewWebhook({ onClose }: Closing) {
+export function NewWebhook({ onClose, onMade }: Closing & { onMade: (id: string) => void }) {
   const [fresh, setFresh] = useState<WebhookWithSecret | null>(null);
   const { shape, fields } = useShape({ url: "", types: null });
-  if (fresh) return <SigningSecret webhook={fresh} onClose={onClose} />;
+  if (fresh) return <SigningSecret webhook={fresh} onClose={() => onMade(fresh.id)} />;
   return (
     <FormDialog
       title="New webhook"

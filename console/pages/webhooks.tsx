@@ -48,7 +48,7 @@ export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
           />
         )}
       </Shown>
-      {making && <NewWebhook onClose={() => setMaking(false)} />}
+      {making && <NewWebhook onClose={() => setMaking(false)} onMade={toWebhooks} />}
     </>
   );
 }

@@ -20,8 +20,10 @@ export type ListedModel = {
 };
 
 /** What is sold here now, as who is logged in may ask for it. */
-export function useModels(): Read<{ readonly data: readonly ListedModel[] }> {
-  return useRead("GET /v1/models") as Read<{ readonly data: readonly ListedModel[] }>;
+export function useModels(isRead = true): Read<{ readonly data: readonly ListedModel[] }> {
+  return useRead(isRead ? "GET /v1/models" : null) as Read<{
+    readonly data: readonly ListedModel[];
+  }>;
 }
 
 /** Dollars for a million tokens. */

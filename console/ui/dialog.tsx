@@ -4,19 +4,27 @@ import { useContext, useEffect, useId, useRef, useState } from "preact/hooks";
 import type { CallFailure, Outcome } from "../api/client.ts";
 import { Failed } from "./states.tsx";
 
-/** A dialog while it is drawn: focus stays inside, Escape asks `onClose`. */
+/** A dialog while it is drawn: focus stays inside, Escape closes it, asking first where something was typed. */
 export function Dialog({
   title,
   onClose,
   wide = false,
+  asks = true,
   children,
 }: {
   title: string;
   onClose: () => void;
   wide?: boolean;
+  /** Whether what was typed is worth a question. */
+  asks?: boolean;
   children: ComponentChildren;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const [typed, setTyped] = useState<"nothing" | "something" | "warned">("nothing");
+  const close = (): void => {
+    if (asks && typed === "something") setTyped("warned");
+    else onClose();
+  };
   const id = useId();
   useEffect(() => {
     const before = document.activeElement;
@@ -30,17 +38,23 @@ export function Dialog({
       ref={dialog}
       class={wide ? "wide" : ""}
       aria-labelledby={id}
+      onInput={() => setTyped("something")}
       onCancel={(event) => {
         event.preventDefault();
-        onClose();
+        close();
       }}
     >
       <header class="panel-head">
         <h2 id={id}>{title}</h2>
-        <button type="button" class="quiet" onClick={onClose} aria-label="Close">
+        <button type="button" class="quiet" onClick={close} aria-label="Close">
           ✕
         </button>
       </header>
+      {typed === "warned" && (
+        <p class="notice" role="alert">
+          ▲ What you changed is not saved. Close again to leave it.
+        </p>
+      )}
       {children}
     </dialog>
   );

@@ -24,6 +24,8 @@ export function Secret({ title, secret, noun, note = "", uses, use, onClose }: P
   const [asked, setAsked] = useState(false);
   const close = (): void => (copied || asked ? onClose() : setAsked(true));
   const done = (): void => setCopied(true);
+  const copyAndClose = (): void =>
+    void navigator.clipboard.writeText(secret).then(onClose, () => setAsked(true));
   return (
     <Dialog title={title} onClose={close} wide>
       <p>It is shown this once. Nobody can show it again, not even who runs this region. {note}</p>
@@ -46,6 +48,11 @@ export function Secret({ title, secret, noun, note = "", uses, use, onClose }: P
         <button type="button" onClick={close}>
           {asked && !copied ? "Close without it" : "Done"}
         </button>
+        {!copied && (
+          <button type="button" onClick={copyAndClose}>
+            Copy and close
+          </button>
+        )}
         {use && (
           <button type="button" class="primary" onClick={use[1]}>
             {use[0]}

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useQuery } from "../state/route.ts";
 import type { Pager } from "./pages.ts";
 import { Export } from "./export.tsx";
@@ -159,8 +159,10 @@ export function Grid<T>({
   readonly isSorted?: boolean;
 }) {
   const [{ sort = "" }, update] = useQuery();
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => (box.current ? watchWidth(box.current) : undefined), []);
   return (
-    <div class="table" role="region" aria-label={name} tabIndex={0}>
+    <div ref={box} class="table" role="region" aria-label={name} tabIndex={0}>
       <table onKeyDown={moveInRows}>
         <thead>
           <tr>
@@ -182,6 +184,16 @@ export function Grid<T>({
       </table>
     </div>
   );
+}
+
+/** Only what is wider than its place scrolls in itself; the head of any other stays in sight under the top line. */
+function watchWidth(box: HTMLElement): () => void {
+  const watch = new ResizeObserver(() =>
+    box.classList.toggle("fits", box.scrollWidth <= box.clientWidth),
+  );
+  watch.observe(box);
+  if (box.firstElementChild) watch.observe(box.firstElementChild);
+  return () => watch.disconnect();
 }
 
 /** What a click on a header sorts by next: the largest first, then the least, then as it came. */

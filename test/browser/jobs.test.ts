@@ -171,6 +171,168 @@ async function copiedKey(page: WatchedPage): Promise<string> {
   return page.evaluate(() => navigator.clipboard.readText());
 }
 
+it("the end user who spent most is capped where the list says so: 5 actions", async () => {
+  for (const user of ["few", "many", "many", "many"]) await ask(owner.key, { user });
+  const job = counted(await logIn(browser, owner.key));
+  await job.act((page) => goTo(page, "End users"));
+  await job.act((page) => page.getByLabel("Order").selectOption("spent today"));
+  const first = job.page.getByRole("row").nth(1);
+  await first.getByText("many").waitFor();
+  await expectAccessible(job.page);
+  await job.act(() => first.getByRole("link", { name: "Set quota" }).click());
+  await job.act((page) => page.getByLabel("Dollars a day").fill("2"));
+  await job.act((page) => page.keyboard.press("Enter"));
+  await job.page.getByRole("dialog").waitFor({ state: "detached" });
+  await first.getByText("many").waitFor(); // back where one was
+  const answer = await fetch(`${browser.origin}/v1/users/many`, {
+    headers: { authorization: `Bearer ${owner.key}` },
+  });
+  expect(await answer.json()).toMatchObject({ daily_quota_dollars: 2 });
+  expect(job.page.faults).toEqual([]);
+  expect(job.spent()).toBeLessThanOrEqual(5);
+});
+
+it("a leaked key is found by its secret and revoked: 4 actions, 401 within 2 s, the secret sent nowhere", async () => {
+  const headers = { authorization: `Bearer ${owner.key}`, "content-type": "application/json" };
+  const made = await fetch(`${browser.origin}/v1/keys`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ name: "Old server" }),
+  });
+  const { key: leaked } = (await made.json()) as { key: string };
+  expect((await ask(leaked)).status).toBe(200);
+  const page = await logIn(browser, owner.key);
+  const sent: string[] = [];
+  page.on("request", (request) => sent.push(request.url() + (request.postData() ?? "")));
+  const job = counted(page);
+  await job.act(() => page.keyboard.press("Control+k"));
+  await job.act(() => page.getByLabel("Find anything").fill(leaked));
+  await page
+    .getByRole("option", { name: /Old server, live, 1 request since .*: Revoke/ })
+    .waitFor();
+  await expectAccessible(page);
+  await job.act(() => page.keyboard.press("Enter"));
+  await job.act(() => page.getByRole("button", { name: "Revoke Old server" }).click());
+  const pressedAt = Date.now();
+  await expect.poll(async () => (await ask(leaked)).status).toBe(401);
+  expect(Date.now() - pressedAt).toBeLessThan(2000);
+  expect(sent.join(" ") + page.url()).not.toContain(leaked.slice(-20));
+  expect(page.faults).toEqual([]);
+  expect(job.spent()).toBeLessThanOrEqual(4);
+});
+
+it("the box leads to a request, a key, a model, an end user, a page and the documents", async () => {
+  const id = (await ask(owner.key, { user: "ann" })).headers.get("x-request-id") ?? "";
+  const page = await logIn(browser, owner.key);
+  const found = async (text: string, option: RegExp, address: RegExp): Promise<void> => {
+    await page.goto("/console/");
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByLabel("Find anything").fill(text);
+    await page.getByRole("option", { name: option }).first().click();
+    await page.waitForURL(address);
+  };
+  await found(id, /^Request/, new RegExp(`requests/${id}`));
+  await found("sandbox/echo", /^Model sandbox\/echo/, /models\?q=sandbox%2Fecho/);
+  await found("ann", /^End user ann/, /end-users\/ann/);
+  await found("activ", /^Page Activity/, /activity/);
+  await found("webhook signature", /^Document/, /\/docs\/use\/webhooks/);
+  expect(page.faults).toEqual([]);
+});
+
+it("the trend and the day that the money ends are there before any action; its curve is one action away", async () => {
+  expect((await ask(owner.key)).status).toBe(200);
+  const job = counted(await logIn(browser, owner.key));
+  await job.page.getByText(/at the pace of .* it lasts/).waitFor();
+  await job.page.locator("canvas").first().waitFor();
+  expect(job.spent()).toBe(0);
+  await job.act((page) => goTo(page, "Credits"));
+  await job.page.locator("canvas").first().waitFor();
+  expect(job.page.faults).toEqual([]);
+  expect(job.spent()).toBeLessThanOrEqual(1);
+});
+
+it("a stream is asked, its cost seen and stopped: 3 actions, one paid request", async () => {
+  const page = await logIn(browser, owner.key);
+  await page.goto("/console/#/playground?model=sandbox/slow-stream");
+  let paid = 0;
+  page.on("request", (request) => {
+    if (/api\/v1\/chat\/completions$/.test(request.url())) paid += 1;
+  });
+  const job = counted(page);
+  await job.act(() => page.getByLabel("User").fill("word ".repeat(300)));
+  await job.act(() => page.getByRole("button", { name: "Ask", exact: true }).click());
+  await page.locator(".answer", { hasText: "word word" }).waitFor();
+  await job.act(() => page.getByRole("button", { name: "Stop", exact: true }).click());
+  const cost = page.locator("dl div", { hasText: "Cost" }).locator(".number");
+  expect(await cost.getAttribute("title")).toMatch(/^[1-9]\d* micros/);
+  expect(paid).toBe(1);
+  expect(page.faults).toEqual([]);
+  expect(job.spent()).toBeLessThanOrEqual(3);
+});
+
+it("what was typed into a form is left only when asked for twice", async () => {
+  const page = await logIn(browser, owner.key);
+  await page.goto("/console/#/keys?make=1");
+  await page.getByLabel("Name").fill("Half a key");
+  await page.keyboard.press("Escape");
+  await page.getByText("What you changed is not saved.").waitFor();
+  expect(await page.getByLabel("Name").inputValue()).toBe("Half a key");
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  expect(page.faults).toEqual([]);
+});
+
+it.each(["models", "end-users?spent=1"])(
+  "the head of a list stays in sight when one goes down it: %s",
+  async (name) => {
+    const page = await logIn(browser, owner.key, { viewport: { width: 1280, height: 260 } });
+    await page.goto(`/console/#/${name}`);
+    const head = page.locator("th").first();
+    await head.waitFor();
+    const tops = async (): Promise<{ readonly box: number; readonly head: number }> =>
+      head.evaluate((cell) => {
+        const box = cell.closest(".table");
+        scrollTo(0, document.documentElement.scrollHeight);
+        box?.scrollTo(0, box.scrollHeight);
+        return {
+          box: box?.getBoundingClientRect().bottom ?? 0,
+          head: cell.getBoundingClientRect().top,
+        };
+      });
+    await expect.poll(async () => (await tops()).head).toBeGreaterThanOrEqual(47);
+    expect((await tops()).head).toBeLessThan((await tops()).box);
+  },
+);
+
+it("an operator opens a customer with $50 and a member, suspends it and looks at the health: 12 actions", async () => {
+  const page = await logIn(browser, ADMIN_TOKEN);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const dialog = page.getByRole("dialog");
+  const job = counted(page);
+  await job.act(() => page.getByRole("button", { name: "New organisation" }).click());
+  await job.act(() => dialog.getByLabel("Name", { exact: true }).fill("Zoë's Works"));
+  await job.act(() => dialog.getByLabel("Its owner's address").fill("zoe@example.com"));
+  await job.act(() => dialog.getByLabel("First credit in dollars").fill("50"));
+  await expectAccessible(page);
+  await job.act(() => page.keyboard.press("Enter"));
+  await job.act(() => dialog.getByRole("button", { name: "Copy and close" }).click());
+  await page.getByRole("heading", { level: 1, name: "Zoë's Works" }).waitFor();
+  await page.getByText("$50.00").first().waitFor();
+  await page.getByText("zoe-s-works").first().waitFor();
+  await job.act(() => page.getByRole("button", { name: "Add member…" }).click());
+  await job.act(() => dialog.getByLabel("Address").fill("finn@example.com"));
+  await job.act(() => page.keyboard.press("Enter"));
+  await page.getByRole("row", { name: /finn@example.com/ }).waitFor();
+  await job.act(() => page.getByRole("button", { name: "Suspend…" }).click());
+  await job.act(() => dialog.getByRole("button", { name: "Suspend Zoë's Works" }).click());
+  await page.getByText("■ suspended").waitFor();
+  await job.act(() => goTo(page, "Health"));
+  await page.getByText("Nothing: the region is well.").waitFor();
+  expect(page.faults).toEqual([]);
+  expect(job.spent()).toBeLessThanOrEqual(12);
+});
+
 it("a key that was just made goes to Connect in one action, and another's log-in forgets it", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/keys?make=1");

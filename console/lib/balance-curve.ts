@@ -1,0 +1,22 @@
+import { DAY, utcDay } from "./time.ts";
+
+/** What moved a balance: micros of one UTC day, what was spent with a minus. */
+export type Moved = { readonly day: string; readonly micros: number };
+
+/** What was left at the end of each day, counted back from what is left now. */
+export function balanceCurve(
+  nowMicros: number,
+  moved: readonly Moved[],
+  days: readonly string[],
+): readonly number[] {
+  const later = (day: string): number =>
+    moved.reduce((sum, one) => (one.day > day ? sum + one.micros : sum), 0);
+  return days.map((day) => nowMicros - later(day));
+}
+
+/** Until which day it lasts when each day costs so much; null: nothing is spent, or longer than ten years. */
+export function lastsUntil(micros: number, perDay: number, now: number): string | null {
+  if (perDay <= 0) return null;
+  const days = Math.floor(Math.max(0, micros) / perDay);
+  return days > 3650 ? null : utcDay(now + days * DAY);
+}

@@ -1,0 +1,89 @@
+import { balanceCurve, lastsUntil } from "../lib/balance-curve.ts";
+import type { Moved } from "../lib/balance-curve.ts";
+import { left, spent } from "../lib/money.ts";
+import { DAY, dayName, daysBetween, utcDay } from "../lib/time.ts";
+import { useRead } from "../state/reads.ts";
+import { Panel, useNow } from "../ui/basics.tsx";
+import { Chart } from "../ui/chart.tsx";
+import { Shown } from "../ui/states.tsx";
+
+const DAYS = 90;
+/** Payments that are looked at: as many as one answer has. */
+const CREDITS_MAX = 100;
+const PACES = [
+  ["yesterday", 1],
+  ["the last 7 days", 7],
+  ["the last 30 days", 30],
+] as const;
+
+/** What was left on each of 90 days, and when it ends at the pace of yesterday, a week and a month. */
+export function BalanceCurve() {
+  const now = useNow();
+  const today = utcDay(now);
+  const from = utcDay(now - (DAYS - 1) * DAY);
+  const balance = useRead("GET /v1/balance", {}, { every: 5000 });
+  const usage = useRead("GET /v1/usage", { query: { from, to: today, group_by: "day" } });
+  const credits = useRead("GET /v1/credits", { query: { limit: CREDITS_MAX } });
+  return (
+    <Panel title="What was left, by day">
+      <Shown read={balance} height={340}>
+        {({ credits_micro, available_micro }) => (
+          <Shown read={usage} height={340}>
+            {({ data }) => (
+              <Shown read={credits} height={340}>
+                {({ credits: rows, next_after }) => {
+                  const paid = rows.map(({ created_at, amount_micro }) => ({
+                    day: created_at.slice(0, 10),
+                    micros: amount_micro,
+                  }));
+                  const used = data.map(({ day = "", cost_micro }) => ({
+                    day,
+                    micros: -cost_micro,
+                  }));
+                  const known = next_after === null ? from : (paid.at(-1)?.day ?? from);
+                  const days = daysBetween(known > from ? known : from, today);
+                  const values = balanceCurve(credits_micro, [...paid, ...used], days);
+                  return (
+                    <>
+                      <Chart
+                        name="What was left by day"
+                        days={days}
+                        kind="lines"
+                        series={[{ label: "left at the end of the day", slot: 0, values }]}
+                        show={left}
+                      />
+                      <Paces left={available_micro} used={used} />
+                    </>
+                  );
+                }}
+              </Shown>
+            )}
+          </Shown>
+        )}
+      </Shown>
+    </Panel>
+  );
+}
+
+function Paces({ left: micros, used }: { left: number; used: readonly Moved[] }) {
+  const now = useNow();
+  const lines = PACES.map(([name, days]) => {
+    const first = utcDay(now - days * DAY);
+    const sum = used.reduce(
+      (all, { day, micros: moved }) => (day >= first && day < utcDay(now) ? all - moved : all),
+      0,
+    );
+    const perDay = Math.ceil(sum / days);
+    return [name, perDay, lastsUntil(micros, perDay, now)] as const;
+  });
+  return (
+    <ul class="small">
+      {lines.map(([name, perDay, until]) => (
+        <li key={name}>
+          At the pace of {name} ({spent(perDay)} a day){" "}
+          {until === null ? "it does not end" : <strong>it lasts until {dayName(until)}</strong>}.
+        </li>
+      ))}
+    </ul>
+  );
+}

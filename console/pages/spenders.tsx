@@ -1,0 +1,90 @@
+import type { ComponentChildren } from "preact";
+import { sumOf, summed } from "../lib/spend.ts";
+import type { Sum } from "../lib/spend.ts";
+import { percent } from "../lib/money.ts";
+import { daysOf, rangeOf } from "../lib/range.ts";
+import { goTo, hrefOf, useQuery } from "../state/route.ts";
+import { isSenior, useSession } from "../state/session.ts";
+import { useShares } from "../state/spend.ts";
+import { Count, Money, useNow } from "../ui/basics.tsx";
+import { Choice } from "../ui/filters.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
+import { Table, usd } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+
+const PERIODS = [
+  ["", "as created"],
+  ["1", "spent today"],
+  ["yesterday", "spent yesterday"],
+  ["7", "spent in 7 days"],
+  ["month", "spent this month"],
+  ["30", "spent in 30 days"],
+] as const;
+
+/** In which order end users stand: as they came, or by what they spent in a period, for who may read that. */
+export function Period() {
+  return isSenior(useSession()) ? <Choice name="spent" label="Order" options={PERIODS} /> : null;
+}
+
+/** Who spent in a period, the most first, and what stops it. */
+export function Spenders({ period, filters }: { period: string; filters: ComponentChildren }) {
+  const [query] = useQuery();
+  const range = daysOf(rangeOf({ range: period }, useNow()));
+  const read = useShares("user", range);
+  return (
+    <Shown read={read} height={480}>
+      {({ rows }) => (
+        <Table
+          name="End users by spend"
+          columns={columnsOf(sumOf(rows, "cost_micro"))}
+          rows={summed(rows).filter(({ group }) => group !== null)}
+          keyOf={({ group }) => group ?? ""}
+          open={({ group }) => goTo(["end-users", group ?? ""], query)}
+          filters={filters}
+          empty={<Empty text="No end user spent anything then." />}
+        />
+      )}
+    </Shown>
+  );
+}
+
+function columnsOf(total: number): readonly Column<Sum>[] {
+  return [
+    {
+      id: "external_id",
+      title: "External id",
+      value: ({ group }) => group,
+      csv: [["external_id", ({ group }) => group]],
+      cell: ({ group }) => <strong class="break">{group}</strong>,
+    },
+    {
+      id: "cost",
+      title: "Spend",
+      align: "right",
+      value: ({ cost_micro }) => cost_micro,
+      csv: [["cost_usd", ({ cost_micro }) => usd(cost_micro)]],
+      cell: ({ cost_micro }) => <Money micros={cost_micro} />,
+    },
+    {
+      id: "share",
+      title: "Share",
+      align: "right",
+      value: ({ cost_micro }) => (total === 0 ? 0 : cost_micro / total),
+      cell: ({ cost_micro }) => percent(total === 0 ? 0 : cost_micro / total),
+    },
+    {
+      id: "requests",
+      title: "Requests",
+      align: "right",
+      value: ({ requests }) => requests,
+      cell: ({ requests }) => <Count count={requests} />,
+    },
+    { id: "do", title: "To do", value: () => null, csv: [], cell: (row) => <SetQuota {...row} /> },
+  ];
+}
+
+/** Goes to the form at once; closing it comes back here. */
+function SetQuota({ group }: Sum) {
+  const [query] = useQuery();
+  return <a href={hrefOf(["end-users", group ?? ""], { ...query, do: "quota" })}>Set quota</a>;
+}
