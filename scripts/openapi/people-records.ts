@@ -100,6 +100,7 @@ export const myExport = record("MyExport", {
   ...meFields,
   memberships: z.array(z.looseObject({})),
   invitations: z.array(z.looseObject({})),
+  events: z.array(z.looseObject({})),
 });
 export const organizationExport = z
   .record(z.string(), z.array(z.looseObject({})))

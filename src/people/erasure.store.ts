@@ -176,17 +176,24 @@ export async function exportOrganization(
   return Object.fromEntries(names.map((name, at) => [name, results[at]?.results ?? []]));
 }
 
-/** What the book has of a person beside themselves and their identities. */
+type Rows = readonly unknown[];
+
+/** What the book has of a person beside themselves and their identities; `places`: where they are or were a member. */
 export async function exportPerson(
   db: D1Database,
   personId: string,
-): Promise<Readonly<Record<string, readonly unknown[]>>> {
-  const [memberships, invitations] = await db.batch([
+): Promise<{
+  readonly memberships: Rows;
+  readonly invitations: Rows;
+  readonly places: readonly { readonly memberId: string; readonly orgId: string }[];
+}> {
+  const [memberships, invitations] = await db.batch<Record<string, unknown>>([
     db
       .prepare(
         `SELECT members.id AS member_id, members.org_id AS organization_id, members.email, role, came_by,
            seen_at, members.created_at, removed_at
-         FROM member_people JOIN members ON members.id = member_id WHERE person_id = ? LIMIT ${EXPORTED_MAX}`,
+         FROM member_people JOIN members ON members.id = member_id WHERE person_id = ?
+         ORDER BY members.created_at DESC LIMIT ${EXPORTED_MAX}`,
       )
       .bind(personId),
     db
@@ -196,5 +203,10 @@ export async function exportPerson(
       )
       .bind(personId),
   ]);
-  return { memberships: memberships?.results ?? [], invitations: invitations?.results ?? [] };
+  const rows = memberships?.results ?? [];
+  const places = rows.map((row) => ({
+    memberId: String(row["member_id"]),
+    orgId: String(row["organization_id"]),
+  }));
+  return { memberships: rows, invitations: invitations?.results ?? [], places };
 }

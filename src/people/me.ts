@@ -11,6 +11,7 @@ import { close, closing, mayLoseBalance } from "./closing.ts";
 import { erasePerson, exportPerson } from "./erasure.store.ts";
 import { makeOrganization } from "./new-organization.ts";
 import type { Made } from "./new-organization.ts";
+import { ownEvents } from "./own-events.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleCall, ShownSession } from "./people-call.ts";
 import {
@@ -77,11 +78,13 @@ function sessionRecord(one: ShownSession, own: string): View {
   };
 }
 
-/** `GET /me/export`: all that this region has of the person, as JSON. */
+/** `GET /me/export`: all that this region has of the person, as JSON, with what the logs say of them. */
 export async function getMyExport(call: PeopleCall): Promise<Answer> {
   const view = await meView(call);
   if (!view.ok) return view;
-  return success({ ...view.value, ...(await exportPerson(call.db, call.person.id)) });
+  const { places, ...tables } = await exportPerson(call.db, call.person.id);
+  const events = await ownEvents(call.wallet, places);
+  return events.ok ? success({ ...view.value, ...tables, events: events.value }) : events;
 }
 
 /** `DELETE /me/sessions/{id}`. */

@@ -1,11 +1,16 @@
+import { createServer, get } from "node:http";
+import type { AddressInfo } from "node:net";
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { get } from "node:http";
 import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { serveIssuer } from "../../scripts/dev-issuer.ts";
 import type { ServedIssuer } from "../../scripts/dev-issuer.ts";
+import { signedWebhook } from "../../scripts/stripe/events.ts";
+import type { StripeEvent } from "../../scripts/stripe/objects.ts";
 import type { Account } from "../../scripts/local-issuer.ts";
-import { startTwoRegions } from "./support/two-regions.ts";
+import { serveStripe } from "../../scripts/dev-stripe.ts";
+import type { ServedStripe } from "../../scripts/dev-stripe.ts";
+import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion, TwoRegions } from "./support/two-regions.ts";
 
 const account = (word: string): Account => ({
@@ -18,15 +23,46 @@ const ANN = account("annabella");
 const BEN = account("benedict");
 const CLEO = account("cleopatra");
 
+const STRIPE_SECRET = "whsec_of_this_machine";
+/** One account of Stripe tells both regions of everything. */
+const endpointOf = ({ baseUrl }: TestRegion) => ({
+  url: `${new URL(baseUrl).origin}/payments/stripe`,
+  secrets: [STRIPE_SECRET],
+});
+
 let issuer: ServedIssuer;
+let stripe: ServedStripe;
 let regions: TwoRegions;
+/** What a customer's webhook was sent. */
+const received: string[] = [];
+const receiver = createServer((request, response) => {
+  let body = "";
+  request.setEncoding("utf8");
+  request.on("data", (chunk) => (body += chunk));
+  request.on("end", () => {
+    received.push(body);
+    response.writeHead(204).end();
+  });
+});
 beforeAll(async () => {
+  await new Promise<void>((done) => receiver.listen(0, "127.0.0.1", done));
   issuer = await serveIssuer(0, [ANN, BEN, CLEO]);
-  regions = await startTwoRegions({ bindings: { ...issuer.bindings, LOG_REQUESTS: "all" } });
+  stripe = await serveStripe();
+  const payments = {
+    STRIPE_SECRET_KEY: "sk_test_of_this_machine",
+    STRIPE_WEBHOOK_SECRETS: STRIPE_SECRET,
+    STRIPE_BASE_URL: stripe.url,
+  };
+  const bindings = { ...issuer.bindings, ...payments, LOG_REQUESTS: "all" };
+  regions = await startTwoRegions({ bindings });
+  stripe.sendTo([endpointOf(regions.eu), endpointOf(regions.us)]);
 });
 afterAll(async () => {
   await regions?.stop();
+  stripe?.close();
   issuer?.close();
+  receiver.closeAllConnections();
+  receiver.close();
 });
 
 /** A browser at one region's console. */
@@ -44,6 +80,7 @@ class Page {
       redirect: "manual",
       headers: {
         origin: this.#origin,
+        "idempotency-key": crypto.randomUUID(),
         cookie: this.#sent(),
         ...(body !== undefined && { "content-type": "application/json" }),
       },
@@ -122,7 +159,42 @@ type Made = { readonly key: string; readonly id: string };
 const globalKey = (page: Page): Promise<Made> =>
   page.tell("POST", "/v1/keys", { name: "one", scope: "global" });
 
-it("who is removed while they stream is out in both regions with the answer, and nothing of a person is in the other region's stores or in a log", async () => {
+/** Buys credits by card, and waits until they are there. */
+async function buy(page: Page): Promise<void> {
+  const body = { amount_dollars: 10, method: "checkout" };
+  const { id } = await page.tell<{ id: string }>("POST", "/v1/credits/purchases", body);
+  const session = () =>
+    [...stripe.fake.world.sessions.values()].find((one) => one.metadata["purchase_id"] === id);
+  await expect.poll(() => session()?.id).toBeDefined();
+  stripe.fake.person.pay(session()?.id ?? "");
+  const stateOf = async (): Promise<string> =>
+    (await page.tell<{ state: string }>("GET", `/v1/credits/purchases/${id}`)).state;
+  await expect.poll(stateOf, { timeout: 30_000 }).toBe("credited");
+}
+
+/** The region has heard it, at the latest now. */
+async function hear(region: TestRegion, event: StripeEvent): Promise<void> {
+  const request = await signedWebhook(event, endpointOf(region), Math.floor(Date.now() / 1000));
+  expect((await fetch(request)).status).toBe(200);
+}
+
+/** Prices of this organisation's own, posted and given to it by an operator. */
+async function sellAt(region: TestRegion, organization: string): Promise<void> {
+  const ask = async (method: string, at: string, body: object): Promise<void> => {
+    const answer = await fetch(`${new URL(region.baseUrl).origin}/admin/v1${at}`, {
+      method,
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    expect([at, answer.ok]).toEqual([at, true]);
+  };
+  const from = new Date(Date.now() + 40 * 86_400_000).toISOString();
+  const row = { list: "of-a-team", item: "sandbox/echo", from, price: { input: 1, output: 2 } };
+  await ask("POST", "/prices", { rows: [row] });
+  await ask("PATCH", `/orgs/${organization}`, { price_list: "of-a-team" });
+}
+
+it("who is removed while they stream is out in both regions with the answer, and after purchases, prices, invitations and events nothing of a person is in the other region's stores, in a log or in a webhook", async () => {
   const { eu, us } = regions;
   const ann = new Page(eu);
   await ann.logIn(ANN, { purpose: "sign_up" });
@@ -132,6 +204,11 @@ it("who is removed while they stream is out in both regions with the answer, and
     expect((await chat(region, key)).status).toBe(200);
   }
   await ann.tell("POST", "/people/organization/team");
+  const hook = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`;
+  await ann.tell("POST", "/v1/webhooks", { url: hook });
+  const { organization } = await ann.tell<{ organization: { id: string } }>("GET", "/session");
+  await sellAt(eu, organization.id);
+  await buy(ann);
   const invited = { role: "admin", email: BEN.email };
   const { link } = await ann.tell<{ link: string }>("POST", "/people/invitations", invited);
   const ben = new Page(eu);
@@ -162,6 +239,22 @@ it("who is removed while they stream is out in both regions with the answer, and
   type Balance = { held_micro: number; credits_micro: number };
   await expect.poll(() => ann.tell<Balance>("GET", "/v1/balance")).toMatchObject({ held_micro: 0 });
 
+  await buy(cleo);
+  const told = [
+    "invitation.created",
+    "member.removed",
+    "purchase.credited",
+    "organization.changed",
+  ];
+  for (const type of told) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await expect.poll(() => received.some((one) => one.includes(type))).toBe(true);
+  }
+  for (const event of stripe.fake.events) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await Promise.all([eu, us].map((region) => hear(region, event)));
+  }
+
   for (const { id, name, email } of [ANN, BEN, CLEO]) {
     const [home, other] = id === CLEO.id ? [us, eu] : [eu, us];
     expect([email, stores(home, email)]).toEqual([email, true]);
@@ -169,6 +262,7 @@ it("who is removed while they stream is out in both regions with the answer, and
       expect([other.name, text, stores(other, text)]).toEqual([other.name, text, false]);
       const lines = JSON.stringify([...eu.log, ...us.log]);
       expect([text, lines.includes(text)]).toEqual([text, false]);
+      expect([text, received.some((one) => one.includes(text))]).toEqual([text, false]);
     }
   }
   await ann.tell("DELETE", "/people/me", { give_up_balance: true });

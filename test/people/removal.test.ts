@@ -124,6 +124,30 @@ describe("the console's key", () => {
   });
 });
 
+describe("what a person takes along", () => {
+  it("has what they did and what was done to them, also where they were removed, and nothing of others", async () => {
+    const { ann, ben } = await team("admin");
+    const [account, cleo] = [someone(), someone()];
+    issuer.accounts.push(account, cleo);
+    const asked = { role: "member", email: account.email };
+    expect((await ben.browser.people("POST", "/invitations", asked)).status).toBe(201);
+    await inviteTo(ann.browser, { role: "member", email: cleo.email });
+    await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);
+    await ben.browser.logIn(ben.account, {});
+    const of = { organization_id: ann.view.organization.id };
+    const by = (id: string) => ({ ...of, actor: { kind: "member", id } });
+    await vi.waitFor(async () => {
+      const exported = await ben.browser.people("GET", "/me/export");
+      const { events } = await exported.json<{ events: readonly { type: string }[] }>();
+      expect(events.toSorted((a, b) => a.type.localeCompare(b.type))).toMatchObject([
+        { type: "invitation.created", ...by(ben.view.member.id) },
+        { type: "member.created", ...of, subject: ben.view.member.id },
+        { type: "member.removed", ...by(ann.view.member.id), subject: ben.view.member.id },
+      ]);
+    });
+  });
+});
+
 describe("being forgotten", () => {
   it("takes name, address and identity out of the book, and the events keep ids", async () => {
     const { browser, account, view } = await signUp(issuer);
