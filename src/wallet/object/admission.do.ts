@@ -9,7 +9,7 @@ import type { AdmittedHold, HoldGrant, HoldRequest } from "../../contracts/walle
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
-import type { HeldTerms } from "./hold.do.ts";
+import type { HeldTerms } from "./hold-refusals.do.ts";
 import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
 import type { Place } from "./key-admissions.do.ts";
 import { standingBy } from "./key-terms.do.ts";

@@ -1,52 +1,42 @@
 import { numberVar } from "../../config.ts";
 import { assert } from "../../lib/assert.ts";
-import { invalid, refuse, success } from "../../lib/failure.ts";
+import { refuse, success } from "../../lib/failure.ts";
 import type { Failure, Refusal, Result } from "../../lib/failure.ts";
 import { idFloor, mintedAt } from "../../lib/id.ts";
-import { allowsModel } from "../../lib/key-terms.ts";
 import type { KeyTerms } from "../../lib/key-terms.ts";
 import type { Micros } from "../../lib/money.ts";
 import type { Session } from "../../lib/session.ts";
-import { HOLD_ID, ID_AGE_MAX_MS, decideName, rateWait, refuseId } from "../rules/hold-guards.ts";
-import { decideHold, openHold, recallHold, shareOf } from "../rules/ledger.ts";
-import type { EndUser } from "../rules/quota.ts";
+import { HOLD_ID, ID_AGE_MAX_MS, refuseId } from "../rules/hold-guards.ts";
+import { decideHold, openHold, recallHold } from "../rules/ledger.ts";
+import type { OpenHold } from "../rules/ledger.ts";
 import {
   insertName,
   insertRequest,
   numberOf,
-  selectNameHolder,
   selectRequest,
   updateVoided,
 } from "../tables/request-rows.do.ts";
-import type { NewRequest } from "../tables/request-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "../../contracts/wallet.ts";
-import { madeEndUser, newEndUser, storeEndUser } from "./end-users.do.ts";
-import type { NewEndUser } from "./end-users.do.ts";
-import { insertSession, selectSession } from "../tables/session-rows.do.ts";
+import { madeEndUser, storeEndUser } from "./end-users.do.ts";
 import {
-  budgetOfSession,
-  ownAmounts,
-  placeSession,
-  refuseOfSession,
-  refuseSessionRate,
-} from "./sessions.do.ts";
+  endUserFor,
+  lapsedBy,
+  refuseAsked,
+  refuseDebtor,
+  refuseRates,
+  tokensFor,
+  userOf,
+} from "./hold-refusals.do.ts";
+import type { HeldTerms, Payer } from "./hold-refusals.do.ts";
+import { insertSession, selectSession } from "../tables/session-rows.do.ts";
+import { budgetOfSession, ownAmounts, placeSession, refuseAnotherSession } from "./sessions.do.ts";
 import { topUpIfDue } from "./top-up.do.ts";
 import { budgetOf, tokensOf } from "./key-terms.do.ts";
 import { reachedByRefusal, tellReached } from "./alerts.do.ts";
-import { findEndUser } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 
 /** `isRepeat`: the id is known, and nothing was done but to answer as before. */
 export type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
-
-/**
- * What a request is held by: its key's terms, and its session's. `isPlaced`: the session's minute counted it when its
- * key was admitted.
- */
-export type HeldTerms = KeyTerms & {
-  readonly session?: Session | undefined;
-  readonly isPlaced?: boolean;
-};
 
 /** Reserves money for one request of a key with these terms, or says why not. See `WalletCalls.hold`. */
 export function hold(desk: Desk, request: HoldRequest, terms: HeldTerms): Held {
@@ -66,6 +56,49 @@ export function hold(desk: Desk, request: HoldRequest, terms: HeldTerms): Held {
     ? granted(desk, request, { ...grant.value, terms })
     : refused(desk, { ...request, externalId: userOf(request, terms) }, { terms, refusal: grant });
   return answer === null ? again(desk, request, terms) : anew(answer);
+}
+
+/** What a hold is granted on. `lapsed`: the expired request that it repeats, which is void with the grant; or null. */
+type Grant = {
+  readonly payer: Payer;
+  readonly granted: Micros;
+  /** Of the key's token limit; null without one. */
+  readonly tokens: number | null;
+  readonly lapsed: string | null;
+};
+
+/**
+ * The guards, in order: what the request may not ask for, then the Idempotency-Key (a repeat is one on an
+ * empty balance too), what is owed, the minutes, and last what it would cost. All of them only look: a hold that
+ * is sent twice may be refused here as its own repeat, and its first answer is recalled then.
+ */
+function guarded(desk: Desk, request: HoldRequest, terms: HeldTerms): Result<Grant> {
+  const { session } = terms;
+  const notAllowed = refuseAsked(desk, request, terms);
+  if (notAllowed !== null) return notAllowed;
+  const lapsed = lapsedBy(desk, request);
+  if (!lapsed.ok) return lapsed;
+  const limited =
+    refuseDebtor(desk, session) ?? refuseAnotherSession(desk, session) ?? refuseRates(desk, terms);
+  if (limited !== null) return limited;
+  const tokens = tokensFor(desk, request, terms);
+  if (!tokens.ok) return tokens;
+  const payer = endUserFor(desk, userOf(request, terms));
+  if (!payer.ok) return payer;
+  const amount = decideHold(desk.memory.books, {
+    ...request,
+    endUser: payer.value?.counted ?? null,
+    budget: budgetOf(desk, request.keyId, terms),
+    session: budgetOfSession(desk, session),
+    period: desk.period,
+  });
+  if (!amount.ok) return amount;
+  return success({
+    payer: payer.value,
+    granted: amount.value,
+    tokens: tokens.value,
+    lapsed: lapsed.value,
+  });
 }
 
 /** What a request that came before was answered, open or over; null for one that never came. */
@@ -112,141 +145,6 @@ function grantOf(
   return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
-/** What a hold is granted on. `lapsed`: the expired request that it repeats, which is void with the grant; or null. */
-type Grant = {
-  readonly payer: Payer;
-  readonly granted: Micros;
-  /** Of the key's token limit; null without one. */
-  readonly tokens: number | null;
-  readonly lapsed: string | null;
-};
-
-/**
- * The guards, in order: what the request may not ask for, then the Idempotency-Key (a repeat is one on an
- * empty balance too), then the minute, and last what it would cost. All of them only look: a hold that
- * is sent twice may be refused here as its own repeat, and its first answer is recalled then.
- */
-function guarded(desk: Desk, request: HoldRequest, terms: HeldTerms): Result<Grant> {
-  const { session } = terms;
-  const notAllowed =
-    refuseOrganization(desk, request) ?? refuseModel(request, terms) ?? refuseUser(request, terms);
-  if (notAllowed !== null) return notAllowed;
-  const lapsed = lapsedBy(desk, request);
-  if (!lapsed.ok) return lapsed;
-  const limited = refuseLimited(desk, request, terms);
-  if (limited !== null) return limited;
-  const tokens = tokensFor(desk, request, terms);
-  if (!tokens.ok) return tokens;
-  const payer = endUserFor(desk, userOf(request, terms));
-  if (payer === "too_many") return refuse({ kind: "too_many_end_users" });
-  const amount = decideHold(desk.memory.books, {
-    ...request,
-    endUser: payer?.counted ?? null,
-    budget: budgetOf(desk, request.keyId, terms),
-    session: budgetOfSession(desk, session),
-    period: desk.period,
-  });
-  if (!amount.ok) return amount;
-  return success({ payer, granted: amount.value, tokens: tokens.value, lapsed: lapsed.value });
-}
-
-/** What is owed, then the session's own end and minute, then the organisation's minute. */
-function refuseLimited(desk: Desk, request: HoldRequest, terms: HeldTerms): Refusal | null {
-  const { session } = terms;
-  return (
-    refuseDebtor(desk, session) ??
-    refuseOfSession(desk, request, session) ??
-    refuseRates(desk, terms)
-  );
-}
-
-/** While payments that went back are owed, nothing is free; a session is not told how much. */
-function refuseDebtor({ memory }: Desk, session: Session | undefined): Refusal | null {
-  const { owed } = memory.debts;
-  if (owed === 0) return null;
-  return refuse({ kind: "payment_reversed", owedMicro: session === undefined ? owed : null });
-}
-
-/** A peer that does not say what it asks for may ask for nothing of a list. */
-function refuseModel({ model }: HoldRequest, terms: KeyTerms): Refusal | null {
-  if (terms.allowedModels === null || (model !== null && allowsModel(terms, model))) return null;
-  return refuse({ kind: "model_not_allowed", model: model?.sent ?? "" });
-}
-
-/** The end user that a request is of. */
-function userOf({ externalId }: HoldRequest, { endUser, session }: HeldTerms): string | null {
-  return externalId ?? session?.endUser ?? endUser;
-}
-
-function refuseUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
-  const externalId = userOf(request, terms);
-  const { endUser } = terms;
-  if (externalId === null || endUser === null || externalId === endUser) return null;
-  return invalid("This API key is for requests of another end user.", "user");
-}
-
-/** How many tokens of the key's minute the request gets; null for a key without a token limit. */
-function tokensFor(desk: Desk, request: HoldRequest, terms: KeyTerms): Result<number | null> {
-  const { tpmLimit: limit } = terms;
-  if (limit === null) return success(null);
-  const { prompt, least: leastOutput, most } = request.tokens;
-  const least = request.hasCap ? most : leastOutput; // what the client asked for is not cut
-  const share = (free: number): number => shareOf(free, request.hasCap);
-  const verdict = tokensOf(desk, request.keyId).decide(limit, { least, most, share }, desk.nowMs);
-  if (verdict.kind === "granted") return success(verdict.tokens);
-  if (verdict.kind === "never") {
-    return refuse({ kind: "tokens_over_limit", limit, prompt, required: least });
-  }
-  const { remaining, retryAfterMs } = verdict;
-  return refuse({ kind: "tokens_limited", limit, remaining, required: least, retryAfterMs });
-}
-
-/** Before anything is decided by amounts that are not the customer's. */
-function refuseOrganization({ memory }: Desk, asked: HoldRequest): Refusal | null {
-  const { priceList, suspended } = memory.row;
-  if (suspended) return refuse({ kind: "organization_suspended" });
-  const differs = (asked.priceList ?? null) !== priceList;
-  return differs ? refuse({ kind: "price_list_differs", list: priceList }) : null;
-}
-
-function lapsedBy({ sql, nowMs }: Desk, { idempotency }: HoldRequest): Result<string | null> {
-  if (idempotency === null) return success(null);
-  const { name, body } = idempotency;
-  return decideName(selectNameHolder(sql, name, nowMs), body, nowMs);
-}
-
-/** `counted`: with the id that its open holds have now. `made`: null for an end user that is there. */
-type Payer = {
-  readonly user: EndUser;
-  readonly counted: EndUser;
-  readonly made: NewEndUser | null;
-} | null;
-
-function endUserFor(desk: Desk, externalId: string | null): Payer | "too_many" {
-  if (externalId === null) return null;
-  const known = findEndUser(desk, "external_id", externalId);
-  if (known !== null) return { user: known, counted: known, made: null };
-  const made = newEndUser(desk, externalId);
-  if (made === null) return "too_many";
-  const { user, departed } = made;
-  return { user, counted: { ...user, id: departed?.user.id ?? user.id }, made };
-}
-
-/** The session's own minute, unless it has the request already, then the organisation's. */
-function refuseRates(desk: Desk, { session, isPlaced }: HeldTerms): Refusal | null {
-  const ofSession = isPlaced === true ? null : refuseSessionRate(desk, session);
-  return ofSession ?? refuseRate(desk);
-}
-
-/** The organisation's own rate limit, if it has one. */
-function refuseRate({ memory, nowMs }: Desk): Refusal | null {
-  const limit = memory.row.rpmLimit;
-  if (limit === null) return null;
-  const retryAfterMs = rateWait(memory.rateLog, limit, nowMs);
-  if (retryAfterMs <= 0) return null;
-  return refuse({ kind: "rate_limited", scope: "organization", limit, retryAfterMs });
-}
-
 /** Stores and applies a grant; null, and nothing changed, when the id is known. */
 function granted(
   desk: Desk,
@@ -255,36 +153,25 @@ function granted(
 ): Result<HoldGrant> | null {
   const { memory, nowMs } = desk;
   const ttlSeconds = numberVar(desk.env, request.peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
-  const expiresAt = nowMs + ttlSeconds * 1000;
-  const endUserId = payer?.user.id ?? null;
-  const floorId = floorFor(desk, request.id);
   const { id, keyId } = request;
-  const externalId = payer?.user.externalId ?? null;
-  const session = terms.session?.id ?? null;
-  const row = {
-    request: { ...request, externalId },
-    key: numberOf(desk.sql, memory.names, keyId),
-    session,
-    granted: amount,
-    tokens,
-    endUserId,
-    expiresAt,
-  };
-  const firstUse = firstUseOf(desk, terms);
-  if (!storeGrant(desk, row, { payer, lapsed, floorId, firstUse })) return null;
-  memory.floorId = floorId;
-  if (payer !== null && payer.made !== null) madeEndUser(desk, payer.made);
-  openHold(memory.books, {
+  const open: OpenHold = {
     id,
     granted: amount,
-    externalId,
-    endUserId,
+    externalId: payer?.user.externalId ?? null,
+    endUserId: payer?.user.id ?? null,
     keyId,
-    session,
+    session: terms.session?.id ?? null,
     admittedAt: nowMs,
     period: desk.period,
-    expiresAt,
-  });
+    expiresAt: nowMs + ttlSeconds * 1000,
+  };
+  const floorId = floorFor(desk, id);
+  const firstUse = firstUseOf(desk, terms);
+  const beside = { payer, lapsed, floorId, firstUse };
+  if (!storeGrant(desk, { open, request, tokens }, beside)) return null;
+  memory.floorId = floorId;
+  if (payer !== null && payer.made !== null) madeEndUser(desk, payer.made);
+  openHold(memory.books, open);
   if (tokens !== null) tokensOf(desk, keyId).add(id, nowMs, tokens);
   noteRates(desk, terms, firstUse);
   memory.routine++;
@@ -307,10 +194,8 @@ function firstUseOf({ sql }: Desk, { session }: HeldTerms): Session | null {
   return session === undefined || selectSession(sql, session.id) !== null ? null : session;
 }
 
-type GrantedRow = Pick<
-  NewRequest,
-  "key" | "granted" | "tokens" | "session" | "endUserId" | "expiresAt"
-> & {
+type Opened = Pick<Grant, "tokens"> & {
+  readonly open: OpenHold;
   readonly request: HoldRequest;
 };
 type Beside = Pick<Grant, "payer" | "lapsed"> & {
@@ -321,11 +206,12 @@ type Beside = Pick<Grant, "payer" | "lapsed"> & {
 /** The hold's row and what must change with it; false, and nothing stored, when the id is known. */
 function storeGrant(
   desk: Desk,
-  row: GrantedRow,
+  { open, request, tokens }: Opened,
   { payer, lapsed, floorId, firstUse }: Beside,
 ): boolean {
   const { memory, nowMs, sql } = desk;
-  const { id, idempotency } = row.request;
+  const { id, keyId, idempotency } = request;
+  const row = { key: numberOf(sql, memory.names, keyId), tokens, failure: null };
   const made = payer?.made ?? null;
   const write = (): boolean => {
     // Before its first request, which names it by its number.
@@ -333,9 +219,8 @@ function storeGrant(
       if (selectRequest(sql, id) !== null) return false;
       storeEndUser(desk, made);
     }
-    const held = { ...row, admittedAt: nowMs, period: desk.period, state: "held" as const };
-    if (!insertRequest(sql, { ...held, failure: null })) return false;
-    if (firstUse !== null) insertSession(sql, firstUse, row.request.keyId);
+    if (!insertRequest(sql, { ...row, state: "held" }, request, open)) return false;
+    if (firstUse !== null) insertSession(sql, firstUse, keyId);
     if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
     if (lapsed !== null) updateVoided(sql, lapsed, nowMs);
     if (floorId !== memory.floorId) lowerFloor(sql, floorId);
@@ -384,17 +269,10 @@ function remember(desk: Desk, request: HoldRequest, refusal: Refusal): Refusal |
   if (selectRequest(desk.sql, request.id) !== null) return null;
   // nor is what is asked again at once, under the same id
   if (!request.peer || refusal.failure.kind === "price_list_differs") return refusal;
-  insertRequest(desk.sql, {
-    request,
-    key: numberOf(desk.sql, desk.memory.names, request.keyId),
-    state: "refused",
-    granted: null,
-    tokens: null,
-    endUserId: null,
-    admittedAt: desk.nowMs,
-    period: desk.period,
-    expiresAt: desk.nowMs,
-    failure: refusal.failure,
-  });
+  const { sql, memory, nowMs: admittedAt, period } = desk;
+  const { keyId, externalId } = request;
+  const row = { key: numberOf(sql, memory.names, keyId), tokens: null, failure: refusal.failure };
+  const never = { granted: null, externalId, endUserId: null, admittedAt, period };
+  insertRequest(sql, { ...row, state: "refused" }, request, { ...never, expiresAt: admittedAt });
   return refusal;
 }

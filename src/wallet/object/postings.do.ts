@@ -167,19 +167,13 @@ export function voidHold(desk: Desk, id: string): Result<VoidAnswer> {
   const open = memory.books.holds.get(id);
   const known = open !== undefined ? "held" : selectRequest(sql, id);
   if (known === null) {
-    const nothing = micros(0);
-    insertRequest(sql, {
-      request: { id, least: nothing, most: nothing, externalId: null },
-      key: numberOf(sql, memory.names, ""),
-      state: "voided",
-      granted: null,
-      tokens: null,
-      endUserId: null,
-      admittedAt: nowMs,
-      period: desk.period,
-      expiresAt: nowMs,
-      failure: null,
-    });
+    const never = { granted: null, externalId: null, endUserId: null, period: desk.period };
+    insertRequest(
+      sql,
+      { key: numberOf(sql, memory.names, ""), state: "voided", tokens: null, failure: null },
+      { id, least: micros(0), most: micros(0) },
+      { ...never, admittedAt: nowMs, expiresAt: nowMs },
+    );
     return success({ kind: "voided" });
   }
   if (known !== "held" && known.state === "settled") {

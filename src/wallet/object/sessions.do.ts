@@ -1,7 +1,6 @@
 import { timestamp } from "../../lib/clock.ts";
-import { invalid, refuse, success } from "../../lib/failure.ts";
+import { refuse, success } from "../../lib/failure.ts";
 import type { Failure, Refusal, Result } from "../../lib/failure.ts";
-import { allowsModel } from "../../lib/key-terms.ts";
 import type { RateState } from "../../lib/key-terms.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
@@ -24,7 +23,6 @@ import {
 } from "../tables/session-rows.do.ts";
 import type { SessionRow } from "../tables/session-rows.do.ts";
 import type {
-  HoldRequest,
   SessionEnding,
   SessionPage,
   SessionQuery,
@@ -46,23 +44,6 @@ export function refuseSession(
   const endedAt = selectSession(sql, session.id)?.endedAt ?? null;
   const { madeAt } = memory.row;
   return refuseDeadSession(session, { madeAt, cut, endedAt, nowMs: clockMs });
-}
-
-/** What a session's own terms refuse of a request, before money: its models, its end user, its place. */
-export function refuseOfSession(
-  desk: Desk,
-  { model, externalId }: HoldRequest,
-  session: Session | undefined,
-): Refusal | null {
-  if (session === undefined) return null;
-  const { allowedModels, endUser } = session;
-  if (allowedModels !== null && (model === null || !allowsModel(session, model))) {
-    return refuse({ kind: "model_not_allowed", model: model?.sent ?? "" });
-  }
-  if (endUser !== null && externalId !== null && externalId !== endUser) {
-    return invalid("This session is for requests of another end user.", "user");
-  }
-  return refuseAnother(desk, session);
 }
 
 /** Null while one more request fits the session's own minute. */
@@ -93,12 +74,14 @@ export function placeSession({ memory, nowMs }: Desk, session: Session | undefin
 }
 
 /** Null while there is room for one more session, or for one that was used before. */
-function refuseAnother({ sql, memory }: Desk, session: Session): Refusal | null {
-  const isFull = memory.sessions.live >= SESSIONS_MAX && selectSession(sql, session.id) === null;
+export function refuseAnotherSession(
+  { sql, memory }: Desk,
+  session: Session | undefined,
+): Refusal | null {
+  if (session === undefined || memory.sessions.live < SESSIONS_MAX) return null;
+  if (selectSession(sql, session.id) !== null) return null;
   const message = `At most ${SESSIONS_MAX} sessions of an organization in use within some days.`;
-  return isFull
-    ? refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" })
-    : null;
+  return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
 }
 
 /** A session's budget with what it has spent of it; null without a session. One that is gone has none left. */

@@ -6,7 +6,7 @@ import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import { promptTokens } from "../../lib/usage.ts";
 import type { NameHolder } from "../rules/hold-guards.ts";
-import type { Known, Posting } from "../rules/ledger.ts";
+import type { Known, OpenHold, Posting } from "../rules/ledger.ts";
 import type { RequestState, HoldRequest, Settlement } from "../../contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../lib/period.ts";
 import { microsOrNull } from "../rules/quota.ts";
@@ -75,22 +75,17 @@ export function periodOfRow(row: Pick<Row, "admitted_at" | "period_day">): Perio
 
 /** A request as it is first written: granted, refused or, as a tombstone, voided. */
 export type NewRequest = {
-  readonly request: Pick<HoldRequest, "id" | "least" | "most" | "externalId"> &
-    Partial<Pick<HoldRequest, "idempotency">>;
   /** The number of its key's id in `names`. */
   readonly key: number;
   readonly state: "held" | "refused" | "voided";
-  readonly granted: Micros | null;
   /** Reserved of its key's token limit. */
   readonly tokens: number | null;
-  /** The session's id; left out without one. */
-  readonly session?: string | null;
-  readonly endUserId: string | null;
-  readonly admittedAt: number;
-  readonly period: Period;
-  readonly expiresAt: number;
   readonly failure: Failure | null;
 };
+type AskedFor = Pick<HoldRequest, "id" | "least" | "most"> &
+  Partial<Pick<HoldRequest, "idempotency">>;
+/** A hold, or one that never was. */
+type Opened = Omit<OpenHold, "id" | "granted" | "keyId"> & { readonly granted: Micros | null };
 
 /** Numbers in `names` by text, those that memory has met. None ever changes or goes. */
 export type NameNumbers = Map<string, number>;
@@ -124,26 +119,31 @@ const INSERT = insertOf("?");
 const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_users WHERE id = ?)");
 
 /** Writes a request, whose end user has its row; false, and nothing written, when its id is known. */
-export function insertRequest(sql: SqlStorage, made: NewRequest): boolean {
-  const { request } = made;
+export function insertRequest(
+  sql: SqlStorage,
+  made: NewRequest,
+  asked: AskedFor,
+  opened: Opened,
+): boolean {
+  const { admittedAt, endUserId, period } = opened;
   return (
     sql.exec(
-      made.endUserId === null ? INSERT : INSERT_OF_USER,
-      request.id,
+      endUserId === null ? INSERT : INSERT_OF_USER,
+      asked.id,
       made.state,
-      made.admittedAt,
-      made.expiresAt,
-      request.least,
-      request.most,
-      made.granted,
-      request.externalId,
-      made.endUserId,
+      admittedAt,
+      opened.expiresAt,
+      asked.least,
+      asked.most,
+      opened.granted,
+      opened.externalId,
+      endUserId,
       made.key,
       made.failure === null ? null : JSON.stringify(made.failure),
-      made.period.day === periodOf(made.admittedAt).day ? null : made.period.day,
-      (request.idempotency ?? null) === null ? 0 : 1,
+      period.day === periodOf(admittedAt).day ? null : period.day,
+      (asked.idempotency ?? null) === null ? 0 : 1,
       made.tokens,
-      made.session ?? null,
+      opened.session ?? null,
     ).rowsWritten > 0
   );
 }
