@@ -176,7 +176,7 @@ function enter(world: World, one: Dispute, status: DisputeStatus, cents: number 
   if (status === "won" && out > 0) {
     const back = Math.min(cents ?? out, out);
     move(back);
-    world.reinstated.set(one.id, back);
+    world.reinstated.set(one.id, (world.reinstated.get(one.id) ?? 0) + back);
   }
   one.status = status;
   one.is_charge_refundable = status.startsWith("warning_");

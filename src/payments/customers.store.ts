@@ -1,5 +1,5 @@
 import { now } from "../lib/clock.ts";
-import type { EventBook } from "./stripe-events.ts";
+import type { EventBook, SweepCursor } from "./stripe-events.ts";
 
 /** What the book knows of payments. Each throws when D1 fails. */
 
@@ -47,6 +47,13 @@ export async function addCard(db: D1Database, fingerprint: string, orgId: string
 
 const CURSOR = "stripe_events";
 
+/** As it is stored: `since`, or `since:before:started` while older events are left. */
+function cursorOf(stored: string): SweepCursor {
+  const [sinceS = 0, beforeS, startedS] = stored.split(":").map(Number);
+  const isCut = beforeS !== undefined && startedS !== undefined;
+  return { sinceS, rest: isCut ? { beforeS, startedS } : null };
+}
+
 /** What events are taken by. */
 export function eventBook(db: D1Database): EventBook {
   return {
@@ -61,15 +68,15 @@ export function eventBook(db: D1Database): EventBook {
         .prepare("SELECT after FROM cursors WHERE name = ?")
         .bind(CURSOR)
         .first<string>("after");
-      return after === null ? null : Number(after);
+      return after === null ? null : cursorOf(after);
     },
-    moveCursor: async (toSeconds) => {
+    moveCursor: async ({ sinceS, rest }) => {
       await db
         .prepare(
           `INSERT INTO cursors (name, after) VALUES (?1, ?2)
           ON CONFLICT (name) DO UPDATE SET after = excluded.after`,
         )
-        .bind(CURSOR, String(toSeconds))
+        .bind(CURSOR, [sinceS, ...(rest === null ? [] : [rest.beforeS, rest.startedS])].join(":"))
         .run();
     },
   };

@@ -1,5 +1,6 @@
 import type { Hint, TopUpWish } from "../contracts/payments.ts";
 import { SYSTEM } from "../lib/event.ts";
+import { logAlert } from "../lib/log.ts";
 import { Chains } from "./chains.ts";
 import { attempt, creditStep, readBack, restate } from "./crediting.ts";
 import { heed } from "./hints.ts";
@@ -66,6 +67,16 @@ export function wanted(
     untold: [],
     tellAt: null,
   };
+}
+
+/** After about an hour, and then once a day. */
+const STUCK_TRIES = 12;
+const STUCK_AGAIN_TRIES = 144;
+
+/** What Stripe says is not understood, or nobody takes it: it is looked at on and on, and a person has to know. */
+function tellStuck({ orgId, eventId, kind, object, tries }: Waiting): void {
+  if (tries % STUCK_AGAIN_TRIES !== STUCK_TRIES) return;
+  logAlert("payment_hint_stuck", { org_id: orgId, event_id: eventId, kind, object, tries });
 }
 
 /**
@@ -163,14 +174,21 @@ export class Machine {
     return times.length === 0 ? null : Math.min(...times);
   }
 
+  /** What several hints name is looked at once for all that were there before. */
   heed(hint: Waiting): Promise<void> {
-    return this.#chains.run(hint.eventId, async () => {
+    const { kind, object } = hint;
+    return this.#chains.run(`${kind}:${object}`, async () => {
       const { rows, now } = this.#world;
-      if (rows.wasHeard(hint.eventId)) return;
-      const isDone = await heed(this.#world, this, hint);
-      const tries = hint.tries + 1;
-      if (isDone) rows.heard(hint, now());
-      else rows.putWaiting({ ...hint, tries, nextAt: now() + pauseMs(tries) });
+      const due = rows.waiting().find(({ eventId }) => eventId === hint.eventId);
+      if (due === undefined || due.nextAt > now()) return; // another that names it had it looked at
+      const same = rows.waiting().filter((one) => one.kind === kind && one.object === object);
+      const isDone = await heed(this.#world, this, due);
+      const tries = due.tries + 1;
+      if (!isDone) tellStuck({ ...due, tries });
+      for (const one of same) {
+        if (isDone) rows.heard(one, now());
+        else rows.putWaiting({ ...one, tries, nextAt: now() + pauseMs(tries) });
+      }
     });
   }
 

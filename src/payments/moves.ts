@@ -5,6 +5,7 @@ import { logAlert } from "../lib/log.ts";
 import { pauseMs } from "./payment-rules.ts";
 import { isOver } from "./purchase.ts";
 import type { Ending, Purchase, Step } from "./purchase.ts";
+import type { Invoice } from "./stripe-objects.ts";
 import type { StripeAnswer } from "./stripe.ts";
 import type { World } from "./world.ts";
 
@@ -74,6 +75,13 @@ export function end(world: World, purchase: Purchase, ending: Ending): Purchase 
   const over = { state, error, step: null, sent: null, url: null, expiresAt: null, nextAt: null };
   const after = put(world, purchase, { ...over, ending });
   return tell(world, after, { type: `purchase.${state}`, data: { code: error }, ending });
+}
+
+/** An invoice that asks for another amount than its purchase is closed, and never paid. */
+export function closeOdd(world: World, purchase: Purchase, { id, status }: Invoice): Purchase {
+  logAlert("invoice_differs", { id: purchase.id, invoice_id: id });
+  const ending = { state: "declined", error: "processing_error", isHard: false } as const;
+  return goTo(world, purchase, status === "draft" ? "discard" : "void", { ending });
 }
 
 /** Something that only a person can mend. */

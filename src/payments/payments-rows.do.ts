@@ -17,6 +17,7 @@ const FIRST = `CREATE TABLE head (
     record TEXT NOT NULL CHECK (json_valid(record))
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX purchases_open ON purchases (id) WHERE is_open = 1;
+  CREATE INDEX purchases_by_age ON purchases (created_at);
   CREATE INDEX purchases_by_session ON purchases (session_id) WHERE session_id IS NOT NULL;
   CREATE INDEX purchases_by_invoice ON purchases (invoice_id) WHERE invoice_id IS NOT NULL;
   CREATE INDEX purchases_by_payment ON purchases (payment_id) WHERE payment_id IS NOT NULL;

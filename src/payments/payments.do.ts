@@ -21,6 +21,7 @@ import { logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
 import { within } from "../lib/within.ts";
+import { attempt } from "./crediting.ts";
 import { addCard, addCustomer } from "./customers.store.ts";
 import { refuseBuying } from "./limits.ts";
 import { Machine, wanted } from "./machine.ts";
@@ -169,10 +170,12 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return this.#answering(async ({ machine, world }) => {
       if (!this.#isMade()) return success(null);
       const { orgId, walletMadeAt } = world.rows.head();
-      const standing = await within(objectsOf(this.env).wallet(orgId).payments(), CALL_TIMEOUT_MS);
-      const isAnew = standing.ok && walletMadeAt !== null && walletMadeAt !== standing.value.madeAt;
-      if (isAnew) await machine.restate(standing.value.madeAt);
-      this.#after(machine.work());
+      const asked = () => within(objectsOf(this.env).wallet(orgId).payments(), CALL_TIMEOUT_MS);
+      const standing = await attempt(asked);
+      const madeAt = standing?.ok === true ? standing.value.madeAt : null;
+      const isAnew = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
+      if (isAnew) await machine.restate(madeAt);
+      this.#after(machine.work()); // also while the wallet is away
       return success(null);
     });
   }
@@ -322,7 +325,9 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const next = this.#machineOf().nextAt();
     if (next === null) return;
     const at = now({}) + Math.max(WATCH_MS, next - now(this.env));
-    if (this.#armedFor !== null && this.#armedFor <= at) return;
+    // One that should have come by now is lost: it is set again.
+    const isArmed = this.#armedFor !== null && this.#armedFor > now({}) - WATCH_MS;
+    if (isArmed && this.#armedFor !== null && this.#armedFor <= at) return;
     this.#armedFor = at;
     await this.ctx.storage.setAlarm(at);
   }

@@ -3,7 +3,9 @@ import { logEvent } from "../lib/log.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { Purchase } from "./purchase.ts";
-import { post, refundParams } from "./stripe-calls.ts";
+import { post, readRefunds, refundParams } from "./stripe-calls.ts";
+import { refundsSchema } from "./stripe-objects.ts";
+import { bodyOf } from "./stripe.ts";
 import type { World } from "./world.ts";
 
 /** What an operator is told of a refund that Stripe refuses, by Stripe's own code. */
@@ -17,7 +19,7 @@ const REFUSED: Readonly<Record<string, string>> = {
 
 /** Gives money back at Stripe, once for each name; the id of the payment. The wallet hears of it by its reading. */
 export async function refundOf(
-  { rows, stripe }: World,
+  { rows, stripe }: Pick<World, "rows" | "stripe">,
   purchase: Purchase,
   { amountCents, name, actor }: RefundAsk,
 ): Promise<Result<string>> {
@@ -25,7 +27,10 @@ export async function refundOf(
   if (payment === null) {
     return conflict("Nothing was paid for this purchase.", "nothing_paid");
   }
-  const params = refundParams(payment.id, amountCents);
+  const before = await madeBefore(stripe, payment.id, { amountCents, name });
+  if (!before.ok) return before;
+  if (before.value) return success(payment.id);
+  const params = refundParams(payment.id, amountCents, name);
   const said = await stripe.ask(post("/v1/refunds", params, `${purchase.id}:refund:${name}`));
   if (said.kind === "unsure") return refuse({ kind: "storage_unavailable" });
   if (said.kind === "refused") {
@@ -35,6 +40,24 @@ export async function refundOf(
   }
   logEvent("refund_asked", { id: purchase.id, payment_id: payment.id, by: actor.id ?? actor.kind });
   return success(payment.id);
+}
+
+/** Whether it was given back under this name already: Stripe knows a key for a day, and what it made for good. */
+async function madeBefore(
+  stripe: World["stripe"],
+  paymentId: string,
+  { amountCents, name }: Pick<RefundAsk, "amountCents" | "name">,
+): Promise<Result<boolean>> {
+  const listed = bodyOf(await stripe.ask(readRefunds(paymentId)), refundsSchema);
+  if (listed === null) return refuse({ kind: "storage_unavailable" });
+  const made = listed.data.find(({ metadata }) => metadata?.["refund"] === name);
+  if (made === undefined) {
+    return listed.has_more
+      ? conflict("This payment has too many refunds.", "refund_refused")
+      : success(false);
+  }
+  const isSame = amountCents === null || amountCents === made.amount;
+  return isSame ? success(true) : refuse({ kind: "idempotency_mismatch" });
 }
 
 function conflict(message: string, code: string): Result<never> {

@@ -1,14 +1,14 @@
 import type { PurchaseError } from "../contracts/payments.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { declineOf, pauseMs } from "./payment-rules.ts";
-import { anew, end, endMisconfigured, goTo, later, needsCustomer, put } from "./moves.ts";
+import { anew, closeOdd, end, endMisconfigured, goTo, later, needsCustomer, put } from "./moves.ts";
 import { isOver } from "./purchase.ts";
 import type { Purchase } from "./purchase.ts";
 import {
-  centsOf,
   customerParams,
   finalizeParams,
   invoiceParams,
+  isOfAmount,
   itemParams,
   listSince,
   payParams,
@@ -213,8 +213,8 @@ export const itemStep: RunStep = async (world, purchase) => {
   if (said.kind === "refused") return closeRefused(world, now, said);
   if (!mustLook(world, now, said)) return later(world, now, said);
   return byInvoice(world, now, (after, invoice) => {
-    const isThere = invoice.subtotal >= centsOf(after.amountMicro);
-    return isThere ? goTo(world, after, "finalize") : anew(world, after);
+    if (isOfAmount(after, invoice)) return goTo(world, after, "finalize");
+    return invoice.subtotal === 0 ? anew(world, after) : closeOdd(world, after, invoice);
   });
 };
 
@@ -223,7 +223,11 @@ export const finalizeStep: RunStep = async (world, purchase) => {
   const path = `/v1/invoices/${purchase.invoiceId}/finalize`;
   const call = { path, params: finalizeParams, key: keyOf(purchase) };
   const { said, now } = await send(world, purchase, call);
-  if (said.kind === "done") return goTo(world, now, "pay");
+  if (said.kind === "done") {
+    const invoice = bodyOf(said, invoiceSchema);
+    if (invoice === null || !isOfAmount(now, invoice)) return goTo(world, now, "read");
+    return goTo(world, now, "pay");
+  }
   if (said.kind === "unsure" && !mustLook(world, now, said)) return later(world, now, said);
   return byInvoice(world, now, (after, invoice) => {
     if (invoice.status !== "draft") return goTo(world, after, "read");

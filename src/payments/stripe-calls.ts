@@ -12,6 +12,14 @@ export function centsOf(amount: Micros): number {
   return Math.round(amount / CENT_MICROS);
 }
 
+/** Whether an invoice asks for what its purchase is of, before tax: neither nothing yet nor the same twice. */
+export function isOfAmount(
+  { amountMicro }: { readonly amountMicro: Micros },
+  { subtotal }: { readonly subtotal: number },
+): boolean {
+  return subtotal === centsOf(amountMicro);
+}
+
 /** What the forms of a purchase are made of: its row, and what the deployment says of taxes. */
 export type Selling = {
   readonly id: string;
@@ -110,8 +118,13 @@ export function payParams(paymentMethod: string) {
   return { off_session: true, payment_method: paymentMethod } as const;
 }
 
-export function refundParams(paymentId: string, amountCents: number | null) {
-  return { payment_intent: paymentId, ...(amountCents !== null && { amount: amountCents }) };
+/** `name`: what it is found by again. */
+export function refundParams(paymentId: string, amountCents: number | null, name: string) {
+  return {
+    payment_intent: paymentId,
+    metadata: { refund: name },
+    ...(amountCents !== null && { amount: amountCents }),
+  };
 }
 
 export function portalParams(customerId: string, returnUrl: string) {

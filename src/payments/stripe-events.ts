@@ -33,14 +33,23 @@ export const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
   "payment_method.detached": "detached",
 };
 
+/**
+ * How far events were looked at, Unix seconds. `rest`: of a sweep that had too many for one turn, which began at
+ * `startedS`, those before `beforeS` are still to be looked at.
+ */
+export type SweepCursor = {
+  readonly sinceS: number;
+  readonly rest: { readonly beforeS: number; readonly startedS: number } | null;
+};
+
 /** What the book knows that events are taken by; throws when D1 does. */
 export type EventBook = {
   /** Whose a customer is in this region; null: nobody's. */
   organizationOf(customerId: string): Promise<string | null>;
   isOrganization(orgId: string): Promise<boolean>;
-  /** Up to when events were looked at, Unix seconds; null: never. */
-  cursor(): Promise<number | null>;
-  moveCursor(toSeconds: number): Promise<void>;
+  /** Null: never was anything looked at. */
+  cursor(): Promise<SweepCursor | null>;
+  moveCursor(to: SweepCursor): Promise<void>;
 };
 
 /** Where an event is taken to. */
@@ -135,30 +144,47 @@ const KEPT_S = 29 * 86_400;
 const PAGES_MAX = 50;
 
 /**
- * Lists what has happened since the last sweep, and takes each event to whom it concerns. The cursor moves only after
- * the last page, and not past an event that could not be taken. How many were listed; null: Stripe did not say.
+ * Lists what has happened since the last sweep, newest first, and takes each event to whom it concerns. The cursor moves
+ * only after the last page, and not past an event that could not be taken; where there are more events than one turn
+ * may list, the next sweep goes on with the older ones. How many were listed; null: Stripe did not say.
  */
 export async function sweepEvents(to: Dispatching, nowMs: number): Promise<number | null> {
-  const startedS = Math.floor(nowMs / 1000);
-  const cursor = (await to.book.cursor()) ?? startedS;
-  const gte = Math.max(cursor - OVERLAP_S, startedS - KEPT_S);
-  const swept = await sweepPages(to, gte);
+  const nowS = Math.floor(nowMs / 1000);
+  const { sinceS, rest } = (await to.book.cursor()) ?? { sinceS: nowS, rest: null };
+  const startedS = rest?.startedS ?? nowS;
+  const gte = Math.max(sinceS - OVERLAP_S, nowS - KEPT_S);
+  const swept = await sweepPages(to, { gte, ...(rest !== null && { lte: rest.beforeS }) });
   if (swept === null) return null;
-  if (swept.isWhole) await to.book.moveCursor(startedS);
-  return swept.listed;
+  const { listed, isWhole, oldestS } = swept;
+  if (oldestS !== null) logAlert("payments_sweep_cut", { listed });
+  if (isWhole) {
+    const isOver = oldestS === null;
+    await to.book.moveCursor(
+      isOver ? { sinceS: startedS, rest: null } : { sinceS, rest: { beforeS: oldestS, startedS } },
+    );
+  }
+  return listed;
 }
+
+/** `oldestS`: of the last event that was listed, where older ones are left. */
+type Swept = {
+  readonly listed: number;
+  readonly isWhole: boolean;
+  readonly oldestS: number | null;
+};
 
 async function sweepPages(
   to: Dispatching,
-  gte: number,
-): Promise<{ readonly listed: number; readonly isWhole: boolean } | null> {
+  created: { readonly gte: number; readonly lte?: number },
+): Promise<Swept | null> {
   const types = Object.keys(EVENT_KINDS);
   let listed = 0;
   let after: string | undefined;
   let isWhole = true;
+  let oldestS: number | null = null;
   for (let page = 0; page < PAGES_MAX; page++) {
     /* oxlint-disable no-await-in-loop -- each page begins where the last one ended */
-    const query = { created: { gte }, limit: 100, starting_after: after, types };
+    const query = { created, limit: 100, starting_after: after, types };
     const events = bodyOf(await to.stripe.ask(read("/v1/events", query)), eventsSchema);
     if (events === null) return null;
     for (const listedOne of events.data.toReversed()) {
@@ -168,9 +194,10 @@ async function sweepPages(
     }
     /* oxlint-enable no-await-in-loop */
     listed += events.data.length;
-    after = events.data.at(-1)?.id;
-    if (!events.has_more || after === undefined) return { listed, isWhole };
+    const last = events.data.at(-1);
+    after = last?.id;
+    oldestS = last?.created ?? oldestS;
+    if (!events.has_more || after === undefined) return { listed, isWhole, oldestS: null };
   }
-  logAlert("payments_sweep_cut", { listed });
-  return null;
+  return { listed, isWhole, oldestS };
 }

@@ -97,7 +97,7 @@ export type Invoice = z.infer<typeof invoiceSchema>;
 export const foundSchema = listOf(z.object({ id, metadata }));
 
 export const refundsSchema = listOf(
-  z.object({ id, amount: whole, currency: usd, status: z.nullable(z.string()) }),
+  z.object({ id, amount: whole, currency: usd, status: z.nullable(z.string()), metadata }),
 );
 export const disputesSchema = listOf(
   z.object({
@@ -131,7 +131,7 @@ export const eventSchema = z.object({
 });
 export type StripeEvent = z.infer<typeof eventSchema>;
 /** Each is parsed by itself: one of another shape stops none of the others. */
-export const eventsSchema = listOf(z.looseObject({ id }));
+export const eventsSchema = listOf(z.looseObject({ id, created: z.optional(whole) }));
 export const chargeSchema = z.object({
   id,
   payment_intent: z.nullish(idOf),

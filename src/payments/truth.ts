@@ -2,14 +2,14 @@ import { logAlert } from "../lib/log.ts";
 import { micros } from "../lib/money.ts";
 import { cardOf, fingerprintOf, netOf, pauseMs } from "./payment-rules.ts";
 import type { Captured } from "./payment-rules.ts";
-import { end, endMisconfigured, goTo, later, needsCustomer, put } from "./moves.ts";
+import { closeOdd, end, endMisconfigured, goTo, later, needsCustomer, put } from "./moves.ts";
 import { isOver } from "./purchase.ts";
 import type { Purchase } from "./purchase.ts";
 import { lookForSession } from "./steps.ts";
 import type { RunStep } from "./steps.ts";
 import { bodyOf } from "./stripe.ts";
 import type { StripeAnswer, StripeCall } from "./stripe.ts";
-import { post, readInvoice, readSession } from "./stripe-calls.ts";
+import { isOfAmount, post, readInvoice, readSession } from "./stripe-calls.ts";
 import { invoiceSchema, sessionSchema } from "./stripe-objects.ts";
 import type { Intent, Invoice, Session } from "./stripe-objects.ts";
 import type { World } from "./world.ts";
@@ -118,6 +118,9 @@ function unpaid(
     case "draft":
       return goTo(world, purchase, ending === null ? "item" : "discard");
     default:
+      if (ending === null && !isOfAmount(purchase, invoice)) {
+        return closeOdd(world, purchase, invoice);
+      }
       return openInvoice(world, purchase, { invoice, intents });
   }
 }
@@ -128,8 +131,8 @@ function openInvoice(
   { invoice, intents }: { readonly invoice: Invoice; readonly intents: readonly Intent[] },
 ): Purchase {
   const { ending, tries } = purchase;
-  const has = (status: string): boolean => intents.some((intent) => intent.status === status);
-  if (has("processing")) return put(world, purchase, { nextAt: world.now() + WAIT_MS });
+  const isUnderWay = intents.some(({ status }) => status === "processing");
+  if (isUnderWay) return put(world, purchase, { nextAt: world.now() + WAIT_MS });
   const wasAsked = purchase.state === "needs_customer" || purchase.url !== null;
   // What the bank asks of the customer comes as a refusal of the charge: the object decides.
   const mayWait = wasAsked ? ending === null : ending?.state !== "expired";

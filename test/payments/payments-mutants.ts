@@ -1,5 +1,6 @@
 import { success } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
+import { readInvoice } from "../../src/payments/stripe-calls.ts";
 import type { World } from "../../src/payments/world.ts";
 import type { Broken } from "./payments-world.ts";
 
@@ -78,4 +79,51 @@ export const MUTANTS: Readonly<Record<string, Broken>> = {
       return answer.ok ? answer : success({ madeAt: 1 });
     },
   })),
+};
+
+type ChargeMutant = { readonly broken: Broken; readonly bank: string; readonly fault: RegExp };
+
+/** What breaks where a saved card is charged by itself, what the bank says of it, and the fault that is to be seen. */
+export const CHARGE_MUTANTS: Readonly<Record<string, ChargeMutant>> = {
+  "a card that was refused for good is asked again": {
+    broken: withWallet((wallet) => ({
+      tellPurchase: ({ topUp, ...told }) => {
+        const soft = topUp === null ? null : { ...topUp, end: { kind: "soft" as const } };
+        return wallet.tellPurchase({ ...told, topUp: soft });
+      },
+    })),
+    bank: "lost_card",
+    fault: /10: org_a is charged after/,
+  },
+  "declines are not counted": {
+    broken: {
+      wallet: (wallet) => {
+        const tellPurchase = wallet.tellPurchase.bind(wallet);
+        wallet.tellPurchase = async (told) => {
+          const { stored } = wallet;
+          wallet.stored = { ...stored, topUp: { ...stored.topUp, declines: 0 } };
+          return tellPurchase(told);
+        };
+        return wallet;
+      },
+    },
+    bank: "insufficient_funds",
+    fault: /10: org_a is declined 5 times/,
+  },
+  "a draft is paid": {
+    broken: withCalls((call) => {
+      const [, draft] = /invoices\/(\w+)\/finalize$/.exec(call.path) ?? [];
+      return draft === undefined ? call : readInvoice(draft);
+    }),
+    bank: "insufficient_funds",
+    fault: /11: in_\w+ is paid while it is draft/,
+  },
+  "another purchase's invoice is paid": {
+    broken: withCalls((call) => ({
+      ...call,
+      path: call.path.replace(/invoices\/\w+\/pay$/, "invoices/in_other/pay"),
+    })),
+    bank: "insufficient_funds",
+    fault: /11: in_other is paid, and is no purchase's/,
+  },
 };

@@ -240,6 +240,9 @@ function ofOrganization(
     return wallet.settle(one.at % Math.max(1, wallet.holds.length), one.share / 100);
   }
   if (one.do !== "topUp") return fails(world, organization, one);
+  if (one.on && wallet.stored.topUp.disabledReason !== null) {
+    organization.enabledAt.push(world.fake.world.charges.size);
+  }
   const amountMicro = micros(one.dollars * 1_000_000);
   const [belowMicro, mostPerMonthMicro] = [micros(25_000_000), micros(MONTH_MICRO)];
   return wallet.set(one.on ? { belowMicro, amountMicro, mostPerMonthMicro } : null);

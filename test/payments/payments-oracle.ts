@@ -1,3 +1,5 @@
+import type { FakeStripe } from "../../scripts/stripe/fake.ts";
+import type { Charge } from "../../scripts/stripe/objects.ts";
 import { netOf } from "../../src/payments/payment-rules.ts";
 import { isOver } from "../../src/payments/purchase.ts";
 import type { Purchase } from "../../src/payments/purchase.ts";
@@ -7,8 +9,10 @@ import type { Organization, PaymentsWorld } from "./payments-world.ts";
 export function faultsNow(world: PaymentsWorld): string[] {
   return [
     ...world.organizations.flatMap((one) => [...moneyFaults(one), ...purchaseFaults(one)]),
+    ...world.organizations.flatMap((one) => attemptFaults(world, one)),
     ...creditFaults(world),
     ...callFaults(world),
+    ...world.oddPays,
   ];
 }
 
@@ -111,12 +115,63 @@ function creditFaults(world: PaymentsWorld): string[] {
   );
 }
 
-/** What was asked of Stripe: an invoice is paid under one key, and under one key always the same. */
-function callFaults(world: PaymentsWorld): string[] {
+/** Declines of automatic purchases in a row, at most; none after one that the card is not to be asked again after. */
+const DECLINES_MAX = 4;
+
+/** By the charges there are: a success begins anew, and a person who switches automatic purchases on again. */
+function attemptFaults({ fake }: PaymentsWorld, one: Organization): string[] {
+  if (one.wallet.madeAt > 1) return []; // what was under way before nobody knows
+  const { charges, invoicePayments } = fake.world;
+  const invoices = new Map(
+    [...invoicePayments.values()].map(({ invoice, payment }) => [payment.payment_intent, invoice]),
+  );
   const faults: string[] = [];
-  const keys = new Map<string, string>();
-  const sent = new Map<string, string>();
-  for (const { method, path, key, params } of world.fake.asked) {
+  let declines = 0;
+  let isRefused = false;
+  for (const [index, charge] of [...charges.values()].entries()) {
+    const invoice = invoices.get(charge.payment_intent) ?? "";
+    const isAuto = one.rows.purchaseOf(invoice)?.method === "auto";
+    const isAnew = one.enabledAt.includes(index) || (isAuto && charge.paid);
+    if (isAnew) [declines, isRefused] = [0, false];
+    if (!isAuto || charge.paid) continue;
+    if (isRefused) faults.push(`10: ${one.id} is charged after a card was refused for good`);
+    declines += 1;
+    const isOften = declines > DECLINES_MAX;
+    if (isOften) faults.push(`10: ${one.id} is declined ${declines} times in a row`);
+    isRefused = isForGood(fake, charge);
+  }
+  return faults;
+}
+
+function isForGood({ world }: FakeStripe, { outcome, payment_intent: id }: Charge): boolean {
+  const error = world.intents.get(id)?.last_payment_error;
+  return outcome.type === "blocked" || FOR_GOOD.test(JSON.stringify(error ?? null));
+}
+
+/** Of what the banks of these runs say, what forbids to ask again. */
+const FOR_GOOD = /lost_card|do_not_try_again/;
+
+type Calls = {
+  upTo: number;
+  readonly keys: Map<string, string>;
+  readonly sent: Map<string, string>;
+  readonly faults: string[];
+};
+/** What was judged of each world already: its calls are read once. */
+const judged = new WeakMap<PaymentsWorld, Calls>();
+
+/** What was asked of Stripe: an invoice is paid under one key, and under one key always the same. */
+function callFaults(world: PaymentsWorld): readonly string[] {
+  const calls: Calls = judged.get(world) ?? {
+    upTo: 0,
+    keys: new Map(),
+    sent: new Map(),
+    faults: [],
+  };
+  judged.set(world, calls);
+  const { keys, sent, faults } = calls;
+  const { asked } = world.fake;
+  for (const { method, path, key, params } of asked.slice(calls.upTo)) {
     if (method !== "POST" || key === null) continue;
     const body = JSON.stringify([path, params]);
     const before = sent.get(key) ?? body;
@@ -127,5 +182,6 @@ function callFaults(world: PaymentsWorld): string[] {
     if (other !== key) faults.push(`12: ${path} under ${key} and ${other}`);
     keys.set(path, key);
   }
+  calls.upTo = asked.length;
   return faults;
 }

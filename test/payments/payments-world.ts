@@ -9,7 +9,7 @@ import { micros } from "../../src/lib/money.ts";
 import { Machine, wanted } from "../../src/payments/machine.ts";
 import { isOver } from "../../src/payments/purchase.ts";
 import { dispatchEvent, sweepEvents } from "../../src/payments/stripe-events.ts";
-import type { Dispatching } from "../../src/payments/stripe-events.ts";
+import type { Dispatching, SweepCursor } from "../../src/payments/stripe-events.ts";
 import { eventSchema } from "../../src/payments/stripe-objects.ts";
 import { stripeOf } from "../../src/payments/stripe.ts";
 import type { Fetch } from "../../src/payments/stripe.ts";
@@ -33,6 +33,8 @@ export class Organization {
   readonly rows: MemoryRows;
   readonly wallet: PlainWallet;
   machine: Machine;
+  /** How many charges there were whenever a person switched automatic purchases on again. */
+  readonly enabledAt: number[] = [];
   readonly #world: PaymentsWorld;
   readonly #broken: Broken;
   /** Awaits until it is killed; Infinity: it is not. */
@@ -165,10 +167,12 @@ export class PaymentsWorld {
   readonly inbox: FakeEvent[] = [];
   /** Calls of wallets that arrive when their machines are long gone. */
   readonly late: (() => Promise<unknown>)[] = [];
+  /** What was wrong with an invoice in the moment in which it was to be paid. */
+  readonly oddPays: string[] = [];
   /** Times that the book fails from now on. */
   bookDown = 0;
   readonly #customers = new Map<string, string>();
-  #cursor: number | null = null;
+  #cursor: SweepCursor | null = null;
   #sweptAt = START;
 
   constructor(hasTax: boolean, broken: Broken = {}) {
@@ -189,7 +193,11 @@ export class PaymentsWorld {
   }
 
   stripe() {
-    const send: Fetch = (url, init) => this.fake.handle(new Request(url, init));
+    const send: Fetch = (url, init) => {
+      const [, invoice] = /\/v1\/invoices\/(\w+)\/pay$/.exec(url) ?? [];
+      if (invoice !== undefined) this.oddPays.push(...this.#oddPay(invoice));
+      return this.fake.handle(new Request(url, init));
+    };
     return stripeOf(STRIPE, send);
   }
 
@@ -209,6 +217,18 @@ export class PaymentsWorld {
   organizationOf(customer: string | null): Organization | undefined {
     const orgId = this.#customers.get(customer ?? "");
     return this.organizations.find(({ id }) => id === orgId);
+  }
+
+  /** The row knows its invoice before that is paid, and it is open; a person may have paid it a moment before. */
+  #oddPay(id: string): string[] {
+    const invoice = this.fake.world.invoices.get(id);
+    const owner = this.organizationOf(invoice?.customer ?? null);
+    const purchase = owner?.rows.purchaseOf(id) ?? null;
+    if (invoice === undefined || purchase === null || purchase.method === "checkout") {
+      return [`11: ${id} is paid, and is no purchase's`];
+    }
+    const isPayable = invoice.status === "open" || invoice.status === "paid";
+    return isPayable ? [] : [`11: ${id} is paid while it is ${invoice.status}`];
   }
 
   /** What is due now is done, until nothing is. */
@@ -281,8 +301,8 @@ export class PaymentsWorld {
         organizationOf: async (customer) => this.#customers.get(customer) ?? null,
         isOrganization: async (orgId) => this.organizations.some(({ id }) => id === orgId),
         cursor: async () => this.#cursor,
-        moveCursor: async (toSeconds) => {
-          this.#cursor = toSeconds;
+        moveCursor: async (to) => {
+          this.#cursor = to;
         },
       },
     };

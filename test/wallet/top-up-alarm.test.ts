@@ -1,0 +1,41 @@
+import { expect, it } from "vitest";
+import { micros } from "../../src/lib/money.ts";
+import { topUpDue } from "../../src/wallet/object/top-up.do.ts";
+import { NO_TOP_UP } from "../../src/wallet/rules/top-up.ts";
+import type { Memory } from "../../src/wallet/object/memory.do.ts";
+
+const NOW = Date.UTC(2026, 10, 20);
+const setting = { belowMicro: micros(10), amountMicro: micros(20), mostPerMonthMicro: micros(99) };
+
+/** When a wallet of these looks again. */
+function dueAt(of: {
+  readonly pausedUntil: number | null;
+  readonly balance?: number;
+  readonly isOn?: boolean;
+  readonly isOpen?: boolean;
+}): number {
+  const { pausedUntil, balance = 0, isOn = true, isOpen = false } = of;
+  const open = { id: "pur_1", amountMicro: micros(20), wantedAt: NOW, month: "", isTold: true };
+  const memory = {
+    row: { settings: { autoTopUp: isOn ? setting : null } },
+    topUp: { ...NO_TOP_UP, pausedUntil, open: isOpen ? open : null },
+    books: { balance: micros(balance) },
+    clock: NOW,
+  };
+  return topUpDue(memory as unknown as Memory);
+}
+
+it("a wallet wakes when a pause ends, and never at once again where that changed nothing", () => {
+  expect(dueAt({ pausedUntil: NOW + 1 })).toBe(NOW + 1);
+  for (const pausedUntil of [NOW, NOW - 1, 0]) {
+    expect(dueAt({ pausedUntil })).toBeGreaterThanOrEqual(NOW + 60_000);
+  }
+});
+
+it("a wallet does not wake for an automatic purchase that is off, under way or not needed", () => {
+  const pausedUntil = NOW + 1;
+  expect(dueAt({ pausedUntil, isOn: false })).toBe(Infinity);
+  expect(dueAt({ pausedUntil, isOpen: true })).toBe(Infinity);
+  expect(dueAt({ pausedUntil, balance: 10 })).toBe(Infinity);
+  expect(dueAt({ pausedUntil: null })).toBe(Infinity);
+});
