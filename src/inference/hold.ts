@@ -1,4 +1,4 @@
-import type { Result } from "../lib/failure.ts";
+import type { Failure, Result } from "../lib/failure.ts";
 import { refuse, success } from "../lib/failure.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import type { Reached } from "../lib/reach-object.ts";
@@ -37,13 +37,19 @@ export async function hold(run: Run): Promise<Result<Held>> {
 async function heldByOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
   const { caller, request, services } = run;
   const reached = await asked(run);
-  if (reached.unanswered || reached.result.ok) return reached;
-  const { failure } = reached.result;
-  if (failure.kind !== "price_list_differs") return reached;
+  const failure = failureOf(reached);
+  if (failure?.kind !== "price_list_differs") return reached;
   const pricing = await services.corrected(caller.orgId, failure.list, request.pricing.at);
+  // A lost attempt before it may still hold: this request ends, and the next one knows the list.
+  if (reached.unanswered) return reached;
   if (!pricing.ok) return { unanswered: false, result: pricing };
   reprice(request, pricing.value);
   return asked(run);
+}
+
+function failureOf(reached: Reached<unknown>): Failure | null {
+  if (reached.unanswered) return reached.failure;
+  return reached.result.ok ? null : reached.result.failure;
 }
 
 function asked(run: Run): Promise<Reached<HoldGrant>> {
