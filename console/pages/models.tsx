@@ -1,6 +1,6 @@
 import { summed } from "../lib/spend.ts";
 import { DAY, took, utcDay } from "../lib/time.ts";
-import { modelHint, perMillion, useModels } from "../state/models.ts";
+import { modelHint, nextPrice, perMillion, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
 import { useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
@@ -24,7 +24,7 @@ export function Models() {
     <>
       <Head
         title="Models"
-        text="What is sold in this region, in dollars per million tokens; an alias means the model beside it, today."
+        text="What is sold in this region, at your organization's own prices, in dollars per million tokens; an alias means the model beside it, today."
       />
       <Shown read={read} height={480}>
         {({ data }) => (
@@ -57,6 +57,11 @@ function useUsed(): (id: string) => Used | undefined {
     const micros = sums.get(id);
     return micros === undefined ? undefined : { micros, ttft: ttft.get(id) ?? null };
   };
+}
+
+/** For a spreadsheet; null where there is none. */
+function millionOf(dollars: string | undefined): string | null {
+  return dollars === undefined ? null : (Number(dollars) * 1e6).toFixed(6);
 }
 
 function price(id: string, title: string, of: (model: ListedModel) => string): Column<ListedModel> {
@@ -153,6 +158,17 @@ const NAMES: readonly Column<ListedModel>[] = [
   price("input", "Input", ({ pricing }) => pricing.prompt),
   price("output_price", "Output", ({ pricing }) => pricing.completion),
   price("cached", "Cached", ({ pricing }) => pricing.input_cache_read),
+  {
+    id: "next",
+    title: "Next price",
+    value: ({ next_price: next }) => next?.from ?? null,
+    csv: [
+      ["next_price_from", ({ next_price: next }) => next?.from ?? null],
+      ["next_input_usd_per_million", ({ next_price: next }) => millionOf(next?.prompt)],
+      ["next_output_usd_per_million", ({ next_price: next }) => millionOf(next?.completion)],
+    ],
+    cell: nextPrice,
+  },
   {
     id: "providers",
     title: "Providers",

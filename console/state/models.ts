@@ -14,6 +14,12 @@ export type ListedModel = {
     readonly completion: string;
     readonly input_cache_read: string;
   };
+  /** The next price that is announced, and from when on. */
+  readonly next_price: {
+    readonly from: string;
+    readonly prompt: string;
+    readonly completion: string;
+  } | null;
   readonly providers: readonly string[];
   readonly alias_of?: string;
   readonly aliases?: readonly string[];
@@ -29,6 +35,13 @@ export function useModels(isRead = true): Read<{ readonly data: readonly ListedM
 /** Dollars for a million tokens. */
 export function perMillion(dollars: string): string {
   return `$${Number((Number(dollars) * 1e6).toFixed(4))}`;
+}
+
+/** The day on which a model's price changes, and to what; none: "". */
+export function nextPrice({ next_price: next }: ListedModel): string {
+  if (next === null) return "";
+  const { from, prompt, completion } = next;
+  return `${from.slice(0, 10)}: ${perMillion(prompt)} in, ${perMillion(completion)} out`;
 }
 
 /** What a model costs, or what an alias means now, in a line. */
