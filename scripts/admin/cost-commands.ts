@@ -40,7 +40,7 @@ function addMargin(program: Command): void {
     .option("--by <what>", "provider, model or organization", "provider");
   examples(margin, "margin --local eu --from 2026-11-01 --to 2026-11-30 --by model");
   does(margin, async (session, _: [], options: Days) => {
-    const groups = await wholeMargin(session, options);
+    const { groups } = await wholeMargin(session, options);
     show(session, { data: groups }, () =>
       table(groups.map(withMargin), `day, group ${options.by ?? "provider"}, ${FIGURES}`),
     );
@@ -51,9 +51,13 @@ function withMargin(group: Group): Answer {
   return { ...group, margin_micro: group.charged_micro - group.bought_micro };
 }
 
-/** The pages of organisations added up. */
-async function wholeMargin({ admin }: Session, { from, to, by }: Days): Promise<readonly Group[]> {
+/** The pages of organisations added up, and whether there were several. */
+async function wholeMargin(
+  { admin }: Session,
+  { from, to, by }: Days,
+): Promise<{ readonly groups: readonly Group[]; readonly isPaged: boolean }> {
   const sums = new Map<string, Group>();
+  let isPaged = false;
   for (let after: string | undefined; ;) {
     const query = {
       from,
@@ -69,7 +73,8 @@ async function wholeMargin({ admin }: Session, { from, to, by }: Days): Promise<
       sums.set(name, sum === undefined ? one : added(sum, one));
     }
     after = page.next_after;
-    if (after === undefined) return [...sums.values()];
+    if (after === undefined) return { groups: [...sums.values()], isPaged };
+    isPaged = true;
   }
 }
 
@@ -103,8 +108,16 @@ function addImport(program: Command): void {
     });
     await ask(session.admin, { method: "POST", path: "/costs", body: { rows } });
     const days = rows.map(({ day: of }) => of).toSorted();
-    const counted = await wholeMargin(session, { from: days[0] ?? "", to: days.at(-1) ?? "" });
-    const compared = rows.map((bill) => comparedWith(bill, counted));
+    const span = { from: days[0] ?? "", to: days.at(-1) ?? "" };
+    const { groups, isPaged } = await wholeMargin(session, span);
+    const compared = rows.map((bill) => comparedWith(bill, groups));
+    // No page of several has it all: the region hears the sum from here, and tells of it.
+    const summed = rows.map((bill, at) =>
+      Object.assign({ counted_micro: compared[at]?.bought_micro ?? 0 }, bill),
+    );
+    if (isPaged) {
+      await ask(session.admin, { method: "POST", path: "/costs", body: { rows: summed } });
+    }
     show(session, { costs: compared }, () =>
       table(compared, "provider, day, >billed_micro dollars, >bought_micro dollars, >percent"),
     );

@@ -22,13 +22,9 @@ type Row = {
 type Said = Pick<Row, "price" | "percent">;
 type Rows = { readonly prices: readonly Row[]; readonly next_after?: string };
 type Options = { readonly file?: string; readonly from?: string; readonly yes?: true };
-/** `times`: what it costs of what it did, the dearest of input and output. */
-type Compared = Row & {
-  readonly what: string;
-  readonly was: string;
-  readonly is: string;
-  readonly times: number;
-};
+/** What it costs of what it did, in the field that rose most. */
+type Times = { readonly times: number; readonly field: string };
+type Compared = Row & Times & { readonly what: string; readonly was: string; readonly is: string };
 
 const PRICES = [
   "input",
@@ -119,24 +115,28 @@ async function comparedWith(session: Session, rows: readonly Row[]): Promise<rea
     );
     const times = timesOf(row, before);
     const was = before === undefined ? "" : said(before);
-    const beside = { what: whatOf(before, times), was, is: said(row), times: times ?? 1 };
-    return Object.assign({}, row, beside);
+    const beside = { what: whatOf(before, times), was, is: said(row) };
+    return Object.assign({}, row, beside, times ?? SAME);
   });
 }
 
-function whatOf(before: Row | undefined, times: number | null): string {
+const SAME: Times = { times: 1, field: "percent" };
+
+function whatOf(before: Row | undefined, compared: Times | null): string {
   if (before === undefined) return "new";
-  if (times === null) return "other";
-  if (times === 1) return "same";
-  return times > 1 ? "dearer" : "cheaper";
+  if (compared === null) return "other";
+  if (compared.times === 1) return "same";
+  return compared.times > 1 ? "dearer" : "cheaper";
 }
 
 /** Null where one is a percentage of what is not known here. */
-function timesOf(row: Row, before: Row | undefined): number | null {
+function timesOf(row: Row, before: Row | undefined): Times | null {
   const listed = listedRow(row.item);
   const was = before ?? listed;
   if (was === null) return null;
-  if (!row.price && !was.price) return (100 + (row.percent ?? 0)) / (100 + (was.percent ?? 0));
+  if (!row.price && !was.price) {
+    return { ...SAME, times: (100 + (row.percent ?? 0)) / (100 + (was.percent ?? 0)) };
+  }
   const [now, then] = [pricedBy(row, listed), pricedBy(was, listed)];
   return now === null || then === null ? null : timesDearer(now, then);
 }
@@ -145,22 +145,36 @@ function timesOf(row: Row, before: Row | undefined): number | null {
 function pricedBy({ price, percent }: Said, listed: Said | null): Fields | null {
   if (price) return price;
   if (!listed?.price) return null;
-  const { input, output = 0 } = listed.price;
   const raised = 1 + (percent ?? 0) / 100;
-  return { input: input * raised, output: output * raised };
+  const fields = Object.entries(listed.price).map(([name, each]) => [name, each * raised] as const);
+  return Object.fromEntries(fields) as Fields;
 }
 
-function timesDearer(now: Fields, then: Fields): number {
-  const more = (now.output ?? 0) / (then.output ?? Infinity);
-  return Math.max(now.input / then.input, Number.isFinite(more) ? more : 0);
+/** What is not there on both sides is not compared. */
+function timesDearer(now: Fields, then: Fields): Times {
+  const [is, was] = [whole(now), whole(then)];
+  const ratios = Object.entries(is).flatMap(([field, each]): Times[] => {
+    const before = was[field];
+    return before === undefined || each === 0 ? [] : [{ field, times: each / before }];
+  });
+  return ratios.reduce((most, one) => (one.times > most.times ? one : most), { ...SAME, times: 0 });
+}
+
+/** With what a row leaves out: a token from a cache, or written to one, costs what input does. */
+function whole(price: Fields): Fields {
+  const { input, cached = input, cache_write = input } = price;
+  return { ...price, cached, cache_write };
 }
 
 /** A built-in model at its first provider's list price of today. */
 function listedRow(item: string): Said | null {
   const route = CATALOGUE.find(({ id }) => id === item)?.routes[0];
   if (route === undefined) return item.endsWith("*") ? { percent: 0 } : null;
-  const { input, output } = priceOn(route, dayOf(Date.now())).price;
-  return { price: { input: input / 1_000_000, output: output / 1_000_000 }, percent: 0 };
+  const { input, cached, cacheWrite, output } = priceOn(route, dayOf(Date.now())).price;
+  const dollars = Object.entries({ input, cached, cache_write: cacheWrite, output }).map(
+    ([name, perMillion]) => [name, perMillion / 1_000_000] as const,
+  );
+  return { price: Object.fromEntries(dollars) as Fields, percent: 0 };
 }
 
 function said({ price, percent }: Row): string {
@@ -186,7 +200,7 @@ function tooDear(compared: readonly Compared[]): readonly Compared[] {
 
 function sayCompared(session: Session, compared: readonly Compared[]): void {
   show(session, { prices: compared }, () => table(compared, "list, item, =from, what, >was, >is"));
-  for (const { item, times } of tooDear(compared)) {
-    note(`${item}: ${times.toFixed(1)} times what it was`);
+  for (const { item, field, times } of tooDear(compared)) {
+    note(`${item}: ${field} is ${times.toFixed(1)} times what it was`);
   }
 }

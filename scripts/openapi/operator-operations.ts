@@ -236,7 +236,12 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
   ),
   "POST /costs": described(
     "Import what providers billed of whole days; the newest import of a day counts",
-    { 201: priced.imported, body: newBills },
+    {
+      201: priced.imported,
+      description:
+        "`counted_micro` is what the pages of `GET /margin` come to for that provider and day, where there are several: a bill that is more than 2 % off it is told of as `provider_bill_differs`.",
+      body: newBills,
+    },
   ),
   "POST /rerate": described(
     "Credit what requests of a model would have cost less at another price, once an organisation and id",

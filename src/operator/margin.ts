@@ -32,6 +32,7 @@ const bill = z.object({
     z.minimum(0),
     z.refine((value) => microsOfDollars(value) !== null, "must be dollars with at most 6 decimals"),
   ),
+  counted_micro: z.optional(z.int().check(z.minimum(0))),
 });
 export const newBills = z.object({
   rows: z.array(bill).check(z.minLength(1), z.maxLength(BILLS_MAX)),
@@ -78,13 +79,21 @@ export async function getMargin(call: OperatorCall): Promise<Answer> {
   });
 }
 
-/** `POST /costs`: what providers billed of whole days. */
+/**
+ * `POST /costs`: what providers billed of whole days. Whoever has added up the pages of `GET /margin` says beside a bill
+ * what they come to, and it is told of where that is far off.
+ */
 export async function postCosts(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newBills, [], call.body);
   if (!fields.ok) return fields;
-  const bills = fields.value.rows.map(({ provider, day: of, dollars }): Bill => {
-    return { provider, day: of, billedMicro: microsOfDollars(dollars) ?? 0 };
-  });
+  const bills: Bill[] = [];
+  for (const { provider, day: of, dollars, counted_micro: counted } of fields.value.rows) {
+    const billed = { provider, day: of, billedMicro: microsOfDollars(dollars) ?? 0 };
+    bills.push(billed);
+    if (counted === undefined) continue;
+    const sum = { day: of, group: provider, boughtMicro: counted };
+    for (const one of differing([sum], [billed])) logAlert("provider_bill_differs", one);
+  }
   await putBills(call.db, bills, { name: call.actor.id ?? "", nowMs: call.now });
   return created({ imported: bills.length });
 }
@@ -159,7 +168,10 @@ function groupView(group: CostGroup, bills: readonly Bill[]): View {
 }
 
 /** The bills that are further off what was counted than is told: a price is wrong, or usage is. */
-export function differing(groups: readonly CostGroup[], bills: readonly Bill[]) {
+export function differing(
+  groups: readonly Pick<CostGroup, "day" | "group" | "boughtMicro">[],
+  bills: readonly Bill[],
+) {
   return bills.flatMap(({ provider, day: of, billedMicro }) => {
     const group = groups.find((one) => one.group === provider && one.day === of);
     const counted = group?.boughtMicro ?? 0;

@@ -81,7 +81,10 @@ describe("prices", () => {
   it("more than twice what it was ends propose with 1, and post with 2 unless --yes is given", async () => {
     const list = await listed();
     const proposed = await runsWith(`prices propose --from ${later}`, HEAD, ...RAISED);
-    expect(proposed).toMatchObject({ code: 1, err: "sandbox/echo: 2.5 times what it was\n" });
+    expect(proposed).toMatchObject({
+      code: 1,
+      err: "sandbox/echo: input is 2.5 times what it was\n",
+    });
     const post = `prices post --from ${later}`;
     const refused = await runsWith(post, HEAD, ...RAISED);
     expect(refused).toMatchObject({ code: 2, out: "" });
@@ -103,7 +106,20 @@ describe("prices", () => {
     expect(first, first.err).toMatchObject({ code: 0 });
     const dear = await runsWith(`prices propose --from ${later}`, HEAD, `${list},50,400,`);
     expect(dear, dear.out).toMatchObject({ code: 1 });
-    expect(dear.err).toMatch(/^openai\/gpt-5-nano: \d{3}\.\d times what it was\n$/);
+    expect(dear.err).toMatch(/^openai\/gpt-5-nano: cached is \d{4}\.\d times what it was\n$/);
+  });
+
+  it.each([
+    ["cached", "1.5,0.11,1.5,2", "cached is 2.2"],
+    ["cache_write", "1.5,0.05,3.1,2", "cache_write is 3.1"],
+    ["output", "1,0.05,1,4.5", "output is 2.3"],
+  ])("a slip in %s alone is seen", async (name, values, words) => {
+    const head = "list,item,input,cached,cache_write,output";
+    const list = `caches-${name.replace("_", "-")},sandbox/echo`;
+    const first = await runsWith(`prices post --from ${begins}`, head, `${list},1,0.05,1,2`);
+    expect(first, first.err).toMatchObject({ code: 0 });
+    const slip = await runsWith(`prices propose --from ${later}`, head, `${list},${values}`);
+    expect(slip).toMatchObject({ code: 1, err: `sandbox/echo: ${words} times what it was\n` });
   });
 
   it("orgs prices gives an organisation a list and takes it away; not one that nobody posted", async () => {
