@@ -32,11 +32,11 @@ export const GOOGLE_MODELS: readonly CatalogueEntry[] = [
   }),
   gemini("3.5-flash", ["2026-05-19", "2026-08-21"], [1.5, 0.15, 9], { regional: true }),
   gemini("3.5-flash-lite", ["2026-07-21", "2026-08-21"], [0.3, 0.03, 2.5], { regional: true }),
-  gemini("3.1-pro-preview", ["2026-02-19", "2026-07-02"], [2, 0.2, 12], {
+  gemini("3.1-pro-preview", ["2026-02-19", "2026-08-05"], [2, 0.2, 12], {
     longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 150 },
   }),
   gemini("3.1-flash-lite", ["2026-05-07", "2026-08-21"], [0.25, 0.025, 1.5], { regional: true }),
-  gemini("2.5-flash-lite", ["2025-06-17", "2026-07-02"], [0.1, 0.01, 0.4], { image: IMAGE_2_5 }),
+  gemini("2.5-flash-lite", ["2025-06-17", "2026-08-05"], [0.1, 0.01, 0.4], { image: IMAGE_2_5 }),
   embeddings(
     "google/gemini-embedding-001",
     "2025-07-14",

@@ -42,7 +42,8 @@ const GPT_6_1: Facts = { ...gpt6(TVR, PATCHES_LARGE), minOutput: 16 };
 const GPT_6 = gpt6(TVR, PATCHES_LARGE);
 const GPT_6_SMALL = gpt6(TVR, PATCHES_LARGE_SMALL);
 
-const JULY = "2026-07-02";
+/** The day on which a table of prices by day had these from OpenAI's own page. */
+const AUGUST = "2026-08-05";
 /** The days before the announced shutdowns (developers.openai.com, deprecations, read 2026-10-28). */
 const GPT_5_ENDS = "2026-12-10";
 const GPT_4_ENDS = "2027-01-13";
@@ -69,20 +70,20 @@ export const OPENAI_MODELS: readonly CatalogueEntry[] = [
   ),
   gpt("gpt-5.6-terra", ["2026-06-26", "2026-10-26"], GPT_6, [2, 0.2, 2.5, 12]),
   gpt("gpt-5.6-luna", ["2026-06-26", "2026-08-21"], GPT_6_SMALL, [0.2, 0.02, 0.25, 1.2]),
-  gpt("gpt-5.4", ["2026-03-05", "2026-07-24"], GPT_6, [2.5, 0.25, 15]),
-  gpt("gpt-5.4-mini", ["2026-03-17", "2026-07-24"], gpt5(PATCHES_SMALL_HIGH), [0.75, 0.075, 4.5]),
+  gpt("gpt-5.4", ["2026-03-05", AUGUST], GPT_6, [2.5, 0.25, 15]),
+  gpt("gpt-5.4-mini", ["2026-03-17", AUGUST], gpt5(PATCHES_SMALL_HIGH), [0.75, 0.075, 4.5]),
   ...until(GPT_5_4_NANO_ENDS, [
-    gpt("gpt-5.4-nano", ["2026-03-17", "2026-07-24"], gpt5(PATCHES_SMALL_HIGH), [0.2, 0.02, 1.25]),
+    gpt("gpt-5.4-nano", ["2026-03-17", AUGUST], gpt5(PATCHES_SMALL_HIGH), [0.2, 0.02, 1.25]),
   ]),
   ...until(GPT_5_ENDS, [
-    gpt("gpt-5-mini", ["2025-08-07", JULY], gpt5(PATCHES_SMALL), [0.25, 0.025, 2]),
-    gpt("gpt-5-nano", ["2025-08-07", JULY], gpt5(PATCHES_SMALL), [0.05, 0.005, 0.4]),
+    gpt("gpt-5-mini", ["2025-08-07", AUGUST], gpt5(PATCHES_SMALL), [0.25, 0.025, 2]),
+    gpt("gpt-5-nano", ["2025-08-07", AUGUST], gpt5(PATCHES_SMALL), [0.05, 0.005, 0.4]),
   ]),
   ...until(GPT_4_ENDS, [
-    gpt("gpt-4.1", ["2025-04-14", JULY], gpt41(PATCHES), [2, 0.5, 8]),
-    gpt("gpt-4.1-mini", ["2025-04-14", JULY], gpt41(PATCHES_SMALL), [0.4, 0.1, 1.6]),
-    gpt("gpt-4o", ["2024-05-13", JULY], gpt4o(TILES), [2.5, 1.25, 10]),
-    gpt("gpt-4o-mini", ["2024-07-18", JULY], gpt4o(TILES_4O_MINI), [0.15, 0.075, 0.6]),
+    gpt("gpt-4.1", ["2025-04-14", AUGUST], gpt41(PATCHES), [2, 0.5, 8]),
+    gpt("gpt-4.1-mini", ["2025-04-14", AUGUST], gpt41(PATCHES_SMALL), [0.4, 0.1, 1.6]),
+    gpt("gpt-4o", ["2024-05-13", AUGUST], gpt4o(TILES), [2.5, 1.25, 10]),
+    gpt("gpt-4o-mini", ["2024-07-18", AUGUST], gpt4o(TILES_4O_MINI), [0.15, 0.075, 0.6]),
   ]),
   embedding("text-embedding-3-small", 0.02),
   embedding("text-embedding-3-large", 0.13),
