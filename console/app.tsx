@@ -11,7 +11,15 @@ import { useRead } from "./state/reads.ts";
 import { broughtKey, organizationOf } from "./state/link.ts";
 import { goTo, hrefOf, route } from "./state/route.ts";
 import { nextScheme, scheme } from "./state/scheme.ts";
-import { isLimited, leave, recallSession, session, useSession } from "./state/session.ts";
+import {
+  isLimited,
+  isViewing,
+  leave,
+  recallSession,
+  seeAs,
+  session,
+  useSession,
+} from "./state/session.ts";
 import { Badge, Facts, Money } from "./ui/basics.tsx";
 import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
@@ -97,6 +105,7 @@ function Shell() {
       <Rail pages={pages} current={page} onSkip={() => content.current?.focus()} />
       <div class="body">
         <ConnectionBar />
+        {isViewing(who) && <ViewingBar />}
         <TopLine onFind={find} />
         <main ref={content} tabIndex={-1} key={page.path}>
           <LazyPage page={page} />
@@ -141,6 +150,25 @@ function Rail({
         Documents
       </a>
     </nav>
+  );
+}
+
+/** Always there while an operator looks at an organisation as its owner sees it. */
+function ViewingBar() {
+  const { organization } = useSession();
+  const id = organization?.id ?? "";
+  const end = async (): Promise<void> => {
+    const outcome = await seeAs(null);
+    if (outcome.ok) goTo(["organizations", id]);
+  };
+  return (
+    <p class="viewing" role="status">
+      ◉ You see <strong>{organization?.name}</strong> as its owner does, and change nothing: every
+      change is refused. Its log says that you looked.{" "}
+      <button type="button" onClick={() => void end()}>
+        Leave
+      </button>
+    </p>
   );
 }
 

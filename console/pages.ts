@@ -1,6 +1,6 @@
 import type { FunctionComponent } from "preact";
 import type { Session } from "./api/session.ts";
-import { isLimited, isOperator, isPerson, isSenior } from "./state/session.ts";
+import { isLimited, isOperator, isPerson, isSenior, isViewing } from "./state/session.ts";
 import type { IconName } from "./ui/icons.tsx";
 
 /** A page of the rail: what stands behind `#/` names it. */
@@ -18,6 +18,7 @@ export type Page = {
 
 const isPayer = (session: Session): boolean => session.organization !== null;
 const unlimited = (session: Session): boolean => isPayer(session) && !isLimited(session);
+const spends = (session: Session): boolean => isPayer(session) && !isViewing(session);
 const isMember = (session: Session): boolean => isPerson(session) && isPayer(session);
 
 /** Every page, in the order of the rail; the first that a session may see is its home. */
@@ -107,7 +108,7 @@ export const PAGES: readonly Page[] = [
     title: "Playground",
     icon: "playground",
     key: "p",
-    forWhom: isPayer,
+    forWhom: spends,
     load: async () => (await import("./pages/playground.tsx")).Playground,
   },
   {
@@ -115,7 +116,7 @@ export const PAGES: readonly Page[] = [
     title: "Connect",
     icon: "connect",
     key: "c",
-    forWhom: isPayer,
+    forWhom: spends,
     load: async () => (await import("./pages/connect.tsx")).Connect,
   },
   {

@@ -1,6 +1,7 @@
 import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
 import type { MiddlewareHandler } from "hono";
+import { seeAsNobodyRoute, seeAsRoute } from "./console/as-customer.route.ts";
 import { consoleDispatch } from "./console/dispatch.route.ts";
 import { callbackRoute, issuersRoute, startRoute } from "./console/login.route.ts";
 import { requireOwnPage } from "./console/own-session.route.ts";
@@ -103,12 +104,16 @@ app.route("/console/api/people", peopleRoutes());
 app.post("/console/api/login", loginRoute);
 app.get("/console/api/session", sessionRoute);
 app.post("/console/api/logout", logoutRoute);
+app.post("/console/api/as", seeAsRoute);
+app.delete("/console/api/as", seeAsNobodyRoute);
 refuseOtherMethods(app, [
   { method: "GET", path: "/console/api/login" },
   { method: "POST", path: "/console/api/login" },
   { method: "POST", path: "/console/api/login/start" },
   { method: "GET", path: "/console/api/session" },
   { method: "POST", path: "/console/api/logout" },
+  { method: "POST", path: "/console/api/as" },
+  { method: "DELETE", path: "/console/api/as" },
 ]);
 for (const path of ["/console/api/v1/*", "/console/api/admin/v1/*"]) {
   app.on(["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"], path, (c) =>

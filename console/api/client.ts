@@ -78,6 +78,19 @@ export async function readSession(): Promise<Outcome<Session>> {
   return (await send(`${BASE}/session`, {})) as Outcome<Session>;
 }
 
+/** An operator's session reads an organisation as its owner would; null: no more. */
+export async function lookAs(org: string | null): Promise<Outcome<Session>> {
+  const init =
+    org === null
+      ? { method: "DELETE" }
+      : {
+          method: "POST",
+          body: JSON.stringify({ org }),
+          headers: { "content-type": "application/json" },
+        };
+  return (await send(`${BASE}/as`, init)) as Outcome<Session>;
+}
+
 export async function logout(): Promise<Outcome<unknown>> {
   return send(`${BASE}/logout`, { method: "POST" });
 }

@@ -3,8 +3,9 @@ import type { LedgerRow, MemberKey, OrganizationAndMoney } from "../api/types.ts
 import { grouped, microsOf } from "../lib/money.ts";
 import { change, useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
+import { seeAs } from "../state/session.ts";
 import { Badge, Facts, Head, Money, Panel, Time } from "../ui/basics.tsx";
-import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { Confirm, Field, FormDialog, useChange } from "../ui/dialog.tsx";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -33,6 +34,7 @@ export function OrganizationDetail({ id }: { id: string }) {
         </button>
         {one && (
           <>
+            <SeeAs id={one.id} />
             <button type="button" onClick={() => setDoing("change")}>
               Change…
             </button>
@@ -59,6 +61,19 @@ export function OrganizationDetail({ id }: { id: string }) {
       {doing === "status" && one && <Status one={one} onClose={close} />}
       {doing === "reconcile" && <Reconcile id={id} onClose={close} />}
     </>
+  );
+}
+
+/** Goes into the customer's own console, read only. */
+function SeeAs({ id }: { id: string }) {
+  const { busy, failure, start } = useChange(
+    () => seeAs(id),
+    () => goTo([]),
+  );
+  return (
+    <button type="button" disabled={busy} onClick={start} title={failure?.message}>
+      See as customer
+    </button>
   );
 }
 

@@ -1,4 +1,5 @@
-import { logout, readSession, shown } from "../api/client.ts";
+import { lookAs, logout, readSession, shown } from "../api/client.ts";
+import type { Outcome } from "../api/client.ts";
 import type { Session } from "../api/session.ts";
 import { cell, useCell } from "./cell.ts";
 
@@ -9,7 +10,7 @@ export const farewell = cell<string | null>(null);
 
 session.watch(() => {
   const who = session.get();
-  shown.organization = who?.kind === "person" ? (who.organization?.id ?? null) : null;
+  shown.organization = who && who.kind !== "key" ? (who.organization?.id ?? null) : null;
 });
 
 /** Who is logged in; only pages that are drawn for somebody may ask. */
@@ -41,8 +42,8 @@ export async function leave(): Promise<void> {
 }
 
 /** Whether it may read the spend of all keys. */
-export function isSenior({ kind, role, key }: Session): boolean {
-  return kind !== "operator" && role !== "member" && role !== null && key?.limited !== true;
+export function isSenior({ role, key }: Session): boolean {
+  return role !== "operator" && role !== "member" && role !== null && key?.limited !== true;
 }
 
 /** Whether it may say where events are sent. */
@@ -59,6 +60,21 @@ export function isPerson({ kind }: Session): boolean {
   return kind === "person";
 }
 
-export function isOperator({ kind }: Session): boolean {
-  return kind === "operator";
+export function isOperator({ kind, organization }: Session): boolean {
+  return kind === "operator" && organization === null;
+}
+
+/** An operator who looks at an organisation as its owner sees it, and changes nothing. */
+export function isViewing({ kind, organization }: Session): boolean {
+  return kind === "operator" && organization !== null;
+}
+
+/** Begins to look at an organisation as its owner sees it, or with null ends that. */
+export async function seeAs(org: string | null): Promise<Outcome<Session>> {
+  const outcome = await lookAs(org);
+  if (outcome.ok) {
+    session.set(null); // nothing of one is shown to the other
+    session.set(outcome.value);
+  }
+  return outcome;
 }

@@ -83,6 +83,7 @@ const SAMPLES: Samples = {
   origin_not_allowed: [{ kind: "origin_not_allowed" }],
   login_refused: [{ kind: "login_refused", why: "unknown" }],
   login_too_old: [{ kind: "login_too_old" }],
+  read_only: [{ kind: "read_only" }],
   issuer_unreachable: [{ kind: "issuer_unreachable" }],
   rate_limited: [
     { kind: "rate_limited", scope: "organization", ...minute },

@@ -7,7 +7,9 @@ import { routingPath } from "../http/routing-path.ts";
 import { vouchFor, vouchForKey, admittedAs } from "../keys/vouched.ts";
 import { calledBy } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
+import type { Failure } from "../lib/failure.ts";
 import { vouchForOperator } from "../operator/operator-token.ts";
+import { viewerOf } from "./as-customer.route.ts";
 import { enterSession, failSession } from "./own-session.route.ts";
 import type { LiveIdentity, LivePerson, LiveSession } from "./own-session.route.ts";
 import { hasFreshLogIn, isLasting } from "./step-up.ts";
@@ -54,10 +56,8 @@ export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Pro
   if (isPaid && !PLAYGROUND.has(path)) return notFound(c);
   const entered = await enterSession(c, !isPaid);
   if (!entered.ok) return failSession(c, entered.failure);
-  const isFree = isPaid || !isLasting(c.req.method, path);
-  if (!isFree && !hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp)) {
-    return fail(c, { kind: "login_too_old" });
-  }
+  const barred = barredBy(c, entered.value, isPaid || !isLasting(c.req.method, path));
+  if (barred !== null) return fail(c, barred);
   if (!vouched(c, request, { session: entered.value, path, isPaid })) {
     const roles = path.startsWith("/admin/") ? ["operator"] : EVERYONE;
     return fail(c, { kind: "role_required", roles });
@@ -80,6 +80,15 @@ function innerRequest(outer: Request): Request {
   return new Request(origin + path + search, { method, headers, body, signal });
 }
 
+/** What stands against a call before its role does: an operator only looks, or the log-in is too old for what lasts. */
+function barredBy(c: Context<AppEnv>, session: LiveSession, isFree: boolean): Failure | null {
+  const { identity } = session;
+  const isRead = c.req.method === "GET" || c.req.method === "HEAD";
+  if (identity.kind === "operator" && identity.as !== null && !isRead) return { kind: "read_only" };
+  const isFresh = isFree || hasFreshLogIn(session, now(c.env), c.var.config.stepUp);
+  return isFresh ? null : { kind: "login_too_old" };
+}
+
 type Called = { readonly session: LiveSession; readonly path: string; readonly isPaid: boolean };
 
 /** From here on the request is the session's; false when it may not ask this at all. */
@@ -87,8 +96,10 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
   const { identity, rate } = called.session;
   const isAdmin = /^\/admin\/v1(?:\/|$)/.test(called.path);
   if (identity.kind === "operator") {
-    if (isAdmin) vouchForOperator(request, identity.operator);
-    return isAdmin;
+    const { as, operator } = identity;
+    if (isAdmin) vouchForOperator(request, operator);
+    else if (as !== null) vouchFor(request, viewerOf(as, rate, c.var.config.region));
+    return isAdmin || as !== null;
   }
   if (isAdmin) return false;
   const key = keyOf(identity);

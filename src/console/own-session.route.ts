@@ -21,6 +21,7 @@ import type {
   ConsoleIdentity,
   ConsoleSessionCalls,
   Entered,
+  OperatorIdentity,
   PersonSession,
 } from "../contracts/console-session.ts";
 import { endedCookie, mintCookie, SESSION_S, sessionOf } from "./session-cookie.ts";
@@ -36,9 +37,17 @@ export type LivePerson = {
   readonly key: { readonly verified: VerifiedKey; readonly known: Key } | null;
 };
 
+/** An operator; `as`: the organisation that the session reads as its owner would, null for none. */
+export type LiveOperator = {
+  readonly kind: "operator";
+  readonly operator: Operator;
+  readonly as: string | null;
+  readonly session: OperatorIdentity;
+};
+
 /** Who a live session is: an operator, a person, or what the register says of its key. */
 export type LiveIdentity =
-  | { readonly kind: "operator"; readonly operator: Operator }
+  | LiveOperator
   | { readonly kind: "key"; readonly key: VerifiedKey; readonly known: Key }
   | LivePerson;
 /** A session that may call, and who calls. */
@@ -111,8 +120,9 @@ export async function enterSession(
 function isShown(c: AppContext, session: LiveSession): Result<LiveSession> {
   const shown = c.req.header("x-organization");
   const { identity } = session;
-  if (shown === undefined || identity.kind !== "person") return success(session);
-  if (shown === identity.session.orgId) return success(session);
+  if (shown === undefined || identity.kind === "key") return success(session);
+  const current = identity.kind === "person" ? identity.session.orgId : identity.as;
+  if (shown === current) return success(session);
   const message = "This page shows another organization than you act in by now. Please reload it.";
   return refuse({ kind: "conflict", message, param: null, code: "other_organization" });
 }
@@ -142,7 +152,7 @@ export async function liveIdentity(
       ? await operatorHashed(identity.tokenHash, operators)
       : operatorOfLogin(identity, operatorLogins);
   if (operator === null) return refuse({ kind: "invalid_api_key" });
-  return success({ kind: "operator", operator });
+  return success({ kind: "operator", operator, as: identity.as ?? null, session: identity });
 }
 
 /** One statement of the book says who they are now; the register of their member's console key, that it lives. */

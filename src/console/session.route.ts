@@ -6,13 +6,10 @@ import { Isolate } from "../http/isolate.ts";
 import { parseFields } from "../http/parse-body.ts";
 import { readJson } from "../http/read-json.ts";
 import { verifyKey } from "../keys/api-key.ts";
-import { askBook } from "../lib/ask-book.ts";
-import { now, timestamp } from "../lib/clock.ts";
+import { now } from "../lib/clock.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { isLimited } from "../lib/key-terms.ts";
 import { sha256Hex } from "../operator/operator-token.ts";
-import type { Acting } from "../people/people.store.ts";
 import { LOGIN_FAILURES_MAX, LoginPace } from "./login-pace.ts";
 import {
   closeSession,
@@ -22,10 +19,9 @@ import {
   openSession,
   ownSession,
 } from "./own-session.route.ts";
-import type { LiveIdentity } from "./own-session.route.ts";
 import type { ConsoleIdentity } from "../contracts/console-session.ts";
 import { endedCookie, hasSessionCookie } from "./session-cookie.ts";
-import { findViewer } from "./viewer.store.ts";
+import { sessionView } from "./session-view.route.ts";
 
 type AppContext = Context<AppEnv>;
 
@@ -122,54 +118,4 @@ async function identityOf(c: AppContext, text: string): Promise<Result<ConsoleId
     `The home of this key is '${home}': log in at that region's console${where}.`,
     "key",
   );
-}
-
-/** The JSON of a session: what the console's first page needs to know. */
-async function sessionView(
-  c: AppContext,
-  identity: LiveIdentity,
-  expiresAt: number,
-): Promise<Result<object>> {
-  const common = { region: c.var.config.region, expires_at: timestamp(expiresAt) };
-  if (identity.kind === "operator") {
-    const nobody = { organization: null, key: null, member: null };
-    const { role } = identity.operator;
-    return success({ kind: "operator", role: "operator", operator: role, ...nobody, ...common });
-  }
-  if (identity.kind === "person") return success({ ...personView(identity.acting), ...common });
-  const { keyId, orgId, terms } = identity.known;
-  const fields = { key_id: keyId, org_id: orgId };
-  const viewer = await askBook(() => findViewer(c.env.DB, keyId), "viewer_unreadable", fields);
-  if (!viewer.ok) return viewer;
-  if (viewer.value === null) return refuse({ kind: "invalid_api_key" });
-  const { key, member } = viewer.value;
-  const limited = isLimited(terms);
-  return success({
-    kind: "key",
-    role: member.role,
-    ...viewer.value,
-    key: { ...key, limited },
-    ...common,
-  });
-}
-
-function personView({ person, as }: Acting): object {
-  const { id, name, email } = person;
-  return {
-    kind: "person",
-    role: as?.role ?? null,
-    person: { id, name, email },
-    organization:
-      as === null
-        ? null
-        : {
-            id: as.orgId,
-            name: as.name,
-            slug: as.slug,
-            status: as.status,
-            is_personal: as.isPersonal === 1,
-          },
-    key: null,
-    member: as === null ? null : { id: as.memberId, email: as.email, role: as.role },
-  };
 }

@@ -26,10 +26,17 @@ export type ConsoleIdentity =
       readonly kind: "key";
       readonly key: VerifiedKey;
     }
-  | { readonly kind: "operator"; readonly tokenHash: string }
-  /** An operator who logged in as a person does: an entry of OPERATOR_LOGINS. */
-  | { readonly kind: "operator_login"; readonly issuer: string; readonly subject: string }
+  | OperatorIdentity
   | PersonSession;
+
+/** An operator by the token, or by a log-in that is an entry of OPERATOR_LOGINS. */
+export type OperatorIdentity = (
+  | { readonly kind: "operator"; readonly tokenHash: string }
+  | { readonly kind: "operator_login"; readonly issuer: string; readonly subject: string }
+) & {
+  /** The id of the organisation that is read as its owner would; left out: none. */
+  readonly as?: string;
+};
 
 /** A session at a call of it: whose it is, until when (Unix ms), and what is left of the minute of all sessions of it. */
 export type Entered = {

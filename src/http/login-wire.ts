@@ -29,6 +29,12 @@ export const LOGIN_WIRES = {
   origin_not_allowed: () =>
     denied("origin_not_allowed", "This request does not come from a page that may make it."),
   login_refused: ({ why }: { readonly why: Why }) => denied("login_refused", REFUSED[why]),
+  read_only: () => ({
+    ...denied(
+      "read_only",
+      "This session only looks at the organization, as its owner sees it. Leave it to change something.",
+    ),
+  }),
   login_too_old: () => ({
     ...denied("login_too_old", "This needs a log-in of the last ten minutes. Please log in again."),
   }),

@@ -32,6 +32,8 @@ export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly home: Region;
   /** Left out: the key's first secret. */
   readonly shown?: Shown;
+  /** It is an operator who looks, as this member of the organisation would; nothing but reads. */
+  readonly viewer?: Member;
   /** It is a person, whose member acts by a key that nobody has the text of. */
   readonly isPerson?: true;
 };

@@ -36,6 +36,7 @@ export const EVENT_TYPES = [
   "organization.changed",
   "organization.wallet_rebuilt",
   "organization.events_left_out",
+  "operator.viewed",
   "webhook.created",
   "webhook.changed",
   "webhook.rotated",

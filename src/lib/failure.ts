@@ -108,6 +108,7 @@ type Kinds =
   | { readonly kind: "issuer_unreachable" }
   /** A browser's page of another site, or none that says whose it is. */
   | { readonly kind: "origin_not_allowed" }
+  | { readonly kind: "read_only" }
   /** `scope` says whose limit it is: the key's, a session's, the organisation's, a console session's, of logging in, of testing a webhook. */
   | {
       readonly kind: "rate_limited";
@@ -280,6 +281,7 @@ const SHAPES = {
   unsupported_media_type: null,
   no_console_session: null,
   origin_not_allowed: null,
+  read_only: null,
   login_refused: null,
   login_too_old: null,
   issuer_unreachable: null,

@@ -30,7 +30,12 @@ async function withMember(
   next: Next,
   unread: (failure: Failure) => Promise<Response | undefined>,
 ): Promise<Response | undefined> {
-  const { keyId, orgId } = c.var.admitted.caller;
+  const { keyId, orgId, viewer } = c.var.admitted.caller;
+  if (viewer !== undefined) {
+    c.set("member", viewer);
+    await next();
+    return undefined;
+  }
   const fields = { key_id: keyId, org_id: orgId };
   const found = await askBook(() => findMember(c.env.DB, keyId), "member_unreadable", fields);
   if (!found.ok) return unread(found.failure);

@@ -21,7 +21,8 @@ import {
   to,
   useReceivers,
 } from "../webhooks/receivers.ts";
-import { addCredits, addMember, admin, chat, LEFT_ALONE, send } from "./client.ts";
+import { ADMIN_TOKEN, addCredits, addMember, admin, chat, LEFT_ALONE, send } from "./client.ts";
+import { login, page } from "./console-client.ts";
 import { createKey, deleteKey } from "./key-client.ts";
 import { end, mint } from "./session-client.ts";
 
@@ -151,6 +152,10 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
       .run();
     await wallet().takeEvents();
     setClock(Date.now() + 2 * HOUR);
+  },
+  "operator.viewed": async () => {
+    const cookie = await login(ADMIN_TOKEN);
+    await done(page("/as", cookie, { method: "POST", body: { org: account.orgId } }));
   },
   "webhook.created": async () => void (await made("a.turnpike.dev")),
   "webhook.changed": async () => {

@@ -226,6 +226,19 @@ export const CALLER_CASES = {
       },
     ],
   ],
+  read_only: [
+    [
+      { kind: "read_only" },
+      403,
+      {
+        type: "permission_denied",
+        code: "read_only",
+        param: null,
+        message:
+          "This session only looks at the organization, as its owner sees it. Leave it to change something.",
+      },
+    ],
+  ],
   key_is_limited: [
     [
       { kind: "key_is_limited" },

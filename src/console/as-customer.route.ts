@@ -1,0 +1,104 @@
+import type { Context } from "hono";
+import * as z from "zod/mini";
+import { fail } from "../http/context.ts";
+import type { AppEnv } from "../http/context.ts";
+import { parseFields } from "../http/parse-body.ts";
+import { readJson } from "../http/read-json.ts";
+import { askBook } from "../lib/ask-book.ts";
+import type { Admitted } from "../lib/caller.ts";
+import { now } from "../lib/clock.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import type { RateState } from "../lib/key-terms.ts";
+import { objectsOf } from "../contracts/objects.ts";
+import { askSessions, enterSession, failSession } from "./own-session.route.ts";
+import type { LiveOperator, LiveSession } from "./own-session.route.ts";
+import { sessionView } from "./session-view.route.ts";
+import { findViewed, tellViewed } from "./viewed.store.ts";
+import type { Viewed } from "./viewed.store.ts";
+
+type AppContext = Context<AppEnv>;
+
+const LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
+const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(100)) });
+
+/**
+ * POST /console/api/as { org }: from here on this operator's session reads `/v1` as an owner of the organisation would
+ * (its id or slug), and changes nothing. The organisation's log says so, once an hour. Answers the session anew.
+ */
+export async function seeAsRoute(c: AppContext): Promise<Response> {
+  const body = await readJson(c.req.raw, LIMITS);
+  const fields = body.ok ? parseFields(asSchema, [], body.value) : body;
+  if (!fields.ok) return fail(c, fields.failure);
+  const entered = await operatorSession(c);
+  if (!entered.ok) return failSession(c, entered.failure);
+  const found = await organizationCalled(c, fields.value.org);
+  if (!found.ok) return fail(c, found.failure);
+  const { operator } = entered.value.identity;
+  const noted = await told(c, found.value.id, operator.name);
+  if (!noted.ok) return fail(c, noted.failure);
+  return become(c, entered.value, found.value.id);
+}
+
+/** DELETE /console/api/as: the operator's session is an operator's again. */
+export async function seeAsNobodyRoute(c: AppContext): Promise<Response> {
+  const entered = await operatorSession(c);
+  return entered.ok ? become(c, entered.value, null) : failSession(c, entered.failure);
+}
+
+type OperatorSession = LiveSession & { readonly identity: LiveOperator };
+
+async function operatorSession(c: AppContext): Promise<Result<OperatorSession>> {
+  const entered = await enterSession(c, true);
+  if (!entered.ok) return entered;
+  const { identity } = entered.value;
+  return identity.kind === "operator"
+    ? success({ ...entered.value, identity })
+    : refuse({ kind: "role_required", roles: ["operator"] });
+}
+
+async function organizationCalled(c: AppContext, name: string): Promise<Result<Viewed>> {
+  const read = (): Promise<Viewed | null> => findViewed(c.env.DB, name);
+  const found = await askBook(read, "organization_unreadable", { org_id: name });
+  if (!found.ok) return found;
+  if (found.value !== null) return success(found.value);
+  return refuse({ kind: "not_found", message: "No such organization." });
+}
+
+/** In the organisation's log before anything of it is shown. */
+async function told(c: AppContext, orgId: string, operator: string): Promise<Result<null>> {
+  const tell = (): Promise<void> => tellViewed(c.env.DB, orgId, { operator, nowMs: now(c.env) });
+  const done = await askBook(tell, "view_untold", { org_id: orgId });
+  if (!done.ok) return done;
+  const telling = objectsOf(c.env).wallet(orgId).takeEvents();
+  c.executionCtx.waitUntil(telling.catch(() => undefined));
+  return success(null);
+}
+
+async function become(
+  c: AppContext,
+  session: OperatorSession,
+  orgId: string | null,
+): Promise<Response> {
+  const { as: _, ...own } = session.identity.session;
+  const identity = orgId === null ? own : { ...own, as: orgId };
+  const { place, expiresAt } = session;
+  const became = await askSessions(c, place, (sessions) =>
+    sessions.become(place.session, identity),
+  );
+  if (!became.ok) return failSession(c, became.failure);
+  const view = await sessionView(c, { ...session.identity, as: orgId }, expiresAt);
+  return view.ok ? c.json(view.value) : failSession(c, view.failure);
+}
+
+const NO_KEY = { keyId: "operator", keyHash: "0".repeat(64), memberId: "operator" };
+
+/** Who calls when an operator looks: an owner by role, by no key, who is only let read. */
+export function viewerOf(
+  orgId: string,
+  rate: RateState,
+  home: Admitted["caller"]["home"],
+): Admitted {
+  const viewer = { id: NO_KEY.memberId, role: "owner", suspended: false } as const;
+  return { caller: { ...NO_KEY, orgId, scope: "regional", home, viewer }, rate };
+}

@@ -1,0 +1,67 @@
+import type { Context } from "hono";
+import type { AppEnv } from "../http/context.ts";
+import { askBook } from "../lib/ask-book.ts";
+import { timestamp } from "../lib/clock.ts";
+import { refuse, success } from "../lib/failure.ts";
+import type { Result } from "../lib/failure.ts";
+import { isLimited } from "../lib/key-terms.ts";
+import type { Acting } from "../people/people.store.ts";
+import type { LiveIdentity } from "./own-session.route.ts";
+import { findViewed } from "./viewed.store.ts";
+import { findViewer } from "./viewer.store.ts";
+
+/** The JSON of a session: what the console's first page needs to know. */
+export async function sessionView(
+  c: Context<AppEnv>,
+  identity: LiveIdentity,
+  expiresAt: number,
+): Promise<Result<object>> {
+  const common = { region: c.var.config.region, expires_at: timestamp(expiresAt) };
+  if (identity.kind === "operator") {
+    const { as, operator } = identity;
+    const viewed =
+      as === null
+        ? success(null)
+        : await askBook(() => findViewed(c.env.DB, as), "organization_unreadable", { org_id: as });
+    if (!viewed.ok) return viewed;
+    const role = viewed.value === null ? "operator" : "owner";
+    const nobody = { organization: viewed.value, key: null, member: null };
+    return success({ kind: "operator", role, operator: operator.role, ...nobody, ...common });
+  }
+  if (identity.kind === "person") return success({ ...personView(identity.acting), ...common });
+  const { keyId, orgId, terms } = identity.known;
+  const fields = { key_id: keyId, org_id: orgId };
+  const viewer = await askBook(() => findViewer(c.env.DB, keyId), "viewer_unreadable", fields);
+  if (!viewer.ok) return viewer;
+  if (viewer.value === null) return refuse({ kind: "invalid_api_key" });
+  const { key, member } = viewer.value;
+  const limited = isLimited(terms);
+  return success({
+    kind: "key",
+    role: member.role,
+    ...viewer.value,
+    key: { ...key, limited },
+    ...common,
+  });
+}
+
+function personView({ person, as }: Acting): object {
+  const { id, name, email } = person;
+  return {
+    kind: "person",
+    role: as?.role ?? null,
+    person: { id, name, email },
+    organization:
+      as === null
+        ? null
+        : {
+            id: as.orgId,
+            name: as.name,
+            slug: as.slug,
+            status: as.status,
+            is_personal: as.isPersonal === 1,
+          },
+    key: null,
+    member: as === null ? null : { id: as.memberId, email: as.email, role: as.role },
+  };
+}

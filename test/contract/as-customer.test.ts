@@ -1,0 +1,105 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { PATHS } from "../../src/paths.ts";
+import { ADMIN_TOKEN, admin, chat, errorOf, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { login, page } from "./console-client.ts";
+
+let account: Account;
+let cookie: string;
+beforeAll(async () => {
+  account = await openAccount();
+  await (await chat(account.key)).text();
+  cookie = await login(ADMIN_TOKEN);
+});
+
+const look = (org: string, by = cookie): Promise<Response> =>
+  page("/as", by, { method: "POST", body: { org } });
+
+/** What of an answer does not stand still between two reads. */
+const still = (text: string): string => text.replaceAll(/"last_used_at":[^,}]+/g, "");
+
+describe("POST /console/api/as", () => {
+  it("200: every list is read as its owner reads it", async () => {
+    const seen = await (await look(account.orgId)).json<object>();
+    expect(seen).toMatchObject({
+      kind: "operator",
+      role: "owner",
+      organization: { id: account.orgId },
+    });
+    expect(await (await page("/session", cookie)).json()).toEqual(seen);
+    const lists = PATHS.filter(
+      ({ method, path }) => method === "GET" && path !== "/v1/key" && !/:(?!org_id)/.test(path),
+    ).map(({ path }) => path.replace(":org_id", account.orgId));
+    expect(lists.length).toBeGreaterThan(12);
+    for (const path of lists) {
+      const own = await send(path, { key: account.key });
+      const shown = await page(path, cookie);
+      expect([path, shown.status, still(await shown.text())]).toEqual([
+        path,
+        own.status,
+        still(await own.text()),
+      ]);
+    }
+  });
+
+  it("403 read_only for every change and everything paid, of the organisation and of the operator", async () => {
+    await look(account.orgId);
+    const changes = PATHS.filter(({ method }) => method !== "GET").map(({ method, path }) => [
+      method,
+      path.replaceAll(/:\w+(?:\{.+?\})?/g, "resp_1"),
+    ]);
+    const operators = [["PATCH", `/admin/v1/orgs/${account.orgId}`]];
+    for (const [method = "", path = ""] of [...changes, ...operators]) {
+      const answer = await page(path, cookie, { method, body: {} });
+      if (answer.status === 404) continue; // what no console may ask
+      expect([method, path, (await errorOf(answer, 403)).code]).toEqual([
+        method,
+        path,
+        "read_only",
+      ]);
+    }
+  });
+
+  it("is told to the organisation, once an hour, under the operator's name", async () => {
+    await look(account.orgId);
+    await look(account.orgId);
+    const told = await send("/v1/events?type=operator.viewed", { key: account.key });
+    expect((await told.json<{ events: object[] }>()).events).toMatchObject([
+      { actor: { kind: "operator" }, subject: account.orgId },
+    ]);
+  });
+
+  it("ends with DELETE; then it is the operator's session as before", async () => {
+    await look(account.orgId);
+    const ended = await page("/as", cookie, { method: "DELETE" });
+    expect(await ended.json()).toMatchObject({ role: "operator", organization: null });
+    expect((await page("/v1/balance", cookie)).status).toBe(403);
+    expect((await page("/admin/v1/orgs", cookie)).status).toBe(200);
+  });
+
+  it("409 for a page that still shows another organisation", async () => {
+    const other = await openAccount();
+    await look(account.orgId);
+    await look(other.orgId);
+    const headers = { "x-organization": account.orgId };
+    const answer = await page("/v1/balance", cookie, { headers });
+    expect((await errorOf(answer, 409)).code).toBe("other_organization");
+  });
+
+  it("404 for none, 403 for a key, also an owner's, 401 without a session", async () => {
+    await errorOf(await look("nobody"), 404);
+    expect((await errorOf(await look(account.orgId, await login(account.key)), 403)).code).toBe(
+      "role_required",
+    );
+    await errorOf(await look(account.orgId, ""), 401);
+  });
+
+  it("works where no key of an owner is left, and for who is suspended", async () => {
+    const other = await openAccount();
+    await admin("PATCH", `/orgs/${other.orgId}`, { status: "suspended" });
+    expect((await admin("DELETE", `/orgs/${other.orgId}/keys/${other.keyId}`)).status).toBe(200);
+    expect((await look(other.orgId)).status).toBe(200);
+    expect((await page("/v1/balance", cookie)).status).toBe(200);
+    expect((await page("/v1/keys", cookie)).status).toBe(200);
+  });
+});
