@@ -1,26 +1,17 @@
 import { ORIGIN, YOUR_KEY } from "../../console/lib/clients.ts";
 import type { ClientBlocks } from "../../console/lib/clients.ts";
+import { neededBy, placed } from "./placed.ts";
+
+/** What a program is called that a block writes before it runs it, and what runs it. */
+const PROGRAMS: Readonly<Record<string, readonly [file: string, run: string]>> = {
+  js: ["turnpike.mjs", "node"],
+  python: ["turnpike.py", "python3"],
+};
 
 /**
- * What the documents read from the shell of their start page, and what stands for it in a block that works in an
- * empty one. The longer words come first.
- */
-const PLACED: readonly (readonly [written: string, placed: string])[] = [
-  ["http://127.0.0.1:8787", ORIGIN],
-  ["${URL%/v1}", ORIGIN],
-  ["$URL", `${ORIGIN}/v1`],
-  ["$JSON", "Content-Type: application/json"],
-  ["process.env.URL", `"${ORIGIN}/v1"`],
-  ["process.env.KEY", `"${YOUR_KEY}"`],
-  ['os.environ["URL"].removesuffix("/v1")', `"${ORIGIN}"`],
-  ['os.environ["URL"]', `"${ORIGIN}/v1"`],
-  ['os.environ["KEY"]', `"${YOUR_KEY}"`],
-];
-
-/**
- * Every section of `docs/clients.md` that has a block, for the console's page Connect: each block says the address
- * and the key itself, so that it works in a fresh shell, and no SDK falls back to its maker's address. What a block
- * prints is left out, and Markdown within a line is taken off: what is shown is text.
+ * Every section of `docs/clients.md` that has a block, for the console's page Connect. Each block does all of it in
+ * an empty shell: it sets the key, installs the client, writes its file, and ends with the line that asks. What a
+ * block prints is left out, and Markdown within a line is taken off: what is shown is text.
  */
 export function clientsIn(markdown: string): readonly ClientBlocks[] {
   const [, ...sections] = markdown.split(/^## /m);
@@ -33,21 +24,42 @@ export function clientsIn(markdown: string): readonly ClientBlocks[] {
 
 function partsOf(text: string): ClientBlocks["parts"] {
   let before = "";
+  /** Commands that write the client's file, for the block that starts it. */
+  let writing = "";
+  const written = new Set<string>();
   // Every other part is within fences; its first line names its language.
-  return text.split(/^```/m).flatMap((part, index, all) => {
+  const parts = text.split(/^```/m).flatMap((part, index, all): ClientBlocks["parts"] => {
     if (index % 2 === 0) return paragraphsOf(part);
-    const [info = "", ...code] = part.split("\n");
-    const language = info.split(" ", 1)[0] ?? "";
+    const [info = "", ...lines] = part.split("\n");
+    const [language = ""] = info.split(" ", 1);
     const isAnswer = before === "sh" && /^(?:text|json)$/.test(info) && all[index - 1]?.trim() === "";
     before = language;
-    return isAnswer ? [] : [{ kind: "code" as const, text: placed(language, code.join("\n").trimEnd()) }];
+    if (isAnswer) return [];
+    const code = placed(lines.join("\n").trimEnd(), { origin: ORIGIN, key: YOUR_KEY });
+    const [, file] = / file: (\S+)/.exec(info) ?? [];
+    if (file !== undefined) {
+      written.add(file);
+      writing = fileWritten(file, code);
+      return [];
+    }
+    const [program, run] = PROGRAMS[language] ?? [];
+    if (program !== undefined) written.add(program);
+    const commands = [
+      ...(language === "sh" || writing !== "" ? [`export KEY=${YOUR_KEY}`] : []),
+      neededBy(info),
+      writing,
+      ...(program === undefined ? [code] : [fileWritten(program, code), `${run} ${program}`]),
+    ];
+    writing = "";
+    return [{ kind: "code", text: commands.filter((line) => line !== "").join("\n") }];
   });
+  if (written.size === 0) return parts;
+  return [...parts, { kind: "text", text: `To undo it: rm ${[...written].join(" ")}` }];
 }
 
-function placed(language: string, code: string): string {
-  const text = PLACED.reduce((known, [written, own]) => known.replaceAll(written, own), code);
-  if (language === "sh") return `export KEY=${YOUR_KEY}\n${text}`;
-  return /\bos\./.test(text) ? text : text.replace(/^import os\n/m, "");
+function fileWritten(file: string, text: string): string {
+  const folder = file.includes("/") ? `mkdir -p ${file.slice(0, file.lastIndexOf("/"))}\n` : "";
+  return `${folder}cat > ${file} <<'END'\n${text}\nEND`;
 }
 
 function paragraphsOf(text: string): ClientBlocks["parts"] {

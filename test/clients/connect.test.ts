@@ -1,20 +1,33 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { ORIGIN, YOUR_KEY } from "../../console/lib/clients.ts";
 import { clientsIn } from "../../scripts/site/clients.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { gateway } from "./gateway.ts";
+import { makeEnvironment } from "./python/environment.ts";
+import { NEWEST } from "./python/packages.ts";
 
-/** Whose SDK this package has; the others' blocks are read by `test/console/clients.pure.test.ts`. */
-const RUN = [
-  "OpenAI SDK for JavaScript",
-  "Responses",
-  "OpenAI Agents SDK",
-  "LangChain",
-  "Anthropic's Messages",
-];
+/** Whose blocks are run, and how many of them; `test/console/clients.pure.test.ts` reads those of the others. */
+const RUN: Readonly<Record<string, number>> = {
+  "OpenAI SDK for JavaScript": 1,
+  Responses: 1,
+  Codex: 1,
+  "OpenAI SDK for Python": 1,
+  "OpenAI Agents SDK": 1,
+  "AI SDK": 1,
+  LangChain: 2,
+  "Claude Code": 1,
+  "Anthropic's Messages": 2,
+  "Frameworks for Python": 2,
+};
+/** For a package that is installed with pip, on a machine that has other work too. */
+const INSTALL_MS = 300_000;
+
 /** Every connection of a program of Node that leads off this machine is written down and refused. */
 const GUARD = `import net from "node:net";
 import { appendFileSync } from "node:fs";
@@ -30,52 +43,129 @@ net.Socket.prototype.connect = function (...given) {
 };
 `;
 
-const at = gateway({ ALIASES: JSON.stringify({ smart: "sandbox/echo" }) });
-// where its packages are found
-const directory = mkdtempSync(path.join(import.meta.dirname, "connect-"));
-const calledOut = path.join(directory, "called-out");
-afterAll(() => removeDirectory(directory));
+const at = gateway();
+const tools = mkdtempSync(path.join(tmpdir(), "turnpike-connect-"));
+const calledOut = path.join(tools, "called-out");
+const modules = path.join(import.meta.dirname, "node_modules");
+const npmPackages = Object.keys(
+  (
+    JSON.parse(readFileSync(path.join(import.meta.dirname, "package.json"), "utf8")) as {
+      dependencies: object;
+    }
+  ).dependencies,
+);
+const nameOf = (pin: string): string => /^[\w-]+/.exec(pin)?.[0] ?? pin;
+const pipPackages = NEWEST.map(nameOf);
+
+/** The packages that a block installs, and whether all of them are here. */
+function isInstalled(block: string): boolean {
+  const [, program, names = ""] = /^(npm|pip) install (?:-g )?(.+)$/m.exec(block) ?? [];
+  const all = program === "npm" ? npmPackages : pipPackages;
+  const wanted = names
+    .split(" ")
+    .filter(Boolean)
+    .map((name) => name.replaceAll('"', ""));
+  return wanted.every((name) => all.includes(program === "npm" ? name : nameOf(name)));
+}
 
 const blocks = clientsIn(
   readFileSync(path.join(import.meta.dirname, "../../docs/clients.md"), "utf8"),
-)
-  .filter(({ name }) => RUN.includes(name))
-  .flatMap(({ name, parts }) =>
-    parts.filter(({ kind }) => kind === "code").map(({ text }) => ({ name, text })),
-  )
-  .filter(({ text }) => /^export KEY=|^import .* from "|^import \{\n/.test(text));
+).flatMap(({ name, parts }) =>
+  parts
+    .filter(({ kind, text }) => kind === "code" && isInstalled(text))
+    .map(({ text }, i) => ({ name, number: i + 1, text })),
+);
 
-it("there is a block of each", () => {
-  expect(new Set(blocks.map(({ name }) => name))).toEqual(new Set(RUN));
+/** The only network: it notes who is asked for and lets nobody through. */
+const proxy = createServer((request, response) => {
+  noteCall(request.url);
+  response.writeHead(502).end();
+});
+proxy.on("connect", (request, socket) => {
+  noteCall(request.url);
+  socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n");
+});
+function noteCall(url: string | undefined): void {
+  writeFileSync(calledOut, `${url}\n`, { flag: "a" });
+}
+
+/** Why nothing in Python can run; "" where it can. */
+let missing = "";
+beforeAll(async () => {
+  mkdirSync(path.join(tools, "bin"));
+  await new Promise<void>((resolve) => {
+    proxy.listen(0, "127.0.0.1", resolve);
+  });
+  writeFileSync(path.join(tools, "guard.mjs"), GUARD);
+  // what a block installs is here already, and is found once the block has said so
+  writeFileSync(path.join(tools, "bin/npm"), `#!/bin/sh\nln -s ${modules} node_modules\n`, {
+    mode: 0o755,
+  });
+  for (const name of ["claude", "codex"]) {
+    symlinkSync(path.join(modules, ".bin", name), path.join(tools, "bin", name));
+  }
+  missing = await makeEnvironment(path.join(tools, "python"), NEWEST);
+  if (missing === "") {
+    rmSync(path.join(tools, "python/bin/pip"));
+    writeFileSync(path.join(tools, "python/bin/pip"), "#!/bin/sh\n", { mode: 0o755 });
+  } else console.warn(`Blocks in Python are skipped: ${missing}`);
+}, INSTALL_MS);
+afterAll(() => {
+  proxy.close();
+  removeDirectory(tools);
 });
 
-it.each(blocks)(
-  "in an empty shell the block of $name is answered here, and asks nobody else",
-  async ({ text }) => {
+it("there are blocks of each client that is installed", () => {
+  const counted = Map.groupBy(blocks, ({ name }) => name);
+  const each = [...counted].map(([name, own]) => [name, own.length]);
+  expect(Object.fromEntries(each)).toEqual(RUN);
+});
+
+it.for(blocks)(
+  "in an empty folder and shell block $number of $name is answered here, and asks nobody else",
+  async ({ text }, { skip }) => {
+    skip(/^pip /m.test(text) && missing !== "", missing);
     writeFileSync(calledOut, "");
-    writeFileSync(path.join(directory, "guard.mjs"), GUARD);
-    const own = text.replaceAll(ORIGIN, at.origin).replaceAll(YOUR_KEY, at.key);
-    const isShell = own.startsWith("export KEY=");
-    const file = path.join(directory, isShell ? "block.sh" : "block.mjs");
-    writeFileSync(file, own);
-    const env = {
-      PATH: `${path.dirname(process.execPath)}:/usr/bin:/bin`,
-      HOME: directory,
-      CALLED_OUT: calledOut,
-      NODE_OPTIONS: `--import=${path.join(directory, "guard.mjs")}`,
-    };
-    const printed = await new Promise<string>((resolve) => {
-      const [program, args] = isShell ? ["bash", ["-eu", file]] : [process.execPath, [file]];
-      execFile(
-        String(program),
-        args as string[],
-        { cwd: directory, env },
-        (error, stdout, stderr) =>
-          resolve(error === null ? stdout : `${error.message}\n${stdout}${stderr}`),
-      );
-    });
-    expect(printed).toContain("Hello");
-    expect(printed).not.toContain("rror");
-    expect(readFileSync(calledOut, "utf8")).toBe("");
+    const before = await at.balance();
+    const home = mkdtempSync(path.join(tools, "home-"));
+    const printed = await pasted(
+      text.replaceAll(ORIGIN, at.origin).replaceAll(YOUR_KEY, at.key),
+      home,
+    );
+    expect(printed).toMatch(/hello/i);
+    expect(printed).not.toMatch(/\berror\b/i);
+    expect(await at.balance(), printed).toBeLessThan(before);
+    expect(readFileSync(calledOut, "utf8"), printed).toBe("");
   },
 );
+
+/** What a new shell prints when a block is pasted into it, in a folder and a home that are empty. */
+function pasted(block: string, home: string): Promise<string> {
+  const nobody = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  const bins = [
+    path.join(tools, "bin"),
+    path.join(tools, "python/bin"),
+    path.dirname(process.execPath),
+  ];
+  const env = {
+    PATH: `${bins.join(":")}:/usr/bin:/bin`,
+    HOME: home,
+    CALLED_OUT: calledOut,
+    NODE_OPTIONS: `--import=${path.join(tools, "guard.mjs")}`,
+    HTTP_PROXY: nobody,
+    HTTPS_PROXY: nobody,
+    http_proxy: nobody,
+    https_proxy: nobody,
+    NO_PROXY: "localhost,127.0.0.1",
+    no_proxy: "localhost,127.0.0.1",
+  };
+  const file = path.join(tools, "block.sh");
+  writeFileSync(file, block);
+  return new Promise((resolve) => {
+    const args = ["--norc", "-eu", file];
+    const child = execFile("bash", args, { cwd: home, env, timeout: 100_000 }, (error, out, log) =>
+      resolve(error === null ? out : `error: ${error.message}\n${out}${log}`),
+    );
+    child.stdin?.end();
+  });
+}

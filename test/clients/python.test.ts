@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -9,10 +9,9 @@ import { blocksOf, readPage } from "../documents/pages.ts";
 import { hasShape } from "../documents/shape.ts";
 import { HELD, TURNS, Weather } from "./conversation.ts";
 import { CLAUDE, GPT, makersGateway } from "./makers.ts";
+import { makeEnvironment, pipInstall } from "./python/environment.ts";
 import { NEWEST, OLDER } from "./python/packages.ts";
 
-/** What pip says when it reaches nobody. */
-const UNREACHED = /connection|timed? ?out|name resolution|unreachable|proxy/i;
 const NEEDS_IT = /^sh no-run: it needs pip install openai\b/;
 /** For what takes half a minute at most, on a machine that has other work too. */
 const LONG_MS = 300_000;
@@ -21,7 +20,7 @@ const at = await makersGateway({ smart: "sandbox/echo", "embeddings/cheapest": "
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-python-"));
 const older = path.join(directory, "older");
 const run = promisify(execFile);
-const examples = ["docs/start.md", "docs/clients.md"].flatMap((page) =>
+const examples = ["docs/start.md", "docs/quickstart.md", "docs/clients.md"].flatMap((page) =>
   blocksOf(readPage(page)).flatMap((block, i, all) =>
     NEEDS_IT.test(block.info)
       ? [{ at: `${page}:${block.line}`, text: block.text, answer: all[i + 1]?.text ?? "" }]
@@ -32,11 +31,9 @@ const examples = ["docs/start.md", "docs/clients.md"].flatMap((page) =>
 /** Why nothing here can run; "" where it can. */
 let missing = "";
 beforeAll(async () => {
-  if (hasPython()) {
-    await run("python3", ["-m", "venv", directory]);
-    missing =
-      (await install(NEWEST)) || (await install(["--no-deps", "--target", older, ...OLDER]));
-  } else missing = "python3 with venv is not on this machine";
+  missing =
+    (await makeEnvironment(directory, NEWEST)) ||
+    (await pipInstall(directory, ["--no-deps", "--target", older, ...OLDER]));
   if (missing !== "") console.warn(`Clients in Python are skipped: ${missing}`);
 }, LONG_MS);
 afterAll(() => removeDirectory(directory));
@@ -115,26 +112,4 @@ function environment(): NodeJS.ProcessEnv {
     URL: at.baseUrl,
     KEY: at.key,
   };
-}
-
-/** Installs with pip; why not, where it reaches nobody. Anything else that it refuses is an error. */
-async function install(packages: readonly string[]): Promise<string> {
-  const pip = path.join(directory, "bin/pip");
-  try {
-    await run(pip, ["install", "--quiet", "--no-compile", ...packages]);
-    return "";
-  } catch (error) {
-    const { stderr } = error as { stderr: string };
-    if (!UNREACHED.test(stderr)) throw error;
-    return `pip reaches no registry: ${stderr.trim().split("\n").at(-1)}`;
-  }
-}
-
-function hasPython(): boolean {
-  try {
-    execFileSync("python3", ["-c", "import venv, ensurepip"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -17,7 +17,9 @@ const SET: readonly (readonly [client: string, ...says: readonly RegExp[]])[] = 
   ["Responses", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
   [
     "Codex",
-    new RegExp(`base_url = "${AT}/v1"[^]*env_key = "KEY"[^]*export KEY=${YOUR_KEY}\ncodex`),
+    new RegExp(
+      `^export KEY=${YOUR_KEY}\n[^]*base_url = "${AT}/v1"[^]*env_key = "KEY"[^]*\nCODEX_HOME=\\S+ codex`,
+    ),
   ],
   ["OpenAI SDK for Python", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
   [
@@ -63,7 +65,10 @@ const SET: readonly (readonly [client: string, ...says: readonly RegExp[]])[] = 
 ];
 
 function inShell(address: string, ending: string, key: string): RegExp {
-  return new RegExp(`^export KEY=${YOUR_KEY}\n${address}=${AT}${ending} ${key}=\\$KEY `, "m");
+  return new RegExp(
+    `^export KEY=${YOUR_KEY}\n(?:npm|pip) install .*\n${address}=${AT}${ending} ${key}=\\$KEY `,
+    "m",
+  );
 }
 
 describe("the blocks of the console's page Connect, made from the page about clients", () => {
@@ -99,6 +104,18 @@ describe("the blocks of the console's page Connect, made from the page about cli
       const elsewhere = [...code.matchAll(/https?:\/\/[^\s"'/]+/g)].map(([url]) => url);
       const own = elsewhere.filter((url) => url !== "https://opencode.ai");
       expect(new Set([...own, ORIGIN]), name).toEqual(new Set([ORIGIN]));
+    }
+  });
+
+  it("install what they start, write its file, and say how that is undone", () => {
+    for (const { name, parts } of clients) {
+      const blocks = parts.filter(({ kind }) => kind === "code").map(({ text }) => text);
+      for (const block of blocks) expect(block, name).toMatch(/^(?:npm|pip) install \S|^curl /m);
+      const written = blocks.flatMap((block) =>
+        [...block.matchAll(/^cat > (\S+) <<'END'$/gm)].map(([, file]) => file),
+      );
+      const undone = parts.find(({ text }) => text.startsWith("To undo it: "))?.text ?? "";
+      expect(undone.split(" ").slice(4).toSorted(), name).toEqual([...new Set(written)].toSorted());
     }
   });
 

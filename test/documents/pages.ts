@@ -47,14 +47,15 @@ export function blocksOf(markdown: string): Block[] {
 /**
  * What can be run of a page: each `sh` block, with the `json` or `text` block right below it as its answer.
  * A block that cannot be run here says so and why: `sh no-run: <reason>`; one of several that say the same is
- * `sh tab: <language>`. Throws on any other `sh`.
+ * `sh tab: <language>`, and `needs: <command>` is what a reader without this repository runs first. Throws on any
+ * other `sh`.
  */
 export function examplesOf(markdown: string): Example[] {
   const blocks = blocksOf(markdown);
   const lines = markdown.split("\n");
   return blocks.flatMap((block, index) => {
     if (!/^(sh|bash|shell|console)\b/.test(block.info) || NO_RUN.test(block.info)) return [];
-    if (!/^sh(?: tab: \w+)?$/.test(block.info)) {
+    if (!/^sh(?: tab: \w+)?(?: needs: (?:npm|pip) install .+)?$/.test(block.info)) {
       throw new Error(`line ${block.line}: \`\`\`${block.info} is not run`);
     }
     const next = blocks[index + 1];

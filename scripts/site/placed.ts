@@ -1,0 +1,37 @@
+/** What the examples' shell settings become where there is no such shell. */
+type Own = {
+  /** The region's address, without a slash at its end. */
+  readonly origin: string;
+  /** What a program of JavaScript or Python has for the key. */
+  readonly key: string;
+};
+
+/**
+ * A block of the documents that works in an empty shell: it says the address itself, and a program its key, so that
+ * no SDK falls back to its maker's address. The longer words come first.
+ */
+export function placed(block: string, { origin, key }: Own): string {
+  const written: readonly (readonly [written: string, own: string])[] = [
+    ["http://127.0.0.1:8787", origin],
+    ["http://127.0.0.1:8788", "https://ANOTHER-REGION"],
+    ["$(demo us.base_url)", "https://ANOTHER-REGION/v1"],
+    ["$(demo eu.global_key)", "YOUR_GLOBAL_KEY"],
+    ["$(demo eu.org_id)", "YOUR_ORG_ID"],
+    ["${URL%/v1}", origin],
+    ["URL=$URL KEY=$KEY node", "node"],
+    ["$URL", `${origin}/v1`],
+    ["$JSON", "Content-Type: application/json"],
+    ["process.env.URL", `"${origin}/v1"`],
+    ["process.env.KEY", `"${key}"`],
+    ['os.environ["URL"].removesuffix("/v1")', `"${origin}"`],
+    ['os.environ["URL"]', `"${origin}/v1"`],
+    ['os.environ["KEY"]', `"${key}"`],
+  ];
+  const text = written.reduce((known, [from, to]) => known.replaceAll(from, to), block);
+  return /\bos\./.test(text) ? text : text.replace(/^import os\n/m, "");
+}
+
+/** The command that a block needs first, as what stands behind its fence says it; "": none. */
+export function neededBy(info: string): string {
+  return /\b(?:npm|pip) install [^;]+/.exec(info)?.[0].trim() ?? "";
+}
