@@ -1,3 +1,4 @@
+import { callInLanguages } from "./api-calls.ts";
 import { fieldsOf } from "./api-fields.ts";
 import type { Json } from "./api-fields.ts";
 import type { Page } from "./audiences.ts";
@@ -14,6 +15,7 @@ type Operation = {
     readonly description?: string;
     readonly schema: Json;
   }[];
+  readonly security: readonly Readonly<Record<string, unknown>>[];
   readonly requestBody?: { readonly content: Content };
   readonly responses: Readonly<Record<string, Response | { readonly $ref: string }>>;
 };
@@ -113,11 +115,20 @@ function operationPart({ name, operation }: Named, document: Document): string {
     `${summary}. ${description}`,
     ...table("Parameters", rows),
     ...fieldTable("Fields of the body", requestBody?.content, schemas),
-    ...example("Request", requestBody?.content),
+    ...callOf(name, operation),
     ...fieldTable("Fields of the answer", success?.[1].content, schemas),
     ...example(`Answer, ${success?.[0] ?? ""}`, success?.[1].content),
     `Errors: ${errors.join("; ")}.`,
   ].join("\n\n");
+}
+
+/** What was asked, in three languages; what only the console's page may ask has none. */
+function callOf(name: string, { parameters = [], requestBody, security }: Operation): string[] {
+  if (security.some((way) => "session" in way)) return [];
+  const [method = "", path = ""] = name.split(" ");
+  const body = requestBody?.content["application/json"]?.example;
+  const isOnce = parameters.some((one) => one.name === "Idempotency-Key" && one.required === true);
+  return callInLanguages({ method, path, body, isOnce });
 }
 
 function linked(names: string): string {
