@@ -32,7 +32,8 @@ export function run(given: readonly string[]): Promise<number | null> {
   });
 }
 
-function program(): Command {
+/** Every command, with its flags and words. */
+export function program(): Command {
   const admin = programOf("admin", "Operates a region of Turnpike.")
     .option("--url <url>", "the region's address, with or without /admin/v1; or TURNPIKE_URL")
     .addOption(

@@ -51,6 +51,8 @@ export const GROUPS: Readonly<Record<string, string>> = {
   sessions: "short-lived tokens of an organisation's keys",
   webhooks: "where an organisation's events are sent",
   prices: "price lists of the region: what is sold for how much, from when on",
+  invitations: "invitations into an organisation, made by you",
+  domains: "domains by which a company's people join",
 };
 
 /** What a field is for, wherever it is asked for; what it may be is in its schema. */
@@ -77,6 +79,9 @@ export const HELP: Readonly<Record<string, string>> = {
   amount_cents: "how much, in cents; all that is left unless given",
   forgive_micro: "how much of what is owed, in millionths of a dollar",
   overlap_seconds: "how long the other secrets still work",
+  give_up_balance: "give up the credits that are left",
+  invitation_id: "the invitation's id",
+  domain: "its name, as owners named it",
   reference: "what it is for, unique for the organisation: an invoice",
   limit: "at most so many",
   offset: "leave out so many at the start",
@@ -108,6 +113,7 @@ export const SAMPLES: Readonly<Record<string, string>> = {
   webhook_id: "whk_0VbYLVeiej0Be1V2ivdE8L5o",
   purchase_id: "pur_0VbYLVeiej0Be1V2ivdE8L5o",
   price_id: "prc_0VbYLVeiej0Be1V2ivdE8L5o",
+  domain: "example.com",
 };
 
 const ORG = "/orgs/{id}";
@@ -290,6 +296,19 @@ key           {key.key}`,
     columns: KEY,
   },
   {
+    operation: `POST ${ORG}/invitations`,
+    examples: ["--role admin --email dana@example.com", "--role member --member dev@example.com"],
+  },
+  {
+    operation: `POST ${ORG}/purchases/{purchase_id}/refund`,
+    examples: ["--amount-cents 500 --idempotency-key refund-1"],
+  },
+  {
+    operation: `DELETE ${ORG}`,
+    command: "orgs remove",
+    examples: ["", "--give-up-balance"],
+  },
+  {
     command: "credits add",
     operation: `POST ${ORG}/credits`,
     says: "add credits that were paid for",
@@ -303,7 +322,7 @@ key           {key.key}`,
     command: "credits forgive",
     operation: `POST ${ORG}/owed`,
     says: "forgive what is owed of payments that went back",
-    examples: ["--forgive-micro 2500000 --reference goodwill"],
+    examples: ["--dollars 2.50 --reference goodwill"],
     words: "Owed after it: {owed_micro}",
   },
   {

@@ -20,7 +20,7 @@ const TREES: Readonly<Record<Exclude<Audience, "develop">, readonly Group[]>> = 
   run: [
     ["Begin", ["start", "sandbox", "deploy", "configuration"]],
     ["Operate", ["operate", "alerts", "runbooks", "metrics"]],
-    ["", ["providers", "prices", "residency", "security", "figures"]],
+    ["", ["log-ins", "providers", "prices", "residency", "security", "capacity", "figures"]],
   ],
 };
 

@@ -1,6 +1,9 @@
 import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
+import { openApiText } from "../../scripts/openapi.ts";
+import { apiPages } from "../../scripts/site/api.ts";
+import { readPages } from "../../scripts/site/build.ts";
 
 const CONSOLE = path.join(import.meta.dirname, "../../console");
 
@@ -39,17 +42,65 @@ const NOT_OURS: Readonly<Record<string, string>> = {
   "More →": "Next →",
 };
 
-it("no title, label or button of the console has a word of our own", () => {
-  const files = readdirSync(CONSOLE, { recursive: true, encoding: "utf8" }).filter((file) =>
-    file.endsWith(".tsx"),
-  );
-  expect(files.length).toBeGreaterThan(30);
-  const found = files.flatMap((file) => {
-    const text = readFileSync(path.join(CONSOLE, file), "utf8");
-    return Object.entries(NOT_OURS).flatMap(([word, instead]) => {
-      const isSaid = text.includes(`"${word}"`) || new RegExp(`>\\s*${word}\\s*<`).test(text);
-      return isSaid ? [`${file}: "${word}" is "${instead}"`] : [];
-    });
+const SOURCES = readdirSync(CONSOLE, { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith(".tsx"))
+  .map((file) => ({ name: file, text: readFileSync(path.join(CONSOLE, file), "utf8") }));
+/** The same words however they are written: `Given back`, `given_back`. */
+const plain = (text: string): string =>
+  text.replaceAll("`", "").replaceAll("_", " ").trim().toLowerCase();
+const INSTEAD = new Map(
+  Object.entries(NOT_OURS).map(([word, instead]) => [plain(word), instead] as const),
+);
+
+/** Parameters that mean another thing than the label: from when on events are sent again, what sums are by. */
+const PARAMETERS = new Set(["since", "by"]);
+
+/** Of some titles those that are a word of our own, each with the field's. */
+function ours(titles: readonly string[]): string[] {
+  return titles.flatMap((title) => {
+    const instead = INSTEAD.get(plain(title));
+    return instead === undefined ? [] : [`"${title}" is "${instead}"`];
   });
+}
+
+it("no title, label or button of the console has a word of our own", () => {
+  expect(SOURCES.length).toBeGreaterThan(30);
+  const found = SOURCES.flatMap(({ name, text }) =>
+    Object.entries(NOT_OURS).flatMap(([word, instead]) => {
+      const isSaid = text.includes(`"${word}"`) || new RegExp(`>\\s*${word}\\s*<`).test(text);
+      return isSaid ? [`${name}: "${word}" is "${instead}"`] : [];
+    }),
+  );
+  expect(found).toEqual([]);
+});
+
+it("a CSV's heads are the API's names, in no word of our own", () => {
+  const heads = SOURCES.flatMap(({ text }) =>
+    [...text.matchAll(/\[\s*(?:"([^"]+)"|`([^`]+)`),\s*\(/g)].map(
+      ([, one, two]) => one ?? two ?? "",
+    ),
+  );
+  expect(heads).toEqual(expect.arrayContaining(["cost_usd", "key_id", "external_id"]));
+  expect(heads.filter((head) => !/^(?:\$\{id\}|[a-z])[a-z0-9_]*$/.test(head))).toEqual([]);
+  expect(ours(heads)).toEqual([]);
+});
+
+it("no heading, head of a table or field of the documents and the API reference is a word of our own", async () => {
+  const pages = [...readPages(), ...apiPages(await openApiText())].filter(
+    ({ name }) => !name.startsWith("internals/"),
+  );
+  const found = pages.flatMap(({ name, markdown }) => {
+    const text = markdown.replaceAll(/^```(?!fields)[^]*?^```$/gm, "");
+    const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) => title);
+    const heads = [...text.matchAll(/^\|(.+)\|\n\| *-/gm)].flatMap(([, row = ""]) =>
+      row.split("|"),
+    );
+    const fields = [...text.matchAll(/^([\w[\].$-]+)(?: \(\w+\))? \| /gm)].map(
+      ([, field = ""]) => field.split(".").at(-1) ?? "",
+    );
+    const named = fields.filter((field) => !PARAMETERS.has(field));
+    return ours([...headings, ...heads, ...named]).map((one) => `${name}: ${one}`);
+  });
+  expect(pages.length).toBeGreaterThan(50);
   expect(found).toEqual([]);
 });
