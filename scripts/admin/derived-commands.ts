@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { WrongUsage } from "./arguments.ts";
-import { BY_HAND, GROUPS, ROWS, SAMPLES } from "./commands.ts";
+import { GROUPS, SAMPLES } from "./command-words.ts";
+import { BY_HAND, ROWS } from "./commands.ts";
 import type { Row } from "./commands.ts";
 import { addParameter, flagOf, isPlaced, parametersOf } from "./parameters.ts";
 import type { Described, Parameter } from "./parameters.ts";

@@ -13,7 +13,7 @@ import {
   whole,
   WrongUsage,
 } from "./arguments.ts";
-import { HELP, VALUES } from "./commands.ts";
+import { HELP, VALUES } from "./command-words.ts";
 import type { Asked } from "./commands.ts";
 
 /** What is read of an operation's description. */

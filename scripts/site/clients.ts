@@ -32,29 +32,41 @@ function partsOf(text: string): ClientBlocks["parts"] {
     if (index % 2 === 0) return paragraphsOf(part);
     const [info = "", ...lines] = part.split("\n");
     const [language = ""] = info.split(" ", 1);
-    const isAnswer = before === "sh" && /^(?:text|json)$/.test(info) && all[index - 1]?.trim() === "";
+    const isAnswer = isPrinted(info, all[index - 1]) && before === "sh";
     before = language;
     if (isAnswer) return [];
     const code = placed(lines.join("\n").trimEnd(), { origin: ORIGIN, key: YOUR_KEY });
-    const [, file] = / file: (\S+)/.exec(info) ?? [];
-    if (file !== undefined) {
-      written.add(file);
+    const [, file = ""] = / file: (\S+)/.exec(info) ?? [];
+    written.add(PROGRAMS[language]?.[0] ?? file);
+    if (file !== "") {
       writing = fileWritten(file, code);
       return [];
     }
-    const [program, run] = PROGRAMS[language] ?? [];
-    if (program !== undefined) written.add(program);
-    const commands = [
-      ...(language === "sh" || writing !== "" ? [`export KEY=${YOUR_KEY}`] : []),
-      neededBy(info),
-      writing,
-      ...(program === undefined ? [code] : [fileWritten(program, code), `${run} ${program}`]),
-    ];
+    const commands = commandsOf({ language, needed: neededBy(info), writing, code });
     writing = "";
-    return [{ kind: "code", text: commands.filter((line) => line !== "").join("\n") }];
+    return [{ kind: "code", text: commands }];
   });
-  if (written.size === 0) return parts;
-  return [...parts, { kind: "text", text: `To undo it: rm ${[...written].join(" ")}` }];
+  const files = [...written].filter((file) => file !== "").join(" ");
+  return files === "" ? parts : [...parts, { kind: "text", text: `To undo it: rm ${files}` }];
+}
+
+/** Whether a fence shows what the block right above it printed. */
+function isPrinted(info: string, between = ""): boolean {
+  return /^(?:text|json)$/.test(info) && between.trim() === "";
+}
+
+/** All that an empty shell does, from the key to the line that asks. */
+function commandsOf(block: Readonly<Record<"language" | "needed" | "writing" | "code", string>>) {
+  const { language, needed, writing, code } = block;
+  const [program, run] = PROGRAMS[language] ?? [];
+  return [
+    ...(language === "sh" ? [`export KEY=${YOUR_KEY}`] : []),
+    needed,
+    writing,
+    ...(program === undefined ? [code] : [fileWritten(program, code), `${run} ${program}`]),
+  ]
+    .filter((line) => line !== "")
+    .join("\n");
 }
 
 function fileWritten(file: string, text: string): string {
