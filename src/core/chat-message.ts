@@ -56,8 +56,8 @@ export function answerMessage(raw: JsonObject & Message): Delta {
 }
 
 /** What message and delta have in common beside content, refusal and tool calls; never null. */
-export function extras({ function_call: call, annotations, ...raw }: JsonObject): Delta {
-  const { reasoning_content: thought, reasoning, content } = raw;
+export function extras(raw: JsonObject): Delta {
+  const { function_call: call, annotations, reasoning_content: thought, reasoning, content } = raw;
   const reasoned = text(thought) ?? text(reasoning) ?? thinkingText(content) ?? "";
   return {
     ...(reasoned !== "" && { reasoning_content: reasoned }),
@@ -80,9 +80,12 @@ function texts<Name extends string>(
   raw: JsonObject,
   names: readonly Name[],
 ): { readonly [N in Name]?: string } {
-  return Object.fromEntries(
-    names.flatMap((name) => (typeof raw[name] === "string" ? [[name, raw[name]]] : [])),
-  ) as { readonly [N in Name]?: string };
+  const read: { [N in Name]?: string } = {};
+  for (const name of names) {
+    const value = raw[name];
+    if (typeof value === "string") read[name] = value;
+  }
+  return read;
 }
 
 /** The text of a content; Mistral writes parts where it reasons. */
@@ -109,7 +112,8 @@ export function hasError(raw: Named<"error" | "choices" | "data" | "object" | "m
 }
 
 /** The envelope fields that may be passed on, of a completion or a chunk. */
-export function envelope({ created, ...raw }: JsonObject): Omit<Chunk, "choices" | "object"> {
+export function envelope(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
+  const { created } = raw;
   return {
     ...(typeof created === "number" && Number.isSafeInteger(created) && { created }),
     ...texts(raw, ["id", "model", "service_tier", "system_fingerprint"]),

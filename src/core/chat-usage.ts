@@ -14,10 +14,7 @@ const counts = shape({
   num_cached_tokens: asIs,
   prompt_token_details: shape({ cached_tokens: asIs }),
 });
-type Parts = Omit<
-  ReturnType<typeof counts>,
-  "prompt_tokens" | "completion_tokens" | "total_tokens"
->;
+type Counts = ReturnType<typeof counts>;
 const place = shape({ usage: asIs });
 
 /** Where usage differs from OpenAI's. */
@@ -51,15 +48,16 @@ export function readCounts(
   kind: "chat" | "embeddings",
   differs: UsageShape = {},
 ): Usage | null {
-  const { prompt_tokens, completion_tokens, total_tokens: total, ...parts } = counts(raw);
+  const read = counts(raw);
+  const { prompt_tokens, completion_tokens, total_tokens: total } = read;
   // Voyage says the total of an embedding alone.
   const [asked, given] =
     kind === "chat" ? [prompt_tokens, completion_tokens] : [prompt_tokens ?? total, 0];
   const [prompt, output] = [tokenCount(asked), tokenCount(given)];
   if (prompt === null || output === null) return null;
-  const cached = cachedTokens(parts);
-  const written = parts.prompt_tokens_details.cache_write_tokens ?? 0;
-  const thought = parts.completion_tokens_details.reasoning_tokens ?? 0;
+  const cached = cachedTokens(read);
+  const written = read.prompt_tokens_details.cache_write_tokens ?? 0;
+  const thought = read.completion_tokens_details.reasoning_tokens ?? 0;
   const isApart = differs.apart === true;
   const whole = isApart && cached > prompt ? prompt + cached : prompt;
   // A total without it says that, for once, reasoning is inside.
@@ -78,11 +76,11 @@ export function usageIn(raw: JsonObject, { inside }: UsageShape): unknown {
 }
 
 /** OpenAI's name for it first, then DeepSeek's and Mistral's own. */
-function cachedTokens(parts: Parts): number {
+function cachedTokens(read: Counts): number {
   const said =
-    parts.prompt_tokens_details.cached_tokens ??
-    parts.prompt_cache_hit_tokens ??
-    parts.num_cached_tokens ??
-    parts.prompt_token_details.cached_tokens;
+    read.prompt_tokens_details.cached_tokens ??
+    read.prompt_cache_hit_tokens ??
+    read.num_cached_tokens ??
+    read.prompt_token_details.cached_tokens;
   return tokenCount(said) ?? 0;
 }

@@ -11,9 +11,11 @@ export function shape<Fields extends Readonly<Record<string, Read<unknown>>>>(
   fields: Fields,
 ): Read<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {
   const readers = Object.entries(fields);
+  // What is read begins as a copy of one object that has every field: engines give those one layout.
+  const empty: Record<string, unknown> = Object.fromEntries(readers.map(([name]) => [name, null]));
   return (value) => {
     const raw = objectOf(value);
-    const read: Record<string, unknown> = {};
+    const read = { ...empty };
     for (const [name, one] of readers) read[name] = one(raw[name]);
     return read as { readonly [Name in keyof Fields]: ReturnType<Fields[Name]> };
   };

@@ -45,10 +45,10 @@ export function askedFor({ request, user }: Asked): AskedFor {
  * left: its wallet is told of it in a while. Of a key that nobody here has met nothing is noted.
  */
 export function noteFailed(c: Context<AppEnv>, asked: AskedFor | null, run: NotedRun | null): void {
-  const { config, requestId: id, startedMs: at } = c.var;
-  const caller = run?.caller ?? callerOf(c);
   const error = errorOf(c, run);
-  if (caller === undefined || error === null) return;
+  const caller = run?.caller ?? callerOf(c);
+  if (error === null || caller === undefined) return;
+  const { config, requestId: id, startedMs: at } = c.var;
   const failed = Isolate.of(config).get(makeFailedRequests);
   const { orgId, home, keyId } = caller;
   const common = { id, at, keyId, door: routePath(c), durationMs: now(c.env) - at, error };

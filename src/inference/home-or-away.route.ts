@@ -20,11 +20,12 @@ import { objectsOf } from "../contracts/objects.ts";
 
 /** The other region in which a caller's wallet is; null: it is this one. `after`: the request's timers while it has them. */
 export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home | null {
-  const { config, requestId, admissionMs: spentMs } = c.var;
+  const config = c.get("config");
   if (caller.home === config.region) return null;
   const peer = config.peers.find(({ region }) => region === caller.home);
   const called = calledBy(caller.keyHash, caller.shown);
   const { env } = c;
+  const [requestId, spentMs] = [c.get("requestId"), c.get("admissionMs")];
   const at = { requestId, now: () => now(env), spentMs, ...(after !== undefined && { after }) };
   return {
     authorize: (hold) => authorizeAtHome(peer, { ...called, hold }, at),
@@ -35,7 +36,7 @@ export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home 
 /** What a run of this caller works with. Stubs are made at each use: one that failed stays broken. */
 export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const { env } = c; // not c: what is kept for a run must not keep its request
-  const { config, timers } = c.var;
+  const [config, timers] = [c.get("config"), c.get("timers")];
   const { region, numbers } = config;
   const { providers, health } = deploymentOf(config);
   const home = homeOf(c, caller, timers.after);

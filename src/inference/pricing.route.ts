@@ -14,7 +14,7 @@ import type { Result } from "../lib/failure.ts";
 /** How prices are known here. What is kept of it does not keep its request. */
 export function pricingOf(c: Context<AppEnv>): PricingFor {
   const { env, executionCtx } = c;
-  const { config } = c.var;
+  const config = c.get("config");
   const book = bookOf(config);
   const reader = {
     now: () => now(env),

@@ -9,6 +9,8 @@ const WAITING_MAX = 256;
 export const PATIENCE_MS = 800;
 /** A call that takes longer keeps nobody waiting: one part of it may wait for something else. The next goes beside it. */
 const STALL_MS = 100;
+/** So many calls to one object an isolate has under way before parts wait: waiting costs timers, more than a call where few come. */
+export const SIDE_BY_SIDE = 4;
 /** Who waits looks for its answer after a quarter more of the time that it has waited, but so often at most and at least. */
 const LOOK_MS = { least: 1, most: 20 } as const;
 
@@ -31,7 +33,9 @@ export type Ask<Part, Answer> = {
 /** How a call failed, in plain words: an error belongs to the request that met it. */
 type Lost = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
 /** `carry`: no call is under way any more, and this part carries those that wait with it. */
-type Turn<Answer> = PartAnswer<Answer> | Lost | { readonly kind: "carry" };
+type Turn<Answer> = PartAnswer<Answer> | Lost | { readonly kind: "carry"; readonly call: Call };
+/** One call under way, since when, ms of the isolate's clock. */
+type Call = { readonly sinceMs: number };
 
 type Waiter<Part, Answer> = {
   readonly part: Part;
@@ -39,16 +43,21 @@ type Waiter<Part, Answer> = {
   /** What it finds when it looks. */
   turn: Turn<Answer> | null;
 };
-type Lane<Part, Answer> = {
-  /** The call under way, null without one. */
-  underWay: { readonly sinceMs: number } | null;
+type Carried<Part, Answer> = {
+  readonly asked: Ask<Part, Answer>;
+  readonly waiter: Waiter<Part, Answer>;
+  readonly call: Call;
+};
+/** The calls under way to one object, at most so many while none takes long. */
+type Busy = { readonly most: number; readonly underWay: Set<Call> };
+type Lane<Part, Answer> = Busy & {
   /** In the order in which they came. */
   readonly waiting: Set<Waiter<Part, Answer>>;
 };
 
 /**
- * The calls of one isolate to objects of one class. A part that comes while a call to its object is under way
- * waits, and goes in the next one together with all that wait, in their order; alone, nothing waits. Requests meet
+ * The calls of one isolate to objects of one class. A part that comes while `SIDE_BY_SIDE` calls to its object are
+ * under way waits, and goes in the next one together with all that wait, in their order; alone, nothing waits. Requests meet
  * in plain values alone: who waits looks for its answer by timers of its own request. A promise that another
  * request resolves would be cheaper, but goes on in that one's context now and then, where everything fails; and
  * one whose request was cancelled never ends (workerd#2719). A part that finds nothing in time throws, as one whose
@@ -56,20 +65,34 @@ type Lane<Part, Answer> = {
  */
 export class CallGroups<Part, Answer> {
   readonly #lanes = new Map<string, Lane<Part, Answer>>();
+  readonly #sideBySide: number;
+
+  constructor(sideBySide = SIDE_BY_SIDE) {
+    this.#sideBySide = sideBySide;
+  }
 
   /** What the object named `name` answers to the part. Throws where its call fails or has no answer in time. */
-  async ask(name: string, asked: Ask<Part, Answer>): Promise<Answer> {
+  ask(name: string, asked: Ask<Part, Answer>): Promise<Answer> {
     const lane = this.#laneOf(name);
     const { part } = asked;
     const waiter: Waiter<Part, Answer> = { part, sinceMs: elapsedMs(), turn: null };
-    if (isFree(lane)) return this.#carry(name, lane, { asked, waiter });
-    if (lane.waiting.size >= WAITING_MAX) return asked.alone();
+    if (isFree(lane)) return this.#carry(name, lane, { asked, waiter, call: begun(lane) });
+    return lane.waiting.size >= WAITING_MAX
+      ? asked.alone()
+      : this.#wait(name, lane, { asked, waiter });
+  }
+
+  async #wait(
+    name: string,
+    lane: Lane<Part, Answer>,
+    { asked, waiter }: Omit<Carried<Part, Answer>, "call">,
+  ): Promise<Answer> {
     const turn = await waitIn(lane, waiter, asked.after);
     switch (turn.kind) {
       case "answered":
         return turn.answer;
       case "carry":
-        return this.#carry(name, lane, { asked, waiter });
+        return this.#carry(name, lane, { asked, waiter, call: turn.call });
       case "apart":
         return asked.alone();
       case "failed":
@@ -87,47 +110,68 @@ export class CallGroups<Part, Answer> {
   async #carry(
     name: string,
     lane: Lane<Part, Answer>,
-    { asked, waiter }: { readonly asked: Ask<Part, Answer>; readonly waiter: Waiter<Part, Answer> },
+    { asked, waiter, call }: Carried<Part, Answer>,
   ): Promise<Answer> {
-    const call = { sinceMs: elapsedMs() };
-    lane.underWay = call;
-    const group = takeGroup(lane, waiter);
+    const group = lane.waiting.size === 0 ? [waiter] : takeGroup(lane, waiter);
     try {
-      if (group.length === 1) return await asked.alone();
-      const answers = await asked.together(group.map(({ part }) => part));
-      for (const [i, one] of group.entries()) one.turn = answers[i] ?? UNANSWERED;
-      const turn = answers[group.indexOf(waiter)] ?? UNANSWERED;
-      if (turn.kind === "failed") throw new Error(turn.reason);
-      return turn.kind === "apart" ? await asked.alone() : turn.answer;
+      return await (group.length === 1 ? asked.alone() : askTogether(asked, { group, waiter }));
     } catch (error) {
       const lost = lostBy(error);
       for (const one of group) one.turn ??= lost;
       throw error;
     } finally {
-      if (lane.underWay === call) this.#ended(name, lane);
+      lane.underWay.delete(call);
+      this.#forget(name, lane);
     }
   }
 
-  /** Who looks next of those that wait carries the next call, in its own request. */
-  #ended(name: string, lane: Lane<Part, Answer>): void {
-    lane.underWay = null;
-    if (lane.waiting.size === 0 && this.#lanes.get(name) === lane) this.#lanes.delete(name);
+  #forget(name: string, lane: Lane<Part, Answer>): void {
+    const isOver = lane.underWay.size === 0 && lane.waiting.size === 0;
+    if (isOver && this.#lanes.get(name) === lane) this.#lanes.delete(name);
   }
 
   #laneOf(name: string): Lane<Part, Answer> {
     const known = this.#lanes.get(name);
     if (known !== undefined) return known;
-    const lane: Lane<Part, Answer> = { underWay: null, waiting: new Set() };
+    const lane: Lane<Part, Answer> = {
+      most: this.#sideBySide,
+      underWay: new Set(),
+      waiting: new Set(),
+    };
     this.#lanes.set(name, lane);
     return lane;
   }
 }
 
+/** Asks for all of a group, tells each its answer, and says the carrier's own. */
+async function askTogether<Part, Answer>(
+  asked: Ask<Part, Answer>,
+  {
+    group,
+    waiter,
+  }: { readonly group: Waiter<Part, Answer>[]; readonly waiter: Waiter<Part, Answer> },
+): Promise<Answer> {
+  const answers = await asked.together(group.map(({ part }) => part));
+  for (const [i, one] of group.entries()) one.turn = answers[i] ?? UNANSWERED;
+  const turn = answers[group.indexOf(waiter)] ?? UNANSWERED;
+  if (turn.kind === "failed") throw new Error(turn.reason);
+  return turn.kind === "apart" ? asked.alone() : turn.answer;
+}
+
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;
 
-/** Whether nothing is under way, or it takes long; a call whose request was cancelled never says that it has ended. */
-function isFree({ underWay }: { readonly underWay: { readonly sinceMs: number } | null }): boolean {
-  return underWay === null || elapsedMs() - underWay.sinceMs > STALL_MS;
+/** Whether another call may begin. What takes long does not count; a call whose request was cancelled never ends. */
+function isFree({ most, underWay }: Busy): boolean {
+  if (underWay.size < most) return true;
+  const stalledMs = elapsedMs() - STALL_MS;
+  for (const call of underWay) if (call.sinceMs < stalledMs) underWay.delete(call);
+  return underWay.size < most;
+}
+
+function begun({ underWay }: Busy): Call {
+  const call = { sinceMs: elapsedMs() };
+  underWay.add(call);
+  return call;
 }
 
 /**
@@ -163,8 +207,7 @@ function waitIn<Part, Answer>(
         lookLater();
         return;
       }
-      if (turn.kind === "carry") lane.underWay = { sinceMs: elapsedMs() }; // nobody else carries
-      else lane.waiting.delete(waiter);
+      if (turn.kind !== "carry") lane.waiting.delete(waiter);
       resolve(turn);
     };
     const lookLater = (): void => {
@@ -183,7 +226,7 @@ function turnOf<Part, Answer>(
   if (elapsedMs() - waiter.sinceMs >= PATIENCE_MS) {
     return { kind: "lost", reason: `no answer within ${PATIENCE_MS} ms`, overloaded: false };
   }
-  return lane.waiting.has(waiter) && isFree(lane) ? { kind: "carry" } : null;
+  return lane.waiting.has(waiter) && isFree(lane) ? { kind: "carry", call: begun(lane) } : null;
 }
 
 function lostBy(error: unknown): Lost {

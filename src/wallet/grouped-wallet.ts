@@ -32,22 +32,22 @@ class GroupedWallet implements GroupedCalls {
     this.#ask = ask;
   }
 
-  async hold(...args: Parameters<GroupedCalls["hold"]>): Promise<ResultOf<"hold">> {
-    return (await this.#ask({ call: "hold", args })) as ResultOf<"hold">;
+  hold(...args: Parameters<GroupedCalls["hold"]>): Promise<ResultOf<"hold">> {
+    return this.#ask({ call: "hold", args }) as Promise<ResultOf<"hold">>;
   }
 
-  async admitAndHold(
+  admitAndHold(
     ...args: Parameters<GroupedCalls["admitAndHold"]>
   ): Promise<ResultOf<"admitAndHold">> {
-    return (await this.#ask({ call: "admitAndHold", args })) as ResultOf<"admitAndHold">;
+    return this.#ask({ call: "admitAndHold", args }) as Promise<ResultOf<"admitAndHold">>;
   }
 
-  async settle(...args: Parameters<GroupedCalls["settle"]>): Promise<ResultOf<"settle">> {
-    return (await this.#ask({ call: "settle", args })) as ResultOf<"settle">;
+  settle(...args: Parameters<GroupedCalls["settle"]>): Promise<ResultOf<"settle">> {
+    return this.#ask({ call: "settle", args }) as Promise<ResultOf<"settle">>;
   }
 
-  async void(...args: Parameters<GroupedCalls["void"]>): Promise<ResultOf<"void">> {
-    return (await this.#ask({ call: "void", args })) as ResultOf<"void">;
+  void(...args: Parameters<GroupedCalls["void"]>): Promise<ResultOf<"void">> {
+    return this.#ask({ call: "void", args }) as Promise<ResultOf<"void">>;
   }
 }
 

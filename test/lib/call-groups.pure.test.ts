@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { CallGroups, PARTS_MAX, PATIENCE_MS } from "../../src/lib/call-groups.ts";
+import { CallGroups, PARTS_MAX, PATIENCE_MS, SIDE_BY_SIDE } from "../../src/lib/call-groups.ts";
 import type { PartAnswer } from "../../src/lib/call-groups.ts";
 import { effort } from "../effort.ts";
 import { afterTimeout } from "../../src/lib/timers.ts";
@@ -15,7 +15,11 @@ type Call = {
 /** An object that answers each part with its double; the calls that reach it, each until it is let go. */
 class Outside {
   readonly calls: Call[] = [];
-  readonly groups = new CallGroups<number, number>();
+  readonly groups: CallGroups<number, number>;
+
+  constructor(sideBySide = 1) {
+    this.groups = new CallGroups(sideBySide);
+  }
 
   ask(part: number): Promise<number> {
     return this.groups.ask("one", {
@@ -66,10 +70,14 @@ const STEPS: readonly Step[] = ["ask", "ask", "ask", "ask", "end", "end", "fail"
 
 /** Parts that are asked one after the other, and calls that end, fail or hang in any order. */
 class Run {
-  readonly #outside = new Outside();
+  readonly #outside: Outside;
   readonly #heard = new Map<number, number | string>();
   readonly #ended = new Set<Outside["calls"][number]>();
   #asked = 0;
+
+  constructor(sideBySide: number) {
+    this.#outside = new Outside(sideBySide);
+  }
 
   async take(step: Step): Promise<void> {
     const [call] = this.#open();
@@ -143,6 +151,20 @@ describe("calls that go together", () => {
     await expect(later).resolves.toBe(10);
   });
 
+  it("has a few calls under way side by side before anybody waits; who comes as one ends takes those along", async () => {
+    const outside = new Outside(SIDE_BY_SIDE);
+    const first = Array.from({ length: SIDE_BY_SIDE }, (_, i) => i + 1);
+    const asked = [...first, 11, 12].map((part) => outside.ask(part));
+    expect(outside.sent).toEqual(first.map((part) => [part]));
+    outside.calls[0]?.end();
+    await vi.advanceTimersByTimeAsync(0);
+    asked.push(outside.ask(13));
+    expect(outside.sent.at(-1)).toEqual([11, 12, 13]);
+    for (const { end } of outside.calls) end();
+    await settled();
+    await expect(Promise.all(asked)).resolves.toEqual([...first, 11, 12, 13].map((n) => n * 2));
+  });
+
   it("goes on beside a call that never ends, of a request that was cancelled in the middle of it", async () => {
     const outside = new Outside();
     void outside.ask(1); // its call never ends
@@ -161,8 +183,8 @@ describe("calls that go together", () => {
   it("gives every part its own answer or loss, sends each once, and never more than a call takes", async () => {
     const steps = fc.array(fc.constantFrom(...STEPS), { maxLength: 200 });
     await fc.assert(
-      fc.asyncProperty(steps, async (taken) => {
-        const run = new Run();
+      fc.asyncProperty(fc.integer({ min: 1, max: SIDE_BY_SIDE }), steps, async (most, taken) => {
+        const run = new Run(most);
         // oxlint-disable-next-line no-await-in-loop -- one after the other
         for (const step of taken) await run.take(step);
         await run.toTheEnd();
