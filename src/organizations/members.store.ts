@@ -126,7 +126,7 @@ export type ChangedBy = {
 };
 
 /**
- * Sets what the change names, all or nothing. Refusals: `not_found` for whoever is no member (any
+ * Sets what the change names, all or nothing; invitations that the new role may not give end. Refusals: `not_found` for whoever is no member (any
  * more), `conflict` for another member's address and, code `last_owner`, where no owner would be left.
  */
 export async function updateMember(
@@ -137,7 +137,7 @@ export async function updateMember(
 ): Promise<Result<BookedMember>> {
   const { email = null, role = null } = change;
   const event = { type: "member.changed", actor, subject: member.id, orgId: member.orgId } as const;
-  const [, updated, found] = await db.batch<BookedMember & UpdateCheck>([
+  const results = await db.batch<BookedMember & UpdateCheck>([
     eventOfChange(
       db,
       { ...event, createdAt: nowMs },
@@ -155,6 +155,7 @@ export async function updateMember(
          WHERE ${MAY_CHANGE} RETURNING ${COLUMNS}`,
       )
       .bind(member.id, member.orgId, email, role, by),
+    ...(role === null ? [] : invitationsEnded(db, member, nowMs)),
     // What stood in the way, in the same moment.
     db
       .prepare(
@@ -164,8 +165,8 @@ export async function updateMember(
       )
       .bind(member.id, member.orgId, email, role, by),
   ]);
-  const [row] = updated?.results ?? [];
-  return row === undefined ? whyNotUpdated(found?.results[0], email) : success(row);
+  const [row] = results[1]?.results ?? [];
+  return row === undefined ? whyNotUpdated(results.at(-1)?.results[0], email) : success(row);
 }
 
 function whyNotUpdated(check: UpdateCheck | undefined, email: string | null): Refusal {
@@ -218,13 +219,7 @@ export async function removeMember(
       data: {},
       createdAt: now,
     }),
-    invitationsEnded(db, member, now),
-    db
-      .prepare(
-        `UPDATE invitations SET ended_at = ?2 WHERE invited_by = ?1 AND accepted_at IS NULL AND ended_at IS NULL
-           AND (SELECT removed_at FROM members WHERE id = ?1) IS NOT NULL`,
-      )
-      .bind(member.id, now),
+    ...invitationsEnded(db, member, now),
     db
       .prepare(
         `UPDATE keys SET revoked_at = ?3 WHERE org_id = ?2 AND member_id = ?1 AND revoked_at IS NULL
@@ -253,17 +248,28 @@ export async function removeMember(
   return success({ keys: ended?.results ?? [], personId: row.personId, email: row.email });
 }
 
-/** For a batch, after a member was removed and before its invitations end: that they do, of each that is open. */
-function invitationsEnded(db: D1Database, member: MemberName, nowMs: number): D1PreparedStatement {
-  return db
-    .prepare(
-      `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
-       SELECT 'evt_' || substr(id, 5), org_id, 'invitation.ended', 'system', NULL, id, '{}', ?2
-       FROM invitations WHERE invited_by = ?1 AND accepted_at IS NULL AND ended_at IS NULL
-         AND (SELECT removed_at FROM members WHERE id = ?1) IS NOT NULL
-       ON CONFLICT (id) DO NOTHING`,
-    )
-    .bind(member.id, nowMs);
+/**
+ * For a batch, after a member was changed or removed: the open invitations that it gave and may not give any more end,
+ * with an event each.
+ */
+function invitationsEnded(
+  db: D1Database,
+  member: MemberName,
+  nowMs: number,
+): readonly D1PreparedStatement[] {
+  const ends = `invited_by = ?1 AND accepted_at IS NULL AND ended_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ?1 AND inviter.removed_at IS NULL
+      AND (inviter.role = 'owner' OR (inviter.role = 'admin' AND invitations.role <> 'owner')))`;
+  return [
+    db
+      .prepare(
+        `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
+         SELECT 'evt_' || substr(id, 5), org_id, 'invitation.ended', 'system', NULL, id, '{}', ?2
+         FROM invitations WHERE ${ends} ON CONFLICT (id) DO NOTHING`,
+      )
+      .bind(member.id, nowMs),
+    db.prepare(`UPDATE invitations SET ended_at = ?2 WHERE ${ends}`).bind(member.id, nowMs),
+  ];
 }
 
 function mayNot(): Refusal {

@@ -115,7 +115,26 @@ describe("an invitation", () => {
       email: eve.email,
     });
     const invitation = tokenOf((await made.json<{ link: string }>()).link);
-    await browser.people("PATCH", `/members/${ben.view.member.id}`, { role: "billing" });
+    const kept = await ben.browser.people("POST", "/invitations", { role: "member" });
+    const { id: keptId } = await kept.json<{ id: string }>();
+    const role = (name: string) =>
+      browser.people("PATCH", `/members/${ben.view.member.id}`, { role: name });
+    expect((await role("owner")).status).toBe(200);
+    expect((await role("admin")).status).toBe(200); // which still gives both
+    const listed = async () => {
+      const read = await browser.people("GET", "/invitations");
+      return (await read.json<{ invitations: { id: string }[] }>()).invitations;
+    };
+    expect(await listed()).toHaveLength(2);
+    expect((await role("billing")).status).toBe(200);
+    expect(await listed()).toEqual([]);
+    await vi.waitFor(async () => {
+      const read = await admin("GET", `/orgs/${view.organization.id}/events?type=invitation.ended`);
+      const { events } = await read.json<{ events: { subject: string }[] }>();
+      expect(events.map(({ subject }) => subject)).toContain(keptId);
+      expect(events).toHaveLength(2);
+    });
+    expect((await role("admin")).status).toBe(200); // what ended stays so
     const over = await new Browser().logIn(eve, { purpose: "accept", invitation });
     expect(over).toMatch(/why=invitation_over$/);
     expect((await browser.people("DELETE", "/organization")).status).toBe(200);
