@@ -3,10 +3,13 @@ import type { IssuerEntry, OperatorLogin } from "../config.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Claims } from "../issuers/claims.ts";
 import type { Ticket } from "../issuers/ticket.ts";
+import { timestamp } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
 import { operatorOfLogin } from "../operator/operator-token.ts";
+import { newBrowserMail } from "../people/mail.ts";
+import { tellWaysIn } from "../people/me.ts";
 import { companyFor, join } from "../people/company.ts";
 import { accept } from "../people/inviting.ts";
 import type { PeopleServices } from "../people/people-call.ts";
@@ -22,6 +25,7 @@ import {
 import type { Told } from "../people/people.store.ts";
 import type { Identity, Person } from "../people/person.ts";
 import { promise, signUp } from "../people/sign-up.ts";
+import { knownBrowser } from "./known-browser.ts";
 import { enterSession, openSession } from "./own-session.route.ts";
 import { peopleServices, served } from "./people.route.ts";
 import type { PersonSession } from "../contracts/console-session.ts";
@@ -36,7 +40,7 @@ export type Answered = {
   readonly ticket: Ticket;
   readonly claims: Claims;
 };
-type Finished = Result<{ readonly go: string; readonly cookie: string | null }>;
+type Finished = Result<{ readonly go: string; readonly cookies: readonly string[] }>;
 type Place = { readonly memberId: string; readonly orgId: string } | null;
 
 /** What the log-in was begun for: a session, or more of the one that there is. */
@@ -51,7 +55,7 @@ export async function finishLogIn(c: AppContext, answered: Answered): Promise<Fi
   if (operatorOfLogin(named, logins) !== null) {
     const identity = { kind: "operator_login", ...named } as const;
     const opened = await openSession(c, identity);
-    return opened.ok ? success({ go: ticket.go, cookie: opened.value.cookie }) : opened;
+    return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
   }
   return ofPerson(c, services, answered);
 }
@@ -78,7 +82,28 @@ async function ofPerson(
     ...(freshness(answered, services.now) ?? { freshAt: 0, freshBy: "auth_time" }),
   };
   const opened = await openSession(c, identity);
-  return opened.ok ? success({ go: ticket.go, cookie: opened.value.cookie }) : opened;
+  if (!opened.ok) return opened;
+  const known = await tellNewBrowser(c, services, { ...found.value, browser: identity.browser });
+  return success({ go: ticket.go, cookies: [opened.value.cookie, ...known] });
+}
+
+/**
+ * Mails who logs in by a browser that they did not use before, but at their first log-in; the cookie by which it is
+ * known then. Where mail is off nothing is kept of browsers.
+ */
+async function tellNewBrowser(
+  c: AppContext,
+  { mail, region, keySecrets, origin, now: nowMs }: PeopleServices,
+  of: { readonly person: Person; readonly isNew: boolean; readonly browser: string },
+): Promise<readonly string[]> {
+  if (mail === null) return [];
+  const { person, isNew, browser } = of;
+  const at = { region, keySecrets };
+  const { isKnown, cookie } = await knownBrowser(c.req.header("cookie") ?? "", at, person.id);
+  if (!isKnown && !isNew && person.email !== null && person.isEmailProven === 1) {
+    mail(newBrowserMail(person.email, { browser, region, origin, time: timestamp(nowMs) }));
+  }
+  return [cookie];
 }
 
 function freshness({ claims, entry }: Answered, nowMs: number): ReturnType<typeof freshnessOf> {
@@ -89,7 +114,12 @@ function identityOf({ claims }: Answered): Identity {
   return { realm: "", issuer: claims.issuer, subject: claims.subject };
 }
 
-type Known = Result<{ readonly person: Person; readonly place: Place }>;
+type Known = Result<{
+  readonly person: Person;
+  readonly place: Place;
+  /** Whether this log-in has made the person. */
+  readonly isNew: boolean;
+}>;
 
 /** The person of a log-in and what they act as: known, or made by a sign-up or an invitation. */
 async function whoIs(c: AppContext, services: PeopleServices, answered: Answered): Promise<Known> {
@@ -98,7 +128,7 @@ async function whoIs(c: AppContext, services: PeopleServices, answered: Answered
   const known = await recallPerson(services.db, identityOf(answered), told, services.now);
   if (purpose === "accept") return whoAccepts(services, answered, known);
   if (purpose === "join") return whoJoins(services, answered, known);
-  if (known !== null) return success({ person: known, place: await lastPlace(services, known) });
+  if (known !== null) return ofKnown(services, known);
   if (purpose === "sign_up") return whoSignsUp(c, services, answered);
   return refuse({ kind: "login_refused", why: "unknown" });
 }
@@ -155,7 +185,7 @@ async function letIn(
     known ?? (isNew ? fresh : await recallPerson(db, identityOf(answered), told, nowMs)); // a second click
   if (person === null) return refuse({ kind: "overloaded" });
   const place = await ask(person);
-  if (place.ok) return success({ person, place: place.value });
+  if (place.ok) return success({ person, place: place.value, isNew });
   if (isNew) await deleteLonePerson(db, person.id);
   return place;
 }
@@ -175,11 +205,15 @@ async function whoSignsUp(
   if (!signedUp.ok) return signedUp;
   if (signedUp.value !== null) {
     const { person, ...place } = signedUp.value;
-    return success({ person, place });
+    return success({ person, place, isNew: true });
   }
   const other = await recallPerson(services.db, identity, told, services.now); // a second click
   if (other === null) return refuse({ kind: "login_refused", why: "unknown" });
-  return success({ person: other, place: await lastPlace(services, other) });
+  return ofKnown(services, other);
+}
+
+async function ofKnown(services: PeopleServices, person: Person): Promise<Known> {
+  return success({ person, place: await lastPlace(services, person), isNew: false });
 }
 
 /** Where they were last; what their sign-up was promised and did not get is given now. */
@@ -194,9 +228,10 @@ async function lastPlace(services: PeopleServices, person: Person): Promise<Plac
 /** Links the identity to the session's person, or makes the session fresh; it must be that person's in either case. */
 async function ofLiveSession(
   c: AppContext,
-  { db, now: nowMs }: PeopleServices,
+  services: PeopleServices,
   answered: Answered,
 ): Promise<Finished> {
+  const { db, now: nowMs } = services;
   const { ticket } = answered;
   const entered = await enterSession(c, true);
   if (!entered.ok) return entered;
@@ -207,10 +242,11 @@ async function ofLiveSession(
   const { personId } = identity.session;
   const own = identityOf(answered);
   if (ticket.purpose === "link") {
-    const isTheirs = await linkIdentity(db, own, personId, nowMs);
-    return isTheirs
-      ? success({ go: ticket.go, cookie: null })
-      : refuse({ kind: "login_refused", why: "other_person" });
+    if (!(await linkIdentity(db, own, personId, nowMs))) {
+      return refuse({ kind: "login_refused", why: "other_person" });
+    }
+    tellWaysIn(services, identity.acting.person, "added");
+    return success({ go: ticket.go, cookies: [] });
   }
   if ((await personOf(db, own)) !== personId) {
     return refuse({ kind: "login_refused", why: "other_person" });
@@ -219,7 +255,7 @@ async function ofLiveSession(
   if (fresh === null) return refuse({ kind: "login_refused", why: "refused" });
   // Another cookie, never the old one made fresh: who has a copy of that has nothing more.
   const opened = await openSession(c, { ...identity.session, openedAt: nowMs, ...fresh });
-  return opened.ok ? success({ go: ticket.go, cookie: opened.value.cookie }) : opened;
+  return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
 }
 
 /** What a browser calls itself, in two words that are for show. */

@@ -130,8 +130,8 @@ export async function callbackRoute(c: AppContext): Promise<Response> {
   const done = await paced(c, () => callback(c));
   const go = done.ok ? done.value.go : `#/login?why=${wordOf(done.failure)}`;
   c.header("set-cookie", endedTicket(region));
-  if (done.ok && done.value.cookie !== null) {
-    c.header("set-cookie", done.value.cookie, { append: true });
+  for (const cookie of done.ok ? done.value.cookies : []) {
+    c.header("set-cookie", cookie, { append: true });
   }
   if (!done.ok) c.set("failure", done.failure.kind);
   const response = c.redirect(`/console/${go}`, 303);
@@ -147,7 +147,7 @@ function wordOf(failure: Failure): string {
 
 async function callback(
   c: AppContext,
-): Promise<Result<{ readonly go: string; readonly cookie: string | null }>> {
+): Promise<Result<{ readonly go: string; readonly cookies: readonly string[] }>> {
   const id = c.req.param("issuer") ?? "";
   const { region, keySecrets: secrets, operatorLogins: logins } = c.var.config;
   const at = atOf(c, id);

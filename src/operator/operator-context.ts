@@ -6,6 +6,7 @@ import type { ModelNames } from "../keys/terms.ts";
 import type { RouteStanding } from "../routing/route-health.ts";
 import type { KeyServices } from "../keys/revocation.ts";
 import type { Objects } from "../contracts/objects.ts";
+import type { SendMail } from "../people/mail.ts";
 
 /** What the handlers work with; `now` is one clock read for the request, Unix ms. */
 export type OperatorContext = KeyServices &
@@ -17,6 +18,8 @@ export type OperatorContext = KeyServices &
     /** How far ahead a price must begin, ms. */
     readonly priceLeadMs: number;
     readonly companyDomains: "off" | "approve" | "on";
+    /** Null: links are shown and not sent. */
+    readonly mail: SendMail | null;
     /** The model that each alias means here. */
     readonly aliases: ReadonlyMap<string, string>;
     /** The routes that this isolate does not ask freely. */

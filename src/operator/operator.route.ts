@@ -11,6 +11,7 @@ import { refuseOtherMethods } from "../http/not-found.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { now } from "../lib/clock.ts";
+import { mailer } from "../people/mail.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import { peerFault } from "../regions/peer-call.ts";
 import { operatorOf, vouchedOperator } from "./operator-token.ts";
@@ -91,6 +92,7 @@ function contextOf(c: AppContext, { catalogAt, health }: Deployment): OperatorCo
     role: c.var.operator.role,
     priceLeadMs: config.numbers.PRICE_LEAD_S * 1000,
     companyDomains: config.companyDomains,
+    mail: mailer(config.mail, (work) => c.executionCtx.waitUntil(work)),
     aliases: catalog.aliases,
     names: modelNames(catalog),
     breakers: health.standings(nowMs),

@@ -4,10 +4,10 @@ import type { Answer } from "../http/endpoint.ts";
 import { parseQuery } from "../http/parse-body.ts";
 import { refuse, success } from "../lib/failure.ts";
 import { close } from "../people/closing.ts";
-import { domainRecord } from "../people/company.ts";
+import { domainRecord, tellOwners } from "../people/company.ts";
 import { approveDomain, listDomains } from "../people/company.store.ts";
 import { endInvitation } from "../people/invitations.store.ts";
-import { invite } from "../people/inviting.ts";
+import { invite, sendInvitation } from "../people/inviting.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
@@ -17,7 +17,9 @@ export async function postInvitation(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const origin = new URL(call.url).origin;
   const made = await invite({ ...call, origin }, found.value.id, { by: null, body: call.body });
-  return made.ok ? created({ ...made.value, mailed: false }) : made;
+  if (!made.ok) return made;
+  const by = { organization: found.value.name, inviter: null };
+  return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
 }
 
 /** `DELETE /orgs/{id}/invitations/{invitation_id}`. */
@@ -44,9 +46,9 @@ export async function postApproval(call: OperatorCall): Promise<Answer> {
   const { id: orgId = "", domain = "" } = call.params;
   const told = { actor: call.actor, nowMs: call.now };
   const approved = await approveDomain(call.db, { domain, orgId }, told);
-  return approved
-    ? getDomains(call)
-    : refuse({ kind: "not_found", message: "No such proven domain." });
+  if (!approved) return refuse({ kind: "not_found", message: "No such proven domain." });
+  await tellOwners(call, { domain, orgId }, "approved");
+  return getDomains(call);
 }
 
 export const givingUp = z.object({

@@ -9,6 +9,7 @@ import { stripeOf } from "../payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
 import { checkDomains } from "../people/company.ts";
 import { forgetStale } from "../people/forgetting.store.ts";
+import { mailer } from "../people/mail.ts";
 import { resealSecrets } from "../webhooks/webhooks.store.ts";
 import { sweep } from "./sweep.store.ts";
 
@@ -59,7 +60,13 @@ export async function runScheduled(env: Env): Promise<void> {
   }
   try {
     await forgetStale(env.DB, now(env));
-    await checkDomains(env.DB, now(env));
+    const sending: Promise<unknown>[] = [];
+    await checkDomains(
+      env.DB,
+      now(env),
+      mailer(parsed.config.mail, (work) => void sending.push(work)),
+    );
+    await Promise.all(sending);
   } catch (error) {
     logWarning("people_not_swept", { reason: reasonOf(error) });
   }

@@ -1,4 +1,4 @@
-import { derivedEventId } from "../lib/event.ts";
+import { derivedEventId, SYSTEM } from "../lib/event.ts";
 import type { Actor } from "../lib/event.ts";
 import { eventIfChanged } from "../lib/events.store.ts";
 import { insertConsoleKey } from "../keys/console-key.store.ts";
@@ -71,7 +71,7 @@ function domainEvent(
   db: D1Database,
   { domain, orgId }: Pick<CompanyDomain, "domain" | "orgId">,
   { actor, nowMs }: Told,
-  what: "proven" | "approved" | "removed",
+  what: "proven" | "approved" | "removed" | "lost",
 ): D1PreparedStatement {
   return eventIfChanged(db, {
     id: derivedEventId(`company_domain.${what}`, orgId, domain, nowMs),
@@ -221,17 +221,27 @@ export async function domainsToCheck(
   return results;
 }
 
-/** Notes whether the record was there. */
+/** Notes whether the record was there; true when it is gone since now, which the log tells too. */
 export async function domainChecked(
   db: D1Database,
-  { domain, orgId }: Pick<CompanyDomain, "domain" | "orgId">,
+  at: Pick<CompanyDomain, "domain" | "orgId">,
   { isThere, nowMs }: { readonly isThere: boolean; readonly nowMs: number },
-): Promise<void> {
-  await db
-    .prepare(
-      `UPDATE company_domains SET checked_at = ?3, failed_since = iif(?4, NULL, coalesce(failed_since, ?3))
-       WHERE domain = ?1 AND org_id = ?2`,
-    )
-    .bind(domain, orgId, nowMs, isThere ? 1 : 0)
-    .run();
+): Promise<boolean> {
+  const { domain, orgId } = at;
+  const [lost] = await db.batch<{ domain: string }>([
+    db
+      .prepare(
+        `UPDATE company_domains SET failed_since = ?3
+         WHERE domain = ?1 AND org_id = ?2 AND ?4 = 0 AND failed_since IS NULL AND proven_at IS NOT NULL RETURNING domain`,
+      )
+      .bind(domain, orgId, nowMs, isThere ? 1 : 0),
+    domainEvent(db, at, { actor: SYSTEM, nowMs }, "lost"),
+    db
+      .prepare(
+        `UPDATE company_domains SET checked_at = ?3, failed_since = iif(?4, NULL, failed_since)
+         WHERE domain = ?1 AND org_id = ?2`,
+      )
+      .bind(domain, orgId, nowMs, isThere ? 1 : 0),
+  ]);
+  return (lost?.results.length ?? 0) > 0;
 }

@@ -20,10 +20,12 @@ import {
 } from "./company.store.ts";
 import type { CompanyDomain } from "./company.store.ts";
 import { companyDomain, proofOf, seesProof } from "./domain-proof.ts";
+import { domainMail } from "./mail.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
 import { membershipsOf } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
+import { ownersOf } from "./team.store.ts";
 
 /** Lookups at once. */
 const AT_ONCE = 6;
@@ -86,6 +88,7 @@ export async function postProof(call: MemberCall): Promise<Answer> {
     return refuse({ kind: "conflict", message, param: null, code: "domain_taken" });
   }
   call.takeEvents(as.orgId);
+  await tellOwners(call, own.value, "proven");
   return getDomains(call);
 }
 
@@ -97,7 +100,20 @@ export async function deleteDomain(call: MemberCall): Promise<Answer> {
   const told = { actor: memberActor(call.as.memberId), nowMs: call.now };
   await removeDomain(call.db, own.value, told);
   call.takeEvents(call.as.orgId);
+  await tellOwners(call, own.value, "removed");
   return success({ id: domain, deleted: true });
+}
+
+/** Mails the owners what has become of a domain; nobody where mail is off. */
+export async function tellOwners(
+  { db, mail }: Pick<PeopleServices, "db" | "mail">,
+  { orgId, domain }: Pick<CompanyDomain, "orgId" | "domain">,
+  what: Parameters<typeof domainMail>[1]["what"],
+): Promise<void> {
+  if (mail === null) return;
+  for (const { email, organization } of await ownersOf(db, orgId)) {
+    mail(domainMail(email, { organization, domain, what }));
+  }
 }
 
 async function ownDomain({ db, as, params }: MemberCall): Promise<Result<CompanyDomain>> {
@@ -158,11 +174,20 @@ export async function join(
   return own.find(({ orgId }) => orgId === company.orgId) ?? null;
 }
 
-/** From the hourly cron: looks each proven domain's record up once a day. What a resolver does not say changes nothing. */
-export async function checkDomains(db: D1Database, nowMs: number): Promise<void> {
+/**
+ * From the hourly cron: looks each proven domain's record up once a day, and tells the owners of one that is gone. What a
+ * resolver does not say changes nothing.
+ */
+export async function checkDomains(
+  db: D1Database,
+  nowMs: number,
+  mail: PeopleServices["mail"] = null,
+): Promise<void> {
   const due = await domainsToCheck(db, nowMs);
   await atMost(AT_ONCE, due, async (one) => {
     const seen = await seesProof(one.domain, one.nonce);
-    if (seen !== "away") await domainChecked(db, one, { isThere: seen === "there", nowMs });
+    if (seen === "away") return;
+    const isLost = await domainChecked(db, one, { isThere: seen === "there", nowMs });
+    if (isLost) await tellOwners({ db, mail }, one, "lost");
   });
 }

@@ -52,15 +52,23 @@ export async function postInvitation(call: MemberCall): Promise<Answer> {
     const message = "This is a personal organization; make it a team first.";
     return refuse({ kind: "conflict", message, param: null, code: "personal_organization" });
   }
-  const { as, person, region, mail } = call;
+  const { as, person } = call;
   const services = { ...call, actor: memberActor(as.memberId) };
   const made = await invite(services, as.orgId, { by: as.memberId, body: call.body });
   if (!made.ok) return made;
-  const { email, role, expires_at: until, link } = made.value;
-  if (mail === null || email === null) return created({ ...made.value, mailed: false });
-  const [organization, inviter] = [as.name, person.name];
-  mail(invitationMail({ email, organization, inviter, role, region, link, until }));
-  return created({ ...made.value, mailed: true });
+  const by = { organization: as.name, inviter: person.name };
+  return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
+}
+
+/** Mails the link to the address that it is for; false where mail is off or there is no address. */
+export function sendInvitation(
+  { mail, region }: Pick<PeopleServices, "mail" | "region">,
+  { email, role, expires_at: until, link }: MadeInvitation,
+  by: { readonly organization: string; readonly inviter: string | null },
+): boolean {
+  if (mail === null || email === null) return false;
+  mail(invitationMail({ ...by, email, role, region, link, until }));
+  return true;
 }
 
 /** An invitation as who made it sees it. */

@@ -83,3 +83,63 @@ export function removalMail(to: string, organization: string): Mail {
     ],
   };
 }
+
+/** What a person is told who logs in by a browser that they did not use before. */
+export function newBrowserMail(
+  to: string,
+  at: {
+    readonly browser: string;
+    readonly region: string;
+    readonly time: string;
+    readonly origin: string;
+  },
+): Mail {
+  const { browser, region, time, origin } = at;
+  return {
+    to,
+    subject: "A log-in by a new browser",
+    lines: [
+      `Somebody logged in as you to Turnpike ${region.toUpperCase()} by ${browser}, at ${time}.`,
+      "If it was you, do nothing. If not, end it (Log out everywhere), and look after the account that you log in with:",
+      "",
+      `${origin}/console/#/profile`,
+    ],
+  };
+}
+
+/** What a person is told whose ways to log in are others than before. */
+export function waysInMail(to: string, what: "added" | "taken away", origin: string): Mail {
+  return {
+    to,
+    subject: "Your ways to log in have changed",
+    lines: [
+      `A way to log in was ${what}. If it was not you, log out everywhere and remove what you do not know:`,
+      "",
+      `${origin}/console/#/profile`,
+    ],
+  };
+}
+
+const DOMAIN_NEWS = {
+  proven: "is proven: people of it may join, once the operator agrees where that is wanted.",
+  approved: "was agreed to by the operator: people of it may join.",
+  removed: "was removed: nobody joins by it any more, who has joined stays.",
+  lost: "has lost the TXT record that proves it: after a week nobody joins by it any more, who has joined stays.",
+} as const;
+
+/** What an owner is told of a domain of their organisation. */
+export function domainMail(
+  to: string,
+  of: {
+    readonly organization: string;
+    readonly domain: string;
+    readonly what: keyof typeof DOMAIN_NEWS;
+  },
+): Mail {
+  const name = plainName(of.organization);
+  return {
+    to,
+    subject: `The company log-in of ${name} has changed`,
+    lines: [`The domain ${of.domain} of ${name} ${DOMAIN_NEWS[of.what]}`],
+  };
+}

@@ -9,11 +9,12 @@ import { listMembers } from "../organizations/members.store.ts";
 import { nameSchema } from "../organizations/organization.ts";
 import { close, closing, mayLoseBalance } from "./closing.ts";
 import { erasePerson, exportPerson } from "./erasure.store.ts";
+import { waysInMail } from "./mail.ts";
 import { makeOrganization } from "./new-organization.ts";
 import type { Made } from "./new-organization.ts";
 import { ownEvents } from "./own-events.ts";
 import { memberActor } from "./people-call.ts";
-import type { MemberCall, PeopleCall, ShownSession } from "./people-call.ts";
+import type { MemberCall, PeopleCall, PeopleServices, ShownSession } from "./people-call.ts";
 import {
   endSessionsOf,
   isTaken,
@@ -22,7 +23,7 @@ import {
   seenAs,
   unlinkIdentity,
 } from "./people.store.ts";
-import type { Membership } from "./person.ts";
+import type { Membership, Person } from "./person.ts";
 import { removeMemberEverywhere } from "./removal.ts";
 import { takePlace } from "./sign-up.ts";
 import { hasPersonalOrganization, makeTeam, mayMakeAnother } from "./sign-up.store.ts";
@@ -110,9 +111,21 @@ export const identityName = z.object({
 export async function postUnlink(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(identityName, [], call.body);
   if (!fields.ok) return fields;
-  if (await unlinkIdentity(call.db, fields.value, call.person.id)) return postLogOut(call);
+  if (await unlinkIdentity(call.db, fields.value, call.person.id)) {
+    tellWaysIn(call, call.person, "taken away");
+    return postLogOut(call);
+  }
   const message = "This is not yours, or the only way in that you have.";
   return refuse({ kind: "conflict", message, param: "issuer" });
+}
+
+/** Mails the person that their ways to log in have changed, where their address is known to be theirs. */
+export function tellWaysIn(
+  { mail, origin }: Pick<PeopleServices, "mail" | "origin">,
+  { email, isEmailProven }: Person,
+  what: "added" | "taken away",
+): void {
+  if (email !== null && isEmailProven === 1) mail?.(waysInMail(email, what, origin));
 }
 
 export const actingAs = z.object({ organization_id: z.string().check(z.maxLength(100)) });

@@ -16,6 +16,7 @@ export type TeamMember = {
 };
 
 const LISTED_MAX = 1000;
+const MAILED_MAX = 20;
 
 /** The members of an organisation in the order they came. Throws when D1 fails. */
 export async function listTeam(db: D1Database, orgId: string): Promise<readonly TeamMember[]> {
@@ -33,5 +34,23 @@ export async function listTeam(db: D1Database, orgId: string): Promise<readonly 
     )
     .bind(orgId)
     .all<TeamMember>();
+  return results;
+}
+
+/** Whom something about an organisation is mailed to: its owners' addresses that their issuers confirm, and its name. */
+export async function ownersOf(
+  db: D1Database,
+  orgId: string,
+): Promise<readonly { readonly email: string; readonly organization: string }[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT people.email, organizations.name AS organization FROM members
+       JOIN organizations ON organizations.id = members.org_id
+       JOIN member_people ON member_people.member_id = members.id JOIN people ON people.id = person_id
+       WHERE members.org_id = ? AND role = 'owner' AND removed_at IS NULL
+         AND is_email_proven = 1 AND people.email IS NOT NULL ORDER BY members.id LIMIT ${MAILED_MAX}`,
+    )
+    .bind(orgId)
+    .all<{ email: string; organization: string }>();
   return results;
 }

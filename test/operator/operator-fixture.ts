@@ -122,6 +122,7 @@ export function context(): OperatorContext {
     ...objectsOf(env),
     wallet: (orgId) => walletOf(orgId) as Partial<WalletCalls> as WalletCalls,
     companyDomains: "approve",
+    mail: null,
     takeEvents: () => undefined,
   };
 }

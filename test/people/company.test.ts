@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { companyDomain } from "../../src/people/domain-proof.ts";
 import { checkDomains } from "../../src/people/company.ts";
+import type { Mail } from "../../src/people/mail.ts";
 import { admin } from "../contract/client.ts";
 import { Entra, loginsOf, startGoogle } from "./other-issuers.ts";
 import { Browser, codeOf, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
@@ -158,6 +159,38 @@ describe("a company's domain", () => {
     expect((await comes(domain, { hd: domain })).end).toMatch(UNKNOWN); // of the first
     expect((await second.prove()).status).toBe(200);
     expect((await comes(domain, { hd: domain })).end).toBe(IN);
+  });
+});
+
+describe("a domain whose record is gone", () => {
+  it("is told to the owners once, by mail and in the log, and again only after it was there", async () => {
+    const domain = fresh();
+    const { view, account, record } = await company(domain);
+    const sent: Mail[] = [];
+    const day = 1.1 * 86_400_000;
+    const at = async (days: number): Promise<void> =>
+      checkDomains(env.DB, Date.now() + days * day, (mail) => void sent.push(mail));
+    const own = () => sent.filter(({ lines }) => lines.join(" ").includes(domain));
+    await at(1);
+    expect(own()).toEqual([]);
+    texts.set(record.name, []);
+    await at(2);
+    await at(3);
+    expect(own()).toMatchObject([{ to: account.email }]);
+    expect(own()[0]?.lines.join(" ")).toContain("lost the TXT record");
+    await env.WALLET.getByName(view.organization.id).takeEvents();
+    const read = await admin("GET", `/orgs/${view.organization.id}/events`);
+    const { events } = await read.json<{ events: { actor: object; data: object }[] }>();
+    const lost = {
+      actor: { kind: "system", id: null },
+      data: { company_domain: domain, lost: true },
+    };
+    expect(events.filter(({ data }) => "lost" in data)).toMatchObject([lost]);
+    texts.set(record.name, [record.value]);
+    await at(4);
+    texts.set(record.name, []);
+    await at(5);
+    expect(own()).toHaveLength(2);
   });
 });
 

@@ -1,4 +1,6 @@
+import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ADMIN_TOKEN, openAccount, send } from "../contract/client.ts";
 import { Browser, inviteTo, joined, signUp, someone, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
@@ -18,12 +20,14 @@ type Sent = { to: string; subject: string; text: string; from: { email: string }
 /** The platform's binding, which takes mails or throws. */
 function mailbox(fault?: Error) {
   const sent: Sent[] = [];
-  const send = async (mail: Sent): Promise<{ messageId: string }> => {
-    sent.push(mail);
-    if (fault !== undefined) throw fault;
-    return { messageId: "1" };
+  const EMAIL = {
+    send: async (mail: Sent): Promise<{ messageId: string }> => {
+      sent.push(mail);
+      if (fault !== undefined) throw fault;
+      return { messageId: "1" };
+    },
   };
-  return { sent, bindings: { EMAIL: { send }, EMAIL_FROM: "turnpike@example.test" } };
+  return { sent, bindings: { EMAIL, EMAIL_FROM: "turnpike@example.test" } };
 }
 
 const asked = (email: string) => ({ role: "admin", email });
@@ -64,5 +68,63 @@ describe("mail", () => {
     expect(failing.sent).toHaveLength(1); // never again by itself
     expect(log.join("\n")).toContain("E_DELIVERY_FAILED");
     expect(log.join("\n")).not.toContain("@example.test");
+  });
+
+  it("tells who logs in by a browser that they did not use before, and nobody at their first log-in or by the same one", async () => {
+    const { sent, bindings } = mailbox();
+    const ann = await signUp(issuer, someone(), bindings);
+    await ann.browser.logIn(ann.account); // the same browser
+    expect(sent).toEqual([]);
+    const other = new Browser(bindings);
+    await other.logIn(ann.account);
+    await vi.waitFor(() => expect(sent).toHaveLength(1));
+    expect(sent[0]).toMatchObject({
+      to: ann.account.email,
+      subject: "A log-in by a new browser",
+      text: expect.stringContaining("https://eu.test/console/#/profile") as string,
+    });
+    await other.people("POST", "/me/log-out");
+    await other.logIn(ann.account); // known by now
+    const ben = someone();
+    issuer.accounts.push(ben);
+    await other.logIn(ben, { purpose: "sign_up" }); // another person's first
+    await ann.browser.logIn(ben); // whom that browser does not know
+    await vi.waitFor(() => expect(sent).toHaveLength(2));
+    expect(sent[1]).toMatchObject({ to: ben.email });
+    const forged = new Browser(bindings);
+    forged.cookies.set("__Host-turnpike-eu-known", "0".repeat(64));
+    await forged.logIn(ann.account);
+    await vi.waitFor(() => expect(sent).toHaveLength(3));
+  });
+
+  it("tells the person of a way to log in that was added or taken away", async () => {
+    const { sent, bindings } = mailbox();
+    const { browser, account } = await signUp(issuer, someone(), bindings);
+    const second = someone();
+    issuer.accounts.push(second);
+    expect(await browser.logIn(second, { purpose: "link" })).toBe("/console/#/");
+    const unlinked = { issuer: "https://issuer.test", subject: second.id };
+    expect((await browser.people("POST", "/me/unlink", unlinked)).status).toBe(200);
+    await vi.waitFor(() => expect(sent).toHaveLength(2));
+    expect(sent.map(({ to }) => to)).toEqual([account.email, account.email]);
+    expect(sent.map(({ text }) => /added|taken away/.exec(text)?.[0])).toEqual([
+      "added",
+      "taken away",
+    ]);
+  });
+
+  it("brings an operator's invitation to its address", async () => {
+    const { sent, bindings } = mailbox();
+    const { orgId } = await openAccount({ credits: 0 });
+    const body = { role: "member", email: "cleo@example.test" };
+    const made = await send(`/admin/v1/orgs/${orgId}/invitations`, {
+      key: ADMIN_TOKEN,
+      body,
+      bindings: { ...env, ...bindings } as Env,
+    });
+    expect(await made.json()).toMatchObject({ mailed: true });
+    await vi.waitFor(() => expect(sent).toHaveLength(1));
+    expect(sent[0]).toMatchObject({ to: body.email });
+    expect(sent[0]?.text).toMatch(/^An operator invites you to Contract/);
   });
 });

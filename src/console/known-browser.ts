@@ -1,0 +1,35 @@
+import type { KeySecret } from "../config.ts";
+import { hmacOf, sameText, sign } from "../keys/api-key.ts";
+import type { Region } from "../lib/regions.ts";
+
+const nameOf = (region: Region): string => `__Host-turnpike-${region}-known`;
+const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/; Max-Age=31536000";
+/** So many people of one browser are known, the newest first. */
+const KNOWN_MAX = 5;
+
+/**
+ * Whether somebody logged in by this browser before, and the cookie of a year by which it is known from now on: a tag for
+ * each of its people, of which nothing is stored here. SameSite=Lax, for the log-in ends with an issuer's answer.
+ */
+export async function knownBrowser(
+  cookies: string,
+  { region, keySecrets }: { readonly region: Region; readonly keySecrets: readonly KeySecret[] },
+  personId: string,
+): Promise<{ readonly isKnown: boolean; readonly cookie: string }> {
+  const ours = new RegExp(`(?:^|;)\\s*${nameOf(region)}=([0-9a-f.]{1,400})(?:;|$)`).exec(cookies);
+  const before = (ours?.[1] ?? "").split(".").filter((tag) => tag.length === TAG_LENGTH);
+  const tags = await Promise.all(keySecrets.map((secret) => tagOf(secret, region, personId)));
+  const isTheirs = (tag: string): boolean => tags.some((one) => sameText(one, tag));
+  const others = before.filter((tag) => !isTheirs(tag));
+  const kept = [...tags.slice(0, 1), ...others].slice(0, KNOWN_MAX);
+  return {
+    isKnown: before.some(isTheirs),
+    cookie: `${nameOf(region)}=${kept.join(".")}; ${ATTRIBUTES}`,
+  };
+}
+
+const TAG_LENGTH = 64;
+
+async function tagOf(secret: KeySecret, region: Region, personId: string): Promise<string> {
+  return (await sign(await hmacOf(secret), "browser", `${region} ${personId}`)).toHex();
+}
