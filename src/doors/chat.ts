@@ -1,4 +1,3 @@
-import { failureObject } from "../http/failure-response.ts";
 import { success } from "../lib/failure.ts";
 import type { Result, Failure } from "../lib/failure.ts";
 import type { JsonObject } from "../core/provider.ts";
@@ -6,6 +5,7 @@ import type { Chunk } from "../core/chunk.ts";
 import { wireUsage } from "../core/wire-usage.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type { Asked, Door, Receipt, Head, StreamWriter } from "../core/door.ts";
+import { aroundMark, eventOf, failedEvent, lastEvents, MARK } from "./openai-events.ts";
 
 /** POST /v1/chat/completions: the core's own dialect, JSON and SSE. */
 export const chatDoor: Door = {
@@ -44,10 +44,6 @@ function completion(answer: JsonObject, { id, created, model, usage }: Receipt):
     usage: wireUsage(usage, "chat"),
   };
 }
-
-/** Stands for a text while the JSON around it is written; no upstream can know it. */
-const MARK = "\u0000text\u0000";
-const DONE = "data: [DONE]\n\n";
 
 /** OpenAI's chat chunks as server-sent events; `includeUsage`: the last one tells usage and cost. */
 function chatStream(head: Head, includeUsage: boolean): StreamWriter {
@@ -88,25 +84,20 @@ class ChatStream implements StreamWriter {
     return this.#around.before + json + this.#around.after;
   }
 
-  end({ usage, costMicro }: Receipt): string {
-    if (!this.#includeUsage) return DONE;
-    const told = { ...wireUsage(usage, "chat"), cost_micro: costMicro };
-    return this.#event({ choices: [] }, { usage: told }) + DONE;
+  end(receipt: Receipt): string {
+    return lastEvents({ choices: [], ...this.#identity }, receipt, this.#includeUsage);
   }
 
   fail(failure: Failure): string {
-    return `data: ${JSON.stringify({ error: failureObject(failure) })}\n\n`;
+    return failedEvent(failure);
   }
 
-  /** `over` wins over what every chunk carries. */
-  #event(object: Chunk, over: JsonObject = {}): string {
-    return `data: ${JSON.stringify({ ...object, ...this.#identity, ...over })}\n\n`;
+  #event(object: Chunk): string {
+    return eventOf({ ...object, ...this.#identity });
   }
 
   #surroundings(index: number): { index: number; before: string; after: string } {
     const choice = { index, delta: { content: MARK }, logprobs: null, finish_reason: null };
-    const written = this.#event({ ...this.#last, choices: [choice] });
-    const [before = "", after = ""] = written.split(JSON.stringify(MARK));
-    return { index, before, after };
+    return { index, ...aroundMark(this.#event({ ...this.#last, choices: [choice] })) };
   }
 }

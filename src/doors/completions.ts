@@ -1,5 +1,4 @@
 import * as z from "zod/mini";
-import { failureObject } from "../http/failure-response.ts";
 import { parseBody } from "../http/parse-body.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Result, Failure, Refusal } from "../lib/failure.ts";
@@ -9,6 +8,7 @@ import { wireUsage } from "../core/wire-usage.ts";
 import { chatBody, CHOICES_MAX, withoutNulls } from "../core/core-request.ts";
 import type { ChatBody } from "../core/core-request.ts";
 import type { Asked, Door, Receipt, Head, StreamWriter } from "../core/door.ts";
+import { aroundMark, eventOf, failedEvent, lastEvents, MARK } from "./openai-events.ts";
 
 /** POST /v1/completions: OpenAI's legacy text completions, answered by chat models. */
 export const completionsDoor: Door = {
@@ -120,10 +120,6 @@ function completion(answer: JsonObject, { id, created, model, usage }: Receipt):
   };
 }
 
-/** Stands for a text while the JSON around it is written; no upstream can know it. */
-const MARK = "\u0000text\u0000";
-const DONE = "data: [DONE]\n\n";
-
 /** Legacy text chunks as server-sent events; `includeUsage`: the last one tells usage and cost. */
 class TextStream implements StreamWriter {
   readonly ping = ": keep-alive\n\n";
@@ -149,7 +145,7 @@ class TextStream implements StreamWriter {
       if (said === "" && finish_reason === null) return [];
       return [{ text: said, index, logprobs: null, finish_reason }];
     });
-    return choices.length === 0 ? "" : this.#event({ choices });
+    return choices.length === 0 ? "" : this.#event(choices);
   }
 
   text(index: number, json: string): string {
@@ -157,26 +153,21 @@ class TextStream implements StreamWriter {
     return around.before + json + around.after;
   }
 
-  end({ usage, costMicro }: Receipt): string {
-    if (!this.#includeUsage) return DONE;
-    const told = { ...wireUsage(usage, "chat"), cost_micro: costMicro };
-    return this.#event({ choices: [] }, { usage: told }) + DONE;
+  end(receipt: Receipt): string {
+    return lastEvents({ ...this.#identity, choices: [] }, receipt, this.#includeUsage);
   }
 
   fail(failure: Failure): string {
-    return `data: ${JSON.stringify({ error: failureObject(failure) })}\n\n`;
+    return failedEvent(failure);
   }
 
-  #event(object: JsonObject, over: JsonObject = {}): string {
-    return `data: ${JSON.stringify({ ...this.#identity, ...object, ...over })}\n\n`;
+  #event(choices: readonly JsonObject[]): string {
+    return eventOf({ ...this.#identity, choices });
   }
 
   #surroundings(index: number): { readonly before: string; readonly after: string } {
     const choice = { text: MARK, index, logprobs: null, finish_reason: null };
-    const [before = "", after = ""] = this.#event({ choices: [choice] }).split(
-      JSON.stringify(MARK),
-    );
-    const around = { before, after };
+    const around = aroundMark(this.#event([choice]));
     this.#around.set(index, around);
     return around;
   }

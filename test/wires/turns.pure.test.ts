@@ -1,0 +1,155 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { ChatCall, JsonObject } from "../../src/core/provider.ts";
+import { completionOf } from "../../src/core/said.ts";
+import type { Said } from "../../src/core/said.ts";
+import { GENERIC, OPENAI } from "../../src/hosts/profiles/openai.ts";
+import * as chat from "../../src/wires/chat/answer.ts";
+import { chatRequest as plainRequest } from "../../src/wires/chat/request.ts";
+import type { Profile } from "../../src/wires/chat/profile.ts";
+import * as cohere from "../../src/wires/cohere/answer.ts";
+import { chatRequest as cohereRequest } from "../../src/wires/cohere/request.ts";
+import { converseAnswer } from "../../src/wires/converse/converse-answer.ts";
+import { converseRequest } from "../../src/wires/converse/converse-request.ts";
+import * as gemini from "../../src/wires/gemini/answer.ts";
+import { chatRequest as geminiRequest } from "../../src/wires/gemini/request.ts";
+import * as workersAi from "../../src/wires/workers-ai/answer.ts";
+import { chatInputs } from "../../src/wires/workers-ai/request.ts";
+import { callOf } from "../providers/adapter-kit.ts";
+
+/**
+ * A wire that hosts alone speak writes requests and reads answers. What it has both ways is a turn of the model: what
+ * it said in an answer is sent back as its turn of the next request.
+ */
+type Turns = {
+  readonly model: string;
+  /** The request of a call, as JSON. */
+  readonly write: (call: ChatCall) => unknown;
+  /** An answer in which the model's turn, of what `write` has made, is all that it says. */
+  readonly answer: (written: JsonObject, call: ChatCall) => unknown;
+  /** What else comes back of a call, and thoughts, which the wire's models sign. */
+  readonly signs?: "calls" | "thoughts";
+};
+
+const assistant = ({ messages }: JsonObject): JsonObject =>
+  (messages as JsonObject[]).find(({ role }) => role === "assistant") ?? {};
+const ofChoice = (message: unknown): JsonObject => ({
+  choices: [{ index: 0, message, finish_reason: "stop" }],
+});
+const openAi = (profile: Profile): Turns => ({
+  model: "gpt-5",
+  write: (call) => {
+    const request = plainRequest(call, profile);
+    return "body" in request ? request.body : request;
+  },
+  answer: (written) => chat.chatAnswer(ofChoice(assistant(written))),
+});
+
+const WIRES: Readonly<Record<string, Turns>> = {
+  "chat, as it is": openAi(OPENAI),
+  "chat, made plain": openAi(GENERIC),
+  cohere: {
+    model: "command-a",
+    write: cohereRequest,
+    answer: (written) => {
+      const { content, ...message } = assistant(written);
+      // sent as a text, answered in parts
+      const parts = content === undefined ? [] : [{ type: "text", text: content }];
+      return cohere.chatAnswer({
+        message: { ...message, content: parts },
+        finish_reason: "COMPLETE",
+      });
+    },
+  },
+  converse: {
+    model: "anthropic.claude-sonnet-4-6-v1:0",
+    write: async (call) => JSON.parse(String(await converseRequest(call))) as unknown,
+    answer: (written) =>
+      converseAnswer({ output: { message: assistant(written) }, stopReason: "end_turn" }, null),
+    signs: "thoughts",
+  },
+  gemini: {
+    model: "gemini-3-pro",
+    write: async (call) => JSON.parse(String(await geminiRequest(call))) as unknown,
+    answer: ({ contents }) => {
+      const content = (contents as JsonObject[]).find(({ role }) => role === "model");
+      return gemini.chatAnswer({ candidates: [{ index: 0, content, finishReason: "STOP" }] });
+    },
+    signs: "calls",
+  },
+  "workers-ai": {
+    model: "@cf/openai/gpt-oss-120b",
+    write: chatInputs,
+    answer: (written, call) => workersAi.chatAnswer(ofChoice(assistant(written)), call),
+  },
+};
+
+const words = fc.string({ minLength: 1 }).filter((text) => text.trim() !== "");
+const signature = fc.stringMatching(/^[A-Za-z0-9+/]{8,40}$/);
+const called = fc.record({
+  id: fc.uuid(),
+  name: fc.stringMatching(/^[a-z]{1,9}$/),
+  input: fc.dictionary(words, fc.oneof(words, fc.integer(), fc.boolean())),
+  sign: signature,
+});
+
+/** What a model says in one turn. */
+const turns = ({ signs }: Turns): fc.Arbitrary<readonly Said[]> =>
+  fc
+    .record({
+      thought: fc.option(fc.record({ thinking: words, signature }), { nil: null }),
+      text: fc.option(words, { nil: "" }),
+      calls: fc.uniqueArray(called, { maxLength: 3, selector: ({ id }) => id }),
+    })
+    .filter(({ text, calls }) => text !== "" || calls.length > 0)
+    .map(({ thought, text, calls }): Said[] => {
+      const said: Said[] = [];
+      if (signs === "thoughts" && thought !== null) {
+        said.push({ kind: "thought", text: thought.thinking });
+        said.push({ kind: "detail", detail: { type: "anthropic.thinking", ...thought } });
+      }
+      if (text !== "") said.push({ kind: "text", text });
+      for (const { id, name, input, sign } of calls) {
+        const more = { extra_content: { google: { thought_signature: sign } } };
+        const call = { kind: "call" as const, id, name, arguments: JSON.stringify(input) };
+        said.push(signs === "calls" ? { ...call, more } : call);
+      }
+      said.push({ kind: "finish", reason: "stop" });
+      return said;
+    });
+
+describe.each(Object.entries(WIRES))("%s", (_, wire) => {
+  it("sends back as the model's turn what it reads of an answer", async () => {
+    await fc.assert(
+      fc.asyncProperty(turns(wire), async (said) => {
+        const message = completionOf([said], null).body.choices[0]?.message ?? {};
+        const results = (message.tool_calls ?? []).map(({ id }) => {
+          return { role: "tool", tool_call_id: id, content: "done" };
+        });
+        const messages = [
+          { role: "user", content: "Hi" },
+          message,
+          ...results,
+          { role: "user", content: "Go on" },
+        ];
+        const names = new Set((message.tool_calls ?? []).map((one) => one.function?.name));
+        const tools = [...names].map((name) => ({ type: "function", function: { name } }));
+        // who does not ask for thoughts sends none back
+        const asked = wire.signs === "thoughts" ? { reasoning_effort: "high" } : {};
+        const body = { messages, ...asked, ...(tools.length > 0 && { tools }) };
+        const call = callOf({ upstreamId: wire.model, cap: 20_000, body });
+        const read = await wire.answer((await wire.write(call)) as JsonObject, call);
+        expect(read).toMatchObject({ body: { choices: [{ message: saidOf(message) }] } });
+      }),
+    );
+  });
+});
+
+/** What must come back of a message: absent and empty are one. */
+function saidOf({ content, tool_calls, reasoning_details }: JsonObject): JsonObject {
+  return {
+    ...((content ?? "") !== "" && { content }),
+    ...(tool_calls !== undefined && { tool_calls }),
+    ...(reasoning_details !== undefined && { reasoning_details }),
+  };
+}
