@@ -23,8 +23,7 @@ const SAME: Readonly<Record<string, string>> = {
   pay: "charge",
   paid: "charge",
   verifi: "verify",
-  hmac: "sign",
-  signatur: "sign",
+  hmac: "signatur",
   goes: "leav",
   disconnect: "leav",
   abort: "leav",
@@ -46,6 +45,12 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().split(/[^\p{L}\p{N}_.-]+/u).filter(Boolean);
 }
 
+/** A word, and where it is joined of several those too: `model_not_found`, `top-up`. */
+function withParts(word: string): string[] {
+  const parts = word.split(/[_-]+/).filter(Boolean);
+  return parts.length > 1 ? [word, ...parts] : [word];
+}
+
 /** The words that are looked for: all of them where none says anything by itself. */
 function asked(query: string): string[] {
   const words = wordsOf(query);
@@ -57,7 +62,7 @@ function asked(query: string): string[] {
 const WEIGHTS = { heading: 6, keywords: 6, title: 5, text: 1 } as const;
 /** Of the audience that reads; of pages that say all fields; of who changes the code. */
 const OWN = 1.25;
-const OF_API = 0.6;
+const OF_API = 0.45;
 const OF_CODE = 0.7;
 
 /**
@@ -107,7 +112,7 @@ function begins(words: ReadonlySet<string>, word: string): boolean {
 }
 
 function stemsIn(text: string): ReadonlySet<string> {
-  return new Set(wordsOf(text).map((word) => stemOf(word)));
+  return new Set(wordsOf(text).flatMap(withParts).map(stemOf));
 }
 
 type Stems = Readonly<Record<keyof typeof WEIGHTS, ReadonlySet<string>>>;

@@ -17,7 +17,7 @@ function sectionOf(anchor: string): string {
 
 // A kind of failure without a case does not compile.
 const cases: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
-const page = readPage("docs/errors.md");
+const page = readPage("docs/errors.md").replaceAll(/<!-- .*? -->\n\n/g, "");
 const anchors = anchorsOf(page);
 it.each(Object.entries(cases))("docs/errors.md has an anchor for %s", (_kind, rows) => {
   for (const [failure] of rows as readonly Case<Failure>[]) {
