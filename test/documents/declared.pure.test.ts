@@ -246,3 +246,52 @@ it("every bound that a refusal names, or a body's schema has, stands in docs/lim
   expect(used.length).toBeGreaterThan(30);
   expect(used.filter((one) => !isShown(one) && !OTHER.test(one))).toEqual([]);
 });
+
+/** Sentences elsewhere that say a bound again: what stands before the number, and the constant. */
+const AGAIN: readonly (readonly [page: string, before: RegExp, constant: string])[] = [
+  ["end-users", /at most (\S+) end users/, "wallet/object/end-users.do.ts END_USERS_MAX"],
+  ["usage", /at most (\S+) of a kind/, "wallet/object/alerts.do.ts DAILY_ALERTS_MAX"],
+  ["usage", /The newest (\S+) are kept/, "wallet/object/alerts.do.ts ALERTS_MAX"],
+  ["webhooks", /Data of more than (\S+) characters/, "lib/event.ts DATA_MAX"],
+  ["webhooks", /more than (\S+) times an hour/, "wallet/object/event-rows.do.ts HOURLY_MAX"],
+  ["webhooks", /\((\S+) for `key.revoked`\)/, "wallet/object/event-rows.do.ts HOURLY_REVOKED_MAX"],
+  ["webhooks", /for a year, at most (\S+):/, "wallet/object/event-rows.do.ts EVENTS_MAX"],
+  ["webhooks", /make up to (\S+);/, "webhooks/webhooks.store.ts WEBHOOKS_MAX"],
+  ["webhooks", /With (\S+) messages waiting/, "webhooks/delivery-rows.do.ts PENDING_MAX"],
+  ["webhooks", /The newest (\S+) that are over/, "webhooks/delivery-rows.do.ts KEPT_MAX"],
+  ["webhooks", /at most (\S+) events a call/, "webhooks/webhooks.route.ts REPLAY_MAX"],
+  ["webhooks", /what came of it; (\S+) a minute/, "webhooks/webhook-deliveries.do.ts TESTS_MAX"],
+  ["clients", /a list of up to (\S+), held/, "doors/completions.ts PROMPTS_MAX"],
+  ["clients", /`keep_responses_hours`, 0 to (\S+), or/, "contracts/settings.ts KEEP_HOURS_MAX"],
+  ["errors", /The key has (\S+) secrets/, "lib/key-uses.store.ts LIVE_SECRETS_MAX"],
+  ["errors", /or got (\S+) new ones within a day/, "keys/secrets.store.ts ROTATIONS_MAX"],
+  [
+    "errors",
+    /(\S+) sessions of the organisation were/,
+    "wallet/object/sessions.do.ts SESSIONS_MAX",
+  ],
+  ["errors", /ending more than (\S+) in a day/, "wallet/object/sessions.do.ts UNUSED_MAX"],
+  ["errors", /owns at most (\S+) organisations/, "people/sign-up.store.ts OWNED_MAX"],
+  ["errors", /names at most (\S+) \[domains/, "people/company.store.ts DOMAINS_MAX"],
+  ["people", /More organisations, (\S+) owned at most/, "people/sign-up.store.ts OWNED_MAX"],
+  ["people", /names up to (\S+) domains/, "people/company.store.ts DOMAINS_MAX"],
+  ["people", /At most (\S+) are open/, "people/invitations.store.ts OPEN_MAX"],
+  ["people", /and (\S+) an hour are new/, "people/invitations.store.ts HOURLY_MAX"],
+  ["people", /it is good for (\S+) days/, "people/inviting.ts ADDRESSED_DAYS"],
+  ["people", /without one for (\S+), as a member/, "people/inviting.ts OPEN_DAYS"],
+];
+const IN_WORDS: Readonly<Record<string, number>> = { three: 3, five: 5, seven: 7, ten: 10 };
+
+it.each(AGAIN)("docs/%s.md says again what src has: %s", (page, before, constant) => {
+  const [, said = "nothing"] = before.exec(readPage(`docs/${page}.md`)) ?? [];
+  const [file = "", name = ""] = constant.split(" ");
+  expect(IN_WORDS[said] ?? Number(said.replaceAll(",", ""))).toBe(valueOf(file, name));
+});
+
+it("docs/console.md has every page of the rail, in its words", () => {
+  const source = readFileSync(path.join(ROOT, "console/pages.ts"), "utf8");
+  const pages = [...source.matchAll(/^ {4}title: "([^"]+)",$/gm)].map(([, title = ""]) => title);
+  const said = rowsOf("docs/console.md").flatMap(([names = ""]) => names.split(", "));
+  expect(pages).toContain("Overview");
+  expect(said.filter((name) => name !== "page").toSorted()).toEqual(pages.toSorted());
+});
