@@ -213,6 +213,7 @@ function HeadCell<T>({
   onSort: ((sort: string) => void) | undefined;
 }) {
   const classes = classesOf({ align, wide });
+  if (title === "") return <td class={classes} />; // a head of nothing is none
   if (onSort === undefined) {
     return (
       <th class={classes} scope="col">

@@ -44,7 +44,9 @@ export function renderMarkdown(
         : marked.parser(part.tokens),
     )
     .join("");
-  const scrolling = html.replaceAll("<table>", '<div class="table" tabindex="0"><table>');
+  const scrolling = html
+    .replaceAll("<th></th>", "<td></td>") // a head of nothing is none
+    .replaceAll("<table>", '<div class="table" tabindex="0"><table>');
   return { html: scrolling.replaceAll("</table>", "</table></div>"), headings };
 }
 
