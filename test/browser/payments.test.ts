@@ -1,54 +1,16 @@
-import { mkdtempSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import path from "node:path";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { freePort } from "../../scripts/ports.ts";
-import { removeDirectory } from "../../scripts/tmpfs.ts";
-import { startProgram } from "../node/support/program.ts";
-import type { Program } from "../node/support/program.ts";
-import { expectAccessible, goTo, launchBrowser, openPage, PHONE, rail } from "./browser.ts";
-import type { Opened } from "./browser.ts";
+import type { Page } from "playwright-core";
+import { expect, it } from "vitest";
+import { expectAccessible, goTo, PHONE, rail } from "./browser.ts";
+import { openStarted, signUp } from "./started.ts";
 
-const directory = mkdtempSync(path.join(tmpdir(), "turnpike-payments-"));
-let start: Program;
-let browser: Browser;
-let origin = "";
-const opened: Opened[] = [];
-
-beforeAll(async () => {
-  const port = await freePort();
-  origin = `http://127.0.0.1:${port}`;
-  start = startProgram(["scripts/dev.ts"], {
-    EU_PORT: String(port),
-    US_PORT: String(await freePort()),
-    DEV_DIR: directory,
-    SANDBOX: "on",
-  });
-  expect(await start.says("Stop with Ctrl-C"), start.output()).toBe(true);
-  browser = await launchBrowser();
-});
-afterAll(async () => {
-  for (const { context } of opened) await context.close();
-  await browser?.close();
-  start?.child.kill("SIGTERM");
-  await start?.ended;
-  removeDirectory(directory);
-});
-
-async function open(address: string, look?: object): Promise<Page> {
-  const one = await openPage(browser, new URL(address, origin).href, look);
-  opened.push(one);
-  return one.page;
-}
+const { directory, open, origins } = openStarted();
 
 /** Somebody new, with an organisation of their own and the credits that a sign-up brings. */
 async function newcomer(name: string): Promise<Page> {
   const page = await open("/console/");
-  await page.getByRole("button", { name: "No account yet: sign up" }).click();
-  await page.getByRole("button", { name: "Continue with this machine" }).click();
-  await page.getByRole("link", { name: `Continue as ${name}` }).click();
-  await rail(page).waitFor();
+  await signUp(page, name);
   return page;
 }
 
@@ -135,7 +97,7 @@ it("a newcomer buys 10 dollars in two clicks, keeps a card after a decline, and 
   await ann.getByRole("link", { name: "Show your bank" }).click();
   await press(ann, "It is me: pay");
   await ann.getByRole("heading", { name: /is paid$/ }).waitFor();
-  await ann.goto(`${origin}/console/#/credits`);
+  await ann.goto(`${origins.eu}/console/#/credits`);
   await expect.poll(() => rows(ann, /kept card.*added/)).toBe(1);
 
   await cardWill(ann, "Decline: lost");
@@ -170,13 +132,13 @@ it("who leaves the payment page owes nothing, and what goes back is shown, expla
   const { admin_token: token } = JSON.parse(
     readFileSync(path.join(directory, "demo.json"), "utf8"),
   ) as { admin_token: string };
-  await fetch(`${origin}/admin/v1/orgs/${organization.id}/credits`, {
+  await fetch(`${origins.eu}/admin/v1/orgs/${organization.id}/credits`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: JSON.stringify({ amount_micro: -8_000_000, reference: "spent" }),
   });
   const operator = await logIn(token);
-  await operator.goto(`${origin}/console/#/organizations/${organization.id}`);
+  await operator.goto(`${origins.eu}/console/#/organizations/${organization.id}`);
   await operator.getByRole("row", { name: /payment page.*added/ }).click();
   await press(operator, "Refund…");
   await press(operator, "Refund it");
@@ -199,7 +161,7 @@ it("a member sees what is left and whom to ask, and no button that buys, on a ph
     readFileSync(path.join(directory, "demo.json"), "utf8"),
   ) as { eu: { org_id: string }; admin_token: string };
   const admin = async (at: string, body: object): Promise<Record<string, string>> => {
-    const response = await fetch(`${origin}/admin/v1/orgs/${eu.org_id}${at}`, {
+    const response = await fetch(`${origins.eu}/admin/v1/orgs/${eu.org_id}${at}`, {
       method: "POST",
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
       body: JSON.stringify(body),
@@ -209,7 +171,7 @@ it("a member sees what is left and whom to ask, and no button that buys, on a ph
   const { id } = await admin("/members", { email: "dan@example.test", role: "member" });
   const { key } = await admin(`/members/${id}/keys`, { name: "Dan's" });
   const page = await logIn(key ?? "", PHONE);
-  await page.goto(`${origin}/console/#/credits`);
+  await page.goto(`${origins.eu}/console/#/credits`);
   await page.getByText("Owners, admins and billing add credits here").waitFor();
   expect(await page.locator("main button").count()).toBe(0);
   await expectAccessible(page);

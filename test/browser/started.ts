@@ -14,6 +14,8 @@ import type { Opened } from "./browser.ts";
 export type Started = {
   /** Each region's address, without a slash at its end. */
   readonly origins: Readonly<Record<"eu" | "us", string>>;
+  /** Where it keeps what it knows, as `demo.json`. */
+  readonly directory: string;
   /** A page of a browser of its own, at the first region, or at a whole address. */
   readonly open: (at: string, options?: BrowserContextOptions) => Promise<Page>;
 };
@@ -45,6 +47,7 @@ export function openStarted(): Started {
   });
   return {
     origins,
+    directory,
     open: async (at, options) => {
       if (browser === undefined) throw new Error("the browser did not start");
       const one = await openPage(browser, new URL(at, origins.eu).href, options);
