@@ -1,11 +1,12 @@
 import { useState } from "preact/hooks";
-import { ORIGIN, YOUR_KEY } from "../lib/clients.ts";
+import { ORIGIN, withFittingModels, YOUR_KEY } from "../lib/clients.ts";
 import type { ClientBlocks } from "../lib/clients.ts";
 import type { FreshKey } from "../api/types.ts";
 import { send } from "../api/client.ts";
 import type { Outcome } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
 import { connectKey } from "../state/connect-key.ts";
+import { useModels } from "../state/models.ts";
 import { change, useLoaded, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { isLimited, useSession } from "../state/session.ts";
@@ -67,15 +68,22 @@ function placed(text: string, key: string): string {
 
 function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: string | null }) {
   const masked = secret === null ? YOUR_KEY : `${secret.slice(0, SHOWN)}…`;
+  const live = (useModels().data?.data ?? []).flatMap(({ id, alias_of }) =>
+    alias_of === undefined ? [id] : [],
+  );
   return (
     <section class="panel" role="tabpanel" aria-label={name}>
-      {parts.map(({ kind, text }) =>
-        kind === "code" ? (
-          <Code key={text} text={placed(text, masked)} copied={placed(text, secret ?? YOUR_KEY)} />
-        ) : (
-          <p key={text}>{placed(text, YOUR_KEY)}</p>
-        ),
-      )}
+      {parts.map(({ kind, text: written }) => {
+        if (kind === "text") return <p key={written}>{placed(written, YOUR_KEY)}</p>;
+        const text = withFittingModels(name, written, live);
+        return (
+          <Code
+            key={written}
+            text={placed(text, masked)}
+            copied={placed(text, secret ?? YOUR_KEY)}
+          />
+        );
+      })}
       <p class="after-code">
         <a href="/docs/use/clients">More about each client</a>
       </p>

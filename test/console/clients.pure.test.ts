@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { ORIGIN, YOUR_KEY } from "../../console/lib/clients.ts";
+import { ORIGIN, withFittingModels, YOUR_KEY } from "../../console/lib/clients.ts";
 import { copiesOf } from "../../console/lib/copies.ts";
 import { NEWEST, OLDER } from "../clients/python/packages.ts";
 import { clientsIn } from "../../scripts/site/clients.ts";
@@ -116,6 +116,19 @@ describe("the blocks of the console's page Connect, made from the page about cli
       );
       const undone = parts.find(({ text }) => text.startsWith("To undo it: "))?.text ?? "";
       expect(undone.split(" ").slice(4).toSorted(), name).toEqual([...new Set(written)].toSorted());
+    }
+  });
+
+  it("name a model of the client's own maker where one is sold, else the alias", () => {
+    const sold = ["openai/gpt-6-sol", "anthropic/claude-opus-5.5", "anthropic/claude-haiku-5.5"];
+    const claude = withFittingModels("Claude Code", codeOf("Claude Code"), sold);
+    expect(claude).toContain("ANTHROPIC_MODEL=claude-opus-5-5 ");
+    expect(claude).toContain("ANTHROPIC_DEFAULT_HAIKU_MODEL=claude-haiku-5-5 ");
+    expect(withFittingModels("Codex", codeOf("Codex"), sold)).toContain('model = "gpt-6-sol"');
+    for (const { name } of clients) {
+      const isOfMaker = name === "Claude Code" || name === "Codex";
+      const live = isOfMaker ? ["sandbox/echo"] : sold;
+      expect(withFittingModels(name, codeOf(name), live)).toBe(codeOf(name));
     }
   });
 
