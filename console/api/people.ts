@@ -40,7 +40,7 @@ export async function startLogIn(
     headers: { "content-type": "application/json" },
   });
   if (!started.ok) return started;
-  localStorage.setItem(LAST, issuer);
+  if (purpose !== "link") localStorage.setItem(LAST, issuer);
   location.assign((started.value as { readonly location: string }).location);
   return started;
 }

@@ -1,4 +1,6 @@
 import { useState } from "preact/hooks";
+import type { Outcome } from "../api/client.ts";
+import { startLogIn } from "../api/people.ts";
 import type { CompanyDomain } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { Badge, Panel } from "../ui/basics.tsx";
@@ -34,8 +36,95 @@ export function Company() {
           </>
         )}
       </Shown>
+      <OwnIssuer />
       {naming && <NewDomain onClose={() => setNaming(false)} />}
     </Panel>
+  );
+}
+
+/** The company's own issuer: what it must be told, and whether it is the only way in. */
+function OwnIssuer() {
+  const [setting, setSetting] = useState(false);
+  const [failed, setFailed] = useState("");
+  const read = useRead("GET /console/api/people/company/issuer", {});
+  const show = (done: Outcome<unknown>): void => setFailed(done.ok ? "" : done.failure.message);
+  const require = async (required: boolean): Promise<void> => {
+    const filling = { body: { required } };
+    show(await change("POST /console/api/people/company/issuer/require", filling, TOUCHES));
+  };
+  const remove = async (): Promise<void> =>
+    show(await change("DELETE /console/api/people/company/issuer", {}, TOUCHES));
+  const connect = async (): Promise<void> =>
+    show(await startLogIn("link", { issuer: "company", go: "#/team" }));
+  return (
+    <Shown read={read} height={60}>
+      {({ callback, issuer, state, required }) => (
+        <div>
+          <p>
+            Own issuer: <strong>{issuer ?? "none"}</strong>{" "}
+            {state === "draft" && <Badge>connect it yourself first</Badge>}
+            {required && <Badge tone="good">the only way in</Badge>}{" "}
+            <button type="button" class="quiet" onClick={() => setSetting(true)}>
+              Set an issuer
+            </button>{" "}
+            {state !== "none" && (
+              <>
+                <button type="button" class="quiet" onClick={() => void connect()}>
+                  Connect your account there
+                </button>{" "}
+                <button type="button" class="quiet" onClick={() => void remove()}>
+                  Remove the issuer
+                </button>
+              </>
+            )}{" "}
+            {state === "on" && (
+              <button type="button" class="quiet" onClick={() => void require(!required)}>
+                {required ? "Allow other log-ins" : "Allow no other log-in"}
+              </button>
+            )}
+          </p>
+          {failed !== "" && (
+            <p class="small bad-text" role="alert">
+              ■ {failed}
+            </p>
+          )}
+          {setting && <NewIssuer callback={callback} onClose={() => setSetting(false)} />}
+        </div>
+      )}
+    </Shown>
+  );
+}
+
+function NewIssuer({ callback, onClose }: { callback: string; onClose: () => void }) {
+  const [fields, setFields] = useState({ issuer: "", client_id: "", client_secret: "" });
+  const at = (name: keyof typeof fields) => ({
+    required: true,
+    autocomplete: "off",
+    value: fields[name],
+    onInput: (e: InputEvent & { readonly currentTarget: HTMLInputElement }) =>
+      setFields({ ...fields, [name]: e.currentTarget.value }),
+  });
+  return (
+    <FormDialog
+      title="Your company's issuer"
+      verb="Set it"
+      run={() => change("POST /console/api/people/company/issuer", { body: fields }, TOUCHES)}
+      onDone={onClose}
+      onClose={onClose}
+    >
+      <p class="small">
+        Register a client of OpenID Connect there with the address <code>{callback}</code>
+      </p>
+      <Field label="Issuer, as its discovery says it" param="issuer">
+        <input {...at("issuer")} />
+      </Field>
+      <Field label="Client id" param="client_id">
+        <input {...at("client_id")} />
+      </Field>
+      <Field label="Client secret" param="client_secret">
+        <input type="password" {...at("client_secret")} />
+      </Field>
+    </FormDialog>
   );
 }
 

@@ -66,14 +66,7 @@ export function WaysIn({ purpose, invitation }: { purpose: Purpose; invitation?:
         </button>
       )}
       {purpose === "log_in" && !signsUp && ways.joins && (
-        <label class="small">
-          To join your company's organisation, its domain:{" "}
-          <input
-            value={company}
-            placeholder="acme.example"
-            onInput={({ currentTarget }) => setCompany(currentTarget.value)}
-          />
-        </label>
+        <CompanyName company={company} onInput={setCompany} onOwn={() => void go("company")} />
       )}
       {ways.regions.map(({ region, console: href }) => (
         <p key={region} class="small">
@@ -81,6 +74,34 @@ export function WaysIn({ purpose, invitation }: { purpose: Purpose; invitation?:
         </p>
       ))}
     </section>
+  );
+}
+
+function CompanyName({
+  company,
+  onInput,
+  onOwn,
+}: {
+  company: string;
+  onInput: (company: string) => void;
+  onOwn: () => void;
+}) {
+  return (
+    <>
+      <label class="small">
+        To join your company's organisation, its domain:{" "}
+        <input
+          value={company}
+          placeholder="acme.example"
+          onInput={({ currentTarget }) => onInput(currentTarget.value)}
+        />
+      </label>
+      {company.trim() !== "" && (
+        <button type="button" onClick={onOwn}>
+          Continue with your company's own log-in
+        </button>
+      )}
+    </>
   );
 }
 

@@ -10,6 +10,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   prices: "price lists of the region: what is sold for how much, from when on",
   invitations: "invitations into an organisation, made by you",
   domains: "domains by which a company's people join",
+  "company-issuer": "a company's own log-in",
 };
 
 /** What a field is for, wherever it is asked for; what it may be is in its schema. */

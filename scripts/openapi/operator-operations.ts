@@ -72,6 +72,10 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
   [`POST ${ORG}/domains/{domain}/approve`]: described("Agree that people join by a proven domain", {
     200: domains,
   }),
+  [`DELETE ${ORG}/company-issuer`]: described(
+    "Take a company's own log-in away: any log-in will do then",
+    { 200: record.deleted, errors: ["not_found"] },
+  ),
   [`GET ${ORG}/members`]: described("Members with their roles", { 200: record.members }),
   [`POST ${ORG}/members`]: described("Add a member", {
     201: record.member,

@@ -1,6 +1,7 @@
 import { PEOPLE_ENDPOINTS } from "../../src/console/people-endpoints.ts";
 import type { PeopleEndpoint } from "../../src/console/people-endpoints.ts";
 import { namedDomain } from "../../src/people/company.ts";
+import { newIssuer, requiring } from "../../src/people/company-issuer.ts";
 import { closing } from "../../src/people/closing.ts";
 import { heldInvitation, newInvitation } from "../../src/people/inviting.ts";
 import { actingAs, identityName, ownOrganization } from "../../src/people/me.ts";
@@ -94,6 +95,21 @@ const DESCRIBED = within(
     ),
     "DELETE /company/domains/{domain}": described("Give a domain up; who has joined by it stays", {
       200: deleted,
+    }),
+    "GET /company/issuer": described("The company's own log-in, and what its issuer must know", {
+      200: record.companyIssuer,
+    }),
+    "POST /company/issuer": described(
+      "Set the company's own issuer: a draft until an owner has connected it",
+      { 201: record.companyIssuer, body: newIssuer, errors: ["conflict", "issuer_unreachable"] },
+    ),
+    "POST /company/issuer/require": described(
+      "Say whether nobody acts in the organisation but who came by the company's log-in",
+      { 200: record.companyIssuer, body: requiring, errors: ["conflict", "not_found"] },
+    ),
+    "DELETE /company/issuer": described("Take the company's own log-in away", {
+      200: deleted,
+      errors: ["not_found"],
     }),
     "POST /organization/team": described("Make a personal organisation a team, for good", {
       200: record.teamOrganization,

@@ -43,6 +43,14 @@ export const domain = record("CompanyDomain", {
   lost_since: time.nullable().describe("When its record was first found gone."),
   joins_by: z.array(z.enum(["google", "entra"])).describe("By whose accounts people join now."),
 });
+export const companyIssuer = record("CompanyIssuer", {
+  callback: z.string().describe("The address that the issuer must be told."),
+  issuer: z.string().nullable(),
+  client_id: z.string().nullable(),
+  state: z.enum(["none", "draft", "on"]).describe("draft: nobody comes in by it yet."),
+  required: z.boolean().describe("Nobody acts in the organisation but who came in by it."),
+  created_at: time.nullable(),
+});
 export const domains = record("CompanyDomains", { domains: z.array(domain) });
 export const ended = record("Ended", { id: z.string(), ended: z.literal(true) });
 export const team = record("Team", {

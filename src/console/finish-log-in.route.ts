@@ -10,7 +10,11 @@ import { mintId } from "../lib/id.ts";
 import { operatorOfLogin } from "../operator/operator-token.ts";
 import { newBrowserMail } from "../people/mail.ts";
 import { tellWaysIn } from "../people/me.ts";
-import { companyFor, join } from "../people/company.ts";
+import { companyFor, domainToJoin, join } from "../people/company.ts";
+import { provenBy } from "../people/company-issuer.ts";
+import { issuerTried, personOfRealm } from "../people/company-issuer.store.ts";
+import type { CompanyIssuer } from "../people/company-issuer.store.ts";
+import { memberActor } from "../people/people-call.ts";
 import { accept } from "../people/inviting.ts";
 import type { PeopleServices } from "../people/people-call.ts";
 import {
@@ -25,6 +29,7 @@ import {
 import type { Told } from "../people/people.store.ts";
 import type { Identity, Person } from "../people/person.ts";
 import { promise, signUp } from "../people/sign-up.ts";
+import { COMPANY, mayBegin } from "./company-log-in.route.ts";
 import { knownBrowser } from "./known-browser.ts";
 import { enterSession, openSession } from "./own-session.route.ts";
 import { peopleServices, served } from "./people.route.ts";
@@ -39,6 +44,8 @@ export type Answered = {
   readonly logins: readonly OperatorLogin[];
   readonly ticket: Ticket;
   readonly claims: Claims;
+  /** The company's own issuer that answered; null: one of the operator's. */
+  readonly connection: CompanyIssuer | null;
 };
 type Finished = Result<{ readonly go: string; readonly cookies: readonly string[] }>;
 type Place = { readonly memberId: string; readonly orgId: string } | null;
@@ -52,7 +59,7 @@ export async function finishLogIn(c: AppContext, answered: Answered): Promise<Fi
     return served(c, () => ofLiveSession(c, services, answered));
   }
   const named = { issuer, subject: claims.account };
-  if (operatorOfLogin(named, logins) !== null) {
+  if (answered.connection === null && operatorOfLogin(named, logins) !== null) {
     const identity = { kind: "operator_login", ...named } as const;
     const opened = await openSession(c, identity);
     return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
@@ -75,7 +82,8 @@ async function ofPerson(
     personId: person.id,
     memberId: place?.memberId ?? null,
     orgId: place?.orgId ?? null,
-    issuer: entry.id,
+    issuer: answered.connection === null ? entry.id : COMPANY,
+    ...realmOf(answered),
     ...(claims.company.tenant !== null && { tenant: claims.company.tenant }),
     openedAt: services.now,
     browser: browserOf(c.req.header("user-agent") ?? ""),
@@ -110,8 +118,12 @@ function freshness({ claims, entry }: Answered, nowMs: number): ReturnType<typeo
   return freshnessOf(claims.authenticatedAt, nowMs, entry.reauth);
 }
 
-function identityOf({ claims }: Answered): Identity {
-  return { realm: "", issuer: claims.issuer, subject: claims.subject };
+function identityOf({ claims, connection }: Answered): Identity {
+  return { realm: connection?.orgId ?? "", issuer: claims.issuer, subject: claims.subject };
+}
+
+function realmOf({ connection }: Answered): Pick<PersonSession, "realm" | "connection"> {
+  return connection === null ? {} : { realm: connection.orgId, connection: connection.id };
 }
 
 type Known = Result<{
@@ -124,6 +136,8 @@ type Known = Result<{
 /** The person of a log-in and what they act as: known, or made by a sign-up or an invitation. */
 async function whoIs(c: AppContext, services: PeopleServices, answered: Answered): Promise<Known> {
   const { purpose } = answered.ticket;
+  const { connection } = answered;
+  if (connection !== null) return whoIsOfCompany(services, { ...answered, connection });
   const told = toldBy(answered.claims);
   const known = await recallPerson(services.db, identityOf(answered), told, services.now);
   if (purpose === "accept") return whoAccepts(services, answered, known);
@@ -141,6 +155,36 @@ function toldBy({ name, email, proven }: Claims): Told {
     email: address,
     isEmailProven: proven.length > 0 ? 1 : 0,
   };
+}
+
+/**
+ * Who comes by a company's own issuer: a member of its organisation whose identity it is, or, when they ask to join, a new
+ * one. What it says of addresses counts at the company's proven domains alone, and changes nothing of a person who is known.
+ */
+async function whoIsOfCompany(
+  services: PeopleServices,
+  answered: Answered & { readonly connection: CompanyIssuer },
+): Promise<Known> {
+  const { db, now: nowMs } = services;
+  const { claims, connection, ticket } = answered;
+  const known = await personOfRealm(db, identityOf(answered), nowMs);
+  const places = known === null ? [] : await membershipsOf(db, known.id);
+  const place = places.find(({ orgId }) => orgId === connection.orgId);
+  if (known !== null && place !== undefined) {
+    await seenAs(db, place.memberId, nowMs);
+    return success({ person: known, place, isNew: false });
+  }
+  const domain = await domainToJoin(services, connection.orgId);
+  if (ticket.purpose !== "join" || domain === null) {
+    return refuse({ kind: "login_refused", why: "unknown" });
+  }
+  const proven = await provenBy(db, connection.orgId, claims);
+  const email = proven[0] ?? null;
+  const said = { ...answered, claims: { ...claims, proven, email } };
+  return letIn(services, said, known, async (person) => {
+    const joined = await join(services, domain, person);
+    return joined === null ? refuse({ kind: "login_refused", why: "unknown" }) : success(joined);
+  });
 }
 
 async function whoAccepts(
@@ -218,7 +262,8 @@ async function ofKnown(services: PeopleServices, person: Person): Promise<Known>
 
 /** Where they were last; what their sign-up was promised and did not get is given now. */
 async function lastPlace(services: PeopleServices, person: Person): Promise<Place> {
-  const [last] = await membershipsOf(services.db, person.id);
+  const places = await membershipsOf(services.db, person.id);
+  const last = places.find(({ isCompanys }) => isCompanys === 0);
   if (last === undefined) return null;
   await seenAs(services.db, last.memberId, services.now);
   if (services.signUp.creditMicro > 0) await promise(services, last.orgId);
@@ -241,11 +286,20 @@ async function ofLiveSession(
   }
   const { personId } = identity.session;
   const own = identityOf(answered);
+  if (!mayBegin(identity, ticket.purpose, answered.connection)) {
+    return refuse({ kind: "login_refused", why: "other_person" });
+  }
   if (ticket.purpose === "link") {
     if (!(await linkIdentity(db, own, personId, nowMs))) {
       return refuse({ kind: "login_refused", why: "other_person" });
     }
     tellWaysIn(services, identity.acting.person, "added");
+    const { connection } = answered;
+    const { memberId } = identity.session;
+    if (connection !== null && memberId !== null) {
+      await issuerTried(db, connection, { memberId, actor: memberActor(memberId), nowMs });
+      services.takeEvents(connection.orgId);
+    }
     return success({ go: ticket.go, cookies: [] });
   }
   if ((await personOf(db, own)) !== personId) {

@@ -3,17 +3,19 @@ import * as z from "zod/mini";
 import type { IssuerEntry } from "../config.ts";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
-import { Isolate } from "../http/isolate.ts";
 import { parseFields } from "../http/parse-body.ts";
 import { readJson } from "../http/read-json.ts";
 import type { Claims } from "../issuers/claims.ts";
-import { Issuers, randomTicket } from "../issuers/log-in.ts";
-import type { At } from "../issuers/oidc.ts";
+import { randomTicket } from "../issuers/log-in.ts";
 import { endedTicket, PURPOSES, ticketCookie, ticketIn } from "../issuers/ticket.ts";
 import type { Ticket } from "../issuers/ticket.ts";
 import { now } from "../lib/clock.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Failure, Result } from "../lib/failure.ts";
+import type { CompanyIssuer } from "../people/company-issuer.store.ts";
+import { beginCompany, COMPANY, goOnWithCompany, mayBegin } from "./company-log-in.route.ts";
+import type { Begun } from "./company-log-in.route.ts";
+import { atOf, issuersOf } from "./issuer-at.route.ts";
 import { finishLogIn } from "./finish-log-in.route.ts";
 import { enterSession } from "./own-session.route.ts";
 import { LOGIN_LIMITS, paced } from "./session.route.ts";
@@ -65,55 +67,64 @@ export async function startRoute(c: AppContext): Promise<Response> {
 
 async function start(
   c: AppContext,
-  { issuer, purpose, invitation = null, company = null, go = null }: z.infer<typeof startSchema>,
+  asked: z.infer<typeof startSchema>,
 ): Promise<Result<{ readonly location: string; readonly cookie: string }>> {
-  const at = atOf(c, issuer);
-  if (at === null) return invalid("There is no such log-in here.", "issuer");
-  const person = await personOf(c, purpose);
+  const { issuer, purpose } = asked;
+  const isCompanys = issuer === COMPANY;
+  const begun = isCompanys ? await beginCompany(c, purpose, asked.company ?? "") : begin(c, issuer);
+  if (!begun.ok) return begun;
+  const { at, connection } = begun.value;
+  const person = await personOf(c, purpose, connection);
   if (!person.ok) return person;
   const ticket: Ticket = {
-    ...randomTicket(),
-    purpose,
-    invitation: purpose === "accept" ? invitation : null,
-    company: purpose === "join" ? company : null,
-    go: go ?? "#/",
+    ...ticketFor(asked),
+    connection: connection?.id ?? null,
     personId: person.value,
     at: at.nowMs,
   };
-  const location = await Isolate.of(c.var.config).get(makeIssuers).location(at, ticket);
+  const location = await issuersOf(c).location(at, ticket);
   if (!location.ok) return location;
   const { region, keySecrets: secrets } = c.var.config;
-  const cookie = await ticketCookie(ticket, { region, issuer, secrets });
+  const cookie = await ticketCookie(ticket, { region, issuer: at.entry.id, secrets });
   return success({ location: location.value, cookie });
 }
 
-const makeIssuers = (): Issuers => new Issuers();
+/** What a ticket has of what was asked, and its secrets. */
+function ticketFor({ purpose, invitation, company, go }: z.infer<typeof startSchema>) {
+  return {
+    ...randomTicket(),
+    purpose,
+    invitation: purpose === "accept" ? (invitation ?? null) : null,
+    company: purpose === "join" ? (company ?? null) : null,
+    go: go ?? "#/",
+  };
+}
+
+function begin(c: AppContext, issuer: string): Result<Begun> {
+  const at = atOf(c, issuer);
+  return at === null
+    ? invalid("There is no such log-in here.", "issuer")
+    : success({ at, connection: null });
+}
 
 /** Whose session a log-in links to or makes fresh; null for every other purpose. */
-async function personOf(c: AppContext, purpose: Ticket["purpose"]): Promise<Result<string | null>> {
+async function personOf(
+  c: AppContext,
+  purpose: Ticket["purpose"],
+  connection: CompanyIssuer | null,
+): Promise<Result<string | null>> {
   if (purpose !== "link" && purpose !== "step_up") return success(null);
   const entered = await enterSession(c, true);
   if (!entered.ok) return entered;
   const { identity } = entered.value;
   if (identity.kind !== "person") return refuse({ kind: "no_console_session" });
+  if (!mayBegin(identity, purpose, connection)) {
+    return refuse({ kind: "role_required", roles: ["person"] });
+  }
   // What is linked opens the account for good: a session that somebody took must not do it.
   const isGood =
     purpose !== "link" || hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
   return isGood ? success(identity.session.personId) : refuse({ kind: "login_too_old" });
-}
-
-/** What an issuer of LOGIN_ISSUERS is asked with; null for none of them. */
-function atOf(c: AppContext, id: string): At | null {
-  const { issuers, secret, sandbox } = c.var.config;
-  const entry = issuers.find((one) => one.id === id);
-  if (entry === undefined) return null;
-  return {
-    entry,
-    secret: secret(entry.secret) ?? "",
-    redirectUri: `${new URL(c.req.url).origin}/console/api/login/callback/${id}`,
-    nowMs: now(c.env),
-    isInsecure: sandbox,
-  };
 }
 
 /**
@@ -150,13 +161,20 @@ async function callback(
 ): Promise<Result<{ readonly go: string; readonly cookies: readonly string[] }>> {
   const id = c.req.param("issuer") ?? "";
   const { region, keySecrets: secrets, operatorLogins: logins } = c.var.config;
-  const at = atOf(c, id);
   const cookies = c.req.header("cookie") ?? "";
-  const ticket =
-    at === null ? null : await ticketIn(cookies, { region, issuer: id, secrets, nowMs: at.nowMs });
-  if (at === null || ticket === null) return refuse({ kind: "login_refused", why: "expired" });
-  const issuers = Isolate.of(c.var.config).get(makeIssuers);
-  const claims: Result<Claims> = await issuers.claims(at, ticket, new URL(c.req.url));
+  const ticket = await ticketIn(cookies, { region, issuer: id, secrets, nowMs: now(c.env) });
+  if (ticket === null) return refuse({ kind: "login_refused", why: "expired" });
+  const { connection: row = null } = ticket;
+  const begun = row === null ? begin(c, id) : await goOnWithCompany(c, id, row);
+  if (!begun.ok && isGone(begun.failure)) return refuse({ kind: "login_refused", why: "expired" });
+  if (!begun.ok) return begun;
+  const { at, connection } = begun.value;
+  const claims: Result<Claims> = await issuersOf(c).claims(at, ticket, new URL(c.req.url));
   if (!claims.ok) return claims;
-  return finishLogIn(c, { entry: at.entry, logins, ticket, claims: claims.value });
+  return finishLogIn(c, { entry: at.entry, logins, ticket, connection, claims: claims.value });
+}
+
+/** Whether there is no such issuer any more; else it could not be read. */
+function isGone({ kind }: Failure): boolean {
+  return kind === "invalid_request" || kind === "login_refused";
 }

@@ -1,6 +1,7 @@
 import type { Role } from "../lib/caller.ts";
 import { deleteOrganization, getOrganizationExport } from "../people/closing.ts";
 import { deleteDomain, getDomains, postDomain, postProof } from "../people/company.ts";
+import { deleteIssuer, getIssuer, postIssuer, postRequired } from "../people/company-issuer.ts";
 import {
   acceptRoute,
   deleteInvitation,
@@ -60,6 +61,10 @@ export const PEOPLE_ENDPOINTS: readonly PeopleEndpoint[] = [
   of(OWNERS, "POST /company/domains", postDomain, "lasting"),
   of(OWNERS, "POST /company/domains/:domain/prove", postProof, "lasting"),
   of(OWNERS, "DELETE /company/domains/:domain", deleteDomain, "lasting"),
+  of(MANAGERS, "GET /company/issuer", getIssuer),
+  of(OWNERS, "POST /company/issuer", postIssuer, "lasting"),
+  of(OWNERS, "POST /company/issuer/require", postRequired, "lasting"),
+  of(OWNERS, "DELETE /company/issuer", deleteIssuer, "lasting"),
   of(OWNERS, "POST /organization/team", postTeam),
   of(OWNERS, "GET /organization/export", getOrganizationExport, "lasting"),
   of(OWNERS, "DELETE /organization", deleteOrganization, "lasting"),

@@ -27,6 +27,7 @@ import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
 import type { PeopleEndpoint } from "./people-endpoints.ts";
 import type { ListedSession } from "../contracts/console-session.ts";
 import { paced } from "./session.route.ts";
+import { companysAt, issuersOf } from "./issuer-at.route.ts";
 import { hasFreshLogIn } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
@@ -80,19 +81,19 @@ async function answer(c: AppContext, endpoint: PeopleEndpoint): Promise<Response
 async function callOf(
   c: AppContext,
   session: LiveSession,
-  { isLasting, method }: PeopleEndpoint,
+  endpoint: PeopleEndpoint,
 ): Promise<Result<PeopleCall>> {
   const { identity } = session;
-  if (identity.kind !== "person") return refuse({ kind: "role_required", roles: ["person"] });
+  if (identity.kind !== "person" || !mayAsk(identity, endpoint)) {
+    return refuse({ kind: "role_required", roles: ["person"] });
+  }
   const services = peopleServices(c);
-  if (isLasting && !hasFreshLogIn(session, services.now, c.var.config.stepUp)) {
+  if (endpoint.isLasting && !hasFreshLogIn(session, services.now, c.var.config.stepUp)) {
     return refuse({ kind: "login_too_old" });
   }
-  const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
-  const hasBody = method !== "GET" && !isEmpty;
-  const body = hasBody ? await readBody(c) : success(null);
+  const body = hasBody(c, endpoint) ? await readBody(c) : success(null);
   if (!body.ok) return body;
-  const { memberId } = identity.session;
+  const { memberId, tenant, realm } = identity.session;
   return success({
     ...services,
     ...identity.acting,
@@ -100,8 +101,19 @@ async function callOf(
     params: c.req.param(),
     body: body.value?.json ?? null,
     sessions: sessionsOf(c, session, identity),
-    tenant: identity.session.tenant ?? null,
+    tenant: tenant ?? null,
+    realm: realm ?? "",
   });
+}
+
+/** A company's issuer says who somebody is in its organisation; what is the person's own it must not touch. */
+function mayAsk({ session }: LivePerson, { roles, method, path }: PeopleEndpoint): boolean {
+  const isOwn = roles === null && !(method === "GET" && path === "/me");
+  return session.realm === undefined || !isOwn;
+}
+
+function hasBody(c: AppContext, { method }: PeopleEndpoint): boolean {
+  return method !== "GET" && c.req.raw.body !== null && c.req.header("content-length") !== "0";
 }
 
 /** D1's and objects' errors are our own fault: 503, one log line. */
@@ -126,7 +138,9 @@ function sessionsOf(c: AppContext, { place }: LiveSession, { session }: LivePers
     id: place.session,
     list: async () => {
       const listed = await askSessions(c, place, (own) => own.list());
-      return listed.ok ? success(listed.value.flatMap(shownSession)) : listed;
+      if (!listed.ok) return listed;
+      const { realm } = session;
+      return success(listed.value.flatMap((one) => shownSession(one, realm)));
     },
     close: (id) => askSessions(c, place, (own) => own.close(id)),
     act: (as) => {
@@ -137,8 +151,12 @@ function sessionsOf(c: AppContext, { place }: LiveSession, { session }: LivePers
   };
 }
 
-function shownSession({ name, identity, expiresAt }: ListedSession): readonly ShownSession[] {
+function shownSession(
+  { name, identity, expiresAt }: ListedSession,
+  realm: string | undefined,
+): readonly ShownSession[] {
   if (identity.kind !== "person") return [];
+  if (realm !== undefined && identity.realm !== realm) return [];
   const { browser, issuer, openedAt, freshAt, freshBy } = identity;
   return [{ id: name, browser, issuer, openedAt, freshAt, freshBy, expiresAt }];
 }
@@ -162,6 +180,8 @@ export function peopleServices(c: AppContext): PeopleServices {
     actor: { kind: "system", id: null },
     origin: new URL(c.req.url).origin,
     companyDomains,
+    isSandbox: config.sandbox,
+    reachIssuer: (entry) => issuersOf(c).reach(companysAt(c, entry, "")),
     mail: mailer(mail, (work) => c.executionCtx.waitUntil(work)),
     signUp: {
       mode: signUp,

@@ -10,6 +10,9 @@ export type PersonSession = {
   readonly orgId: string | null;
   /** Where they logged in: an id of LOGIN_ISSUERS, and the identity there. */
   readonly issuer: string;
+  /** The company's own issuer that they came in by, left out for every other: it acts in `realm`, its organisation, alone. */
+  readonly realm?: string;
+  readonly connection?: string;
   /** The Entra tenant that they came in by; left out for every other. */
   readonly tenant?: string;
   readonly openedAt: number;

@@ -22,6 +22,14 @@ export class Issuers {
     });
   }
 
+  /** Whether an issuer of OpenID Connect answers as one; `issuer_unreachable`. */
+  reach(at: At): Promise<Result<null>> {
+    return settled(async () => {
+      await this.#oidc.known(at);
+      return null;
+    });
+  }
+
   /** Who came back to the callback at `url`; `issuer_unreachable`, or `login_refused` with its reason. */
   claims(at: At, ticket: Ticket, url: URL): Promise<Result<Claims>> {
     return settled(() => {

@@ -7,6 +7,8 @@ import type { Claims } from "./claims.ts";
 import { issuerFetch } from "./issuer-fetch.ts";
 import type { Ticket } from "./ticket.ts";
 
+/** Issuers that an isolate remembers: customers name theirs. */
+const KNOWN_MAX = 200;
 const METADATA_MS = 3_600_000;
 /** Keys are asked for anew at most so often when one is not known. */
 const KEYS_AGAIN_MS = 10_000;
@@ -31,6 +33,8 @@ export type At = {
   readonly nowMs: number;
   /** Whether plain http will do: while the sandbox is on. */
   readonly isInsecure: boolean;
+  /** Of an issuer that a customer has named: why one of its addresses may not be called; null: it may. */
+  readonly problemOf?: (address: string) => string | null;
 };
 
 const GOOGLE = "https://accounts.google.com";
@@ -56,6 +60,15 @@ export class Oidc {
 
   /** What the issuer says of itself, at most an hour old. */
   async known(at: At): Promise<Known> {
+    const known = await this.#read(at);
+    const { authorization_endpoint: page, token_endpoint: token, jwks_uri: keys } = known.as;
+    const { problemOf = () => null } = at;
+    const isCallable = [page, token, keys].every((one) => problemOf(one ?? "") === null);
+    if (!isCallable) throw new IssuerAway();
+    return known;
+  }
+
+  async #read(at: At): Promise<Known> {
     const issuer = at.entry.kind === "google" ? GOOGLE : (at.entry.issuer ?? "");
     const before = this.#known.get(issuer);
     if (before !== undefined && at.nowMs - before.readAt < METADATA_MS) return before;
@@ -67,6 +80,8 @@ export class Oidc {
     const as = await oauth.processDiscoveryResponse(expected, response);
     if (as.issuer !== issuer) throw new IssuerAway(); // to the letter
     const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
+    const [oldest] = this.#known.keys();
+    if (this.#known.size >= KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
     this.#known.set(issuer, known);
     return known;
   }

@@ -19,6 +19,8 @@ const ticket = z.object({
   invitation: z.nullable(z.string()),
   /** The domain of the company that it joins; left out by a release that knows none. */
   company: z.nullish(z.string()),
+  /** The company's own issuer that it began at, as it was then; left out for every other. */
+  connection: z.nullish(z.string()),
   /** Whose session it links to or makes fresh. */
   personId: z.nullable(z.string()),
   /** Unix ms. */

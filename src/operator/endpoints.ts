@@ -9,6 +9,7 @@ import { slugSchema } from "../organizations/organization.ts";
 import { findIdOfSlug } from "../organizations/organizations.store.ts";
 import { patchOrganization } from "./change-organization.ts";
 import {
+  deleteCompanyIssuer,
   deleteInvitation,
   deleteOrganization,
   getDomains,
@@ -50,6 +51,7 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("DELETE", "/orgs/:id/invitations/:invitation_id", deleteInvitation, "support"),
   endpoint("GET", "/orgs/:id/domains", getDomains),
   endpoint("POST", "/orgs/:id/domains/:domain/approve", postApproval, "support"),
+  endpoint("DELETE", "/orgs/:id/company-issuer", deleteCompanyIssuer, "support"),
   endpoint("GET", "/orgs/:id/members", getMembers),
   endpoint("POST", "/orgs/:id/members", postMember, "support"),
   endpoint("PATCH", "/orgs/:id/members/:member_id", patchMember, "support"),

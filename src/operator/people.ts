@@ -5,6 +5,8 @@ import { parseQuery } from "../http/parse-body.ts";
 import { refuse, success } from "../lib/failure.ts";
 import { close } from "../people/closing.ts";
 import { domainRecord, tellOwners } from "../people/company.ts";
+import { mailSettings } from "../people/company-issuer.ts";
+import { removeIssuer } from "../people/company-issuer.store.ts";
 import { approveDomain, listDomains } from "../people/company.store.ts";
 import { endInvitation } from "../people/invitations.store.ts";
 import { invite, sendInvitation } from "../people/inviting.ts";
@@ -49,6 +51,18 @@ export async function postApproval(call: OperatorCall): Promise<Answer> {
   if (!approved) return refuse({ kind: "not_found", message: "No such proven domain." });
   await tellOwners(call, { domain, orgId }, "approved");
   return getDomains(call);
+}
+
+/** `DELETE /orgs/{id}/company-issuer`: the way back in when a company's log-in is broken: any log-in will do then. */
+export async function deleteCompanyIssuer(call: OperatorCall): Promise<Answer> {
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const { id } = found.value;
+  if (!(await removeIssuer(call.db, id, { actor: call.actor, nowMs: call.now }))) {
+    return refuse({ kind: "not_found", message: "This organization has no log-in of its own." });
+  }
+  await mailSettings(call, id);
+  return success({ id, deleted: true });
 }
 
 export const givingUp = z.object({

@@ -8,6 +8,7 @@ import { sweepEvents } from "../payments/stripe-events.ts";
 import { stripeOf } from "../payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
 import { checkDomains } from "../people/company.ts";
+import { resealIssuers } from "../people/company-issuer.ts";
 import { forgetStale } from "../people/forgetting.store.ts";
 import { mailer } from "../people/mail.ts";
 import { resealSecrets } from "../webhooks/webhooks.store.ts";
@@ -55,6 +56,7 @@ export async function runScheduled(env: Env): Promise<void> {
   const { peers, keySecrets } = parsed.config;
   try {
     await resealSecrets(env.DB, keySecrets);
+    await resealIssuers(env.DB, keySecrets);
   } catch (error) {
     logWarning("webhooks_not_resealed", { reason: reasonOf(error) });
   }

@@ -158,6 +158,20 @@ export async function companyFor(
   return isGoogles || isEntras ? found : null;
 }
 
+/** A domain of the organisation by which people may join it now; null: there is none. */
+export async function domainToJoin(
+  { db, now: nowMs, companyDomains: mode }: PeopleServices,
+  orgId: string,
+): Promise<CompanyDomain | null> {
+  if (mode === "off") return null;
+  for (const { domain } of await listDomains(db, orgId)) {
+    // oxlint-disable-next-line no-await-in-loop -- ten at most
+    const found = await companyOf(db, domain, { nowMs, wantsYes: mode === "approve" });
+    if (found?.orgId === orgId) return found;
+  }
+  return null;
+}
+
 /** Makes them a member of their company's organisation, or finds that they are; null when they may not join. */
 export async function join(
   services: PeopleServices,

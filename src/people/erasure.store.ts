@@ -31,9 +31,7 @@ export async function closeOrganization(
   const { actor, memberId, nowMs, isAlone = false } = by;
   const data = { closed: true };
   const event = { orgId, type: "organization.changed", actor, subject: orgId, data } as const;
-  const [, , , , , , , , , found, keys, persons] = await db.batch<
-    { closed: 0 | 1 } & EndedKey & Closed["persons"][number]
-  >([
+  const results = await db.batch<{ closed: 0 | 1 } & EndedKey & Closed["persons"][number]>([
     db
       .prepare(
         `INSERT INTO closed_organizations (org_id, closed_at) SELECT id, ?3 FROM organizations
@@ -62,6 +60,7 @@ export async function closeOrganization(
       )
       .bind(orgId),
   ]);
+  const [found, keys, persons] = results.slice(-3);
   if (found?.results[0]?.closed !== 1) return null;
   return { keys: keys?.results ?? [], persons: persons?.results ?? [] };
 }
@@ -92,6 +91,8 @@ function emptied(db: D1Database, orgId: string, nowMs: number): readonly D1Prepa
       )
       .bind(orgId, nowMs),
     db.prepare(`DELETE FROM company_domains WHERE org_id = ?1 AND ${IS_CLOSED}`).bind(orgId),
+    db.prepare(`DELETE FROM company_issuers WHERE org_id = ?1 AND ${IS_CLOSED}`).bind(orgId),
+    db.prepare(`DELETE FROM identities WHERE realm = ?1 AND ${IS_CLOSED}`).bind(orgId),
     db.prepare(`DELETE FROM webhooks WHERE org_id = ?1 AND ${IS_CLOSED}`).bind(orgId),
     db.prepare(`DELETE FROM personal_organizations WHERE org_id = ?1 AND ${IS_CLOSED}`).bind(orgId),
   ];
@@ -155,6 +156,8 @@ const TABLES: Readonly<Record<string, string>> = {
     FROM invitations WHERE org_id = ?1`,
   webhooks: "SELECT id, url, types, disabled_reason, created_at FROM webhooks WHERE org_id = ?1",
   company_domains: `SELECT domain, created_at, proven_at, approved_at, failed_since FROM company_domains
+    WHERE org_id = ?1`,
+  company_issuers: `SELECT issuer, client_id, created_at, tried_at, required_at FROM company_issuers
     WHERE org_id = ?1`,
   end_users: "SELECT * FROM end_users WHERE org_id = ?1",
   settings: "SELECT * FROM settings WHERE org_id = ?1",

@@ -143,3 +143,15 @@ export function domainMail(
     lines: [`The domain ${of.domain} of ${name} ${DOMAIN_NEWS[of.what]}`],
   };
 }
+
+/** What an owner is told when the company's own log-in was set, required or taken away. */
+export function settingsMail(to: string, organization: string): Mail {
+  const name = plainName(organization);
+  return {
+    to,
+    subject: `The company log-in of ${name} has changed`,
+    lines: [
+      `How people log in to ${name} was changed. Who did it stands in its log (Events), and how it is now on the page Team.`,
+    ],
+  };
+}

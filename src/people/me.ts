@@ -34,11 +34,14 @@ export async function getMe(call: PeopleCall): Promise<Answer> {
   return view.ok ? success(view.value) : view;
 }
 
-async function meView({ db, person, sessions }: PeopleCall): Promise<Result<View>> {
-  const [identities, memberships] = await Promise.all([
+/** Who came in by a company's own issuer sees of themselves what is of that company. */
+async function meView({ db, person, sessions, realm }: PeopleCall): Promise<Result<View>> {
+  const [known, places] = await Promise.all([
     listIdentities(db, person.id),
     membershipsOf(db, person.id),
   ]);
+  const identities = known.filter((one) => realm === "" || one.realm === realm);
+  const memberships = places.filter(({ orgId }) => realm === "" || orgId === realm);
   const listed = await sessions.list();
   if (!listed.ok) return listed;
   return success({
@@ -138,6 +141,10 @@ export async function postAct(call: PeopleCall): Promise<Answer> {
   const all = await membershipsOf(db, person.id);
   const chosen = all.find((one) => one.orgId === fields.value.organization_id);
   if (chosen === undefined) return refuse({ kind: "not_found", message: "No such organization." });
+  if (chosen.isCompanys === 1) {
+    const message = "This organization is open to who logs in by its company's log-in alone.";
+    return refuse({ kind: "conflict", message, param: null, code: "company_log_in_required" });
+  }
   const acting = await sessions.act(chosen);
   if (!acting.ok) return acting;
   await seenAs(db, chosen.memberId, nowMs);

@@ -1,3 +1,4 @@
+import type { IssuerEntry } from "../config.ts";
 import type { Objects } from "../contracts/objects.ts";
 import type { Answer } from "../http/endpoint.ts";
 import type { KeyServices } from "../keys/revocation.ts";
@@ -24,6 +25,10 @@ export type PeopleServices = KeyServices &
     readonly companyDomains: "off" | "approve" | "on";
     /** Null: links are shown and not sent. */
     readonly mail: SendMail | null;
+    /** Whether an issuer of this machine will do. */
+    readonly isSandbox: boolean;
+    /** Whether an issuer answers as one; `issuer_unreachable`. */
+    readonly reachIssuer: (entry: IssuerEntry) => Promise<Result<null>>;
     /** This console's address: `https://eu.example.com`. */
     readonly origin: string;
   };
@@ -54,6 +59,8 @@ export type OwnSessions = {
 export type PeopleCall = PeopleServices &
   Acting & {
     readonly sessions: OwnSessions;
+    /** '': the session began at one of the operator's issuers; an organisation's id: at its own, and it opens that alone. */
+    readonly realm: string;
     /** The Entra tenant that the session came in by, or null. */
     readonly tenant: string | null;
     readonly params: Readonly<Record<string, string>>;

@@ -3,8 +3,12 @@ import type { OrganizationStatus } from "../organizations/organization.ts";
 import type { Identity, Membership, Person } from "./person.ts";
 
 const PERSON = `id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom`;
+/** Whether nobody acts in the organisation but who came in by its own issuer. */
+const IS_COMPANYS = `EXISTS (SELECT 1 FROM company_issuers
+  WHERE company_issuers.org_id = organizations.id AND required_at IS NOT NULL)`;
 const MEMBERSHIP = `members.id AS memberId, members.role, organizations.id AS orgId, organizations.name,
-  organizations.slug, organizations.status, organizations.is_personal AS isPersonal`;
+  organizations.slug, organizations.status, organizations.is_personal AS isPersonal,
+  ${IS_COMPANYS} AS isCompanys`;
 const OF_PERSON = `FROM member_people JOIN members ON members.id = member_people.member_id
   JOIN organizations ON organizations.id = member_people.org_id`;
 
@@ -149,7 +153,8 @@ export async function unlinkIdentity(
   const row = await db
     .prepare(
       `DELETE FROM identities WHERE person_id = ?1 AND issuer = ?2 AND subject = ?3
-         AND (SELECT count(*) FROM identities WHERE person_id = ?1) > 1 RETURNING person_id`,
+         AND (realm <> '' OR (SELECT count(*) FROM identities WHERE person_id = ?1 AND realm = '') > 1)
+       RETURNING person_id`,
     )
     .bind(personId, issuer, subject)
     .first();
@@ -227,6 +232,8 @@ type ActingRow = Person & {
   readonly slug: string;
   readonly status: OrganizationStatus;
   readonly isPersonal: 0 | 1;
+  readonly isCompanys: 0 | 1;
+  readonly hasRealm: 0 | 1;
   readonly keyHash: string | null;
 };
 
@@ -240,13 +247,16 @@ export async function findActing(
     readonly personId: string;
     readonly memberId: string | null;
     readonly openedAt: number;
+    readonly realm?: string;
+    readonly connection?: string;
   },
 ): Promise<Acting | null> {
   const row = await db
     .prepare(
       `SELECT people.id, people.name, people.email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom,
          members.id AS memberId, members.role, members.email AS memberEmail, organizations.id AS orgId,
-         organizations.name AS orgName, slug, status, is_personal AS isPersonal, keys.hash AS keyHash
+         organizations.name AS orgName, slug, status, is_personal AS isPersonal, keys.hash AS keyHash,
+         ${IS_COMPANYS} AS isCompanys, EXISTS (SELECT 1 FROM company_issuers WHERE company_issuers.id = ?4 AND org_id = members.org_id) AS hasRealm
        FROM people
        LEFT JOIN member_people ON member_people.member_id = ?2 AND member_people.person_id = people.id
        LEFT JOIN members ON members.id = member_people.member_id AND members.removed_at IS NULL
@@ -254,16 +264,38 @@ export async function findActing(
        LEFT JOIN keys ON keys.member_id = members.id AND is_console = 1 AND keys.revoked_at IS NULL
        WHERE people.id = ?1 AND erased_at IS NULL AND sessions_from <= ?3`,
     )
-    .bind(session.personId, session.memberId, session.openedAt)
+    .bind(session.personId, session.memberId, session.openedAt, session.connection ?? null)
     .first<ActingRow>();
-  if (row === null) return null;
+  if (row === null || !isOpenTo(row, session.realm)) return null;
   const { id, name, email, isEmailProven, sessionsFrom } = row;
   const person = { id, name, email, isEmailProven, sessionsFrom };
   if (session.memberId === null) return { person, as: null };
   if (row.memberId === null || row.keyHash === null) return null;
-  const { memberId, role, orgId, orgName, slug, status, isPersonal, keyHash } = row;
-  const as = { memberId, role, orgId, name: orgName, slug, status, isPersonal, keyHash };
+  const { memberId, role, orgId, orgName, slug, status, isPersonal, isCompanys, keyHash } = row;
+  const as = {
+    memberId,
+    role,
+    orgId,
+    name: orgName,
+    slug,
+    status,
+    isPersonal,
+    isCompanys,
+    keyHash,
+  };
   return { person, as: { ...as, email: row.memberEmail } };
+}
+
+/**
+ * Whether a session of a realm may act so: by a company's own issuer in that organisation alone, and while it has one; by
+ * any other where the company's is not required.
+ */
+function isOpenTo(
+  row: Pick<ActingRow, "orgId" | "isCompanys" | "hasRealm">,
+  realm: string | undefined,
+): boolean {
+  if (realm === undefined) return row.isCompanys === 0;
+  return row.orgId === realm && row.hasRealm === 1;
 }
 
 /** Ends all sessions of a person that began before. */

@@ -26,6 +26,8 @@ export type Membership = {
   readonly slug: string;
   readonly status: OrganizationStatus;
   readonly isPersonal: 0 | 1;
+  /** Nobody acts in it but who came in by its own issuer. */
+  readonly isCompanys: 0 | 1;
 };
 
 /** The address that a member has in place of one that the issuer told. */

@@ -47,6 +47,15 @@ const ASKED: Readonly<Record<string, () => Asked | Promise<Asked>>> = {
   }),
   "GET /orgs/:id/domains": nothing,
   "POST /orgs/:id/domains/:domain/approve": async () => ({ names: { domain: await proven() } }),
+  "DELETE /orgs/:id/company-issuer": async () => {
+    await env.DB.prepare(
+      `INSERT OR REPLACE INTO company_issuers (org_id, id, issuer, client_id, client_secret, created_at)
+       VALUES (?1, 'iss_' || ?1, 'https://login.acme.dev', 'c', 's', 1)`,
+    )
+      .bind(account.orgId)
+      .run();
+    return {};
+  },
   "GET /orgs/:id/members": nothing,
   "POST /orgs/:id/members": () => ({
     body: { email: `${crypto.randomUUID()}@example.com`, role: "member" },

@@ -8,7 +8,8 @@ import { asDocumented, DOCUMENT } from "./documented.ts";
 /** Answers that are no JSON. */
 const NO_JSON = new Set(["GET /admin/v1/metrics"]);
 /** Calls that want a person or a link; their shapes are in test/people. */
-const OF_PEOPLE = /console\/api\/people|\/invitations|\/domains|^DELETE \/admin\/v1\/orgs\/\{id\}$/;
+const OF_PEOPLE =
+  /console\/api\/people|\/invitations|\/domains|\/company-issuer|^DELETE \/admin\/v1\/orgs\/\{id\}$/;
 const documented = OPERATIONS.map(({ name }) => name);
 const { paths } = DOCUMENT;
 

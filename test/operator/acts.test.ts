@@ -118,6 +118,18 @@ const ACTS: Readonly<Record<string, Act>> = {
     event: "organization.changed",
     asked: async () => [org(`/domains/${await proven()}/approve`)],
   },
+  "DELETE /orgs/:id/company-issuer": {
+    event: "organization.changed",
+    asked: async () => {
+      await env.DB.prepare(
+        `INSERT INTO company_issuers (org_id, id, issuer, client_id, client_secret, created_at)
+         VALUES (?1, 'iss_' || ?1, 'https://login.acme.dev', 'c', 's', 1)`,
+      )
+        .bind(account.orgId)
+        .run();
+      return [org("/company-issuer")];
+    },
+  },
   "POST /orgs/:id/members": {
     event: "member.created",
     asked: async () => [org("/members"), { email: "new@example.com", role: "member" }],

@@ -1,0 +1,254 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { LocalIssuer } from "../../scripts/local-issuer.ts";
+import type { Account } from "../../scripts/local-issuer.ts";
+import { admin, send } from "../contract/client.ts";
+import { Browser, codeOf, joined, signUp, someone, startIssuer } from "./people-client.ts";
+
+let issuer: ReturnType<typeof startIssuer>;
+let count = 0;
+beforeEach(() => {
+  for (const method of ["log", "warn"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  issuer = startIssuer();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const IN = "/console/#/";
+const UNKNOWN = /why=unknown$/;
+const CLIENT = { id: "turnpike-at-acme", secret: "the secret of acme" };
+const OPEN = { COMPANY_DOMAINS: "on" };
+
+/** A company that runs an issuer, whatever it says there. */
+function startCompany(host = `login.acme${Date.now()}x${count++}.dev`) {
+  const url = `https://${host}`;
+  const accounts: Account[] = [];
+  const own = new LocalIssuer(url, [CLIENT], { accounts });
+  issuer.hosts.set(url, (request) => own.handle(request));
+  return Object.assign(own, { url, accounts });
+}
+
+/** A browser that logs in there; the account is told to the company's issuer first. */
+async function comes(
+  at: ReturnType<typeof startCompany>,
+  account: Account,
+  asked: Readonly<Record<string, unknown>>,
+  browser = new Browser(OPEN),
+) {
+  if (!at.accounts.includes(account)) at.accounts.push(account);
+  const end = await browser.logIn(account, { issuer: "company", ...asked });
+  return { browser, end };
+}
+
+const body = (url: string) => ({ issuer: url, client_id: CLIENT.id, client_secret: CLIENT.secret });
+
+/** Ann's team with a proven domain. */
+async function team() {
+  const ann = await signUp(issuer, someone(), OPEN);
+  await ann.browser.people("POST", "/organization/team");
+  const domain = `acme${Date.now()}x${count++}.example.com`;
+  const orgId = ann.view.organization.id;
+  await env.DB.prepare(
+    "INSERT INTO company_domains (domain, org_id, nonce, created_at, proven_at) VALUES (?, ?, 'n', 1, 1)",
+  )
+    .bind(domain, orgId)
+    .run();
+  return { ...ann, domain, orgId };
+}
+
+/** The same with an issuer of its own, which Ann has connected. */
+async function company() {
+  const ann = await team();
+  const own = startCompany();
+  expect(await codeOf(await ann.browser.people("POST", "/company/issuer", body(own.url)))).toEqual([
+    201,
+    "",
+  ]);
+  const inside = someone();
+  const linked = await comes(own, inside, { purpose: "link" }, ann.browser);
+  expect(linked.end).toBe(IN);
+  return { ...ann, own, inside };
+}
+
+const requires = (browser: Browser): Promise<Response> =>
+  browser.people("POST", "/company/issuer/require", { required: true });
+const stateOf = async (browser: Browser): Promise<unknown> =>
+  (await browser.people("GET", "/company/issuer")).json();
+
+describe("a company's own issuer", () => {
+  it("is set by an owner of an organisation with a proven domain, is public, and answers", async () => {
+    const ann = await signUp(issuer, someone(), OPEN);
+    await ann.browser.people("POST", "/organization/team");
+    const own = startCompany();
+    const set = (url: string, browser = ann.browser) =>
+      browser.people("POST", "/company/issuer", body(url));
+    expect(await codeOf(await set(own.url))).toEqual([409, "no_proven_domain"]);
+    const { browser, orgId } = await team();
+    for (const url of [
+      "http://login.acme.dev",
+      "https://127.0.0.1",
+      "https://issuer.internal",
+      "https://accounts.google.com",
+      "https://login.microsoftonline.com/common/v2.0",
+    ]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect([url, (await set(url, browser)).status]).toEqual([url, 400]);
+    }
+    expect((await set("https://nobody.acme.dev", browser)).status).toBe(503);
+    const admins = await joined(issuer, browser, "admin");
+    expect((await set(own.url, admins.browser)).status).toBe(403);
+    expect((await set(own.url, browser)).status).toBe(201);
+    expect(await stateOf(browser)).toMatchObject({
+      callback: `https://eu.test/console/api/login/callback/${orgId}`,
+      state: "draft",
+      required: false,
+    });
+    const kept = await env.DB.prepare("SELECT * FROM company_issuers WHERE org_id = ?")
+      .bind(orgId)
+      .first();
+    expect(JSON.stringify(kept)).not.toContain(CLIENT.secret);
+  });
+
+  it("whose metadata names another place to call is not called", async () => {
+    const { browser } = await team();
+    const own = startCompany();
+    own.bend = {
+      answer: async (path, answer) => {
+        if (!path.includes("openid-configuration")) return answer;
+        const said = await answer.json<object>();
+        return Response.json({ ...said, token_endpoint: "https://127.0.0.1/token" });
+      },
+    };
+    expect((await browser.people("POST", "/company/issuer", body(own.url))).status).toBe(503);
+  });
+
+  it("lets nobody in as a draft; an owner connects it, then the company's people join and log in", async () => {
+    const ann = await team();
+    const own = startCompany();
+    await ann.browser.people("POST", "/company/issuer", body(own.url));
+    const ben = someone({ email: `ben@${ann.domain}` });
+    const join = { purpose: "join", company: ann.domain };
+    await expect(comes(own, ben, join)).rejects.toThrow("403"); // begun by nobody
+    expect((await comes(own, someone(), { purpose: "link" }, ann.browser)).end).toBe(IN);
+    expect(await stateOf(ann.browser)).toMatchObject({ state: "on" });
+    const came = await comes(own, ben, join);
+    expect(came.end).toBe(IN);
+    expect(await came.browser.session()).toMatchObject({
+      role: "member",
+      organization: { id: ann.orgId },
+      member: { email: ben.email },
+    });
+    const slug = ann.view.organization.slug;
+    expect((await comes(own, ben, { purpose: "log_in", company: slug })).end).toBe(IN);
+    const stranger = await comes(own, someone(), { purpose: "log_in", company: slug });
+    expect(stranger.end).toMatch(UNKNOWN); // to join is asked for
+    await vi.waitFor(async () => {
+      const read = await admin("GET", `/orgs/${ann.orgId}/events?type=organization.changed`);
+      expect(await read.text()).toContain(own.url);
+    });
+  });
+});
+
+describe("what a hostile company's issuer says", () => {
+  it("opens its organisation alone: no other one, nothing that is the person's own, nobody's session", async () => {
+    const ann = await company();
+    await ann.browser.people("POST", "/organizations", { name: "Another" }); // which Ann acts in now
+    const { browser, end } = await comes(ann.own, ann.inside, {
+      purpose: "log_in",
+      company: ann.domain,
+    });
+    expect(end).toBe(IN);
+    expect(await browser.session()).toMatchObject({ organization: { id: ann.orgId } });
+    const me = await browser.people("GET", "/me");
+    const seen = await me.json<{
+      organizations: { id: string }[];
+      identities: object[];
+      sessions: object[];
+    }>();
+    expect(seen.organizations.map(({ id }) => id)).toEqual([ann.orgId]);
+    expect([seen.identities.length, seen.sessions.length]).toEqual([1, 1]);
+    const other = (await ann.browser.session())?.organization.id ?? "";
+    expect(other).not.toBe(ann.orgId);
+    const own: readonly (readonly [string, string, object?])[] = [
+      ["POST", "/me/act", { organization_id: other }],
+      ["GET", "/me/export"],
+      ["DELETE", "/me", {}],
+      ["POST", "/me/log-out"],
+      ["POST", "/me/unlink", { issuer: "https://issuer.test", subject: ann.account.id }],
+      ["POST", "/organizations", { name: "Mine" }],
+      ["POST", "/invitation/accept", { token: "x" }],
+    ];
+    for (const [method, path, asked] of own) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect([path, (await browser.people(method, path, asked)).status]).toEqual([path, 403]);
+    }
+    for (const issuerId of ["local", "company"]) {
+      const asked = { issuer: issuerId, purpose: "link" };
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      expect((await browser.ask("POST", "/console/api/login/start", asked)).status).toBe(403);
+    }
+    const fresh = { issuer: "company", purpose: "step_up" };
+    await ann.browser.people("POST", "/me/act", { organization_id: ann.orgId });
+    expect((await ann.browser.ask("POST", "/console/api/login/start", fresh)).status).toBe(403);
+  });
+
+  it("is no address, name or identity of the operator's issuers", async () => {
+    const ann = await company();
+    const mallory = someone({ id: ann.account.id, email: ann.account.email, name: "Mallory" });
+    const asked = { purpose: "join", company: ann.domain };
+    const came = await comes(ann.own, mallory, asked); // the subject and address of Ann elsewhere
+    const view = await came.browser.session();
+    expect(view?.person.id).not.toBe(ann.view.person.id);
+    expect([view?.role, view?.person.email]).toEqual(["member", null]);
+    ann.own.bend = { claims: (claims) => ({ ...claims, name: "Mallory", email: "m@evil.test" }) };
+    await comes(ann.own, ann.inside, { purpose: "log_in", company: ann.domain });
+    const { name, email } = (await ann.browser.session())?.person ?? {};
+    expect([name, email]).toEqual([ann.account.name, ann.account.email]);
+  });
+
+  it("of who was removed opens nothing, and of an issuer that was set anew or taken away neither", async () => {
+    const ann = await company();
+    const ben = someone();
+    const join = { purpose: "join", company: ann.domain };
+    const came = await comes(ann.own, ben, join);
+    const memberId = (await came.browser.session())?.member.id ?? "";
+    expect((await ann.browser.people("DELETE", `/members/${memberId}`)).status).toBe(200);
+    expect(await came.browser.session()).toBeNull();
+    expect((await comes(ann.own, ben, join)).end).toMatch(UNKNOWN);
+    const inside = await comes(ann.own, ann.inside, { purpose: "log_in", company: ann.domain });
+    const begun = new Browser(OPEN);
+    const asked = { issuer: "company", purpose: "log_in", company: ann.domain };
+    const back = await begun.click(await begun.start(asked), ann.inside);
+    await ann.browser.people("POST", "/company/issuer", body(ann.own.url));
+    expect(await begun.land(back)).toMatch(/why=expired$/); // it began at the one before
+    expect(await inside.browser.session()).toBeNull();
+    expect((await ann.browser.people("DELETE", "/company/issuer")).status).toBe(200);
+    expect(await stateOf(ann.browser)).toMatchObject({ state: "none" });
+  });
+});
+
+describe("a company's log-in that is required", () => {
+  it("is by an owner who came in by it; then nobody else acts there, keys go on, and an operator opens it again", async () => {
+    const ann = await company();
+    const key = await ann.browser.ask("POST", "/console/api/v1/keys", { name: "machine" });
+    const { key: machine } = await key.json<{ key: string }>();
+    expect(await codeOf(await requires(ann.browser))).toEqual([409, "not_by_company"]);
+    const asked = { purpose: "log_in", company: ann.domain };
+    const inside = await comes(ann.own, ann.inside, asked);
+    expect((await requires(inside.browser)).status).toBe(200);
+    expect(await ann.browser.session()).toBeNull();
+    expect(await ann.browser.logIn(ann.account)).toBe(IN);
+    expect((await ann.browser.session())?.organization).toBeNull(); // in, and in none
+    const act = await ann.browser.people("POST", "/me/act", { organization_id: ann.orgId });
+    expect(await codeOf(act)).toEqual([409, "company_log_in_required"]);
+    expect(await inside.browser.session()).toMatchObject({ role: "owner" });
+    expect((await send("/v1/balance", { key: machine })).status).toBe(200);
+    expect((await admin("DELETE", `/orgs/${ann.orgId}/company-issuer`)).status).toBe(200);
+    const again = await ann.browser.people("POST", "/me/act", { organization_id: ann.orgId });
+    expect(again.status).toBe(200);
+    expect(await inside.browser.session()).toBeNull();
+  });
+});
