@@ -54,11 +54,11 @@ export function within(
   return Object.fromEntries(entries) as Record<string, Description>;
 }
 
-/** The document's parts, by how the paths of their operations begin. */
+/** The document's parts, by how the paths of their operations begin; what is paid for is Inference. */
 const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
   [/^\/admin/, "Operator"],
   [/^\/console/, "People"],
-  [/^\/v1\/(?:chat|completions|embeddings|responses|messages)/, "Inference"],
+  [/^\/v1\/(?:responses|messages)/, "Inference"],
   [/^\/v1\/models/, "Models"],
   [/^\/v1\/(?:balance|usage|holds|generations|errors|alerts|credits)/, "Money"],
   [/^\/v1\/(?:events|webhooks)/, "Events"],
@@ -112,7 +112,8 @@ export function operationsOf<T extends Row>(
     const method = row.method.toLowerCase() as Operation["method"];
     const standing = standingOf(row, description);
     const errors = [...new Set([...standing.errors, ...(description.errors ?? [])])];
-    const tag = TAGS.find(([paths]) => paths.test(path))?.[1];
+    const [, own] = TAGS.find(([paths]) => paths.test(path)) ?? [];
+    const tag = standing.isPaid ? "Inference" : own;
     if (tag === undefined) throw new Error(`scripts/openapi has no part for ${name}`);
     return { ...description, ...standing, errors, tag, name, method, path };
   });

@@ -1,6 +1,7 @@
 import { UNITS } from "../lib/usage.ts";
 import type { Price } from "../lib/usage.ts";
 import type { Charged, PriceRow } from "./price-lists.ts";
+import { storedJson } from "../lib/stored-json.ts";
 
 /** A row as operators see it; times in Unix ms. */
 export type BookedPrice = PriceRow & {
@@ -136,7 +137,7 @@ function textOfPrice({ input, cached, cacheWrite, output, units }: Price): strin
 }
 
 function priceOfText(text: string): Price {
-  const fields = JSON.parse(text) as Fields;
+  const fields = storedJson<Fields>(text);
   const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = fields;
   const units = UNITS.filter((unit) => fields[unit] !== undefined);
   const prices = Object.fromEntries(units.map((unit) => [unit, fields[unit]]));

@@ -8,6 +8,7 @@ import type { RateState } from "../lib/key-terms.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
 import type { Tables } from "../lib/tables.do.ts";
 import type { ConsoleIdentity, Entered, ListedSession } from "../contracts/console-session.ts";
+import { storedJson } from "../lib/stored-json.ts";
 
 /** What all sessions of a key or an operator may call in any 60 s, how often it may log in, and what lives of it. */
 const CALLS_MAX = 300;
@@ -177,7 +178,7 @@ export class ConsoleSession extends DurableObject<Env> {
       "SELECT name, identity, expires_at FROM sessions ORDER BY number",
     );
     const sessions = rows.toArray().map(({ name, identity, expires_at: expiresAt }) => {
-      return [name, { identity: JSON.parse(identity) as ConsoleIdentity, expiresAt }] as const;
+      return [name, { identity: storedJson<ConsoleIdentity>(identity), expiresAt }] as const;
     });
     const windows = { console: this.#windowOf("console"), login: this.#windowOf("login") };
     return { windows, sessions: new Map(sessions) };

@@ -1,4 +1,5 @@
 import type { Role } from "../lib/caller.ts";
+import { storedJson } from "../lib/stored-json.ts";
 
 /** Whom the holder of a key is shown as. */
 export type Viewer = {
@@ -24,5 +25,5 @@ WHERE k.id = ? AND revoked_at IS NULL AND removed_at IS NULL`,
     )
     .bind(keyId)
     .first<string>("viewer");
-  return viewer === null ? null : (JSON.parse(viewer) as Viewer);
+  return viewer === null ? null : storedJson<Viewer>(viewer);
 }

@@ -69,6 +69,16 @@ export type AppEnv = {
   };
 };
 
+type Variables = AppEnv["Variables"];
+
+/** A variable where what sets it may not have run: on a path that it does not stand before, or when it refused. */
+export function setSoFar<Name extends keyof Variables>(
+  c: Context<AppEnv>,
+  name: Name,
+): Variables[Name] | undefined {
+  return c.get(name);
+}
+
 /** Who calls, not yet admitted, and how to ask for it. */
 export type Presumed = {
   readonly caller: Caller;
@@ -99,7 +109,7 @@ export async function requestContext(c: AppContext, next: Next): Promise<void> {
 export function fail(c: AppContext, failure: Failure): Response {
   c.set("failure", failure.kind);
   c.set("failed", failure);
-  const config = c.get("config") as Config | undefined;
+  const config = setSoFar(c, "config");
   return failureResponse(failure, c.get("requestId"), {
     dialect: c.get("dialect") ?? null,
     docsUrl: config?.docsUrl ?? null,
@@ -154,20 +164,20 @@ async function guarded(c: AppContext, next: Next): Promise<void> {
 
 function finish(c: AppContext): void {
   const headers = writableHeaders(c);
-  const admitted = c.get("admitted") as Admitted | undefined;
+  const admitted = setSoFar(c, "admitted");
   headers.set("x-content-type-options", "nosniff");
   // no-transform: a proxy that compresses a stream would hold its events back
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
   setDialectHeaders(c, headers, admitted);
   if (admitted !== undefined) setCallerHeaders(headers, admitted);
-  else if (c.res.status >= 400 || (c.get("peer") as Region | undefined) === undefined) {
+  else if (c.res.status >= 400 || setSoFar(c, "peer") === undefined) {
     setKeylessHeaders(headers);
   }
   if (allowsOrigins(c.req.path)) {
     allowOrigin(headers, c.req.header("origin"), c.get("origins") ?? null);
   }
-  const config = c.get("config") as Config | undefined;
+  const config = setSoFar(c, "config");
   if (c.get("logged") === true) return;
   if (isRefused(c) || config?.logRequests === "all") log(c, admitted);
 }
@@ -186,7 +196,7 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
     failure: c.get("failure") ?? null,
   };
   const nowMs = now(c.env);
-  if (isSummed(c.get("config") as Config | undefined, request, nowMs)) return;
+  if (isSummed(setSoFar(c, "config"), request, nowMs)) return;
   const durationMs = nowMs - c.get("startedMs");
   const keyId = admitted?.caller.keyId ?? null;
   logRequest({ ...request, method: c.req.method, durationMs, keyId });

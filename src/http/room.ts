@@ -1,8 +1,8 @@
 import type { Config } from "../config.ts";
-import type { Admitted } from "../lib/caller.ts";
 import type { Result } from "../lib/failure.ts";
 import { InFlight } from "../lib/in-flight.ts";
 import type { ShedReason } from "../lib/in-flight.ts";
+import { setSoFar } from "./context.ts";
 import type { AppContext } from "./context.ts";
 import { Isolate } from "./isolate.ts";
 import { WHOLE_BYTES_MAX } from "./read-json.ts";
@@ -50,7 +50,7 @@ export async function readWithPlace<T>(
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,
   limits: BodyLimits,
 ): Promise<Result<T> | Shed> {
-  const caller = (c.get("admitted") as Admitted | undefined)?.caller;
+  const caller = setSoFar(c, "admitted")?.caller;
   const length = bodyLength(c);
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // refused unread
   const bytes = countedAtOnce(length);

@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import { setSoFar } from "../http/context.ts";
 import type { AppContext } from "../http/context.ts";
 import { created, readBody, readFields } from "../http/endpoint.ts";
 import type { Answer, View } from "../http/endpoint.ts";
@@ -223,7 +224,7 @@ async function rotationOf(c: AppContext): Promise<Result<RotationAsked>> {
 export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   const { config } = c.var;
   const id = c.req.param("id") ?? "";
-  const unread = c.get("memberUnread") as Failure | undefined;
+  const unread = setSoFar(c, "memberUnread");
   const found =
     unread === undefined
       ? await askBook(() => findKey(c.env.DB, id, ownerOf(c)), "key_unreadable", fieldsOf(c))

@@ -4,6 +4,7 @@ import { externalIdProblem } from "./external-id.ts";
 import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 import type { Micros } from "./money.ts";
 import type { Period } from "./period.ts";
+import { storedJson } from "./stored-json.ts";
 
 /** How long a key's budget lasts before it begins anew, in UTC; weeks begin on Monday. */
 export type BudgetPeriod = "day" | "week" | "month";
@@ -239,7 +240,7 @@ export function termsText(terms: KeyTerms): string | null {
 
 /** Reads what `termsText` wrote. */
 export function termsOfText(text: string | null): KeyTerms {
-  return text === null ? NO_TERMS : { ...NO_TERMS, ...(JSON.parse(text) as Partial<KeyTerms>) };
+  return text === null ? NO_TERMS : { ...NO_TERMS, ...storedJson<Partial<KeyTerms>>(text) };
 }
 
 /** Whether a model may be asked for: by the name that was sent, or by the id that it came to. */

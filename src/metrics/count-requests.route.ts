@@ -1,5 +1,6 @@
 import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
+import { setSoFar } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { Isolate } from "../http/isolate.ts";
 import { now } from "../lib/clock.ts";
@@ -23,7 +24,7 @@ const makeRecorder = ({ numbers }: Config): Recorder => new Recorder(numbers.MET
  */
 export async function countRequests(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
-  const config = c.get("config") as Config | undefined;
+  const config = setSoFar(c, "config");
   if (config === undefined) return; // misconfigured: nothing is served, and the log says so
   const { tally } = recorderOf(config);
   const { status } = c.res;

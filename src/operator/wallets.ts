@@ -8,6 +8,7 @@ import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import type { ReconcileState } from "../contracts/reconciliation.ts";
 import type { LedgerRow } from "../contracts/wallet.ts";
+import { storedJson } from "../lib/stored-json.ts";
 
 /** What references of credits begin with that the service itself posts. */
 const OWN_REFERENCES: readonly string[] = ["stripe:", "owed:", "rebuild:"];
@@ -40,7 +41,7 @@ export const reconcileAsk = z.object({
 /** What an answer gave as `next_after`; null for anything else. */
 function stateOf(text: string): ReconcileState | null {
   try {
-    const { tries, run } = JSON.parse(text) as ReconcileState;
+    const { tries, run } = storedJson<ReconcileState>(text);
     return Number.isInteger(tries) && (run === null || typeof run.mark === "string")
       ? { tries, run }
       : null;

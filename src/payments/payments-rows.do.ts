@@ -1,6 +1,7 @@
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { Tables } from "../lib/tables.do.ts";
 import type { Head, Payment, PaymentRows, Purchase, Waiting } from "./purchase.ts";
+import { storedJson } from "../lib/stored-json.ts";
 
 /** `record`: the row as JSON; the columns beside it are what it is found by. Times in Unix ms. */
 const FIRST = `CREATE TABLE head (
@@ -142,7 +143,7 @@ export function selectPurchases(
       limit + 1,
     )
     .toArray()
-    .map(({ record }) => JSON.parse(record) as Purchase);
+    .map(({ record }) => storedJson<Purchase>(record));
 }
 
 const NAMES_MS = 2 * 86_400_000;

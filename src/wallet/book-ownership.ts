@@ -1,4 +1,5 @@
 import type { BookHead } from "./book.store.ts";
+import { storedJson } from "../lib/stored-json.ts";
 
 /** Why the book is not this wallet's: what the book said, and what the wallet was when it found out. */
 type Conflict = {
@@ -21,6 +22,6 @@ export function ownsBook(
   row: { readonly epoch: string; readonly revision: number; readonly conflict: string | null },
   head: BookHead,
 ): boolean {
-  const met = row.conflict === null ? row : (JSON.parse(row.conflict) as Conflict);
+  const met = row.conflict === null ? row : storedJson<Conflict>(row.conflict);
   return head.epoch === row.epoch && head.seq <= met.revision;
 }

@@ -8,6 +8,7 @@ import { microsOrNull } from "./rules/quota.ts";
 import type { AutoTopUp } from "../contracts/payments.ts";
 import type { Settings } from "../contracts/settings.ts";
 import type { Configuration } from "../contracts/wallet.ts";
+import { storedJson } from "../lib/stored-json.ts";
 
 /** What the book said of an organisation before a publish; null when it had no row. */
 export type BookHead = {
@@ -274,7 +275,7 @@ function settingsOf(row: BookRow | undefined): Settings | null {
     alertThreshold: row["default_alert_threshold"] as number,
     lowBalance: microsOrNull(row["low_balance_threshold_micro"] as number | null),
     keepHours: (row["keep_responses_hours"] as number | null) ?? 0,
-    autoTopUp: JSON.parse((row["auto_top_up"] as string | null) ?? "null") as AutoTopUp | null,
+    autoTopUp: storedJson<AutoTopUp | null>((row["auto_top_up"] as string | null) ?? "null"),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
+import { storedJson } from "../lib/stored-json.ts";
 
 /** Events that a wallet takes over at once. */
 export const WAITING_PAGE = 50;
@@ -30,7 +31,7 @@ export async function readWaitingEvents(
     type: row.type,
     actor: { kind: row.actor_kind, id: row.actor_id } as Actor,
     subject: row.subject,
-    data: JSON.parse(row.data) as EventRecord["data"],
+    data: storedJson<EventRecord["data"]>(row.data),
     createdAt: row.created_at,
   }));
 }

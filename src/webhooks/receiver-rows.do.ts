@@ -1,6 +1,7 @@
 import { giveUp } from "./delivery-rows.do.ts";
 import type { Receiver } from "./delivery-rows.do.ts";
 import type { Webhook } from "./webhooks.store.ts";
+import { storedJson } from "../lib/stored-json.ts";
 
 type Row = {
   webhook: string;
@@ -15,7 +16,7 @@ export function selectReceivers(sql: SqlStorage): Receiver[] {
     .exec<Row>("SELECT webhook, failing_since, paused_until, ending FROM receivers ORDER BY id")
     .toArray()
     .map((row) => ({
-      webhook: JSON.parse(row.webhook) as Webhook,
+      webhook: storedJson<Webhook>(row.webhook),
       failingSince: row.failing_since,
       pausedUntil: row.paused_until,
       ending: row.ending,

@@ -7,6 +7,7 @@ import type { Refusal, Result } from "../lib/failure.ts";
 import { logAlert } from "../lib/log.ts";
 import { resealedSecret } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
+import { storedJson } from "../lib/stored-json.ts";
 
 /** Webhooks of one organisation, at most: the object that delivers has so many calls open at a time. */
 export const WEBHOOKS_MAX = 5;
@@ -181,7 +182,7 @@ export async function resealSecrets(
     .bind(keySecrets[0]?.id ?? "")
     .all<Pick<Row, "id" | "org_id" | "secrets">>();
   for (const { id, org_id: orgId, secrets } of results) {
-    const sealed = JSON.parse(secrets) as SealedSecret[];
+    const sealed = storedJson<SealedSecret[]>(secrets);
     // oxlint-disable-next-line no-await-in-loop -- few, and rarely
     const anew = await Promise.all(sealed.map((one) => resealedSecret(one, id, keySecrets)));
     if (anew[0] === null) logAlert("webhook_secret_unreadable", { org_id: orgId, webhook_id: id });
@@ -252,8 +253,8 @@ function webhookOf(row: Row): Webhook {
     id: row.id,
     orgId: row.org_id,
     url: row.url,
-    types: row.types === null ? null : (JSON.parse(row.types) as EventType[]),
-    secrets: JSON.parse(row.secrets) as SealedSecret[],
+    types: row.types === null ? null : storedJson<EventType[]>(row.types),
+    secrets: storedJson<SealedSecret[]>(row.secrets),
     disabledReason: row.disabled_reason,
     createdAt: row.created_at,
     changedAt: row.changed_at,

@@ -295,3 +295,15 @@ it("docs/console.md has every page of the rail, in its words", () => {
   expect(pages).toContain("Overview");
   expect(said.filter((name) => name !== "page").toSorted()).toEqual(pages.toSorted());
 });
+
+it("docs/providers.md has a row of every host, with the variables that set it", () => {
+  const rows = new Map(
+    rowsOf("docs/providers.md").map(([id = "", ...cells]) => [id, cells.join(" ")]),
+  );
+  for (const { id, variables } of BUILT_IN) {
+    const row = rows.get(`\`${id}\``) ?? "no row";
+    const isNamed = (variable: string): boolean =>
+      row.startsWith("the same") || row.includes(`\`${variable}\``);
+    expect(variables.every(isNamed), `${id} ${variables.join(", ")}: ${row}`).toBe(true);
+  }
+});

@@ -67,7 +67,7 @@ export const MONEY: readonly BrokenGuard[] = [
     "",
     /I6/,
   ),
-  ledger("a grant fits what is free", "purses.push(balancePurse(books, ask));", ""),
+  ledger("a grant fits what is free", "allowances.push(balanceAllowance(books, ask));", ""),
   ledger(
     "a charge is at most what is held and free",
     CHARGE,

@@ -11,6 +11,7 @@ import type { Actor, EventRecord, EventType, NewEvent } from "../../lib/event.ts
 import { logAlert } from "../../lib/log.ts";
 import type { Desk } from "./memory.do.ts";
 import type { EventPage, EventQuery } from "../../contracts/wallet.ts";
+import { storedJson } from "../../lib/stored-json.ts";
 
 /** An organisation's newest events are kept, each room's share of them for itself, none longer than a year. */
 export const EVENTS_MAX = 100_000;
@@ -313,6 +314,6 @@ function recordOf(row: Row): EventRecord {
     createdAt: row.created_at,
     actor,
     subject: row.subject,
-    data: JSON.parse(row.data) as EventRecord["data"],
+    data: storedJson<EventRecord["data"]>(row.data),
   };
 }

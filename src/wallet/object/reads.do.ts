@@ -24,6 +24,7 @@ import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
 import { generationIn } from "../tables/generation-text.ts";
 import { selectAlertPage } from "./alerts.do.ts";
 import type { Desk } from "./memory.do.ts";
+import { storedJson } from "../../lib/stored-json.ts";
 
 /** Sorts after every id. */
 const LAST_ID = "~";
@@ -309,7 +310,7 @@ function refusedRows(sql: SqlStorage, asked: RequestQuery, range: Range): Reques
       asked.limit + 1,
     )
     .toArray()
-    .map(({ detail }) => refusedOf(JSON.parse(detail) as FailedRequest));
+    .map(({ detail }) => refusedOf(storedJson<FailedRequest>(detail)));
 }
 
 /** A list as a statement takes it; null: any. */
@@ -337,9 +338,9 @@ function recordOf(row: Row): RequestRecord {
     createdAt: row.admitted_at,
     heldMicro: microsOrNull(row.granted),
     generation: row.state === "settled" ? generationOf(row) : null,
-    failed: row.failed === null ? null : (JSON.parse(row.failed) as FailedRequest),
+    failed: row.failed === null ? null : storedJson<FailedRequest>(row.failed),
     failure:
-      row.state === "refused" && row.detail !== null ? (JSON.parse(row.detail) as Failure) : null,
+      row.state === "refused" && row.detail !== null ? storedJson<Failure>(row.detail) : null,
   };
 }
 

@@ -77,7 +77,7 @@ export type Ask = {
 };
 
 /** One amount that a request must fit into: what is left of it, and what open holds have of that. */
-type Purse = {
+type Allowance = {
   readonly left: number;
   readonly held: Micros;
   /** A quota or budget of nothing blocks also what costs nothing. */
@@ -90,19 +90,19 @@ export function decideHold(books: Books, ask: Ask): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
   const needed = neededOf(ask);
-  const purses = [...userPurses(books, ask), ...budgetPurses(books, ask)];
-  purses.push(balancePurse(books, ask));
-  const fits = ({ blocksAtZero }: Purse, amount: number): boolean =>
+  const allowances = [...userAllowances(books, ask), ...budgetAllowances(books, ask)];
+  allowances.push(balanceAllowance(books, ask));
+  const fits = ({ blocksAtZero }: Allowance, amount: number): boolean =>
     amount >= needed && (amount > 0 || !blocksAtZero);
-  const short = purses.find((purse) => !fits(purse, purse.left - purse.held));
+  const short = allowances.find((allowance) => !fits(allowance, allowance.left - allowance.held));
   if (short !== undefined) {
-    return refuse(short.refuse(purses.every((purse) => fits(purse, purse.left))));
+    return refuse(short.refuse(allowances.every((allowance) => fits(allowance, allowance.left))));
   }
-  const free = Math.min(...purses.map((purse) => purse.left - purse.held));
+  const free = Math.min(...allowances.map((allowance) => allowance.left - allowance.held));
   return success(micros(Math.max(needed, Math.min(most, shareOf(free, hasCap)))));
 }
 
-/** What every purse must have room for: a budget is granted nothing on an estimate. */
+/** What every allowance must have room for: a budget is granted nothing on an estimate. */
 const neededOf = (ask: Ask): Micros => (budgetsOf(ask).length === 0 ? ask.least : ask.sure);
 
 /** The budgets that a request must fit into. */
@@ -111,7 +111,7 @@ function budgetsOf({ budget, session = null }: Pick<Ask, "budget" | "session">):
   return [budget, session].filter((one) => one !== null).filter((one) => one.budgetMicro !== null);
 }
 
-function balancePurse({ balance, held }: Books, ask: Ask): Purse {
+function balanceAllowance({ balance, held }: Books, ask: Ask): Allowance {
   const failure = { kind: "balance_too_low", balanceMicro: balance, heldMicro: held } as const;
   return {
     left: balance,
@@ -121,7 +121,7 @@ function balancePurse({ balance, held }: Books, ask: Ask): Purse {
   };
 }
 
-function userPurses(books: Books, ask: Ask): Purse[] {
+function userAllowances(books: Books, ask: Ask): Allowance[] {
   const { endUser, period } = ask;
   if (endUser === null) return [];
   const left = quotaLeft(endUser, period, NOTHING);
@@ -150,7 +150,7 @@ function userPurses(books: Books, ask: Ask): Purse[] {
   });
 }
 
-function budgetPurses(books: Books, ask: Ask): Purse[] {
+function budgetAllowances(books: Books, ask: Ask): Allowance[] {
   const { period } = ask;
   return budgetsOf(ask).map((budget) => {
     const { budgetMicro, budgetPeriod, isSession } = budget;

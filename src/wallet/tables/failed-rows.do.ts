@@ -1,4 +1,5 @@
 import type { FailedBatch, FailedRequest, FailureCount } from "../../lib/failed-request.ts";
+import { storedJson } from "../../lib/stored-json.ts";
 
 /** A step of the wallet's tables. */
 export const FAILED_REQUESTS = `CREATE TABLE failed_requests ( -- the newest that were answered with an error
@@ -80,7 +81,7 @@ export function selectFailed(sql: SqlStorage, id: string): FailedRequest | null 
   const [row] = sql
     .exec<{ detail: string }>("SELECT detail FROM failed_requests WHERE id = ?", id)
     .toArray();
-  return row === undefined ? null : (JSON.parse(row.detail) as FailedRequest);
+  return row === undefined ? null : storedJson<FailedRequest>(row.detail);
 }
 
 type CountRow = {

@@ -1,6 +1,7 @@
 import type { Generation } from "../../lib/generation.ts";
 import { UNITS } from "../../lib/usage.ts";
 import type { Counted, Price } from "../../lib/usage.ts";
+import { storedJson } from "../../lib/stored-json.ts";
 
 /** What many requests have in common of their generations. */
 type Sold = Pick<Generation, "model" | "provider" | "region" | "price" | "origin" | "bought">;
@@ -79,14 +80,14 @@ export function generationIn(row: {
   readonly detail: string | null;
   readonly sold: string | null;
 }): Omit<Generation, "keyId"> {
-  const rest = JSON.parse(row.detail ?? "") as Rest;
+  const rest = storedJson<Rest>(row.detail ?? "");
   const [streamed, cacheRead, cacheWrite, reasoning, firstByteMs, durationMs, ...more] = rest;
   const [estimated, finishReason, cacheWriteHour = 0, failed = null, counted = {}] = more;
   const input = row.prompt_tokens - cacheRead - cacheWrite;
   const output = row.completion_tokens;
   const usage = { input, cacheRead, cacheWrite, output, reasoning, ...counted };
   return {
-    ...(JSON.parse(row.sold ?? "") as Sold),
+    ...storedJson<Sold>(row.sold ?? ""),
     usage: cacheWriteHour > 0 ? { ...usage, cacheWriteHour } : usage,
     streamed: streamed === 1,
     firstByteMs,

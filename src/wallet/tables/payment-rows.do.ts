@@ -6,6 +6,7 @@ import { NO_DEBTS } from "../rules/debts.ts";
 import type { CreditedPayment, Debts } from "../rules/debts.ts";
 import { NO_TOP_UP } from "../rules/top-up.ts";
 import type { TopUpState } from "../rules/top-up.ts";
+import { storedJson } from "../../lib/stored-json.ts";
 
 /** What the wallet keeps of payments; `changed`: the publish that carries a row's change. */
 export const PAYMENTS = `CREATE TABLE payments (
@@ -93,7 +94,7 @@ export function selectBack(sql: SqlStorage): number {
 
 export function selectTopUp(sql: SqlStorage): TopUpState {
   const [row] = sql.exec<{ state: string }>("SELECT state FROM top_up WHERE id = 1").toArray();
-  return row === undefined ? NO_TOP_UP : (JSON.parse(row.state) as TopUpState);
+  return row === undefined ? NO_TOP_UP : storedJson<TopUpState>(row.state);
 }
 
 export function putTopUp(sql: SqlStorage, state: TopUpState): void {

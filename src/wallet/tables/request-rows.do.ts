@@ -12,6 +12,7 @@ import { periodOf, periodOfDay } from "../../lib/period.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import { restOf } from "./generation-text.ts";
 import type { Period } from "../../lib/period.ts";
+import { storedJson } from "../../lib/stored-json.ts";
 
 type Row = {
   id: string;
@@ -64,7 +65,7 @@ export function selectRequest(sql: SqlStorage, id: string): Known | null {
     tokens: row.tokens,
     charged: micros(row.charged),
     shortfall: micros(row.shortfall),
-    failure: row.detail === null ? null : (JSON.parse(row.detail) as Failure),
+    failure: row.detail === null ? null : storedJson<Failure>(row.detail),
   };
 }
 

@@ -5,6 +5,7 @@ import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
 import type { Session } from "../../lib/session.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
+import { storedJson } from "../../lib/stored-json.ts";
 
 /** What memory knows of sessions; the tables know all. */
 export type SessionMemory = {
@@ -204,7 +205,7 @@ function rowOf(row: Row): SessionRow {
   return {
     id: row.id,
     keyId: row.key_id,
-    session: row.terms === null ? null : (JSON.parse(row.terms) as Session),
+    session: row.terms === null ? null : storedJson<Session>(row.terms),
     spent: micros(row.spent),
     expiresAt: row.expires_at,
     endedAt: row.ended_at,

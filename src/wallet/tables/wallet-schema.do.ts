@@ -8,6 +8,7 @@ import type { AutoTopUp } from "../../contracts/payments.ts";
 import type { Settings } from "../../contracts/settings.ts";
 import { FAILED_REQUESTS } from "./failed-rows.do.ts";
 import { PAYMENTS } from "./payment-rows.do.ts";
+import { storedJson } from "../../lib/stored-json.ts";
 
 /** The wallet's own tables. Money is whole micros, times Unix ms; `changed`: the publish that carries a row's change. */
 const FIRST = `CREATE TABLE wallet (
@@ -358,7 +359,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
       alertThreshold: row.alert_threshold,
       lowBalance: microsOrNull(row.low_balance),
       keepHours: row.keep_hours ?? 0,
-      autoTopUp: row.auto_top_up === null ? null : (JSON.parse(row.auto_top_up) as AutoTopUp),
+      autoTopUp: row.auto_top_up === null ? null : storedJson<AutoTopUp>(row.auto_top_up),
     },
   };
 }

@@ -1,0 +1,7 @@
+/**
+ * What an object or the book keeps as JSON, read back. Its writer stands beside its reader and has checked it: what an
+ * older release has written is read by the same type, which only grows by what may be absent.
+ */
+export function storedJson<T>(text: string): T {
+  return JSON.parse(text) as T;
+}
