@@ -18,6 +18,7 @@ const WAIT_MS = 600_000;
 const HOUR_MS = 3_600_000;
 /** For so long somebody may confirm a charge of a saved card. */
 const CONFIRM_MS = 23 * HOUR_MS;
+const ELSEWHERE = { state: "declined", error: "misconfigured", isHard: false } as const;
 const ABANDONED = { state: "expired", error: "abandoned", isHard: false } as const;
 
 /** Reads what became of a purchase: its object alone says it, never who told of it. */
@@ -114,7 +115,7 @@ function unpaid(
     case "paid":
       // Paid out of band, or by a balance there: nothing was captured, so nothing is credited.
       logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
-      return end(world, purchase, { state: "declined", error: "misconfigured", isHard: false });
+      return end(world, purchase, ending ?? ELSEWHERE);
     case "draft":
       return goTo(world, purchase, ending === null ? "item" : "discard");
     default:

@@ -73,6 +73,19 @@ const lateReading = (after: number): readonly Operation[] => [
   { do: "late", org: 0 },
 ];
 
+it("a card that was refused for good stays so where its invoice is then paid elsewhere", async () => {
+  const happening: readonly Operation[] = [
+    { do: "bank", behaviour: { blocked: true } },
+    { do: "fault", kind: "no_answer", when: "before", on: /^GET / },
+    { do: "topUp", org: 1, on: true, dollars: 5 },
+    { do: "payElsewhere", org: 0 },
+    { do: "pass", ms: 1000 },
+    { do: "bank", behaviour: { decline_code: "lost_card" } },
+    { do: "pass", ms: 7 * HOUR },
+  ];
+  expect(await faultsOf(happening, false)).toEqual([]);
+});
+
 const PAUSE: Operation = { do: "pass", ms: 7 * HOUR };
 /** Automatic purchases are switched on, and the bank says this of each. */
 const declined = (decline_code: string): readonly Operation[] => [
