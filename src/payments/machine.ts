@@ -104,7 +104,9 @@ export class Machine {
     const { rows, now } = this.#world;
     const purchase = rows.purchase(id);
     if (purchase === null || isOver(purchase) || purchase.state === "paid") return;
-    const ending = { state: "expired", error: "cancelled", isHard: false } as const;
+    const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
+    // A card that was refused for good is not to be asked again, whoever cancels what is being closed.
+    const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
     const isUnasked = purchase.step === "customer" && purchase.sent === null;
     if (isUnasked) end(this.#world, purchase, ending);
     else put(this.#world, purchase, { ending, nextAt: now() });

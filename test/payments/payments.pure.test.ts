@@ -86,6 +86,18 @@ it("a card that was refused for good stays so where its invoice is then paid els
   expect(await faultsOf(happening, false)).toEqual([]);
 });
 
+it("a card that was refused for good stays so where the purchase that is being closed is cancelled", async () => {
+  const happening: readonly Operation[] = [
+    { do: "bank", behaviour: { decline_code: "lost_card" } },
+    { do: "fault", kind: "no_answer", when: "before", on: /\/void$/ },
+    { do: "topUp", org: 0, on: true, dollars: 5 },
+    { do: "bank", behaviour: { decline_code: "lost_card" } },
+    { do: "cancel", at: 0 },
+    { do: "pass", ms: 7 * HOUR },
+  ];
+  expect(await faultsOf(happening, false)).toEqual([]);
+});
+
 const PAUSE: Operation = { do: "pass", ms: 7 * HOUR };
 /** Automatic purchases are switched on, and the bank says this of each. */
 const declined = (decline_code: string): readonly Operation[] => [
