@@ -31,6 +31,7 @@ CREATE TABLE debts (
   owed_micro INTEGER NOT NULL CHECK (owed_micro >= 0),
   taken_micro INTEGER NOT NULL CHECK (taken_micro >= 0),
   forgiven_micro INTEGER NOT NULL CHECK (forgiven_micro >= 0),
+  forgiven_by TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(forgiven_by)), -- what was forgiven by each reference
   seq INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 

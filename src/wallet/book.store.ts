@@ -93,7 +93,7 @@ const TABLES = {
     key: ["id"],
     columns: ["purchase_id", "credited_micro", "back_micro", "reading"],
   },
-  debts: { key: [], columns: ["owed_micro", "taken_micro", "forgiven_micro"] },
+  debts: { key: [], columns: ["owed_micro", "taken_micro", "forgiven_micro", "forgiven_by"] },
   daily_usage: {
     key: ["day"],
     columns: ["requests", "prompt_tokens", "completion_tokens", "cost_micro"],
@@ -201,7 +201,7 @@ export type BookCopy = {
   readonly head: BookHead;
   readonly settings: Settings | null;
   /** What went back of payments, null: nothing ever did. */
-  readonly debts: Debts | null;
+  readonly debts: BookDebts | null;
   /** What an operator set, which D1 alone keeps; null without the organisation. */
   readonly configuration: Configuration | null;
 };
@@ -279,13 +279,17 @@ function settingsOf(row: BookRow | undefined): Settings | null {
   };
 }
 
-function debtsOf(row: BookRow | undefined): Debts | null {
+/** With what was forgiven by each reference. */
+type BookDebts = Debts & { readonly forgivenBy: Readonly<Record<string, Micros>> };
+
+function debtsOf(row: BookRow | undefined): BookDebts | null {
   if (row === undefined) return null;
   const amount = (name: string): Micros => micros(row[name] as number);
   return {
     owed: amount("owed_micro"),
     taken: amount("taken_micro"),
     forgiven: amount("forgiven_micro"),
+    forgivenBy: JSON.parse(row["forgiven_by"] as string) as BookDebts["forgivenBy"],
   };
 }
 

@@ -7,6 +7,7 @@ import type { FakeStripe } from "../../scripts/stripe/fake.ts";
 import { runPaymentsSweep } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, admin, chat, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
+import { holdOf, valueOf } from "../wallet/wallet-desk.ts";
 import { paymentsOf, useStripe } from "./fake-stripe.ts";
 
 const LONG = { timeout: 60_000, interval: 50 };
@@ -137,6 +138,34 @@ it("a wallet that is made anew is told again what it was paid, once, by who rebu
   await vi.waitFor(async () => {
     expect((await balanceOf(swept)).credits_micro).toBe(10_000_000);
   }, LONG);
+});
+
+it("what was forgiven by a reference is not forgiven again by a wallet that is made anew", async () => {
+  for (const method of ["warn", "error"] as const) {
+    vi.spyOn(console, method).mockImplementation(() => undefined);
+  }
+  const stripe = useStripe();
+  const account = await openAccount({ credits: 0 });
+  await bought(account, stripe);
+  const wallet = env.WALLET.getByName(account.orgId);
+  valueOf(await wallet.hold(holdOf(10_000_000, { keyId: account.keyId })));
+  stripe.bank.dispute(stripe.payments()[0]?.intent ?? "");
+  await tell(stripe);
+  await vi.waitFor(async () => {
+    expect((await balanceOf(account)).owed_micro).toBe(10_000_000);
+  }, LONG);
+  const forgive = async (): Promise<number> => {
+    const body = { forgive_micro: 4_000_000, reference: "goodwill" };
+    return (await admin("POST", `/orgs/${account.orgId}/owed`, body)).status;
+  };
+  expect(await forgive()).toBe(200);
+  await wallet.poke();
+  await runInDurableObject(wallet, (_wallet, state) => state.storage.deleteAll());
+  await evictDurableObject(wallet);
+  expect((await admin("POST", `/orgs/${account.orgId}/rebuild-wallet`)).status).toBe(200);
+  expect(await forgive()).toBe(200);
+  const standing = valueOf(await wallet.payments());
+  expect(standing).toMatchObject({ owedMicro: 0, takenMicro: 6_000_000, forgivenMicro: 4_000_000 });
 });
 
 it("what was credited while the book was another's is there after the rebuild, once", async () => {

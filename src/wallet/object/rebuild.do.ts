@@ -8,7 +8,7 @@ import type { BookCopy, PagedTable } from "../book.store.ts";
 import { addEvent } from "./event-rows.do.ts";
 import { insertEntry } from "../tables/request-rows.do.ts";
 import { NO_TOP_UP } from "../rules/top-up.ts";
-import { putDebts, putTopUp } from "../tables/payment-rows.do.ts";
+import { insertForgiven, putDebts, putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
@@ -84,7 +84,13 @@ function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
   if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
   const isOff = settings !== null && settings.autoTopUp !== null;
   if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });
-  if (book.debts !== null) putDebts(sql, book.debts, changed);
+  if (book.debts !== null) {
+    putDebts(sql, book.debts, changed);
+    sql.exec("DELETE FROM forgiven");
+    for (const [reference, amount] of Object.entries(book.debts.forgivenBy)) {
+      insertForgiven(sql, reference, amount);
+    }
+  }
   // What the book never heard of is told again by who executes purchases.
   sql.exec(
     `DELETE FROM payments WHERE id NOT IN (SELECT value ->> 'id' FROM ${PAGES("payments")})`,

@@ -133,8 +133,9 @@ export function selectPaymentsPage(
 export function selectDebtsRow(sql: SqlStorage, since: number): BookRow[] {
   return sql
     .exec<BookRow>(
-      `SELECT owed AS owed_micro, taken AS taken_micro, forgiven AS forgiven_micro FROM debts
-      WHERE changed > ?`,
+      `SELECT owed AS owed_micro, taken AS taken_micro, forgiven AS forgiven_micro,
+        (SELECT json_group_object(reference, amount) FROM forgiven) AS forgiven_by
+      FROM debts WHERE changed > ?`,
       since,
     )
     .toArray();
