@@ -3,6 +3,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
+import type { PriceCopies, PriceCopy } from "./price-copies.ts";
 import { priceListOf, REGION_LIST } from "./price-lists.ts";
 import type { PriceList, PriceLists, PriceRow } from "./price-lists.ts";
 
@@ -16,6 +17,7 @@ const RETRY_MS = 15_000;
  */
 export const SPARE_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;
+const COPY_TIMEOUT_MS = 500;
 /** Who needs a list that could not be read is refused at once for so long. */
 const MISSED_MS = 1000;
 const LISTS_MAX = 1000;
@@ -26,6 +28,8 @@ export type Reader = {
   readonly now: () => number;
   /** Throws when the database does. */
   readonly read: (list: string, nowMs: number) => Promise<readonly PriceRow[]>;
+  /** What other isolates have read, for when the database does not answer; null: there is none to be had. */
+  readonly copies: PriceCopies | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
@@ -98,14 +102,19 @@ export class PriceBook {
   }
 
   /** Each request reads for itself: it may not wait for another's promise. Null, and told, where that fails. */
-  async #read(name: string, { now, read }: Reader): Promise<PriceList | null> {
+  async #read(name: string, reader: Reader): Promise<PriceList | null> {
+    const { now, read } = reader;
     const readAt = now();
     try {
-      const list = priceListOf(name, await within(read(name, readAt), READ_TIMEOUT_MS));
+      const rows = await within(read(name, readAt), READ_TIMEOUT_MS);
+      const list = priceListOf(name, rows);
       keep(this.#readings, name, { list, readAt, triedAt: readAt });
       this.#missed.delete(name);
+      leaveCopy(name, { readAt, rows }, reader);
       return list;
     } catch (error) {
+      const copied = await this.#copied(name, reader);
+      if (copied !== null) return copied;
       const known = this.#readings.get(name);
       const ageS = known === undefined ? null : Math.round((readAt - known.readAt) / 1000);
       keep(this.#missed, name, now());
@@ -113,6 +122,27 @@ export class PriceBook {
       return null;
     }
   }
+
+  /** While the database does not answer: what another isolate read of late, where that is newer than what is known. */
+  async #copied(name: string, { copies, now }: Reader): Promise<PriceList | null> {
+    const found = copies === null ? null : within(copies.find(name), COPY_TIMEOUT_MS);
+    const copy = await (found?.catch(() => null) ?? null);
+    const nowMs = now();
+    const known = this.#readings.get(name)?.readAt ?? Number.NEGATIVE_INFINITY;
+    if (copy === null || copy.readAt <= known) return null;
+    const { readAt, rows } = copy;
+    if (readAt > nowMs || nowMs - readAt >= this.#sellableMs) return null;
+    const list = priceListOf(name, rows);
+    keep(this.#readings, name, { list, readAt, triedAt: nowMs });
+    this.#missed.delete(name);
+    logWarning("prices_copied", { list: name, age_s: Math.round((nowMs - readAt) / 1000) });
+    return list;
+  }
+}
+
+/** After the answer; one that is not left is missed by nobody while the database answers. */
+function leaveCopy(name: string, copy: PriceCopy, { copies, waitUntil }: Reader): void {
+  if (copies !== null) waitUntil(copies.keep(name, copy).catch(() => undefined));
 }
 
 /** Keeps it as the newest of at most `LISTS_MAX`; the region's own list never goes. */

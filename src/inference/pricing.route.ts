@@ -1,6 +1,8 @@
 import type { Context } from "hono";
 import { PriceBook } from "../catalog/price-book.ts";
 import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
+import { cachedCopies } from "../catalog/price-copies.ts";
+import type { PriceCopies } from "../catalog/price-copies.ts";
 import { readPriceRows } from "../catalog/prices.store.ts";
 import type { SoldHere } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
@@ -20,6 +22,7 @@ export function pricingOf(c: Context<AppEnv>): PricingFor {
     now: () => now(env),
     read: (list: string, nowMs: number) => readPriceRows(env.DB, list, nowMs),
     waitUntil: (work: Promise<unknown>) => executionCtx.waitUntil(work),
+    copies: Isolate.of(config).get(makeCopies),
   };
   const priced = async (list: string | null, at: number): Promise<Result<Pricing>> => {
     const lists = await book.listsOf(list, reader);
@@ -47,6 +50,14 @@ export async function soldHere(c: Context<AppEnv>): Promise<Result<SoldHere>> {
 
 function bookOf(config: Config): PriceBook {
   return Isolate.of(config).get(makeBook);
+}
+
+/** A cache of the place, beside the prices' own time: what is older is sold by nobody. */
+function makeCopies({ keySecrets, numbers, region }: Config): PriceCopies | null {
+  const [newest] = keySecrets;
+  if (newest === undefined) return null;
+  const { secret } = newest;
+  return cachedCopies(caches.default, { region, secret, keptS: numbers.PRICE_LEAD_S });
 }
 
 function makeBook(config: Config): PriceBook {

@@ -1,0 +1,62 @@
+import { expect, it, vi } from "vitest";
+import { SPARE_MS } from "../../src/catalog/price-book.ts";
+import { cachedCopies } from "../../src/catalog/price-copies.ts";
+import type { PriceCopies } from "../../src/catalog/price-copies.ts";
+import { LEAD_MS, LEAD_S, world } from "./price-world.ts";
+
+/** The cache of a place, and what isolates of a region with this secret leave there. */
+function place() {
+  const kept = new Map<string, Response>();
+  const cache = {
+    match: async (at: RequestInfo | URL) => kept.get(String(at))?.clone(),
+    put: async (at: RequestInfo | URL, response: Response) => void kept.set(String(at), response),
+  };
+  const of = (region = "eu", secret = "secret") =>
+    cachedCopies(cache, { region, secret, keptS: LEAD_S });
+  return { kept, of };
+}
+
+it("an isolate that begins while the database is away sells by what another read, within the lead time", async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const { of } = place();
+  const first = world(of());
+  first.state.percent = 9;
+  await first.ask("mine");
+  const second = world(of());
+  second.state.isAway = true;
+  second.state.now += LEAD_MS / 2;
+  const lists = await second.ask("mine");
+  const said = lists.ok ? lists.value.map(({ items }) => items.get("*")?.[0]?.says.percent) : [];
+  expect(said).toEqual([7, 9]);
+  const { reads } = second.state;
+  await second.ask("mine");
+  expect(second.state.reads).toBe(reads);
+  second.state.now += LEAD_MS / 2 - SPARE_MS;
+  expect(await second.ask("mine")).toEqual({ ok: false, failure: { kind: "prices_unavailable" } });
+  const early = world(of());
+  early.state.isAway = true;
+  early.state.now -= 1;
+  expect((await early.ask()).ok).toBe(false);
+});
+
+/** Whether an isolate that begins while the database is away sells, by what it finds there. */
+async function away(copies: PriceCopies): Promise<boolean> {
+  const { state, ask } = world(copies);
+  state.isAway = true;
+  return (await ask()).ok;
+}
+
+it("only what an isolate of the same region and secret left is a copy", async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const { kept, of } = place();
+  await world(of()).ask("mine");
+  expect(await away(of())).toBe(true);
+  expect(await away(of("us"))).toBe(false);
+  expect(await away(of("eu", "another"))).toBe(false);
+  const [mine, region] = ["mine", "default"].map((list) => `https://prices.invalid/eu/${list}`);
+  const other = kept.get(mine ?? "");
+  if (other !== undefined) kept.set(region ?? "", other.clone());
+  expect(await away(of())).toBe(false);
+  const hangs: PriceCopies = { keep: async () => undefined, find: () => new Promise(() => {}) };
+  expect(await away(hangs)).toBe(false);
+});

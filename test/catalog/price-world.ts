@@ -1,0 +1,30 @@
+import { PriceBook } from "../../src/catalog/price-book.ts";
+import type { PriceCopies } from "../../src/catalog/price-copies.ts";
+import type { NumberVars } from "../../src/config.ts";
+
+export const LEAD_S = 3600;
+export const LEAD_MS = LEAD_S * 1000;
+
+/** A book of one isolate over a database that is there or not, at a time that the test tells. */
+export function world(copies: PriceCopies | null = null) {
+  const state = { now: 1_000_000_000, isAway: false, percent: 1, reads: 0 };
+  const waiting: Promise<unknown>[] = [];
+  const reader = {
+    now: () => state.now,
+    read: async (list: string) => {
+      state.reads++;
+      if (state.isAway) throw new Error("D1 is away");
+      return [{ item: "*", from: 0, says: { percent: list === "default" ? state.percent : 7 } }];
+    },
+    waitUntil: (work: Promise<unknown>) => void waiting.push(work),
+    copies,
+  };
+  const numbers = { PRICE_LEAD_S: LEAD_S } as NumberVars;
+  const book = new PriceBook({ numbers });
+  const ask = async (own: string | null = null) => {
+    const lists = await book.listsOf(own, reader);
+    await Promise.all(waiting);
+    return lists;
+  };
+  return { state, ask };
+}
