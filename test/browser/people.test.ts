@@ -154,9 +154,9 @@ async function enterAt(page: Page, name: string | RegExp, key = "Enter"): Promis
 
 /** Nothing of the page is wider than the telephone. */
 async function expectFits(page: Page): Promise<void> {
+  await expectReadable(page);
   const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   expect(over).toBe(0);
-  await expectReadable(page);
 }
 
 it("on a telephone and by the keyboard alone: signing up, a team, its domains, the invitation, the profile", async () => {
