@@ -203,6 +203,7 @@ it("on a telephone and by the keyboard alone: signing up, a team, its domains, t
   await enterAt(ann, "Continue as Ann");
   await rail(ann).waitFor();
   await enterAt(ann, "Team");
+  await ann.getByRole("heading", { level: 1, name: "Team" }).waitFor();
   await expectFits(ann);
   await enterAt(ann, "Leave…");
   await expectFits(ann);
