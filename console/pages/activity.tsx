@@ -12,6 +12,7 @@ import { useActivity, useKeyNames } from "../state/spend.ts";
 import type { Only, Splits } from "../state/spend.ts";
 import { Head, Money, Panel, useNow } from "../ui/basics.tsx";
 import { Chart } from "../ui/chart.tsx";
+import { ErrorChart } from "../ui/error-chart.tsx";
 import { Choice, Day } from "../ui/filters.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
 import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
@@ -36,6 +37,7 @@ const METRICS = [
   ["cached_tokens", "cached tokens"],
   ["cache_share", "share from cache"],
   ["first_byte", "TTFT"],
+  ["errors", "errors"],
 ] as const;
 const SPLITS = [
   ["model", "by model"],
@@ -208,9 +210,14 @@ function wordOf(list: readonly (readonly [string, string])[], name: string): str
 }
 
 function titleOf(metric: Drawn["metric"], by: Splits): string {
-  const isWhole = metric === "first_byte" || metric === "cache_share";
+  const isWhole = isUngrouped(metric);
   const title = `${wordOf(METRICS, metric)}${isWhole ? "" : ` ${wordOf(SPLITS, by)}`}`;
   return title.slice(0, 1).toUpperCase() + title.slice(1);
+}
+
+/** Whether a measure has no groups: it is one for all, or has groups of its own. */
+function isUngrouped(metric: Drawn["metric"]): metric is "cache_share" | "first_byte" | "errors" {
+  return metric === "first_byte" || metric === "cache_share" || metric === "errors";
 }
 
 type Drawn = {
@@ -218,13 +225,14 @@ type Drawn = {
   readonly days: readonly string[];
   readonly range: Range;
   readonly by: Splits;
-  readonly metric: Metric | "cache_share" | "first_byte";
+  readonly metric: Metric | "cache_share" | "first_byte" | "errors";
   readonly onSelect: (from: string, to: string) => void;
 };
 
 function Drawing({ rows, days, range, by, metric, onSelect }: Drawn) {
   const nameOfKey = useKeyNames();
   if (metric === "first_byte") return <FirstBytes range={range} days={days} />;
+  if (metric === "errors") return <ErrorChart range={range} parts={days} onSelect={onSelect} />;
   if (metric === "cache_share") {
     const series = [{ label: "of all prompts", slot: 0, values: cacheShares(rows, days) }];
     return (
@@ -281,6 +289,6 @@ function drawnOf(
   days: readonly string[],
   metric: Drawn["metric"],
 ): ReadonlySet<string | null> {
-  if (metric === "first_byte" || metric === "cache_share") return new Set();
+  if (isUngrouped(metric)) return new Set();
   return new Set(stacked(rows, days, { metric, most: MOST }).map(({ name }) => name));
 }

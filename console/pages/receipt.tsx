@@ -2,7 +2,7 @@ import type { Generation } from "../api/types.ts";
 import { counted, exact, spent } from "../lib/money.ts";
 import { took } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
-import { hrefOf } from "../state/route.ts";
+import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Badge, Copy, Facts, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -30,14 +30,19 @@ const NOUNS: Readonly<Record<string, string>> = {
   request: "request",
 };
 
+/** The ids of the newer and the older request beside one in a list; null: none is there. */
+export type Beside = readonly [newer: string | null, older: string | null];
+
 /** One request as a small bill. `known`: what a list said of it, which is all for one that was not charged. */
 export function Receipt({
   id,
   known,
+  beside,
   onClose,
 }: {
   id: string;
   known: Generation | undefined;
+  beside: Beside;
   onClose: () => void;
 }) {
   const read = useRead(known === undefined ? "GET /v1/generations/{id}" : null, { path: { id } });
@@ -50,7 +55,25 @@ export function Receipt({
           {(generation) => <Bill of={generation} />}
         </Shown>
       )}
+      <div class="actions end">
+        <To id={beside[0]} text="← Newer" />
+        <To id={beside[1]} text="Older →" />
+      </div>
     </Dialog>
+  );
+}
+
+/** To the request beside it, as it was filtered. */
+function To({ id, text }: { id: string | null; text: string }) {
+  const [query] = useQuery();
+  return (
+    <button
+      type="button"
+      disabled={id === null}
+      onClick={() => id !== null && goTo(["requests", id], query)}
+    >
+      {text}
+    </button>
   );
 }
 

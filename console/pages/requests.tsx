@@ -1,11 +1,12 @@
 import type { Hold, Generation } from "../api/types.ts";
 import { counted, grouped } from "../lib/money.ts";
-import { duration, exactly } from "../lib/time.ts";
+import { duration, exactly, hoursBetween, utcDay } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Head, Money, Tabs, useNow } from "../ui/basics.tsx";
+import { ErrorChart } from "../ui/error-chart.tsx";
 import { Choice, ClearFilters, Day, Text } from "../ui/filters.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
 import { usePages } from "../ui/pages.ts";
@@ -14,6 +15,7 @@ import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Receipt } from "./receipt.tsx";
+import type { Beside } from "./receipt.tsx";
 
 const FILTERS = ["model", "key_id", "external_id", "status", "code", "from", "to"] as const;
 /** Tabs, by the status that they are filtered by. */
@@ -54,6 +56,7 @@ export function Requests() {
         ])}
       />
       {query["status"] === "error" && <ErrorCounts />}
+      {query["status"] === "error" && query["from"] === undefined && <ErrorsToday />}
       {query["status"] === "held" && <OpenHolds />}
       <Shown read={page} height={480}>
         {() => (
@@ -78,11 +81,18 @@ export function Requests() {
         <Receipt
           id={id}
           known={rows.find((row) => row.id === id)}
+          beside={besideOf(rows, id)}
           onClose={() => goTo(["requests"], query)}
         />
       )}
     </>
   );
+}
+
+/** The ids of the requests before and after one in the list. */
+function besideOf(rows: readonly Generation[], id: string): Beside {
+  const at = rows.findIndex((row) => row.id === id);
+  return at === -1 ? [null, null] : [rows[at - 1]?.id ?? null, rows[at + 1]?.id ?? null];
 }
 
 function Filters() {
@@ -139,6 +149,14 @@ function ErrorCounts() {
       )}
     </Shown>
   );
+}
+
+/** When what failed today did. */
+function ErrorsToday() {
+  const now = useNow();
+  const today = utcDay(now);
+  const range = { from: today, to: today };
+  return <ErrorChart range={range} parts={hoursBetween(today, today, now)} />;
 }
 
 /** What is held now, with its age. */

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Webhook, WebhookTest } from "../api/types.ts";
+import { counted, grouped } from "../lib/money.ts";
 import { took } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
 import { Facts, Head, Time } from "../ui/basics.tsx";
@@ -7,7 +8,7 @@ import { Confirm, Dialog, useChange } from "../ui/dialog.tsx";
 import { Failed, Shown } from "../ui/states.tsx";
 import { Beginning, Deliveries, answerOf } from "./deliveries.tsx";
 import { EditWebhook, ReplayEvents, RotateWebhook, TOUCHES } from "./webhook-forms.tsx";
-import { WebhookState, toWebhooks } from "./webhooks.tsx";
+import { HealthBadge, WebhookState, toWebhooks, useHealth } from "./webhooks.tsx";
 
 type Doing = "test" | "edit" | "switch" | "rotate" | "replay" | null;
 
@@ -62,7 +63,7 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
           </>
         )}
       </Shown>
-      {doing === "replay" && <ReplayEvents id={id} onClose={close} />}
+      {doing === "replay" && one && <ReplayEvents webhook={one} onClose={close} />}
     </>
   );
 }
@@ -70,12 +71,19 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
 type Props = { readonly webhook: Webhook; readonly onClose: () => void };
 
 function WebhookFacts({ webhook }: { webhook: Webhook }) {
+  const health = useHealth(webhook.id);
   const { previous_secret_until: until } = webhook;
   return (
     <Facts
       inPanel
       facts={[
         ["State", <WebhookState key="state" webhook={webhook} />],
+        ["Health", health && <HealthBadge key="health" health={health} />],
+        [
+          "Last 24 hours",
+          health && `${grouped(health.delivered)} delivered, ${grouped(health.failed)} failed`,
+        ],
+        ["Waiting", health && counted(health.waiting, "event")],
         ["Events", webhook.types?.join(", ") ?? "all"],
         ["Old secret signs until", until && <Time at={until} />],
         ["Created", <Time key="since" at={webhook.created_at} />],

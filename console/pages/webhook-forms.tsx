@@ -5,7 +5,7 @@ import { EVENT_TYPES } from "../lib/event-types.ts";
 import type { EventType } from "../lib/event-sentence.ts";
 import { counted } from "../lib/money.ts";
 import { DAY, exactly, localMinute } from "../lib/time.ts";
-import { change } from "../state/reads.ts";
+import { change, useRead } from "../state/reads.ts";
 import { Dialog, Field, FormDialog } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
 import { Secret } from "../ui/secret.tsx";
@@ -136,7 +136,8 @@ function SigningSecret({ webhook, onClose }: Closing & { webhook: WebhookWithSec
 }
 
 /** Sends again what happened since a moment; of more than 1,000 events the rest at the next click. */
-export function ReplayEvents({ id, onClose }: Closing & { id: string }) {
+export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook }) {
+  const { id } = webhook;
   const [since, setSince] = useState(() => localMinute(Date.now() - DAY));
   const [sum, setSum] = useState(0);
   const [told, setTold] = useState<Replay | null>(null);
@@ -175,7 +176,28 @@ export function ReplayEvents({ id, onClose }: Closing & { id: string }) {
           onInput={(event) => setSince(event.currentTarget.value)}
         />
       </Field>
+      <WouldSend webhook={webhook} since={since} />
       {told && result}
     </FormDialog>
+  );
+}
+
+/** Events that are counted before a replay. */
+const COUNTED_MAX = 100;
+
+/** How many go, and to whom, before anything does. */
+function WouldSend({ webhook, since }: { webhook: Webhook; since: string }) {
+  const from = Number.isNaN(Date.parse(since)) ? null : new Date(since).toISOString();
+  const query = { limit: COUNTED_MAX, ...(from !== null && { from }) };
+  const { data } = useRead(from === null ? null : "GET /v1/events", { query });
+  if (data === undefined) return <p class="muted small">Counting…</p>;
+  const { types, url } = webhook;
+  const wanted = data.events.filter(({ type }) => types === null || types.includes(type)).length;
+  const isMore = data.next_after !== null && data.next_after !== undefined;
+  return (
+    <p role="status" class="break">
+      {isMore ? "At least " : ""}
+      <strong>{counted(wanted, "event")}</strong> to {url}, also what it has taken before.
+    </p>
   );
 }

@@ -1,13 +1,15 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Webhook } from "../api/types.ts";
+import { counted } from "../lib/money.ts";
+import { webhookHealth } from "../lib/webhook-health.ts";
+import type { WebhookHealth } from "../lib/webhook-health.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
-import { Badge, Head, Time } from "../ui/basics.tsx";
+import { Badge, Head, Time, useNow } from "../ui/basics.tsx";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-import { DeliveryState } from "./deliveries.tsx";
 import { NewWebhook } from "./webhook-forms.tsx";
 
 /** As many as an organisation may have. */
@@ -68,9 +70,10 @@ const COLUMNS: readonly Column<Webhook>[] = [
   },
   {
     id: "last",
-    title: "Newest delivery",
+    title: "Health",
     value: () => null,
-    cell: ({ id }) => <Newest id={id} />,
+    csv: [],
+    cell: ({ id }) => <Health id={id} />,
   },
   {
     id: "types",
@@ -103,15 +106,28 @@ export function WebhookState({ webhook }: { webhook: Webhook }) {
   return <Badge tone={webhook.enabled ? "good" : off}>{stateText(webhook)}</Badge>;
 }
 
-/** How the newest of its deliveries stands. */
-function Newest({ id }: { id: string }) {
-  const filling = { path: { id }, query: { limit: 1 } };
-  const read = useRead("GET /v1/webhooks/{id}/deliveries", filling, { every: 15_000 });
-  const newest = read.data?.deliveries[0];
-  if (newest === undefined) return <span class="muted">{read.data ? "none" : ""}</span>;
+/** How a webhook does, by as many of its newest deliveries as one answer has; undefined: not read yet. */
+export function useHealth(id: string): WebhookHealth | undefined {
+  const now = useNow();
+  const filling = { path: { id }, query: { limit: 100 } };
+  const { data } = useRead("GET /v1/webhooks/{id}/deliveries", filling, { every: 15_000 });
+  return data && webhookHealth(data.deliveries, now);
+}
+
+function Health({ id }: { id: string }) {
+  const health = useHealth(id);
+  return health === undefined ? null : <HealthBadge health={health} />;
+}
+
+/** In words: since when it fails and what waits, or that it is well. */
+export function HealthBadge({ health }: { health: WebhookHealth }) {
+  const { failingSince, waiting } = health;
+  const queue = waiting === 0 ? "" : `, ${counted(waiting, "event")} waiting`;
+  if (failingSince === null) return <Badge tone="good">well{queue}</Badge>;
   return (
-    <>
-      <DeliveryState delivery={newest} /> <Time at={newest.last_attempt_at ?? newest.created_at} />
-    </>
+    <Badge tone="bad">
+      failing since <Time at={failingSince} />
+      {queue}
+    </Badge>
   );
 }

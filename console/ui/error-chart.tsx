@@ -1,0 +1,57 @@
+import { stacked } from "../lib/spend.ts";
+import { grouped } from "../lib/money.ts";
+import { colorsOf } from "../state/colors.ts";
+import { useRead } from "../state/reads.ts";
+import type { Range } from "../state/spend.ts";
+import { Chart } from "./chart.tsx";
+import { Shown } from "./states.tsx";
+
+const EVERY_MS = 30_000;
+const MOST = 7;
+const NOTHING = { prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0, cost_micro: 0 };
+
+/** What failed or was refused, by code: bars of UTC hours where `parts` are hours, else of days. */
+export function ErrorChart({
+  range: { from, to },
+  parts,
+  onSelect,
+}: {
+  range: Range;
+  parts: readonly string[];
+  onSelect?: (from: string, to: string) => void;
+}) {
+  const query = { from, to, group_by: "hour,code" } as const;
+  const read = useRead("GET /v1/errors", { query }, { every: EVERY_MS });
+  const length = parts[0]?.length ?? 10;
+  return (
+    <Shown read={read} height={304}>
+      {({ data, total }) => {
+        const rows = data.map(({ hour = "", group = "", count }) => ({
+          day: hour.slice(0, length),
+          group,
+          requests: count,
+          ...NOTHING,
+        }));
+        const all = stacked(rows, parts, { metric: "requests", most: MOST });
+        const colorOf = colorsOf(all.map(({ name }) => name));
+        const series = all.map(({ name, values }) => ({
+          label: name ?? "none",
+          slot: colorOf(name),
+          values,
+        }));
+        return (
+          <>
+            <Chart
+              name="Errors by code"
+              days={parts}
+              series={series}
+              show={grouped}
+              {...(onSelect !== undefined && { onSelect })}
+            />
+            {total === 0 && <p class="small muted">Nothing failed or was refused.</p>}
+          </>
+        );
+      }}
+    </Shown>
+  );
+}
