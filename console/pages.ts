@@ -144,6 +144,22 @@ export const PAGES: readonly Page[] = [
     load: async () => (await import("./pages/organizations.tsx")).Organizations,
   },
   {
+    path: "catalogue",
+    title: "Catalogue",
+    icon: "requests",
+    key: "m",
+    forWhom: isOperator,
+    load: async () => (await import("./pages/catalogue.tsx")).Catalogue,
+  },
+  {
+    path: "business",
+    title: "Business",
+    icon: "credits",
+    key: "b",
+    forWhom: isOperator,
+    load: async () => (await import("./pages/business.tsx")).Business,
+  },
+  {
     path: "health",
     title: "Health",
     icon: "activity",

@@ -197,6 +197,9 @@ async function askPrices(): Promise<void> {
   const row = { item: "sandbox/echo", from, price: { input: 1.5, output: 3 } };
   const { prices } = await ask("POST /admin/v1/prices", { body: { rows: [row] } });
   await ask("GET /admin/v1/prices");
+  const { models } = (await ask("GET /admin/v1/catalog")) as { models: readonly Json[] };
+  const shown = [...models.slice(0, 1), ...models.slice(-1)]; // one that is sold here, one that is not
+  examples["GET /admin/v1/catalog"] = { answer: { models: shown } };
   const today = new Date().toISOString().slice(0, 10);
   await ask("POST /admin/v1/costs", {
     body: { rows: [{ provider: "openai", day: today, dollars: 12.5 }] },

@@ -17,13 +17,15 @@ import { KeySecret } from "../ui/secret.tsx";
 /** Every organisation of this region, for who operates it. */
 export function Organizations() {
   const { path } = useCell(route);
-  const [query] = useQuery();
+  const [query, update] = useQuery();
   const [making, setMaking] = useState(false);
+  const { find: found } = query;
   const { page, rows, pager } = usePages(
     "GET /admin/v1/orgs",
-    { query: { balance: true } },
+    { query: { balance: true, ...(found && { q: found }) } },
     {
       cursor: "offset",
+      isFiltered: found !== undefined,
       read: ({ organizations, total, limit, offset }) => ({
         rows: organizations,
         next: offset + limit < total ? offset + limit : null,
@@ -51,13 +53,12 @@ export function Organizations() {
             pager={pager}
             filters={
               <input
-                class="filter"
+                type="search"
                 data-filter
-                aria-label="Organisation's id or slug"
-                placeholder="Id or slug  ( / )"
-                onChange={({ currentTarget: { value } }) =>
-                  value.trim() !== "" && goTo(["organizations", value.trim()])
-                }
+                aria-label="Find an organisation"
+                placeholder="Name, slug, address, key  ( / )"
+                value={found ?? ""}
+                onChange={({ currentTarget: { value } }) => update({ find: beginningOf(value) })}
               />
             }
             empty={<Empty text="There is no organisation yet. Make the first one here." />}
@@ -67,6 +68,11 @@ export function Organizations() {
       {making && <NewOrganization onClose={() => setMaking(false)} />}
     </>
   );
+}
+
+/** Of a key its beginning alone, which is no secret; any other text as it is. */
+function beginningOf(text: string): string {
+  return /^svc_sk_(?:[a-z]+_)*live_[0-9A-Za-z]{4}/.exec(text.trim())?.[0] ?? text.trim();
 }
 
 const COLUMNS: readonly Column<ListedOrganization>[] = [

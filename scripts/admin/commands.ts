@@ -311,6 +311,11 @@ key           {key.key}`,
   { operation: `POST ${WEBHOOK}/test` },
   { operation: `POST ${WEBHOOK}/replay`, examples: ["--since 2026-11-21"] },
   {
+    operation: "GET /catalog",
+    says: "every model with its routes; --json has cost, price, and why a route is not sold",
+    columns: "id, kind, aliases",
+  },
+  {
     operation: "GET /prices",
     examples: ["", "--list default --limit 20"],
     words: ({ prices }) => table((prices as readonly Answer[]).map(pricedRow), PRICED),

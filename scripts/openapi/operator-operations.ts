@@ -214,6 +214,9 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     200: record.rebuilt,
     errors: ["conflict"],
   }),
+  "GET /catalog": described("Every model with its routes: cost, price, and why one is not sold", {
+    200: priced.catalog,
+  }),
   "GET /prices": described("Rows of the price lists, by list, item and date", {
     200: priced.priceRows,
     query: pricesQuery,

@@ -27,6 +27,30 @@ export const priceRows = record("PriceRows", {
   prices: z.array(priceRow),
   next_after: z.string().optional(),
 });
+const catalogRoute = z.strictObject({
+  provider: z.string(),
+  upstream_id: z.string(),
+  regions: z.array(z.string()).describe("The promises of the hosts that run it."),
+  price: listPrice.nullable().describe("What it is sold for here; null where it is not."),
+  cost: listPrice
+    .nullable()
+    .describe("What the provider bills by its list; null where nobody says."),
+  seen_on: z.string().nullable().describe("The day on which the provider's list showed it."),
+  age_days: z.int().nullable(),
+  until: z.string().nullable().describe("The last day that it is announced for."),
+  live: z.boolean(),
+  why_not: z.enum(["not_configured", "residency", "ended"]).nullable(),
+});
+export const catalog = record("CatalogModels", {
+  models: z.array(
+    z.strictObject({
+      id: z.string(),
+      kind: z.enum(["chat", "embeddings"]),
+      aliases: z.array(z.string()),
+      routes: z.array(catalogRoute),
+    }),
+  ),
+});
 export const postedPrices = record("PostedPrices", { prices: z.array(priceRow) });
 
 const sums = {

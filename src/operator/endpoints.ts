@@ -7,6 +7,7 @@ import { isStorageError, storageFailure } from "../lib/storage-failure.ts";
 import { isClosed } from "../people/erasure.store.ts";
 import { slugSchema } from "../organizations/organization.ts";
 import { findIdOfSlug } from "../organizations/organizations.store.ts";
+import { getCatalog } from "./catalogue.ts";
 import { patchOrganization } from "./change-organization.ts";
 import {
   deleteCompanyIssuer,
@@ -81,6 +82,7 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs/:id/webhooks/:webhook_id/replay", postReplay, "support"),
   endpoint("POST", "/orgs/:id/settle", postSettle, "finance"),
   endpoint("POST", "/orgs/:id/rebuild-wallet", postRebuildWallet),
+  endpoint("GET", "/catalog", getCatalog),
   endpoint("GET", "/prices", getPrices),
   endpoint("POST", "/prices", postPrices, "finance"),
   endpoint("DELETE", "/prices/:price_id", removePrice, "finance"),

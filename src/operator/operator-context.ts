@@ -24,6 +24,8 @@ export type OperatorContext = KeyServices &
     readonly aliases: ReadonlyMap<string, string>;
     /** The routes that this isolate does not ask freely. */
     readonly breakers: readonly RouteStanding[];
+    /** Who can be asked here, by their ids. */
+    readonly providers: ReadonlySet<string>;
     /** What is sold here, by id. */
     readonly models: ReadonlyMap<string, Model>;
     /** Where a peer is, and why it cannot be asked now; null when it answers. */

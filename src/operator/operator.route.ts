@@ -24,6 +24,7 @@ import { objectsOf } from "../contracts/objects.ts";
 type DeploymentOf = (config: Config) => {
   readonly catalogAt: (nowMs: number) => Catalog;
   readonly health: RouteHealth;
+  readonly providers: ReadonlyMap<string, unknown>;
 };
 type Deployment = ReturnType<DeploymentOf>;
 
@@ -77,7 +78,7 @@ async function bodyOf(c: AppContext, { method }: OperatorEndpoint): Promise<Resu
   return body.ok ? success(body.value.json) : body;
 }
 
-function contextOf(c: AppContext, { catalogAt, health }: Deployment): OperatorContext {
+function contextOf(c: AppContext, { catalogAt, health, providers }: Deployment): OperatorContext {
   const { config } = c.var;
   const objects = objectsOf(c.env);
   const nowMs = now(c.env);
@@ -96,6 +97,7 @@ function contextOf(c: AppContext, { catalogAt, health }: Deployment): OperatorCo
     aliases: catalog.aliases,
     names: modelNames(catalog),
     breakers: health.standings(nowMs),
+    providers: new Set(providers.keys()),
     models: catalog.models,
     askPeer: async (region) => {
       const peer = config.peers.find((one) => one.region === region);

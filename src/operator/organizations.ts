@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { created } from "../http/endpoint.ts";
 import type { Answer, View } from "../http/endpoint.ts";
-import { pageQuery, parseFields, parseQuery } from "../http/parse-body.ts";
+import { once, pageQuery, parseFields, parseQuery } from "../http/parse-body.ts";
 import { KEY_READ_ONLY, keyRecord } from "../keys/booked-key.ts";
 import { insertKey, insertKeyStatement, keyCreatedStatement } from "../keys/keys.store.ts";
 import { mintKeyOf, newKeyChoices, newKeySchema } from "../keys/new-key.ts";
@@ -102,14 +102,18 @@ export async function postOrganization(call: OperatorCall): Promise<Answer> {
 
 export const organizationsQuery = z.extend(pageQuery, {
   balance: z._default(z.enum(["true", "false"]), "false"),
+  q: z.optional(once.check(z.minLength(1), z.maxLength(200))),
 });
 
-/** `GET /orgs?limit&offset&balance`: a balance is asked of its wallet, which wakes it. */
+/**
+ * `GET /orgs?limit&offset&balance&q`: a balance is asked of its wallet, which wakes it. `q` is a part of a name, slug or
+ * member's address, or an organisation's or key's id, or a key's beginning.
+ */
 export async function getOrganizations(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(organizationsQuery, call.url);
   if (!fields.ok) return fields;
-  const { limit, offset, balance } = fields.value;
-  const { rows, total } = await listOrganizations(call.db, { limit, offset });
+  const { limit, offset, balance, q = null } = fields.value;
+  const { rows, total } = await listOrganizations(call.db, { limit, offset, q });
   const organizations =
     balance === "true"
       ? await Promise.all(rows.map((row) => withBalance(call, row)))

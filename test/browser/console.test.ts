@@ -91,8 +91,8 @@ describe("who logs in sees the pages of its role, each without an error and read
 
   it("an operator", async () => {
     const page = await login(ADMIN_TOKEN);
-    expect(await pagesOf(page)).toEqual(["Organisations", "Health"]);
-    for (const name of ["Health", "Organisations"]) {
+    expect(await pagesOf(page)).toEqual(["Organisations", "Catalogue", "Business", "Health"]);
+    for (const name of ["Health", "Catalogue", "Business", "Organisations"]) {
       await goTo(page, name);
       await expectAccessible(page);
     }

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { postMemberKey } from "../../scripts/admin-client.ts";
+import { createKey, postMember, postMemberKey } from "../../scripts/admin-client.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
 import { goTo, logIn, openWindow, rail, settled } from "./browser.ts";
@@ -99,21 +99,64 @@ describe("Stop in the playground", () => {
 });
 
 describe("every button of every page, pressed once, pays for nothing but Ask", () => {
-  it.each(["an owner's key", "a key with limits", "an operator"])("%s", async (who) => {
-    const secret =
-      { "an owner's key": owner.key, "a key with limits": limited }[who] ?? ADMIN_TOKEN;
-    const page = await logIn(browser, secret);
-    const paid = paidBy(page);
-    const asked: string[] = [];
-    let pressed = 0;
-    const pages = await pagesOf(page);
-    for (const name of pages) {
-      for (let i = 0; ; i++) {
-        await show(page, pages.find((other) => other !== name) ?? name); // what is open there goes with it
-        await show(page, name);
+  it.each(["owner", "admin", "billing", "member"] as const)(
+    "the key of a role: %s",
+    async (role) => {
+      const page = await logIn(browser, role === "owner" ? owner.key : await keyOf(role));
+      const { pressed, asked } = await pressAll(page);
+      expect(pressed).toBeGreaterThan(role === "member" ? 10 : 20);
+      expect(asked).toEqual(["Playground: Ask"]);
+    },
+  );
+
+  it("a key with limits", async () => {
+    const { pressed, asked } = await pressAll(await logIn(browser, limited));
+    expect(pressed).toBeGreaterThan(1);
+    expect(asked).toEqual(["Playground: Ask"]);
+  });
+
+  it("an operator, and an operator who sees what a customer sees", async () => {
+    const page = await logIn(browser, ADMIN_TOKEN);
+    expect((await pressAll(page)).asked).toEqual([]);
+    await page.goto(`/console/#/organizations/${owner.orgId}`);
+    await page.getByRole("button", { name: "See as customer" }).click();
+    await page.getByText("every change is refused").waitFor();
+    const { pressed, asked } = await pressAll(page);
+    expect(pressed).toBeGreaterThan(10);
+    expect(asked).toEqual([]);
+    await page.getByRole("button", { name: "Leave", exact: true }).click();
+    await rail(page).getByRole("link", { name: "Catalogue" }).waitFor();
+  });
+});
+
+/** A key of a new member with this role. */
+async function keyOf(role: "admin" | "billing" | "member"): Promise<string> {
+  const admin = { url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN };
+  const member = { email: `${role}@example.com`, role };
+  const { id: memberId } = await postMember(admin, owner.orgId, member);
+  const { orgId } = owner;
+  return createKey(admin, { orgId, memberId, name: role, scope: "regional", rpmLimit: 1000 });
+}
+
+/** Presses every button of every page and of each of its tabs, one at a time on a page drawn anew. */
+async function pressAll(
+  page: WatchedPage,
+): Promise<{ readonly pressed: number; readonly asked: readonly string[] }> {
+  const paid = paidBy(page);
+  const asked: string[] = [];
+  let pressed = 0;
+  const pages = await pagesOf(page);
+  for (const name of pages) {
+    const away = pages.find((other) => other !== name) ?? name;
+    for (const address of await addressesOf(page, name)) {
+      await show(page, name, address);
+      const labels = await page.locator("main button:enabled").allTextContents();
+      for (const i of differing(labels)) {
+        await show(page, away); // what is open there goes with it
+        await show(page, name, address);
         if (name === "Playground") await expect.poll(() => ask(page).isEnabled()).toBe(true);
         const button = page.locator("main button:enabled").nth(i);
-        if ((await button.count()) === 0) break;
+        if ((await button.count()) === 0) break; // what was pressed took it away
         const label = (await button.textContent()) ?? "";
         const before = paid();
         await button.click();
@@ -123,10 +166,27 @@ describe("every button of every page, pressed once, pays for nothing but Ask", (
         for (let more = before; more < paid(); more++) asked.push(`${name}: ${label}`);
       }
     }
-    expect(pressed).toBeGreaterThan(who === "an owner's key" ? 20 : 1);
-    expect(asked).toEqual(who === "an operator" ? [] : ["Playground: Ask"]);
-  });
-});
+  }
+  expect(page.faults.filter((fault) => fault.startsWith("error"))).toEqual([]);
+  return { pressed, asked };
+}
+
+/** Which of the buttons are pressed: of those that each row has, the first two. */
+function differing(labels: readonly string[]): readonly number[] {
+  return labels.flatMap((label, i) =>
+    labels.slice(0, i).filter((before) => before === label).length < 2 ? [i] : [],
+  );
+}
+
+/** A page's own address, and those of its tabs that are none of it. */
+async function addressesOf(page: WatchedPage, name: string): Promise<readonly string[]> {
+  await show(page, name);
+  const own = await page.evaluate(() => location.hash);
+  const tabs = await page
+    .locator("main nav.tabs a")
+    .evaluateAll((links) => links.map((link) => (link as HTMLAnchorElement).hash));
+  return [...new Set([own, ...tabs])];
+}
 
 async function pagesOf(page: WatchedPage): Promise<string[]> {
   const names = await rail(page).getByRole("link").allTextContents();
@@ -134,9 +194,11 @@ async function pagesOf(page: WatchedPage): Promise<string[]> {
 }
 
 /** As `goTo` by the address alone: a dialog of the page before may be open, or about to be. */
-async function show(page: WatchedPage, name: string): Promise<void> {
+async function show(page: WatchedPage, name: string, address = ""): Promise<void> {
   const links = page.locator("nav.rail a", { hasText: new RegExp(`^${name}$`) });
-  await links.evaluate((link) => (location.hash = (link as HTMLAnchorElement).hash));
+  await links.evaluate((link, at) => {
+    location.hash = at === "" ? (link as HTMLAnchorElement).hash : at;
+  }, address);
   await page.locator("main h1", { hasText: new RegExp(`^${name}$`) }).waitFor();
   await settled(page);
 }

@@ -114,6 +114,7 @@ export function context(): OperatorContext {
     aliases: new Map([["smart", "sandbox/echo"]]),
     names: { entryOf: (name) => (name.startsWith("sandbox/") ? name : null), isAlias: () => false },
     models: new Map(),
+    providers: new Set(),
     askPeer: () => Promise.resolve({ url: "https://us.test", fault: null }),
     breakers: [{ route: "up:m", state: "open", untilMs: 0 }],
     keySecrets: keySecrets(),

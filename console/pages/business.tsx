@@ -1,0 +1,229 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { Margin } from "../api/types.ts";
+import type { Outcome } from "../api/client.ts";
+import { percent } from "../lib/money.ts";
+import { daysOf, rangeOf } from "../lib/range.ts";
+import { exactly } from "../lib/time.ts";
+import { change, readOnce, useLoaded } from "../state/reads.ts";
+import { hrefOf, useQuery } from "../state/route.ts";
+import { Count, Head, Money, Tabs, useNow } from "../ui/basics.tsx";
+import { Field, FormDialog } from "../ui/dialog.tsx";
+import { Choice } from "../ui/filters.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
+import { Table, usd } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+import { Prices } from "./prices.tsx";
+
+type Row = Margin["data"][number];
+type By = Margin["by"];
+
+const BYS = [
+  ["provider", "by provider"],
+  ["model", "by model"],
+  ["organization", "by customer"],
+] as const;
+const PERIODS = [
+  ["7", "7 days"],
+  ["yesterday", "yesterday"],
+  ["1", "today"],
+  ["month", "this month"],
+  ["last-month", "last month"],
+  ["30", "30 days"],
+] as const;
+/** Pages of organisations that are followed: 100 wallets each. */
+const PAGES_MAX = 20;
+const PRICES = "Prices";
+
+/** What was charged beside what it cost to buy; and at which prices it is sold. */
+export function Business() {
+  const [query] = useQuery();
+  const tab = query["tab"] === PRICES ? PRICES : "Margin";
+  const tabs = (
+    <Tabs
+      label="Margin and prices"
+      current={tab}
+      tabs={[
+        ["Margin", hrefOf(["business"])],
+        [PRICES, hrefOf(["business"], { tab: PRICES })],
+      ]}
+    />
+  );
+  return tab === PRICES ? <Prices tabs={tabs} /> : <MarginPage tabs={tabs} />;
+}
+
+function MarginPage({ tabs }: { tabs: ComponentChildren }) {
+  const [query] = useQuery();
+  const [isImporting, setImporting] = useState(false);
+  const by = BYS.find(([name]) => name === query["by"])?.[0] ?? "provider";
+  const range = daysOf(rangeOf({ range: query["range"] ?? "7" }, useNow()));
+  const read = useLoaded(`margin ${by} ${range.from} ${range.to}`, () =>
+    wholeMargin({ ...range, by }),
+  );
+  return (
+    <>
+      <Head title="Business" text="Every customer's ledger is asked, a page of them at a time.">
+        <button type="button" onClick={() => setImporting(true)}>
+          Enter a bill…
+        </button>
+      </Head>
+      {tabs}
+      <Shown read={read} height={480}>
+        {({ data, complete_from }) => (
+          <>
+            <Sum rows={data} />
+            {Date.parse(complete_from) > Date.parse(range.from) && (
+              <p class="notice">▲ What was admitted before {exactly(complete_from)} is left out.</p>
+            )}
+            <Table
+              name="Margin"
+              columns={columnsOf(by)}
+              rows={data}
+              keyOf={({ day, group }) => `${day} ${group}`}
+              filters={
+                <>
+                  <Choice name="range" label="Range" options={PERIODS} />
+                  <Choice name="by" label="Split" options={BYS} />
+                </>
+              }
+              empty={<Empty text="Nothing was charged in these days." />}
+            />
+          </>
+        )}
+      </Shown>
+      {isImporting && <EnterBill onClose={() => setImporting(false)} />}
+    </>
+  );
+}
+
+/** All pages of it added up, as their rows say the same group and day. */
+async function wholeMargin(query: {
+  readonly from: string;
+  readonly to: string;
+  readonly by: By;
+}): Promise<Outcome<Pick<Margin, "data" | "complete_from">>> {
+  const sums = new Map<string, Row>();
+  let after: string | undefined;
+  let complete_from = "";
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    // oxlint-disable-next-line no-await-in-loop -- a page says where the next begins
+    const outcome = await readOnce("GET /admin/v1/margin", {
+      query: { ...query, ...(after !== undefined && { after }) },
+    });
+    if (!outcome.ok) return outcome;
+    for (const row of outcome.value.data) {
+      const name = `${row.day} ${row.group}`;
+      sums.set(name, added(sums.get(name), row));
+    }
+    if (outcome.value.complete_from > complete_from) ({ complete_from } = outcome.value);
+    after = outcome.value.next_after;
+    if (after === undefined) break;
+  }
+  return { ok: true, value: { data: [...sums.values()], complete_from } };
+}
+
+function added(sum: Row | undefined, row: Row): Row {
+  if (sum === undefined) return row;
+  return {
+    ...row,
+    requests: sum.requests + row.requests,
+    charged_micro: sum.charged_micro + row.charged_micro,
+    bought_micro: sum.bought_micro + row.bought_micro,
+    margin_micro: sum.margin_micro + row.margin_micro,
+    unknown_requests: sum.unknown_requests + row.unknown_requests,
+  };
+}
+
+function Sum({ rows }: { rows: readonly Row[] }) {
+  const of = (name: "charged_micro" | "bought_micro" | "margin_micro"): number =>
+    rows.reduce((sum, row) => sum + row[name], 0);
+  const charged = of("charged_micro");
+  return (
+    <p>
+      Charged <Money micros={charged} />, cost <Money micros={of("bought_micro")} />, margin{" "}
+      <strong>
+        <Money micros={of("margin_micro")} kind="left" />
+      </strong>
+      {charged > 0 && ` (${percent(of("margin_micro") / charged)})`}
+    </p>
+  );
+}
+
+function amount(
+  id: "charged_micro" | "bought_micro" | "margin_micro" | "billed_micro" | "difference_micro",
+  title: string,
+): Column<Row> {
+  return {
+    id,
+    title,
+    align: "right",
+    wide: id === "billed_micro" || id === "difference_micro",
+    value: (row) => row[id],
+    csv: [[id.replace("_micro", "_usd"), (row) => usd(row[id])]],
+    cell: (row) => {
+      const micros = row[id];
+      return micros === null ? "" : <Money micros={micros} />;
+    },
+  };
+}
+
+function columnsOf(by: By): readonly Column<Row>[] {
+  const title = { provider: "Provider", model: "Model", organization: "Customer" }[by];
+  return [
+    { id: "day", title: "Day", value: ({ day }) => day },
+    { id: "group", title, value: ({ group }) => group },
+    {
+      id: "requests",
+      title: "Requests",
+      align: "right",
+      value: ({ requests }) => requests,
+      cell: ({ requests }) => <Count count={requests} />,
+    },
+    amount("charged_micro", "Charged"),
+    amount("bought_micro", "Cost"),
+    amount("margin_micro", "Margin"),
+    {
+      id: "unknown",
+      title: "Cost unknown",
+      align: "right",
+      wide: true,
+      value: ({ unknown_requests }) => unknown_requests,
+    },
+    ...(by === "provider"
+      ? [amount("billed_micro", "Billed"), amount("difference_micro", "Difference")]
+      : []),
+  ];
+}
+
+const NUMBER = { type: "number", step: "0.000001" } as const;
+
+/** What a provider billed of a day, to compare with what its requests cost by its list. */
+function EnterBill({ onClose }: { onClose: () => void }) {
+  const [typed, setTyped] = useState({ provider: "", day: "", dollars: "" });
+  const line = (name: keyof typeof typed, label: string, more: object = {}) => (
+    <Field label={label} param={name}>
+      <input
+        required
+        value={typed[name]}
+        onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+        {...more}
+      />
+    </Field>
+  );
+  return (
+    <FormDialog
+      title="Enter a provider's bill"
+      verb="Enter it"
+      run={() => {
+        const row = { ...typed, provider: typed.provider.trim(), dollars: Number(typed.dollars) };
+        return change("POST /admin/v1/costs", { body: { rows: [row] } }, []);
+      }}
+      onDone={() => location.reload()}
+      onClose={onClose}
+    >
+      {line("provider", "Provider")}
+      {line("day", "Day, UTC", { type: "date" })}
+      {line("dollars", "Dollars billed", NUMBER)}
+    </FormDialog>
+  );
+}

@@ -1,0 +1,76 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { CATALOGUE } from "../../src/catalog/models.ts";
+import { admin, newOrganization, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+type Route = {
+  readonly provider: string;
+  readonly live: boolean;
+  readonly why_not: string | null;
+  readonly price: object | null;
+  readonly cost: object | null;
+  readonly seen_on: string | null;
+};
+type Model = { readonly id: string; readonly routes: readonly Route[] };
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount();
+});
+
+describe("GET /admin/v1/catalog", () => {
+  it("200: every model with all its routes, each sold at a price or with the reason why not", async () => {
+    const { models } = await (await admin("GET", "/catalog")).json<{ models: readonly Model[] }>();
+    const known = new Map(models.map((model) => [model.id, model]));
+    for (const { id, routes } of CATALOGUE) {
+      expect(known.get(id)?.routes).toHaveLength(routes.length);
+    }
+    for (const route of models.flatMap(({ routes }) => routes)) {
+      expect(route.live).toBe(route.price !== null);
+      expect(route.live).toBe(route.why_not === null);
+    }
+    expect(known.get("sandbox/echo")?.routes).toMatchObject([{ provider: "sandbox", live: true }]);
+  });
+
+  it("what is live is what the models of a customer are", async () => {
+    const { models } = await (await admin("GET", "/catalog")).json<{ models: readonly Model[] }>();
+    const live = models.filter(({ routes }) => routes.some((route) => route.live));
+    const listed = await (
+      await send("/v1/models", { key: account.key })
+    ).json<{ data: readonly { id: string; alias_of?: string }[] }>();
+    expect(live.map(({ id }) => id).toSorted()).toEqual(
+      listed.data
+        .filter(({ alias_of }) => alias_of === undefined)
+        .map(({ id }) => id)
+        .toSorted(),
+    );
+  });
+});
+
+const found = async (q: string): Promise<readonly string[]> => {
+  const query = new URLSearchParams({ q });
+  const { organizations, total } = await (
+    await admin("GET", `/orgs?${query}`)
+  ).json<{ organizations: readonly { id: string }[]; total: number }>();
+  expect(total).toBeGreaterThanOrEqual(organizations.length);
+  return organizations.map(({ id }) => id);
+};
+
+describe("GET /admin/v1/orgs?q", () => {
+  it("200: by a part of the name, the slug or a member's address, by id, and by a key's id and beginning", async () => {
+    const body = newOrganization({ name: "Zebra % Works", owner_email: "quagga@example.com" });
+    const made = await (
+      await admin("POST", "/orgs", body)
+    ).json<{ organization: { id: string; slug: string }; key: { id: string; prefix: string } }>();
+    const { organization, key } = made;
+    for (const q of ["zebra %", organization.slug, organization.id, "QUAGGA@", key.id]) {
+      expect([q, await found(q)]).toEqual([q, [organization.id]]);
+    }
+    expect(await found(key.prefix)).toContain(organization.id);
+    expect(await found("no such %")).toEqual([]);
+  });
+
+  it("400 for an empty one", async () => {
+    expect((await admin("GET", "/orgs?q=")).status).toBe(400);
+  });
+});
