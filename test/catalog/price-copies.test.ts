@@ -8,8 +8,9 @@ import { LEAD_MS, LEAD_S, world } from "./price-world.ts";
 function place() {
   const kept = new Map<string, Response>();
   const cache = {
-    match: async (at: RequestInfo | URL) => kept.get(String(at))?.clone(),
-    put: async (at: RequestInfo | URL, response: Response) => void kept.set(String(at), response),
+    match: async (at: RequestInfo | URL) => kept.get(new Request(at).url)?.clone(),
+    put: async (at: RequestInfo | URL, response: Response) =>
+      void kept.set(new Request(at).url, response),
   };
   const of = (region = "eu", secret = "secret") =>
     cachedCopies(cache, { region, secret, keptS: LEAD_S });

@@ -50,7 +50,7 @@ describe("GET /admin/v1/catalog", () => {
 const found = async (q: string): Promise<readonly string[]> => {
   const query = new URLSearchParams({ q });
   const { organizations, total } = await (
-    await admin("GET", `/orgs?${query}`)
+    await admin("GET", `/orgs?${query.toString()}`)
   ).json<{ organizations: readonly { id: string }[]; total: number }>();
   expect(total).toBeGreaterThanOrEqual(organizations.length);
   return organizations.map(({ id }) => id);

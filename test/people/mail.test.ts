@@ -120,7 +120,7 @@ describe("mail", () => {
     const made = await send(`/admin/v1/orgs/${orgId}/invitations`, {
       key: ADMIN_TOKEN,
       body,
-      bindings: { ...env, ...bindings } as Env,
+      bindings: { ...env, ...bindings },
     });
     expect(await made.json()).toMatchObject({ mailed: true });
     await vi.waitFor(() => expect(sent).toHaveLength(1));

@@ -33,6 +33,9 @@ type Turns = {
 
 const assistant = ({ messages }: JsonObject): JsonObject =>
   (messages as JsonObject[]).find(({ role }) => role === "assistant") ?? {};
+/** A body that was written as JSON. */
+const parsed = (body: unknown): unknown =>
+  typeof body === "string" ? JSON.parse(body) : { "not text": body };
 const ofChoice = (message: unknown): JsonObject => ({
   choices: [{ index: 0, message, finish_reason: "stop" }],
 });
@@ -63,14 +66,14 @@ const WIRES: Readonly<Record<string, Turns>> = {
   },
   converse: {
     model: "anthropic.claude-sonnet-4-6-v1:0",
-    write: async (call) => JSON.parse(String(await converseRequest(call))) as unknown,
+    write: async (call) => parsed(await converseRequest(call)),
     answer: (written) =>
       converseAnswer({ output: { message: assistant(written) }, stopReason: "end_turn" }, null),
     signs: "thoughts",
   },
   gemini: {
     model: "gemini-3-pro",
-    write: async (call) => JSON.parse(String(await geminiRequest(call))) as unknown,
+    write: async (call) => parsed(await geminiRequest(call)),
     answer: ({ contents }) => {
       const content = (contents as JsonObject[]).find(({ role }) => role === "model");
       return gemini.chatAnswer({ candidates: [{ index: 0, content, finishReason: "STOP" }] });
