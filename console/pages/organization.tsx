@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
 import type { LedgerRow, MemberKey, OrganizationAndMoney } from "../api/types.ts";
 import { grouped, microsOf } from "../lib/money.ts";
+import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
-import { goTo } from "../state/route.ts";
+import { goTo, route } from "../state/route.ts";
 import { seeAs } from "../state/session.ts";
 import { Badge, Facts, Head, Money, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog, useChange } from "../ui/dialog.tsx";
@@ -17,7 +18,12 @@ const TOUCHES = ["/admin/v1/orgs"];
 type Doing = "credit" | "status" | "reconcile" | "change" | null;
 
 /** One organisation: its money, its people, its keys, its ledger. */
-export function OrganizationDetail({ id }: { id: string }) {
+export function Organization() {
+  const [, id = ""] = useCell(route).path;
+  return <OrganizationDetail key={id} id={id} />;
+}
+
+function OrganizationDetail({ id }: { id: string }) {
   const path = { id };
   const [doing, setDoing] = useState<Doing>(null);
   const read = useRead("GET /admin/v1/orgs/{id}", { path }, { every: 5000 });

@@ -2,17 +2,29 @@ import { useRef, useState } from "preact/hooks";
 import type { Outcome } from "../api/client.ts";
 import type { CreatedOrganization, ListedOrganization } from "../api/types.ts";
 import { microsOf } from "../lib/money.ts";
+import type { Page } from "../pages.ts";
 import { useCell } from "../state/cell.ts";
 import { change } from "../state/reads.ts";
 import { goTo, route, useQuery } from "../state/route.ts";
+import { isOperator } from "../state/session.ts";
 import { Badge, Head, Money, Time } from "../ui/basics.tsx";
 import { Field, FormDialog } from "../ui/dialog.tsx";
+import { LazyPage } from "../ui/lazy.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-import { OrganizationDetail } from "./organization.tsx";
 import { KeySecret } from "../ui/secret.tsx";
+
+/** The one that the address names: a script of its own. */
+const ORGANIZATION: Page = {
+  path: "organizations",
+  title: "Organisation",
+  icon: "operator",
+  key: "",
+  forWhom: isOperator,
+  load: async () => (await import("./organization.tsx")).Organization,
+};
 
 /** Every organisation of this region, for who operates it. */
 export function Organizations() {
@@ -34,7 +46,7 @@ export function Organizations() {
     },
   );
   const [, id] = path;
-  if (id !== undefined) return <OrganizationDetail id={id} />;
+  if (id !== undefined) return <LazyPage page={ORGANIZATION} />;
   return (
     <>
       <Head title="Organisations" text="Who lives and pays in this region.">

@@ -1,13 +1,14 @@
 import type { Hold, Generation } from "../api/types.ts";
-import { counted, grouped } from "../lib/money.ts";
-import { duration, exactly, hoursBetween, utcDay } from "../lib/time.ts";
+import type { Page } from "../pages.ts";
+import { grouped } from "../lib/money.ts";
+import { duration, exactly } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
 import { useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Head, Money, Tabs, useNow } from "../ui/basics.tsx";
-import { ErrorChart } from "../ui/error-chart.tsx";
 import { Choice, ClearFilters, Day, Text } from "../ui/filters.tsx";
+import { LazyPage } from "../ui/lazy.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
 import { usePages } from "../ui/pages.ts";
 import { requestColumns } from "../ui/request-table.tsx";
@@ -25,6 +26,16 @@ const TABS = [
   ["Errors", "error"],
   ["Running", "held"],
 ] as const;
+
+/** What failed: a script of its own. */
+const ERRORS: Page = {
+  path: "requests",
+  title: "Errors",
+  icon: "requests",
+  key: "",
+  forWhom: () => true,
+  load: async () => (await import("./request-errors.tsx")).RequestErrors,
+};
 
 /** What happened to a request: every one of them, with its bill, and those that are under way. */
 export function Requests() {
@@ -55,8 +66,7 @@ export function Requests() {
           hrefOf(["requests"], { ...query, status, code: "" }),
         ])}
       />
-      {query["status"] === "error" && <ErrorCounts />}
-      {query["status"] === "error" && query["from"] === undefined && <ErrorsToday />}
+      {query["status"] === "error" && <LazyPage page={ERRORS} height={340} />}
       {query["status"] === "held" && <OpenHolds />}
       <Shown read={page} height={480}>
         {() => (
@@ -119,44 +129,6 @@ function Filters() {
       <ClearFilters names={FILTERS} />
     </>
   );
-}
-
-/** What failed or was refused today, by its code: each a filter of the list. */
-function ErrorCounts() {
-  const [query, update] = useQuery();
-  const { from, to = from, key_id } = query;
-  const asked = Object.fromEntries(Object.entries({ from, to, key_id }).filter(([, one]) => one));
-  const read = useRead("GET /v1/errors", { query: asked }, { every: 30_000 });
-  return (
-    <Shown read={read} height={36}>
-      {({ data, total }) => (
-        <p class="notice calm">
-          {total === 0 ? "No errors" : counted(total, "error")}{" "}
-          {from === undefined ? "today (UTC)" : `from ${from} to ${to ?? ""}`}
-          {data.length > 0 && ": "}
-          {data.map(({ group = "", count }) => (
-            <button
-              key={group}
-              type="button"
-              class="quiet"
-              aria-pressed={query["code"] === group}
-              onClick={() => update({ code: query["code"] === group ? "" : group })}
-            >
-              {grouped(count)} {group}
-            </button>
-          ))}
-        </p>
-      )}
-    </Shown>
-  );
-}
-
-/** When what failed today did. */
-function ErrorsToday() {
-  const now = useNow();
-  const today = utcDay(now);
-  const range = { from: today, to: today };
-  return <ErrorChart range={range} parts={hoursBetween(today, today, now)} />;
 }
 
 /** What is held now, with its age. */

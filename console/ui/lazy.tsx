@@ -45,7 +45,7 @@ export function fetchWhenIdle(pages: readonly Page[]): () => void {
 const IDLE_MS = 3000;
 
 /** A page, once its script is here; a script that does not come is a failure like any other. */
-export function LazyPage({ page }: { page: Page }) {
+export function LazyPage({ page, height = 480 }: { page: Page; height?: number }) {
   const [, draw] = useState(0);
   const [isLost, setLost] = useState(false);
   const load = (): void => {
@@ -59,5 +59,5 @@ export function LazyPage({ page }: { page: Page }) {
   useEffect(() => onRetry(() => (views.has(page) ? false : (load(), true))), [page]);
   const View = views.get(page);
   if (View !== undefined) return <View />;
-  return isLost ? <Failed failure={NO_SCRIPT} again={load} /> : <Skeleton height={480} />;
+  return isLost ? <Failed failure={NO_SCRIPT} again={load} /> : <Skeleton height={height} />;
 }
