@@ -43,6 +43,7 @@ export function Dialog({
         event.preventDefault();
         close();
       }}
+      onClose={onClose} // a browser asks once: the next Escape closes without a word
     >
       <header class="panel-head">
         <h2 id={id}>{title}</h2>

@@ -50,9 +50,15 @@ export function apiPages(text: string): Page[] {
     return { name: page, markdown: [`# ${title}`, ...parts].join("\n\n") };
   });
   const error = table("Fields of an error", rowsOf(ERROR, document.components.schemas));
-  const index = indexPage("api", "API reference", groups);
-  return [{ ...index, markdown: [index.markdown, ...error].join("\n\n") }, ...pages];
+  const [operators, customers] = [groups.filter(isOperators), groups.filter((one) => !isOperators(one))];
+  const more = `What operators call: [their reference](${OPERATORS}.md).`;
+  const index = indexPage("api", "API reference", customers, more);
+  const theirs = indexPage(OPERATORS, "API reference for operators", operators);
+  return [{ ...index, markdown: [index.markdown, ...error].join("\n\n") }, theirs, ...pages];
 }
+
+const OPERATORS = "api/operators";
+const isOperators = ({ page }: Group): boolean => page.startsWith(OPERATORS);
 
 type Group = { readonly page: string; readonly title: string; readonly own: readonly Named[] };
 
@@ -64,10 +70,10 @@ function groupsOf(all: readonly Named[]): Group[] {
     const size = Math.ceil(ones.length / pages);
     return Array.from({ length: pages }, (_, i): Group => {
       const number = pages === 1 ? "" : ` ${i + 1}`;
-      const isOperators = resource.startsWith("Operators: ");
+      const place = resource.startsWith("Operators: ") ? "operators-" : "";
       const slug = slugOf(resource.replace("Operators: ", "") + number);
       return {
-        page: `api/${isOperators ? "operators-" : ""}${slug}`,
+        page: `api/${place}${slug}`,
         title: `API: ${resource}${number === "" ? "" : `,${number}`}`,
         own: ones.slice(i * size, (i + 1) * size),
       };
@@ -81,17 +87,19 @@ function resourceOf(path: string, operation: Operation): string {
   return `Operators: ${path.includes("/orgs") ? noun.replaceAll("-", " ") : "region"}`;
 }
 
-function indexPage(name: string, title: string, groups: readonly Group[]): Page {
+function indexPage(name: string, title: string, groups: readonly Group[], more = ""): Page {
   const intro =
     "Every call, by what it is of, with its fields and an answer that a region gave. For programs: [openapi.json](/openapi.json). What is written `https://YOUR-REGION` is the region's address.";
+  const folder = name.slice(0, name.lastIndexOf("/") + 1); // links are from where a page stands
+  const at = (page: string): string => page.slice(folder.length);
   const lists = groups.map(({ page, title: heading, own }) => {
     const lines = own.map(
       ({ name: call, operation }) =>
-        `- [\`${call}\`](${page}.md#${slugOf(`\`${call}\``)}): ${operation.summary}`,
+        `- [\`${call}\`](${at(page)}.md#${slugOf(`\`${call}\``)}): ${operation.summary}`,
     );
     return `## ${heading.replace("API: ", "")}\n\n${lines.join("\n")}`;
   });
-  return { name, markdown: [`# ${title}`, intro, ...lists].join("\n\n") };
+  return { name, markdown: [`# ${title}`, `${intro} ${more}`.trim(), ...lists].join("\n\n") };
 }
 
 function operationPart({ name, operation }: Named, document: Document): string {

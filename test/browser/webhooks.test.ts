@@ -188,12 +188,13 @@ it.each([
     const { id } = (await made.json()) as { id: string };
     await changeSettings();
     const page = await openWebhooks(look);
-    await page.getByRole("cell", { name: "pending" }).waitFor();
+    await page.getByRole("cell", { name: /failing since/ }).waitFor();
     await fits(page);
     await page.getByRole("button", { name: "New webhook" }).click();
     await page.getByText("Only some events").click();
     await fits(page);
     await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.getByRole("cell", { name: /long-/ }).click();
     await page.getByRole("cell", { name: "settings.changed" }).waitFor();
     await fits(page);
