@@ -1,8 +1,10 @@
+import path from "node:path";
 import { InvalidArgumentError } from "commander";
 import { quantile } from "../quantile.ts";
 import { textTable } from "../table.ts";
 import type { Column } from "../table.ts";
 import { cpuMicroseconds } from "../workerd.ts";
+import { checkOut, commitOf } from "./against.ts";
 import { OTHERS, startOther } from "./beside.ts";
 import type { Other } from "./beside.ts";
 import { cpuOf, estimate, progress, ratioOf, table, watchOthers, written } from "./figure.ts";
@@ -34,12 +36,16 @@ export type OpenOptions = {
   readonly rounds: number;
   /** Other gateways, over the same upstream. */
   readonly beside: readonly Other[];
+  /** A commit whose home, with one organisation, is asked in the same rounds. */
+  readonly against?: string;
 };
 
 const ASKS: Readonly<Record<Rate["kind"], Ask>> = {
   json: { kind: "json", words: 256 },
   stream: { kind: "stream", words: 60, pace: "steady" },
 };
+const HOME = "home, one organisation";
+const BEFORE = "home before";
 const ORGANIZATIONS = 100;
 const KEY_PER_SECOND = 1000 / 60;
 const WARM_SECONDS = 3;
@@ -68,7 +74,7 @@ export async function measureOpen(stage: Stage, options: OpenOptions): Promise<R
 /** Everything that is asked, by what its figures call it. */
 async function startPlaces(
   stage: Stage,
-  { rates, places, beside }: OpenOptions,
+  { rates, places, beside, against }: OpenOptions,
 ): Promise<readonly Target[]> {
   const floor = await startBareWorker(stage, "floor");
   const fastest = Math.max(...rates.map(({ perSecond }) => perSecond));
@@ -84,10 +90,14 @@ async function startPlaces(
   const started: Target[] = [stage.direct, floor];
   const add = (name: string, target: Target): unknown => started.push({ ...target, name });
   const crowd = `${ORGANIZATIONS} organisations`;
-  if (places.includes("home")) add("home, one organisation", home);
+  if (places.includes("home")) add(HOME, home);
   if (places.includes("home100")) add(`home, ${crowd}`, await crowdOf(home, "regional"));
   if (places.includes("away")) add("away, one organisation", peer);
   if (places.includes("away100")) add(`away, ${crowd}`, await crowdOf(peer, "global"));
+  if (against !== undefined) {
+    const root = checkOut(commitOf(against), path.join(stage.directory, "commit"));
+    add(BEFORE, (await startGateway(stage, { place: "before", keys, root })).home);
+  }
   for (const other of beside) {
     const target = await startOther(stage, other);
     if (target !== null) started.push(target);
@@ -218,15 +228,29 @@ function figuresOf({ rate, times, cpu, failed }: Open): Figure[] {
       cpuFigures(`${name}, ${place}: CPU per request`, cpu, place),
     ),
   );
+  const paired = BEFORE in times && HOME in times ? pairedFigures(name, times) : [];
   const others = OTHERS.filter((other) => other in times);
   const all = Object.values(failed).reduce((sum, some) => sum + some, 0);
   const theirs = others.map((other) => ({ other, value: failed[other] ?? 0 }));
   const ours = all - theirs.reduce((sum, { value }) => sum + value, 0);
   return [
     ...rows,
+    ...paired,
     { name: `${name}: failed`, value: ours, unit: "", budget: 0 },
     ...theirs.map(({ other, value }) => ({ name: `${name}, ${other}: failed`, value, unit: "" })),
   ];
+}
+
+/** How long home takes of what the commit before takes in the same round. */
+function pairedFigures(rate: string, times: Open["times"]): Figure[] {
+  const at = (place: string, share: number): number[] =>
+    (times[place] ?? []).map((round) => quantile(round, share));
+  return Object.entries(SHARES).map(([name, share]) => {
+    const before = at(BEFORE, share);
+    const ratios = at(HOME, share).map((ms, round) => ms / (before[round] ?? NaN));
+    const { value, quartiles } = medianOf(ratios);
+    return { name: `${rate}: ${name}, of the commit's before`, unit: "x", value, quartiles };
+  });
 }
 
 function cpuFigures(name: string, cpu: readonly CpuRound[], place: string): Figure[] {

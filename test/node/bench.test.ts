@@ -72,7 +72,12 @@ const FIGURES: readonly Figure[] = [
     [
       {
         rate: { kind: "json", perSecond: 50 },
-        times: { direct: [[2], [2]], floor: [[3], [4]], "home, one organisation": [[5], [8]] },
+        times: {
+          direct: [[2], [2]],
+          floor: [[3], [4]],
+          "home, one organisation": [[5], [8]],
+          "home before": [[4], [8]],
+        },
         cpu: [{ floor: 100, "home, one organisation": 300 }],
         failed: { "home, one organisation": 1 },
       },
@@ -107,6 +112,7 @@ it.each<[name: string, value: number, mark?: string]>([
   ["CPU per JSON, door completions to chat", 1.31, "OVER"],
   ["JSON at 50/s, home, one organisation: p99 over floor", 3],
   ["JSON at 50/s, home, one organisation: p99 added, of the floor's", 3],
+  ["JSON at 50/s: p99, of the commit's before", 1.125],
   ["JSON at 50/s: failed", 1, "OVER"],
   ["others' total, p99, rise", 20, "ok"],
   ["hot one's shed", 50],
