@@ -13,7 +13,7 @@ export type BookWork = { readonly statements: number; readonly rowsWritten: numb
 
 const HOUR_MINUTES = 60;
 /** A wallet publishes this often at most while it is busy, and while it is quiet: up to so many requests in between. */
-const BUSY_MINUTES = 1;
+const BUSY_MINUTES = 1.5;
 const QUIET_MINUTES = 3;
 const QUIET_REQUESTS = 64;
 

@@ -93,18 +93,21 @@ it.each([
   },
 );
 
-it("a busy organisation publishes at most once a minute, as much as a quiet one in three", async () => {
+it("a busy organisation publishes at most once in 90 seconds, as much as a quiet one in 180", async () => {
   const busy = { ...QUIET, requestsPerMinute: 70 };
-  const { d1Queries, d1RowsWritten } = await countMinutes(4, busy, false);
+  const { d1Queries, d1RowsWritten } = await countMinutes(6, busy, false);
   const { statements, rowsWritten } = publishWork(QUIET);
   const publishes = d1Queries / statements; // fewer where the minutes' requests took long
   expect([1, 2, 3, 4]).toContain(publishes);
   expect(d1RowsWritten).toBe(publishes * rowsWritten);
-  expect([publishMinutes(busy), publishMinutes(QUIET)]).toEqual([1, 3]);
+  expect([publishMinutes(busy), publishMinutes(QUIET)]).toEqual([1.5, 3]);
 });
 
-it("10,000 of them with three keys each keep one database under 40 % busy at a statement a millisecond", () => {
-  const { statements, rowsWritten } = workPerSecond(10_000, QUIET);
-  expect(statements).toBeLessThan(400);
-  expect(rowsWritten).toBeLessThan(400);
-});
+it.each([1, 1000])(
+  "10,000 of them with three keys and %i requests a minute each keep one database under 40 %% busy at a statement a millisecond",
+  (requestsPerMinute) => {
+    const { statements, rowsWritten } = workPerSecond(10_000, { ...QUIET, requestsPerMinute });
+    expect(statements).toBeLessThan(400);
+    expect(rowsWritten).toBeLessThan(600);
+  },
+);

@@ -200,7 +200,9 @@ export function unavailable(): Refusal {
 
 const DELAY_MIN_MS = 5_000;
 const DELAY_MAX_MS = 60_000;
-/** So many holds and charges since the last publish are little: the book waits longer for them. */
+/** Between two publishes of a wallet where only requests came, QUIET_MS where those were few. */
+const BUSY_MS = 90_000;
+/** So many holds and charges since the last publish are few. */
 const QUIET_MAX = 128;
 /** An alarm this long overdue was lost, not merely about to run. */
 const STALE_MS = 60_000;
@@ -279,7 +281,7 @@ export class Schedule {
   /** When what the book lacks by now is to be there: soon, unless it is little and of the daily round. */
   #publishDue({ memory, nowMs }: Desk): number {
     if (!memory.changed) {
-      const pause = memory.routine <= QUIET_MAX ? QUIET_MS : DELAY_MAX_MS;
+      const pause = memory.routine <= QUIET_MAX ? QUIET_MS : BUSY_MS;
       return Math.max(nowMs + DELAY_MIN_MS, this.#publishedAt + pause);
     }
     if (nowMs - this.#publishedAt > DELAY_MAX_MS) this.#delayMs = DELAY_MIN_MS;
