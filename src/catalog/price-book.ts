@@ -2,7 +2,7 @@ import type { Config } from "../config.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import type { PriceCopies, PriceCopy } from "./price-copies.ts";
 import { priceListOf, REGION_LIST } from "./price-lists.ts";
 import type { PriceList, PriceLists, PriceRow } from "./price-lists.ts";

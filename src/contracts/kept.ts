@@ -1,4 +1,5 @@
 import type { Result } from "../lib/failure.ts";
+import type { Admitted, Member } from "../lib/caller.ts";
 
 /** Whose an answer is: the key that asked, its member, and its session where one asked. */
 export type KeptBy = {
@@ -47,6 +48,12 @@ export type Recalled = {
   readonly inputs: Readonly<Record<string, Uint8Array>>;
 };
 
+/** All texts of what was found. */
+export function textsOf({ links, outputs, inputs }: Recalled): readonly Uint8Array[] {
+  const linked = (links ?? []).flatMap(({ input, response }) => [input, response]);
+  return [...linked, ...Object.values(outputs), ...Object.values(inputs)];
+}
+
 /**
  * The calls on the object of an organisation's kept answers, which is named by the organisation's id. What is not
  * there, is over or is not the caller's is one and the same: nothing was found. Our own fault is a failure.
@@ -74,3 +81,22 @@ export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 export const LINKS_MAX = 5000;
 /** Of a request whose body is longer nothing is kept. */
 export const KEPT_BODY_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Whose an answer is that this caller was given. */
+export function keptBy({ memberId, keyId, shown }: Admitted["caller"]): KeptBy {
+  return { memberId, keyId, sessionId: shown?.session?.id ?? null };
+}
+
+/** What a caller may continue: a session its own, a limited key its own, any other key those of its member's keys. */
+export function continuedBy({ caller, isLimited }: Pick<Admitted, "caller" | "isLimited">): SeenBy {
+  const { memberId, keyId, sessionId } = keptBy(caller);
+  if (sessionId !== null || isLimited === true) return { memberId: null, keyId, sessionId };
+  return { memberId, keyId: null, sessionId: null };
+}
+
+/** What a caller may look at: as it sees generations, but for keys with limits, which see their own. */
+export function shownTo(admitted: Admitted, { role }: Pick<Member, "role">): SeenBy {
+  const own = continuedBy(admitted);
+  const isAll = own.keyId === null && role !== "member";
+  return isAll ? { memberId: null, keyId: null, sessionId: null } : own;
+}

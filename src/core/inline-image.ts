@@ -2,7 +2,7 @@ import { discardBody, readParts } from "../http/bounded-body.ts";
 import { randomBase62 } from "../lib/id.ts";
 import { atMost } from "../lib/at-most.ts";
 import { publicAddress } from "../lib/public-address.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import { PDF } from "./core-request.ts";
 import { badImage } from "./conversation.ts";
 import type { Conversation, Image, Part, Turn } from "./conversation.ts";

@@ -1,6 +1,5 @@
 import { boundedText } from "../http/bounded-body.ts";
-import { afterTimeout } from "../lib/timers.ts";
-import { within } from "../lib/within.ts";
+import { afterTimeout, within } from "../lib/timers.ts";
 import { fromBase64, toBase64Url } from "../core/base64.ts";
 import { numberOf, parseObject, textOf } from "../core/json-value.ts";
 import { shape } from "../core/shape.ts";

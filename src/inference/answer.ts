@@ -19,7 +19,7 @@ import { routeName } from "../routing/route-health.ts";
 import { named } from "./bound.ts";
 import { chargeFor, headOf, nowOpen, receiptHeaders, receiptOf, toldWith } from "./charge.ts";
 import type { Ending } from "./charge.ts";
-import { attemptFailed } from "./failed-attempt.ts";
+import { attemptFailed } from "./ask.ts";
 import type { Reply, StreamWriter, Receipt } from "../core/door.ts";
 import type { Ended, Run, ServingRoute, Outcome } from "./paid-request.ts";
 import { StreamMeter } from "./stream-meter.ts";

@@ -12,7 +12,7 @@ import type { Reached } from "../lib/reach-object.ts";
 import { callersOf } from "../keys/admission.route.ts";
 import { identifyGlobalKey } from "../keys/vouched.ts";
 import type { WalletCalls } from "../contracts/wallet.ts";
-import { walletsOf } from "./together.ts";
+import { walletsOf } from "./home-or-away.route.ts";
 import { readAuthorizeBody } from "./authorize.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize.ts";
 

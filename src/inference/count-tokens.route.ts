@@ -14,7 +14,7 @@ import { closeTokens } from "../lib/close-tokens.ts";
 import type { Provider } from "../core/provider.ts";
 import { chatPromptSize, nativePromptSize } from "../core/prompt-size.ts";
 import { deploymentOf } from "./deployment.ts";
-import { overloaded } from "./overload.route.ts";
+import { overloaded } from "./observe.route.ts";
 import { promptOf } from "../wires/messages/client-convert.ts";
 import { Losses } from "../wires/messages/client-losses.ts";
 import { versionOf } from "../doors/messages.ts";

@@ -1,8 +1,12 @@
 import { BODY_BYTES_MAX } from "../http/read-json.ts";
-import { KEPT_BODY_BYTES_MAX, RESPONSE_ID } from "../contracts/kept.ts";
+import {
+  continuedBy,
+  KEPT_BODY_BYTES_MAX,
+  keptBy,
+  RESPONSE_ID,
+  textsOf,
+} from "../contracts/kept.ts";
 import type { KeptAnswer, RecallAsked, Recalled } from "../contracts/kept.ts";
-import { textsOf } from "../kept/kept-items.ts";
-import { continuedBy, keptBy } from "../kept/seen-by.ts";
 import type { Admitted } from "../lib/caller.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";

@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import type { AppEnv } from "../http/context.ts";
 import { admittedAs, identifyGlobalKey } from "../keys/vouched.ts";
 import type { Recalled } from "../contracts/kept.ts";
-import { continuedBy, keptBy } from "../kept/seen-by.ts";
+import { continuedBy, keptBy } from "../contracts/kept.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { objectsOf } from "../contracts/objects.ts";

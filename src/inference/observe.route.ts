@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { routePath } from "hono/route";
 import type { Model } from "../catalog/model.ts";
 import type { AppEnv } from "../http/context.ts";
-import { isSummed } from "../http/request-log.ts";
+import { isSummed } from "../http/context.ts";
 import { now } from "../lib/clock.ts";
 import { logEvent } from "../lib/log.ts";
 import { handOver, recorderOf } from "../metrics/count-requests.route.ts";
@@ -11,7 +11,13 @@ import type { Series } from "../contracts/metrics.ts";
 import { counterSeries, histogramOf } from "../metrics/tally.ts";
 import type { Tally } from "../metrics/tally.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
-import type { Charge, Run } from "./paid-request.ts";
+import type { Charge, Run, Sheds } from "./paid-request.ts";
+import type { Config } from "../config.ts";
+import { Isolate } from "../http/isolate.ts";
+import { SummedLine } from "../http/summed-line.ts";
+import { refuse } from "../lib/failure.ts";
+import type { Refusal } from "../lib/failure.ts";
+import type { ShedReason } from "../lib/in-flight.ts";
 
 /** After a run's end: its counts, and its line in the log. */
 export function observe(c: Context<AppEnv>, run: Run, status: number): void {
@@ -160,4 +166,37 @@ function chargeFields({ route, usage, estimated, finishReason }: Charge, charged
 /** A reason as a label: its words are our own, and few. */
 function wordOf(reason: string): string {
   return reason.replaceAll(/[^a-z_]+/gi, "_").slice(0, 60);
+}
+
+/**
+ * What an isolate refuses for want of room. It comes in storms: each is counted, and one line a second tells how many
+ * there were since the line before, and the last one's id.
+ */
+class ShedCounts implements Sheds {
+  readonly #config: Config;
+  readonly #line = new SummedLine("requests_shed");
+
+  constructor(config: Config) {
+    this.#config = config;
+  }
+
+  note(reason: ShedReason, requestId: string, startedMs: number): void {
+    recorderOf(this.#config).tally.count("shed", { reason });
+    this.#line.add(reason, startedMs, { last_request_id: requestId });
+  }
+}
+
+/** Those of this isolate. */
+export function shedsOf(config: Config): Sheds {
+  return Isolate.of(config).get(makeSheds);
+}
+
+const makeSheds = (config: Config): Sheds => new ShedCounts(config);
+
+/** Refuses a request that found no place, and counts it; it has a line of its own only with LOG_REQUESTS=all. */
+export function overloaded(c: Context<AppEnv>, reason: ShedReason): Refusal {
+  const { config, startedMs, requestId } = c.var;
+  shedsOf(config).note(reason, requestId, startedMs);
+  c.set("logged", config.logRequests !== "all");
+  return refuse({ kind: "overloaded" });
 }

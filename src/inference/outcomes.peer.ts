@@ -6,7 +6,7 @@ import { elapsedMs } from "../lib/clock.ts";
 import { objectsOf } from "../contracts/objects.ts";
 import { reasonOf } from "../lib/log.ts";
 import type { After } from "../lib/timers.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import { findOrganization } from "../organizations/organizations.store.ts";
 import { eachReceiver } from "../regions/outbox-delivery.ts";
 import { deliverOutcome } from "../regions/outbox-message.ts";

@@ -1,30 +1,35 @@
 import type { Context } from "hono";
 import { now } from "../lib/clock.ts";
 import type { Caller } from "../lib/caller.ts";
-import { success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
-import type { Slot } from "../lib/in-flight.ts";
+import { invalid, success } from "../lib/failure.ts";
+import type { Refusal, Result } from "../lib/failure.ts";
+import type { ShedReason, Slot } from "../lib/in-flight.ts";
 import { fail, failUnexpectedly } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
 import { answer } from "./answer.ts";
 import { ask } from "./ask.ts";
 import { bounded } from "./bound.ts";
 import { deploymentOf } from "./deployment.ts";
-import type { Door } from "../core/door.ts";
+import type { Asked, Door } from "../core/door.ts";
 import { askedFor, noteFailed } from "./failed-requests.route.ts";
 import type { AskedFor } from "./failed-requests.route.ts";
 import { hold } from "./hold.ts";
-import { runServices } from "./home-or-away.route.ts";
-import { observe } from "./observe.route.ts";
-import { overloaded } from "./overload.route.ts";
+import { homeOf, runServices } from "./home-or-away.route.ts";
+import { observe, overloaded } from "./observe.route.ts";
 import { NOTHING_YET } from "./paid-request.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
 import { pricingOf } from "./pricing.route.ts";
-import { read, startReading } from "./read.route.ts";
-import type { NotRead, Read } from "./read.route.ts";
 import { RunTimer } from "./run-timer.ts";
 import { breakOff, settle } from "./settle.ts";
 import { withTexts } from "./token-texts.route.ts";
+import { externalIdProblem } from "../lib/external-id.ts";
+import { idempotencyOf, readIdempotencyKey } from "../lib/idempotency.ts";
+import type { Idempotency } from "../lib/idempotency.ts";
+import { BODY_BYTES_MAX, readJsonBody } from "../http/read-json.ts";
+import type { JsonBody } from "../http/read-json.ts";
+import type { Recalled } from "../contracts/kept.ts";
+import { recall } from "./keeping.ts";
+import { objectsOf } from "../contracts/objects.ts";
 
 /** One request on the path, before it is known what it asks. `slot`: none for a key that is none. */
 export type Visit = {
@@ -35,6 +40,19 @@ export type Visit = {
   /** What it asks for, once its body is understood. */
   asked: AskedFor | null;
 };
+
+/** Who asks, and what. */
+type Read = {
+  readonly caller: Caller;
+  readonly asked: Asked;
+  /** Its Idempotency-Key and what it came with; null without one. */
+  readonly idempotency: Idempotency | null;
+  /** Of the body. */
+  readonly bytes: number;
+};
+
+/** Not understood, or shed for want of room. */
+type NotRead = Refusal | { readonly ok: false; readonly shed: ShedReason };
 
 /**
  * Answers a paid request at any door, or sheds it. Its whole way is registered with waitUntil before it
@@ -114,6 +132,92 @@ async function admit({ c }: Visit): Promise<Result<Caller>> {
   if (presumed !== undefined) return success(presumed.caller);
   const admission = await c.get("admission");
   return admission.ok ? success(admission.value.caller) : admission;
+}
+
+/** Begins to read the body, as far as there is room for it. */
+function startReading({ c, slot }: Visit): Promise<Result<JsonBody>> {
+  return readJsonBody(c.req.raw, {
+    bytesMax: BODY_BYTES_MAX,
+    timeoutMs: c.get("config").numbers.BODY_TIMEOUT_MS,
+    after: c.get("timers").after,
+    hasRoom: (bytes) => (slot?.grow(bytes) ?? null) === null,
+  });
+}
+
+/** The request in its door's words; refused for its Idempotency-Key, then for its body. */
+async function read(
+  visit: Visit,
+  caller: Caller,
+  reading: Promise<Result<JsonBody>>,
+): Promise<NotRead | { readonly ok: true; readonly value: Read }> {
+  const { c, slot } = visit;
+  const { orgId, shown } = caller;
+  const keyId = shown?.session?.id ?? caller.keyId; // no session hears of another's
+  const why = slot?.handTo(orgId) ?? null;
+  if (why !== null) return { ok: false, shed: why };
+  const key = readIdempotencyKey(c.req.header("idempotency-key"));
+  if (!key.ok) return key;
+  const body = await reading;
+  if (!body.ok) return body.failure.kind === "overloaded" ? { ok: false, shed: "bytes" } : body;
+  const { bytes } = body.value;
+  const asked = await understood(visit, body.value);
+  if (!asked.ok) return asked;
+  const named = { keyId, orgId, path: c.req.path, bytes };
+  const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
+  return { ok: true, value: { caller, asked: asked.value, idempotency, bytes: bytes.length } };
+}
+
+type Understood = { readonly ok: true; readonly value: Asked } | NotRead;
+
+/** The body with what it names of kept answers, which is read once the key is admitted. */
+async function understood(
+  { c, door, slot }: Visit,
+  { json, bytes: { length: bytes } }: JsonBody,
+): Promise<Understood> {
+  const named = door.names?.(json) ?? null;
+  if (named === null) return parsed(c, door, { json });
+  const admission = await c.get("presumed")?.admit();
+  if (admission?.ok === false) return admission;
+  const { admitted } = c.var;
+  const at = {
+    admitted,
+    home: homeOf(c, admitted.caller),
+    kept: objectsOf(c.env).kept,
+    slot,
+    bytes,
+  };
+  const recalled = await recall(at, named);
+  return recalled.ok ? parsed(c, door, { json, recalled: recalled.value }) : recalled;
+}
+
+/** The body as the door reads it, and who spends. */
+function parsed(
+  c: Context<AppEnv>,
+  door: Door,
+  { json, recalled }: { readonly json: object; readonly recalled?: Recalled },
+): Result<Asked> {
+  const at = {
+    header: (name: string) => c.req.header(name),
+    query: (name: string) => c.req.query(name),
+  };
+  const asked = door.parse(json, at, recalled);
+  if (!asked.ok) return asked;
+  const user = endUserOf(asked.value, c.req.header(END_USER));
+  return user.ok ? success({ ...asked.value, user: user.value }) : user;
+}
+
+const END_USER = "x-end-user";
+const PLAIN = /^[\u0020-\u007e]*$/;
+
+/** Who spends: what the body and the header `x-end-user` say, which must be one. */
+function endUserOf({ user, paramOf }: Asked, header: string | undefined): Result<string | null> {
+  if (header === undefined) return success(user);
+  // Other letters would be read in whichever encoding the two ends believe in.
+  const problem = PLAIN.test(header) ? externalIdProblem(header) : "must be plain ASCII";
+  if (problem !== null) return invalid(`x-end-user ${problem}.`, END_USER);
+  if (user === null || user === header) return success(header);
+  const param = paramOf === undefined ? "user" : paramOf("user");
+  return invalid("The body and the header x-end-user name two different end users.", param);
 }
 
 /** The model, the routes that can do it at the prices of this moment, and what it can cost: 400 with `param`, 404. */

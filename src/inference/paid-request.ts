@@ -3,7 +3,7 @@ import type { Admitted, Caller } from "../lib/caller.ts";
 import type { FailedAttempt } from "../lib/generation.ts";
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { Reached } from "../lib/reach-object.ts";
-import type { Slot } from "../lib/in-flight.ts";
+import type { ShedReason, Slot } from "../lib/in-flight.ts";
 import { micros } from "../lib/money.ts";
 import type { Micros } from "../lib/money.ts";
 import type { Timers } from "../lib/timers.ts";
@@ -22,7 +22,6 @@ import type { OutcomeItem } from "../contracts/outbox.ts";
 import type { GroupedCalls, HoldGrant, HoldRequest } from "../contracts/wallet.ts";
 import type { Asked, Door, Native, Reply, ToKeep } from "../core/door.ts";
 import type { KeptRequest } from "./kept-wire.ts";
-import type { Sheds } from "./overload.route.ts";
 import type { RunTimer } from "./run-timer.ts";
 import type { Bounds, OutputCap } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
@@ -63,6 +62,9 @@ export type Home = {
   /** What is kept of answers there, or to be. */
   askKept(request: Omit<KeptRequest, "called">): Promise<Result<Recalled | null>>;
 };
+
+/** What counts that something was refused for want of room. */
+export type Sheds = { note(reason: ShedReason, requestId: string, startedMs: number): void };
 
 /** What of an outbox a run asks. */
 export type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };

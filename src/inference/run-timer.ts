@@ -1,7 +1,6 @@
 import { elapsedMs } from "../lib/clock.ts";
-import { Stop } from "../lib/stop.ts";
-import type { StopSignal } from "../lib/stop.ts";
-import type { Timers } from "../lib/timers.ts";
+import { Stop } from "../lib/timers.ts";
+import type { StopSignal, Timers } from "../lib/timers.ts";
 
 /** In ms: how long a run may take in all, and how long its upstream is read on after the client left. */
 export type RunLimits = {

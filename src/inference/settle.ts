@@ -9,7 +9,7 @@ import { EXCEPTION, toldWith } from "./charge.ts";
 import type { Charge, Ended, Outcome, Run, Settled, Stored } from "./paid-request.ts";
 import { reachObject } from "../lib/reach-object.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 
 const OUTBOX_TIMEOUT_MS = 1000;
 const RETRY_PAUSE_MS = 2000;

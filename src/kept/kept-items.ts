@@ -1,5 +1,5 @@
 import { inputItemId } from "./item-ids.ts";
-import type { Link, Recalled } from "../contracts/kept.ts";
+import type { Link } from "../contracts/kept.ts";
 
 /** An item of a conversation, as it was sent or answered (openai npm, ResponseInputItem, ResponseOutputItem). */
 export type Item = Readonly<Record<string, unknown>>;
@@ -58,12 +58,6 @@ function shownItem(item: Item, id: string): Item & { readonly id: string } {
       ? { type: "output_text", text: content, annotations: [], logprobs: [] }
       : { type: "input_text", text: content };
   return { ...whole, content: [part] };
-}
-
-/** All texts of what was found. */
-export function textsOf({ links, outputs, inputs }: Recalled): readonly Uint8Array[] {
-  const linked = (links ?? []).flatMap(({ input, response }) => [input, response]);
-  return [...linked, ...Object.values(outputs), ...Object.values(inputs)];
 }
 
 export function textOf(bytes: Uint8Array): string {

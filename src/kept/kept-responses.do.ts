@@ -11,10 +11,10 @@ import { decrypt, encrypt } from "../lib/seal.ts";
 import type { SealingSecret } from "../lib/seal.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import { makeDataKey, openDataKey, resealedDataKey } from "./data-keys.ts";
-import { ANSWER_BYTES_MAX, LINKS_MAX, RESPONSE_ID } from "../contracts/kept.ts";
-import { textOf, textsOf } from "./kept-items.ts";
+import { ANSWER_BYTES_MAX, LINKS_MAX, RESPONSE_ID, textsOf } from "../contracts/kept.ts";
+import { textOf } from "./kept-items.ts";
 import type {
   KeptAnswer,
   KeptCalls,

@@ -8,9 +8,8 @@ import { mintedAt } from "../lib/id.ts";
 import { objectsOf } from "../contracts/objects.ts";
 import { readObject } from "../lib/reach-object.ts";
 import { inputItems, responseIn, shownResponse } from "./kept-items.ts";
-import { RESPONSE_ID } from "../contracts/kept.ts";
+import { RESPONSE_ID, shownTo } from "../contracts/kept.ts";
 import type { KeptCalls, SeenBy } from "../contracts/kept.ts";
-import { shownTo } from "./seen-by.ts";
 
 const ENCRYPTED = "reasoning.encrypted_content";
 const NOT_STREAMED = "A kept response is given whole: leave out 'stream'.";

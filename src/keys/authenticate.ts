@@ -9,7 +9,7 @@ import type { Key } from "../lib/key.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { mayRetry, storageFailure } from "../lib/storage-failure.ts";
 import type { After } from "../lib/timers.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import { verifyKey } from "./api-key.ts";
 import { SESSION_TOKEN, verifySession, SESSION_TOKEN_MAX } from "./session-token.ts";
 import type { Asks } from "../contracts/objects.ts";

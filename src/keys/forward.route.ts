@@ -9,7 +9,7 @@ import { elapsedMs, now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { objectsOf } from "../contracts/objects.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import { peerShards } from "../regions/outbox-schedule.ts";
 import { homeBudgetMs } from "../regions/home-budget.ts";
 import { callPeer } from "../regions/peer-call.ts";

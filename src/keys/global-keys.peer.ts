@@ -8,7 +8,7 @@ import { identifyGlobalKey } from "./vouched.ts";
 import { keyHashSchema } from "../lib/key.ts";
 import { atMost } from "../lib/at-most.ts";
 import { reasonOf } from "../lib/log.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import type { Delivery } from "../regions/outbox-message.ts";
 import { itemsIn, MALFORMED, resultToWire, revocationFromWire } from "../regions/outbox-wire.ts";
 

@@ -11,7 +11,7 @@ import type { Admission, Identified, PacedSession } from "../contracts/register.
 import type { KeyTerms } from "../lib/key-terms.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { makeTables } from "../lib/tables.do.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import { revokeKeyByHash } from "./keys.store.ts";
 import {
   isRepeatedWrite,

@@ -4,8 +4,7 @@ import { elapsedMs } from "./clock.ts";
 import { logWarning, reasonOf } from "./log.ts";
 import type { LogFields } from "./log.ts";
 import { storageFailure } from "./storage-failure.ts";
-import { afterTimeout } from "./timers.ts";
-import { within } from "./within.ts";
+import { afterTimeout, within } from "./timers.ts";
 
 const BOOK_TIMEOUT_MS = 5000;
 /** Statements of one organisation that an isolate has in D1 at the same time: D1 is the whole region's. */

@@ -6,8 +6,7 @@ import { Isolate } from "../http/isolate.ts";
 import { now } from "../lib/clock.ts";
 import { objectsOf } from "../contracts/objects.ts";
 import type { Config } from "../config.ts";
-import { Recorder } from "./recorder.ts";
-import { counterSeries, histogramOf } from "./tally.ts";
+import { Recorder, counterSeries, histogramOf } from "./tally.ts";
 import type { Histogram } from "./tally.ts";
 
 /** The counts of this isolate under a configuration. */

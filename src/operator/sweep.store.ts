@@ -1,7 +1,7 @@
 import { deleteOldIdempotencyKeys } from "../keys/insert-once.store.ts";
 import { atMost } from "../lib/at-most.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import type { Asks } from "../contracts/objects.ts";
 import { Depths } from "./depths.ts";
 import { keepUnavailable, keptUnavailable } from "./wallets-asked.store.ts";

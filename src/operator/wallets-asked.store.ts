@@ -1,6 +1,6 @@
 import { atMost } from "../lib/at-most.ts";
 import type { Result } from "../lib/failure.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 
 /** Organisations whose wallet did not open in the last sweep, as a JSON list; at most so many are kept. */
 const UNAVAILABLE = "unavailable";

@@ -1,7 +1,7 @@
 import type { Asks } from "../contracts/objects.ts";
 import { atMost } from "../lib/at-most.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 
 /** So many organisations that pay are looked at by one sweep, the next ones by the next. */
 const PAYERS_MAX = 400;

@@ -20,7 +20,7 @@ import { mintId } from "../lib/id.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import { attempt } from "./crediting.ts";
 import { addCard, addCustomer } from "./customers.store.ts";
 import { refuseBuying } from "./limits.ts";

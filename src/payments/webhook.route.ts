@@ -4,7 +4,7 @@ import { readBytes } from "../http/read-json.ts";
 import { now } from "../lib/clock.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { objectsOf } from "../contracts/objects.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import { eventBook } from "./customers.store.ts";
 import { dispatchEvent } from "./stripe-events.ts";
 import type { Dispatched } from "./stripe-events.ts";

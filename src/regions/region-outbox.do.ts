@@ -7,7 +7,7 @@ import { mintId } from "../lib/id.ts";
 import { objectsOf } from "../contracts/objects.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { makeTables } from "../lib/tables.do.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import {
   firstOfEachId,
   outcomesToPeer,

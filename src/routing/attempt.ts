@@ -1,6 +1,5 @@
 import type { CoreRequest } from "../core/core-request.ts";
-import type { StopSignal } from "../lib/stop.ts";
-import type { After } from "../lib/timers.ts";
+import type { After, StopSignal } from "../lib/timers.ts";
 import type {
   Customer,
   EventStream,

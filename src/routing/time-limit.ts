@@ -1,6 +1,5 @@
-import type { StopSignal } from "../lib/stop.ts";
+import type { After, StopSignal } from "../lib/timers.ts";
 import { afterTimeout } from "../lib/timers.ts";
-import type { After } from "../lib/timers.ts";
 
 /** What ends work early: its time, by these timers, or the signal. */
 type Ends = { readonly signal: StopSignal; readonly after?: After };

@@ -10,7 +10,7 @@ import { objectsOf } from "../contracts/objects.ts";
 import { logAlert, logWarning, reasonOf } from "../lib/log.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
 import { makeTables, openTables } from "../lib/tables.do.ts";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/timers.ts";
 import type {
   Attempt,
   DeliveriesCalls,

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
-import { attemptFailed } from "../../src/inference/failed-attempt.ts";
+import { attemptFailed } from "../../src/inference/ask.ts";
 import { Tally } from "../../src/metrics/tally.ts";
 import { runOf, SERVING } from "./run-fixture.ts";
 

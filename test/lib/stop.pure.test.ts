@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Stop } from "../../src/lib/stop.ts";
+import { Stop } from "../../src/lib/timers.ts";
 
 it("tells everybody who listens, once, and nobody who no longer does", () => {
   const stop = new Stop();

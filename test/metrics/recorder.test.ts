@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { Recorder } from "../../src/metrics/recorder.ts";
+import { Recorder } from "../../src/metrics/tally.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

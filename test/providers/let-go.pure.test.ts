@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { Stop } from "../../src/lib/stop.ts";
+import { Stop } from "../../src/lib/timers.ts";
 import { failover } from "../../src/routing/failover.ts";
 import type { Provider } from "../../src/core/provider.ts";
 import { RouteHealth } from "../../src/routing/route-health.ts";

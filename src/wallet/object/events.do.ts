@@ -2,7 +2,7 @@ import { objectsOf } from "../../contracts/objects.ts";
 import { elapsedMs } from "../../lib/clock.ts";
 import { success } from "../../lib/failure.ts";
 import { logWarning, reasonOf } from "../../lib/log.ts";
-import { within } from "../../lib/within.ts";
+import { within } from "../../lib/timers.ts";
 import { deleteWaitingEvents, readWaitingEvents, WAITING_PAGE } from "../waiting-events.store.ts";
 import {
   endEventHours,

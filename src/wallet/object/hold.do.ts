@@ -19,19 +19,20 @@ import {
 import type { HoldGrant, HoldRequest } from "../../contracts/wallet.ts";
 import { madeEndUser, storeEndUser } from "./end-users.do.ts";
 import {
+  budgetOf,
   endUserFor,
   lapsedBy,
   refuseAsked,
   refuseDebtor,
   refuseRates,
   tokensFor,
+  tokensOf,
   userOf,
 } from "./hold-refusals.do.ts";
 import type { HeldTerms, Payer } from "./hold-refusals.do.ts";
 import { insertSession, selectSession } from "../tables/session-rows.do.ts";
 import { budgetOfSession, ownAmounts, placeSession, refuseAnotherSession } from "./sessions.do.ts";
 import { topUpIfDue } from "./top-up.do.ts";
-import { budgetOf, tokensOf } from "./key-terms.do.ts";
 import { reachedByRefusal, tellReached } from "./alerts.do.ts";
 import type { Desk } from "./memory.do.ts";
 

@@ -13,7 +13,7 @@ import { logAlert, logWarning, reasonOf } from "../../lib/log.ts";
 import { CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";
 import type { StoredAdmission } from "../../lib/rate-window.ts";
 import { storageFailure } from "../../lib/storage-failure.ts";
-import { within } from "../../lib/within.ts";
+import { within } from "../../lib/timers.ts";
 import {
   REFRESH_MS,
   buryKey,
@@ -33,7 +33,7 @@ import {
 import type { LiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-rows.do.ts";
 import type { KeyEnding, KeyRotation } from "../../contracts/wallet.ts";
-import { budgetOf } from "./key-terms.do.ts";
+import { budgetOf } from "./hold-refusals.do.ts";
 import { refuseSession } from "./sessions.do.ts";
 import { addUse } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";

@@ -1,7 +1,7 @@
 import { objectsOf } from "../../contracts/objects.ts";
 import { success } from "../../lib/failure.ts";
 import { logWarning, reasonOf } from "../../lib/log.ts";
-import { within } from "../../lib/within.ts";
+import { within } from "../../lib/timers.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { topUpTold } from "./top-up.do.ts";
 
