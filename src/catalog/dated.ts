@@ -1,6 +1,5 @@
 import type { CatalogueEntry, DatedPrice, RouteEntry } from "./entry.ts";
-
-const DAY_MS = 86_400_000;
+import { DAY_MS } from "../lib/clock.ts";
 
 /** The day of a moment, UTC: 2026-11-23. */
 export function dayOf(nowMs: number): string {

@@ -6,6 +6,7 @@ import { within } from "../lib/timers.ts";
 import type { PriceCopies, PriceCopy } from "./price-copies.ts";
 import { priceListOf, REGION_LIST } from "./price-lists.ts";
 import type { PriceList, PriceLists, PriceRow } from "./price-lists.ts";
+import { forgetOldest } from "../lib/forget-oldest.ts";
 
 /** A list is read again when it is used and was read so long ago. */
 export const READ_EVERY_MS = 120_000;
@@ -64,7 +65,7 @@ export class PriceBook {
       this.#own.delete(orgId);
       return;
     }
-    makeRoom(this.#own, ORGANIZATIONS_MAX);
+    forgetOldest(this.#own, ORGANIZATIONS_MAX);
     this.#own.set(orgId, list);
   }
 
@@ -152,9 +153,4 @@ function keep<T>(known: Map<string, T>, name: string, value: T): void {
     known.size < LISTS_MAX ? undefined : [...known.keys()].find((one) => one !== REGION_LIST);
   if (oldest !== undefined) known.delete(oldest);
   known.set(name, value);
-}
-
-function makeRoom(known: Map<string, unknown>, most: number): void {
-  const [oldest] = known.size < most ? [] : known.keys();
-  if (oldest !== undefined) known.delete(oldest);
 }

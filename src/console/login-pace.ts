@@ -1,3 +1,5 @@
+import { forgetOldest } from "../lib/forget-oldest.ts";
+
 const WINDOW_MS = 60_000;
 const FAILURES_MAX = 20;
 const ADDRESSES_MAX = 1000;
@@ -21,8 +23,7 @@ export class LoginPace {
     const known = this.#failures.get(address);
     const isOver = known === undefined || nowMs - known.sinceMs >= WINDOW_MS;
     this.#failures.delete(address);
-    const [oldest] = this.#failures.size < ADDRESSES_MAX ? [] : this.#failures.keys();
-    if (oldest !== undefined) this.#failures.delete(oldest);
+    forgetOldest(this.#failures, ADDRESSES_MAX);
     const next = isOver ? { sinceMs: nowMs, count: 1 } : { ...known, count: known.count + 1 };
     this.#failures.set(address, next);
   }

@@ -1,5 +1,6 @@
 import { derivedEventId } from "../lib/event.ts";
 import { eventIfChanged } from "../lib/events.store.ts";
+import { HOUR_MS } from "../lib/clock.ts";
 
 /** What an operator looks at, as a session shows it. */
 export type Viewed = {
@@ -8,8 +9,6 @@ export type Viewed = {
   readonly slug: string;
   readonly status: "active" | "suspended";
 };
-
-const HOUR_MS = 3_600_000;
 
 /** An organisation by its id or slug, or null; no id looks like a slug. Throws when D1 fails, as what follows does. */
 export function findViewed(db: D1Database, name: string): Promise<Viewed | null> {

@@ -62,3 +62,8 @@ function decoded(base64: string): string | null {
     return null;
   }
 }
+
+/** Whether something of an answer is a vector as numbers. */
+export function isVector(raw: unknown): raw is number[] {
+  return Array.isArray(raw) && raw.length > 0 && raw.every((value) => Number.isFinite(value));
+}

@@ -5,7 +5,7 @@ import { anchorOf, wireOf } from "../http/failure-wire.ts";
 import { Isolate } from "../http/isolate.ts";
 import type { Config } from "../config.ts";
 import type { Caller, Region } from "../lib/caller.ts";
-import { elapsedMs, now } from "../lib/clock.ts";
+import { HOUR_MS, elapsedMs, now } from "../lib/clock.ts";
 import { BATCH_COUNTS_MAX, BATCH_REQUESTS_MAX, ERROR_MESSAGE_MAX } from "../lib/failed-request.ts";
 import type { FailedBatch, FailedRequest, FailureCount, ToldError } from "../lib/failed-request.ts";
 import type { Failure } from "../lib/failure.ts";
@@ -21,7 +21,6 @@ type Told = { readonly orgId: string; readonly home: Region };
 /** Tells a wallet, once; throws where it was not heard. */
 type Tell = (to: Told, batch: FailedBatch) => Promise<unknown>;
 
-const HOUR_MS = 3_600_000;
 const ORGANIZATIONS_MAX = 500;
 const TELL_TIMEOUT_MS = 5000;
 /** The platform ends a waitUntil at 30 s, and whoever waits in it. */

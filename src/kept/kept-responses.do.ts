@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import { configOf, numberVar } from "../config.ts";
 import { valuesIn, VALUES_MAX } from "../http/json-text.ts";
 import { BODY_BYTES_MAX } from "../http/read-json.ts";
-import { now } from "../lib/clock.ts";
+import { HOUR_MS, now } from "../lib/clock.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { mintedAt } from "../lib/id.ts";
@@ -24,14 +24,13 @@ import type {
   SeenBy,
 } from "../contracts/kept.ts";
 import {
+  KEPT_TABLES,
   deleteAnswer,
   deleteUnusedKeys,
   emptyAnswer,
-  HOUR_MS,
   insertAnswer,
   isOff,
   isThere,
-  KEPT_TABLES,
   selectAmounts,
   selectAnswer,
   selectDataKeys,

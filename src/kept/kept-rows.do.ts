@@ -1,5 +1,6 @@
 import type { Tables } from "../lib/tables.do.ts";
 import type { KeptAnswer, SeenBy } from "../contracts/kept.ts";
+import { HOUR_MS } from "../lib/clock.ts";
 
 /** What an organisation keeps of its answers: in the clear is only whose and of when they are. Times are Unix ms. */
 export const KEPT_TABLES: Tables = {
@@ -205,8 +206,6 @@ export function storeSetting(
     hours * HOUR_MS,
   );
 }
-
-export const HOUR_MS = 3_600_000;
 
 /** The sealed keys by number, the newest last. */
 export function selectDataKeys(

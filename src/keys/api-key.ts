@@ -4,6 +4,7 @@ import type { VerifiedKey, Region, Scope } from "../lib/caller.ts";
 import { hmacKey, hmacSha256 } from "../lib/hmac.ts";
 import { BASE62, randomBase62 } from "../lib/id.ts";
 import { regionNamed, REGIONS } from "../lib/regions.ts";
+import { forgetOldest } from "../lib/forget-oldest.ts";
 
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
@@ -95,8 +96,7 @@ export async function verifyKey(
   if (before !== undefined) return before;
   const verified = await prove(text, secrets);
   if (verified === null) return null;
-  const [oldest] = known.size < PROVEN_MAX ? [] : known.keys();
-  if (oldest !== undefined) known.delete(oldest);
+  forgetOldest(known, PROVEN_MAX);
   known.set(text, verified);
   return verified;
 }

@@ -13,6 +13,7 @@ import { within } from "../lib/timers.ts";
 import { verifyKey } from "./api-key.ts";
 import { SESSION_TOKEN, verifySession, SESSION_TOKEN_MAX } from "./session-token.ts";
 import type { Asks } from "../contracts/objects.ts";
+import { forgetOldest } from "../lib/forget-oldest.ts";
 
 /** Who reads a key from a slow book may take this long; then it is our fault, 503. */
 const REGISTER_TIMEOUT_MS = 6000;
@@ -255,7 +256,7 @@ export class KnownCallers {
     const caller = this.learn(key, said);
     const name = nameOf(key);
     this.#heard.delete(name); // the one heard last goes last
-    makeRoom(this.#heard);
+    forgetOldest(this.#heard, KEYS_MAX);
     this.#heard.set(name, nowMs);
     return caller;
   }
@@ -276,7 +277,7 @@ export class KnownCallers {
     const caller = this.#callers.get(name);
     if (caller === undefined) return;
     this.#callers.delete(name);
-    makeRoom(this.#died);
+    forgetOldest(this.#died, KEYS_MAX);
     this.#died.set(name, caller);
   }
 
@@ -291,7 +292,7 @@ export class KnownCallers {
     // while a new version rolls out an older object may answer in its own shape: that is not remembered
     assert(typeof orgId === "string", "a register says whose its key is");
     const caller = { keyId, keyHash: hash, orgId, memberId, scope, home };
-    makeRoom(this.#callers);
+    forgetOldest(this.#callers, KEYS_MAX);
     this.#callers.set(nameOf({ hash, shown }), caller);
     return shown === undefined ? caller : { ...caller, shown };
   }
@@ -302,12 +303,6 @@ function nameOf({ hash, shown }: Known): string {
 }
 
 function add(names: Set<string>, name: string): void {
-  makeRoom(names);
+  forgetOldest(names, KEYS_MAX);
   names.add(name);
-}
-
-/** The one that came first goes. */
-function makeRoom(known: Map<string, unknown> | Set<string>): void {
-  const [oldest] = known.size < KEYS_MAX ? [] : known.keys();
-  if (oldest !== undefined) known.delete(oldest);
 }

@@ -3,6 +3,7 @@ import type { Refusal } from "../lib/failure.ts";
 import type { RateState } from "../lib/key-terms.ts";
 import { CLOCK_LAG_MAX_MS, RateWindow } from "../lib/rate-window.ts";
 import type { PacedSession } from "../contracts/register.ts";
+import { forgetOldest } from "../lib/forget-oldest.ts";
 
 const SESSIONS_MAX = 500;
 
@@ -42,8 +43,7 @@ export class SessionMinutes {
   #windowOf(id: string): RateWindow {
     const known = this.#windows.get(id);
     if (known !== undefined) return known;
-    const [oldest] = this.#windows.size < SESSIONS_MAX ? [] : this.#windows.keys();
-    if (oldest !== undefined) this.#windows.delete(oldest);
+    forgetOldest(this.#windows, SESSIONS_MAX);
     const window = new RateWindow();
     this.#windows.set(id, window);
     return window;

@@ -1,3 +1,5 @@
+import { forgetOldest } from "./forget-oldest.ts";
+
 /**
  * What a request is refused for: its organisation has as much in flight as it may have, the isolate has
  * no room that it should get, or the bodies held at once have none for its own.
@@ -130,8 +132,7 @@ export class InFlight {
   }
 
   #remember(keyHash: string, orgId: string): void {
-    const [oldest] = this.#organizations.size < KEYS_MAX ? [] : this.#organizations.keys();
-    if (oldest !== undefined) this.#organizations.delete(oldest);
+    forgetOldest(this.#organizations, KEYS_MAX);
     this.#organizations.set(keyHash, orgId);
   }
 

@@ -1,4 +1,4 @@
-import { timestamp } from "./clock.ts";
+import { DAY_MS, timestamp } from "./clock.ts";
 
 /**
  * The UTC day (YYYY-MM-DD), its week (the day of its Monday) and month (YYYY-MM) of one clock read; all sort
@@ -6,7 +6,6 @@ import { timestamp } from "./clock.ts";
  */
 export type Period = { readonly day: string; readonly week: string; readonly month: string };
 
-const DAY_MS = 86_400_000;
 /** The days asked for last: a wallet asks for today several times in each turn. */
 const known = new Map<number, Period>();
 const KNOWN_MAX = 16;

@@ -6,8 +6,7 @@ import type { Answer, View } from "../http/endpoint.ts";
 import { success } from "../lib/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { priceView } from "./price-fields.ts";
-
-const DAY_MS = 86_400_000;
+import { DAY_MS } from "../lib/clock.ts";
 
 /**
  * `GET /catalog`: every model that is known or configured, with each of its routes: what it costs and is sold for here,

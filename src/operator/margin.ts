@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { created } from "../http/endpoint.ts";
 import type { Answer, View } from "../http/endpoint.ts";
 import { once, parseFields, parseQuery } from "../http/parse-body.ts";
-import { timestamp } from "../lib/clock.ts";
+import { DAY_MS, timestamp } from "../lib/clock.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { logAlert } from "../lib/log.ts";
@@ -13,7 +13,6 @@ import { organizationIds, putBills, readBills } from "./bills.store.ts";
 import type { Bill } from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-const DAY_MS = 86_400_000;
 /** Organisations whose wallets one call asks. */
 export const WALLETS_MAX = 100;
 const BILLS_MAX = 500;

@@ -3,10 +3,8 @@ import type { Buying } from "../contracts/payments.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Failure, Refusal } from "../lib/failure.ts";
 import type { Purchase } from "./purchase.ts";
+import { DAY_MS, HOUR_MS, WEEK_MS } from "../lib/clock.ts";
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-const WEEK_MS = 7 * DAY_MS;
 const MICROS = 1_000_000;
 /** Checkouts that an organisation may begin in an hour. */
 export const CHECKOUTS_AN_HOUR = 5;

@@ -13,9 +13,9 @@ import { isOfAmount, post, readInvoice, readSession } from "./stripe-calls.ts";
 import { invoiceSchema, sessionSchema } from "./stripe-objects.ts";
 import type { Intent, Invoice, Session } from "./stripe-objects.ts";
 import type { World } from "./world.ts";
+import { HOUR_MS } from "../lib/clock.ts";
 
 const WAIT_MS = 600_000;
-const HOUR_MS = 3_600_000;
 /** For so long somebody may confirm a charge of a saved card. */
 const CONFIRM_MS = 23 * HOUR_MS;
 const ELSEWHERE = { state: "declined", error: "misconfigured", isHard: false } as const;

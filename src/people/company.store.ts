@@ -5,6 +5,7 @@ import { insertConsoleKey } from "../keys/console-key.store.ts";
 import type { ConsoleKey } from "../keys/console-key.store.ts";
 import { addressOf } from "./person.ts";
 import type { Person } from "./person.ts";
+import { DAY_MS } from "../lib/clock.ts";
 
 /** A domain of an organisation. Times are Unix ms. */
 export type CompanyDomain = {
@@ -21,7 +22,6 @@ export type CompanyDomain = {
 const COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS createdAt, proven_at AS provenAt,
   approved_at AS approvedAt, failed_since AS failedSince`;
 const DOMAINS_MAX = 10;
-const DAY_MS = 86_400_000;
 /** A record that is gone for longer lets nobody join, and another organisation prove the domain. */
 const GONE_MS = 7 * DAY_MS;
 

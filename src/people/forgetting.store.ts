@@ -1,4 +1,5 @@
-const DAY_MS = 86_400_000;
+import { DAY_MS } from "../lib/clock.ts";
+
 /** An address that was invited is kept so long after its invitation is over. */
 const INVITED_MS = 30 * DAY_MS;
 /** A person in no organisation who has not logged in for so long is forgotten. */

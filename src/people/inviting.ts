@@ -3,7 +3,7 @@ import { created } from "../http/endpoint.ts";
 import type { Answer } from "../http/endpoint.ts";
 import { parseFields } from "../http/parse-body.ts";
 import { mintConsoleKey } from "../keys/console-key.store.ts";
-import { timestamp } from "../lib/clock.ts";
+import { DAY_MS, timestamp } from "../lib/clock.ts";
 import type { Actor } from "../lib/event.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
@@ -26,7 +26,6 @@ import type { MemberCall, PeopleCall, PeopleServices } from "./people-call.ts";
 import { membershipsOf } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
 
-const DAY_MS = 86_400_000;
 const ADDRESSED_DAYS = 7;
 /** Whoever has such a link may join. */
 const OPEN_DAYS = 3;

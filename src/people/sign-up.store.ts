@@ -1,8 +1,7 @@
+import { DAY_MS, HOUR_MS } from "../lib/clock.ts";
+
 /** Pace of sign-ups: of all in an hour, and of a network address in a day. */
 export type Pace = { readonly anHour: number; readonly aDayAnAddress: number };
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** Takes a place among the sign-ups of the last hour; false when there is none. Forgets those of over a day. */
 export async function takeSignUpPlace(

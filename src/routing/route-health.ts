@@ -1,6 +1,7 @@
 import { Breaker } from "./breaker.ts";
 import type { BreakerState, Pass } from "./breaker.ts";
 import type { ProviderFailure } from "../core/provider.ts";
+import { forgetOldest } from "../lib/forget-oldest.ts";
 
 /**
  * Why a route is left out: our key or model name is bad there (`disabled`), it asked to be left alone
@@ -104,8 +105,7 @@ export class RouteHealth {
   #entryOf(route: string): Entry {
     const known = this.#entries.get(route);
     if (known !== undefined) return known;
-    const [oldest] = this.#entries.size < ROUTES_MAX ? [] : this.#entries.keys();
-    if (oldest !== undefined) this.#entries.delete(oldest);
+    forgetOldest(this.#entries, ROUTES_MAX);
     const fresh = { breaker: new Breaker(), waitUntilMs: 0, disabledUntilMs: 0, disabledTimes: 0 };
     this.#entries.set(route, fresh);
     return fresh;

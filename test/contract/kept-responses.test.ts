@@ -1,6 +1,5 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { HOUR_MS } from "../../src/kept/kept-rows.do.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { addKey, addMember, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -18,6 +17,7 @@ import {
 import { createKey } from "./key-client.ts";
 import { answered, mockOpenAi, replied, SAID } from "./responses-client.ts";
 import { mint } from "./session-client.ts";
+import { HOUR_MS } from "../../src/lib/clock.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -1,4 +1,4 @@
-import { timestamp } from "../../lib/clock.ts";
+import { DAY_MS, timestamp } from "../../lib/clock.ts";
 import { SYSTEM } from "../../lib/event.ts";
 import type { NewEvent } from "../../lib/event.ts";
 import type { Failure } from "../../lib/failure.ts";
@@ -28,7 +28,6 @@ import type { Desk } from "./memory.do.ts";
  * minute.
  */
 const DAILY_ALERTS_MAX = 32;
-const DAY_MS = 86_400_000;
 /** An organisation's newest alerts are kept, of these the newest in the book, which all share; none longer than this. */
 const ALERTS_MAX = 10_000;
 const BOOKED_ALERTS_MAX = 1_000;

@@ -7,8 +7,8 @@ import { periodOf } from "../../lib/period.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { generationIn } from "../tables/generation-text.ts";
 import type { Desk } from "./memory.do.ts";
+import { DAY_MS } from "../../lib/clock.ts";
 
-const DAY_MS = 86_400_000;
 /** Rows that one answer looks at. */
 const ROWS_MAX = 50_000;
 

@@ -6,7 +6,7 @@ import {
   roomOf,
   SYSTEM,
 } from "../../lib/event.ts";
-import { timestamp } from "../../lib/clock.ts";
+import { HOUR_MS, timestamp } from "../../lib/clock.ts";
 import type { Actor, EventRecord, EventType, NewEvent } from "../../lib/event.ts";
 import { logAlert } from "../../lib/log.ts";
 import type { Desk } from "./memory.do.ts";
@@ -106,7 +106,6 @@ function dropOld({ sql, nowMs }: Desk): void {
 const HOURLY_MAX = 100;
 /** As many keys as may live, which go when their member does. */
 const HOURLY_REVOKED_MAX = 1000;
-const HOUR_MS = 3_600_000;
 const ENDED_MAX = 1000;
 
 type Count = { actor: string; type: EventType; hour: number; told: number; left_out: number };

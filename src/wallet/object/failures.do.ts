@@ -4,8 +4,7 @@ import { refuse, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { insertFailed, selectCounts } from "../tables/failed-rows.do.ts";
 import type { Desk } from "./memory.do.ts";
-
-const DAY_MS = 86_400_000;
+import { DAY_MS } from "../../lib/clock.ts";
 
 /** See `WalletCalls.noteFailed`. */
 export function noteFailed(desk: Desk, batch: FailedBatch): Result<null> {

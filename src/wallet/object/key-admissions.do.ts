@@ -39,6 +39,7 @@ import { addUse } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 import type { PublishOutcome } from "./publish.do.ts";
 import type { Objects } from "../../contracts/objects.ts";
+import { forgetOldest } from "../../lib/forget-oldest.ts";
 
 /** So many keys are looked at for a last use in one turn of the alarm. */
 const FOUND_AT_ONCE = 500;
@@ -360,8 +361,7 @@ export class KeyAdmissions {
     if (known !== undefined) return known;
     const stored = selectKey(sql, hash);
     if (stored === null) return null;
-    const [oldest] = this.#known.size < REMEMBERED_MAX ? [] : this.#known.keys();
-    if (oldest !== undefined) this.#known.delete(oldest);
+    forgetOldest(this.#known, REMEMBERED_MAX);
     this.#known.set(hash, stored);
     return stored;
   }

@@ -29,8 +29,8 @@ import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
 import type { Settings } from "../../contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-schema.do.ts";
 import type { BalanceAnswer } from "../../contracts/wallet.ts";
+import { HOUR_MS } from "../../lib/clock.ts";
 
-const HOUR_MS = 3_600_000;
 /** What is little and of the daily round waits so long after a publish for the next one. */
 export const QUIET_MS = 180_000;
 

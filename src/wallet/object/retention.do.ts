@@ -10,9 +10,8 @@ import { deleteOldSessions } from "./sessions.do.ts";
 import { changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Desk } from "./memory.do.ts";
+import { DAY_MS, HOUR_MS } from "../../lib/clock.ts";
 
-const DAY_MS = 86_400_000;
-const HOUR_MS = 3_600_000;
 /** Outcomes that cost nothing are remembered this long, so that a late duplicate changes nothing. */
 const UNPAID_MS = 2 * DAY_MS;
 const BATCH_ROWS = 2000;

@@ -4,7 +4,7 @@ import type { DisabledReason, TopUpEnd } from "../../contracts/payments.ts";
 import { SYSTEM } from "../../lib/event.ts";
 import type { NewEvent } from "../../lib/event.ts";
 import { mintId } from "../../lib/id.ts";
-import { timestamp } from "../../lib/clock.ts";
+import { WEEK_MS, timestamp } from "../../lib/clock.ts";
 import { decideTopUp, endTopUp, wantTopUp } from "../rules/top-up.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
@@ -43,8 +43,6 @@ export function topUpIfDue(desk: Desk, isShort: boolean): string | null {
   ]);
   return id;
 }
-
-const WEEK_MS = 604_800_000;
 
 /** Micros that the saved card may be charged by itself in a day; 0: nothing is sold here. */
 function mostADayOf({ env, memory, nowMs }: Desk): number {

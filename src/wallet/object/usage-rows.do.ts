@@ -6,8 +6,8 @@ import { columnsOfTokens, NO_AMOUNTS, plusAmounts, tokensBy } from "../../lib/us
 import type { TokenCounts } from "../../lib/usage-sums.ts";
 import type { RowDimension, RowsGroup, RowsQuery, RowsReport } from "../../contracts/reports.ts";
 import type { Desk } from "./memory.do.ts";
+import { DAY_MS } from "../../lib/clock.ts";
 
-const DAY_MS = 86_400_000;
 /** Rows that one answer looks at: some tens of milliseconds in which nobody is charged. */
 const ROWS_MAX = 50_000;
 const GROUPS_MAX = 10_000;

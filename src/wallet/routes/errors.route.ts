@@ -2,14 +2,14 @@ import * as z from "zod/mini";
 import type { AppContext } from "../../http/context.ts";
 import type { Answer } from "../../http/endpoint.ts";
 import { once, parseQuery } from "../../http/parse-body.ts";
-import { now, timestamp } from "../../lib/clock.ts";
+import { DAY_MS, now, timestamp } from "../../lib/clock.ts";
 import type { FailureCount } from "../../lib/failed-request.ts";
 import { invalid, success } from "../../lib/failure.ts";
 import { periodOf } from "../../lib/period.ts";
 import { keysOf } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
 import { askOwnWallet } from "./reads.route.ts";
-import { DAY_MS, day, startOf } from "./usage.route.ts";
+import { day, startOf } from "./usage.route.ts";
 
 export const errorsQuery = z.object({
   from: z.optional(day),

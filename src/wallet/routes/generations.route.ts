@@ -4,7 +4,7 @@ import type { Answer, View } from "../../http/endpoint.ts";
 import { anchorOf, wireOf } from "../../http/failure-wire.ts";
 import { once, parseQuery, wholeNumber } from "../../http/parse-body.ts";
 import { askBook } from "../../lib/ask-book.ts";
-import { timestamp } from "../../lib/clock.ts";
+import { DAY_MS, timestamp } from "../../lib/clock.ts";
 import type { FailedRequest, ToldError } from "../../lib/failed-request.ts";
 import { invalid, refuse, success } from "../../lib/failure.ts";
 import type { Refusal, Result } from "../../lib/failure.ts";
@@ -20,7 +20,7 @@ import type {
   WalletCalls,
 } from "../../contracts/wallet.ts";
 import { askOwnWallet } from "./reads.route.ts";
-import { DAY_MS, day, startOf } from "./usage.route.ts";
+import { day, startOf } from "./usage.route.ts";
 
 type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { AppContext } from "../../http/context.ts";
 import type { Answer, View } from "../../http/endpoint.ts";
 import { once, parseQuery, wholeNumber } from "../../http/parse-body.ts";
-import { now, timestamp } from "../../lib/clock.ts";
+import { DAY_MS, HOUR_MS, now, timestamp } from "../../lib/clock.ts";
 import { invalid, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
 import { periodOf } from "../../lib/period.ts";
@@ -45,7 +45,6 @@ export async function answerUsage(url: string, nowMs: number, ask: AskWallet): P
   return answer.ok ? success(usageView(query.value, answer.value)) : answer;
 }
 
-export const DAY_MS = 86_400_000;
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 366;
 
@@ -143,7 +142,6 @@ export function usageView(asked: UsageQuery, report: UsageReport): View {
   };
 }
 
-const HOUR_MS = 3_600_000;
 const HOURS_MAX = 72;
 
 type RowsAsked = {

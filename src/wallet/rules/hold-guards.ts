@@ -5,6 +5,7 @@ import type { RateState } from "../../lib/key-terms.ts";
 import { IDEMPOTENCY_MS } from "../../lib/idempotency.ts";
 import type { Session } from "../../lib/session.ts";
 import type { RequestState } from "../../contracts/wallet.ts";
+import { WINDOW_MS } from "../../lib/rate-window.ts";
 
 /** Prefix of a hold's id, which is the request's id. */
 export const HOLD_ID = "req_";
@@ -72,8 +73,6 @@ export function refuseDeadSession(
   if (here.nowMs < expiresAt) return null;
   return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
 }
-
-const WINDOW_MS = 60_000;
 
 /** The organisation's granted holds of the last minute, oldest first, Unix ms. */
 export type RateLog = number[];

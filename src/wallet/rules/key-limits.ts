@@ -4,6 +4,7 @@ import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import type { Period } from "../../lib/period.ts";
 import type { TokenAsk } from "../../contracts/wallet.ts";
+import { WINDOW_MS } from "../../lib/rate-window.ts";
 
 /** A key's budget, null once it has none any more, and what it has spent. */
 export type Budget = Pick<KeyTerms, "budgetMicro" | "budgetPeriod"> & {
@@ -59,8 +60,6 @@ export function budgetLeft(budget: Budget, period: Period, held: Micros): number
   if (budgetPeriod !== null && period[budgetPeriod] < spend[budgetPeriod].since) return 0;
   return budgetMicro - budgetSpent(budget, period) - held;
 }
-
-const WINDOW_MS = 60_000;
 
 /** A request's tokens, dated at its hold: what was reserved, then what it came to. */
 type Counted = { readonly id: string; readonly at: number; tokens: number };

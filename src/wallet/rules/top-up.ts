@@ -1,8 +1,8 @@
 import type { AutoTopUp, DisabledReason, TopUpEnd } from "../../contracts/payments.ts";
 import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
+import { HOUR_MS } from "../../lib/clock.ts";
 
-const HOUR_MS = 3_600_000;
 /** How long nothing is tried after the so many-th decline in a row; after one more it is switched off. */
 const PAUSES_MS = [HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS];
 

@@ -13,6 +13,7 @@ import { microsOrNull } from "../rules/quota.ts";
 import { restOf } from "./generation-text.ts";
 import type { Period } from "../../lib/period.ts";
 import { storedJson } from "../../lib/stored-json.ts";
+import { forgetOldest } from "../../lib/forget-oldest.ts";
 
 type Row = {
   id: string;
@@ -102,8 +103,7 @@ export function numberOf(sql: SqlStorage, known: NameNumbers, text: string): num
     sql
       .exec<{ number: number }>("INSERT INTO names (text) VALUES (?) RETURNING number", text)
       .one();
-  const [oldest] = known.size < NAMES_MAX ? [] : known.keys();
-  if (oldest !== undefined) known.delete(oldest);
+  forgetOldest(known, NAMES_MAX);
   known.set(text, number);
   return number;
 }

@@ -1,4 +1,4 @@
-import { isBase64Floats } from "../../core/embedding-encoding.ts";
+import { isBase64Floats, isVector } from "../../core/embedding-encoding.ts";
 import {
   answerMessage,
   brokenOff,
@@ -55,7 +55,7 @@ export function embeddingsAnswer(
   const vectors = new Map<number, unknown>();
   for (const [position, one] of raw.data.entries()) {
     const item: Named<"embedding" | "index"> = isObject(one) ? one : {};
-    if (!isVector(item.embedding)) return null;
+    if (!isEmbedding(item.embedding)) return null;
     const index = indexOf(item, position);
     vectors.set(index, item.embedding);
   }
@@ -95,7 +95,6 @@ export function indexOf({ index }: Named<"index">, position: number): number {
   return typeof index === "number" && Number.isSafeInteger(index) ? index : position;
 }
 
-function isVector(raw: unknown): boolean {
-  if (typeof raw === "string") return raw !== "" && isBase64Floats(raw);
-  return Array.isArray(raw) && raw.length > 0 && raw.every((value) => typeof value === "number");
+function isEmbedding(raw: unknown): boolean {
+  return typeof raw === "string" ? raw !== "" && isBase64Floats(raw) : isVector(raw);
 }

@@ -8,6 +8,7 @@ import type { FinishReason, Said } from "../../core/said.ts";
 import { asIs, list, maybe, shape } from "../../core/shape.ts";
 import { withSpent } from "../../core/spent.ts";
 import { countedUsage, tokenCount } from "../../core/token-count.ts";
+import { isVector } from "../../core/embedding-encoding.ts";
 
 /** A call, or a piece of one. Tools without arguments are called with null, also as a text. */
 export const call = shape({
@@ -88,8 +89,4 @@ export function embedAnswer(raw: JsonObject, asked: EmbeddingsCall): Answer | nu
   if (vectors.length !== textsIn(asked).length || !vectors.every(isVector)) return null;
   const { input_tokens: input } = billed(meta).billed_units;
   return embeddingList(vectors, input === null ? null : { ...NO_USAGE, input });
-}
-
-function isVector(raw: unknown): boolean {
-  return Array.isArray(raw) && raw.length > 0 && raw.every((value) => typeof value === "number");
 }

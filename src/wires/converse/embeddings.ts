@@ -3,6 +3,7 @@ import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import type { EmbeddingsBody } from "../../core/core-request.ts";
 import type { Answer, EmbeddingsCall, JsonObject } from "../../core/provider.ts";
 import { tokenCount } from "../../core/token-count.ts";
+import { isVector } from "../../core/embedding-encoding.ts";
 
 /** The body of an InvokeModel request for these texts (Bedrock user guide, inference parameters). */
 type Maker = {
@@ -70,8 +71,4 @@ function vectorsOf(raw: JsonObject): readonly unknown[] {
   const { embedding, embeddings } = raw;
   if (Array.isArray(embedding)) return [embedding];
   return listOf(isObject(embeddings) ? embeddings["float"] : embeddings);
-}
-
-function isVector(value: unknown): boolean {
-  return Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === "number");
 }

@@ -3,6 +3,7 @@ import { numberOf } from "../../core/json-value.ts";
 import { asIs, list, shape } from "../../core/shape.ts";
 import type { Answer, JsonObject, EmbeddingsCall } from "../../core/provider.ts";
 import { embeddingUsage } from "./usage.ts";
+import { isVector } from "../../core/embedding-encoding.ts";
 
 /** One way to ask for vectors; both services have their own. `input` of the call is a list of texts. */
 export type EmbeddingMethod = {
@@ -81,10 +82,6 @@ function vectorList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: u
     sound.push(isShortened(vector, call.upstreamId) ? unit(vector) : vector);
   }
   return embeddingList(sound, embeddingUsage(tokens));
-}
-
-function isVector(raw: unknown): raw is number[] {
-  return Array.isArray(raw) && raw.length > 0 && raw.every((value) => Number.isFinite(value));
 }
 
 const FULL_SIZE = 3072;
