@@ -10,7 +10,6 @@ import { now } from "../lib/clock.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { sha256Hex } from "../operator/operator-token.ts";
-import { LOGIN_FAILURES_MAX, LoginPace } from "./login-pace.ts";
 import {
   closeSession,
   enterSession,
@@ -22,6 +21,36 @@ import {
 import type { ConsoleIdentity } from "../contracts/console-session.ts";
 import { endedCookie, hasSessionCookie } from "./session-cookie.ts";
 import { sessionView } from "./session-view.route.ts";
+import { forgetOldest } from "../lib/forget-oldest.ts";
+
+const WINDOW_MS = 60_000;
+const FAILURES_MAX = 20;
+const ADDRESSES_MAX = 1000;
+
+/**
+ * How often logins from an address have failed at this isolate. What was forged costs no I/O, so that counting it
+ * here is enough: it bounds the work of guessing, which is hopeless anyway.
+ */
+class LoginPace {
+  readonly #failures = new Map<string, { readonly sinceMs: number; readonly count: number }>();
+
+  /** How long an address must wait before it may try again; 0 for not at all. */
+  waitMs(address: string, nowMs: number): number {
+    const known = this.#failures.get(address);
+    if (known === undefined || known.count < FAILURES_MAX) return 0;
+    return Math.max(0, known.sinceMs + WINDOW_MS - nowMs);
+  }
+
+  /** Counts a failure; of too many addresses the oldest is forgotten. */
+  failed(address: string, nowMs: number): void {
+    const known = this.#failures.get(address);
+    const isOver = known === undefined || nowMs - known.sinceMs >= WINDOW_MS;
+    this.#failures.delete(address);
+    forgetOldest(this.#failures, ADDRESSES_MAX);
+    const next = isOver ? { sinceMs: nowMs, count: 1 } : { ...known, count: known.count + 1 };
+    this.#failures.set(address, next);
+  }
+}
 
 type AppContext = Context<AppEnv>;
 
@@ -54,7 +83,7 @@ export async function paced<T>(c: AppContext, ask: () => Promise<Result<T>>): Pr
   const nowMs = now(c.env);
   const retryAfterMs = pace.waitMs(address, nowMs);
   if (retryAfterMs > 0) {
-    const limit = LOGIN_FAILURES_MAX;
+    const limit = FAILURES_MAX;
     return refuse({ kind: "rate_limited", scope: "login", limit, retryAfterMs });
   }
   const made = await ask();

@@ -1,6 +1,6 @@
 import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
-import type { Next } from "hono";
+import type { Context, Next } from "hono";
 import { modelNames } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
@@ -16,9 +16,14 @@ import type { RouteHealth } from "../routing/route-health.ts";
 import { peerFault } from "../regions/peer-call.ts";
 import { operatorOf, vouchedOperator } from "./operator-token.ts";
 import { OPERATOR_ENDPOINTS } from "./endpoints.ts";
-import { metricsRoute } from "./metrics.route.ts";
 import type { OperatorContext, OperatorEndpoint } from "./operator-context.ts";
 import { objectsOf } from "../contracts/objects.ts";
+import { logWarning, reasonOf } from "../lib/log.ts";
+import { storageFailure } from "../lib/storage-failure.ts";
+import { prometheusText } from "../metrics/prometheus.ts";
+import type { Counted } from "../contracts/metrics.ts";
+import { METRICS } from "../metrics/series.ts";
+import { isolateGauges } from "../metrics/views.ts";
 
 /** What a configuration sells: the model that each alias means, and how its routes do. */
 type DeploymentOf = (config: Config) => {
@@ -113,4 +118,24 @@ function contextOf(c: AppContext, { catalogAt, health, providers }: Deployment):
       c.executionCtx.waitUntil(taking.catch(() => undefined));
     },
   };
+}
+
+/**
+ * `GET /admin/v1/metrics`: the region's counters and, with their age, what the last sweep found and what
+ * its isolates see, as Prometheus reads them. Counts arrive up to METRICS_DELAY_MS after their answers.
+ */
+async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
+  let counted: Counted;
+  try {
+    counted = await objectsOf(c.env).metrics().read();
+  } catch (error) {
+    logWarning("operator_storage_failed", { path: "/metrics", reason: reasonOf(error) });
+    return fail(c, storageFailure(error));
+  }
+  const { counters, gauges } = counted;
+  const nowMs = now(c.env);
+  const age = gauges === null ? {} : { [METRICS.depthsAge.name]: (nowMs - gauges.atMs) / 1000 };
+  const isolates = isolateGauges(counted, nowMs);
+  const text = prometheusText({ ...counters, ...gauges?.series, ...age, ...isolates });
+  return c.body(text, 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" });
 }

@@ -1,8 +1,7 @@
 import { expect, it } from "vitest";
 import { ChunkReader } from "../../src/wires/chat/chunks.ts";
 import { cleanedMessage } from "../../src/core/cleaned-message.ts";
-import { retryAfterMs } from "../../src/core/retry-hints.ts";
-import { httpFailure, streamFailure } from "../../src/core/upstream-failure.ts";
+import { httpFailure, retryAfterMs, streamFailure } from "../../src/core/upstream-failure.ts";
 
 const NO_HEADERS = new Headers();
 const wait = (headers: Record<string, string>) => retryAfterMs(new Headers(headers));
