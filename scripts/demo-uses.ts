@@ -1,4 +1,3 @@
-import { costOf } from "../src/catalog/price.ts";
 import { CATALOGUE } from "../src/catalog/models.ts";
 import { mintId } from "../src/lib/id.ts";
 import { micros } from "../src/lib/money.ts";
@@ -6,6 +5,7 @@ import type { Price, Usage } from "../src/lib/usage.ts";
 import type { HoldRequest, Settlement } from "../src/contracts/wallet.ts";
 import { FIRST_REGION } from "./region-names.ts";
 import { seeded } from "./seeded.ts";
+import { costOf } from "../src/lib/cost.ts";
 
 /** One paid request: when it was held and when it ended, Unix ms; without a settlement it is voided. */
 export type Use = {

@@ -1,6 +1,6 @@
 import { OPERATOR_ROLES } from "./config-people.ts";
 import type { OperatorRole } from "./config-people.ts";
-import type { Region } from "./lib/caller.ts";
+import type { Region } from "./lib/regions.ts";
 
 const SECRET_CHARACTERS_MIN = 32;
 /** A random secret has more, whatever it is written in; `changeme` again and again has 8. */

@@ -1,7 +1,6 @@
 import type { Config } from "../config.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import type { Region } from "../lib/caller.ts";
 import { rowOf } from "../lib/regions.ts";
 import { aliasesOf } from "./aliases.ts";
 import { dayOf, spanAround } from "./dated.ts";
@@ -16,6 +15,7 @@ import type { Hosts } from "./live-model.ts";
 import type { Model, ModelKind } from "./model.ts";
 import { CATALOGUE } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** A provider that is configured in this deployment. */
 export type LiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };

@@ -1,6 +1,6 @@
-import type { Region } from "../lib/caller.ts";
 import type { Price } from "../lib/usage.ts";
 import type { Ability, ModelKind, RouteLimits } from "./model.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** Where a provider's hosts promise to run: in a region, or nowhere in particular. */
 export type HostTag = Region | "global";

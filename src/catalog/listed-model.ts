@@ -1,7 +1,7 @@
-import type { Region } from "../lib/caller.ts";
 import { timestamp } from "../lib/clock.ts";
 import type { Price, Unit } from "../lib/usage.ts";
 import type { Ability, Model, ModelKind } from "./model.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** A model, or an alias of one, as `GET /v1/models` shows it. Tokens; prices in dollars per token, as text. */
 export type ListedModel = {

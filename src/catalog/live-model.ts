@@ -1,11 +1,11 @@
 import type { ModelEntry } from "../config.ts";
-import type { Region } from "../lib/caller.ts";
 import type { Price } from "../lib/usage.ts";
 import { isOver, priceOn } from "./dated.ts";
 import { limitsOfProvider, UNKNOWN_IMAGE, WIDEST, WIDEST_TOOLS } from "./entry.ts";
 import type { CatalogueEntry, HostTag, RouteEntry } from "./entry.ts";
 import type { Model, ModelKind, Route, RouteLimits } from "./model.ts";
 import { longPromptPrice, raisedPrices, withMarkup } from "./price.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** The providers that are live here, with the promises of their hosts that may serve this region. */
 export type Hosts = ReadonlyMap<string, readonly HostTag[]>;

@@ -3,8 +3,6 @@ import { isCount } from "../lib/cost.ts";
 import type { Price, UnitPrices } from "../lib/usage.ts";
 import type { Route } from "./model.ts";
 
-export { costOf } from "../lib/cost.ts";
-
 /** The route's price for a request with this many prompt tokens (bound or count). */
 export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens: number): Price {
   const long = route.longPrompt;

@@ -39,7 +39,7 @@ import { freshnessOf } from "./step-up.ts";
 type AppContext = Context<AppEnv>;
 
 /** A log-in that the issuer has answered well. */
-export type Answered = {
+type Answered = {
   readonly entry: IssuerEntry;
   readonly logins: readonly OperatorLogin[];
   readonly ticket: Ticket;

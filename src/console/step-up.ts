@@ -3,12 +3,12 @@ import { SESSION_S } from "./session-cookie.ts";
 import type { LiveIdentity } from "./own-session.route.ts";
 
 /** How long a log-in is fresh. */
-export const FRESH_MS = 600_000;
+const FRESH_MS = 600_000;
 /** Isolates' clocks differ by less. */
 const SKEW_MS = 5000;
 
 /** Which proofs of a fresh log-in count: all, or the issuer's own word (`auth_time`) alone. */
-export type StepUp = "any" | "auth_time";
+type StepUp = "any" | "auth_time";
 type Freshness = Pick<PersonSession, "freshAt" | "freshBy">;
 
 /** Whether a moment was within ten minutes; one ahead of our clock proves nothing. */

@@ -2,7 +2,7 @@ import type { Role } from "../lib/caller.ts";
 import { storedJson } from "../lib/stored-json.ts";
 
 /** Whom the holder of a key is shown as. */
-export type Viewer = {
+type Viewer = {
   readonly key: { readonly id: string; readonly name: string; readonly prefix: string };
   readonly member: { readonly id: string; readonly email: string; readonly role: Role };
   readonly organization: {

@@ -2,7 +2,7 @@ import type { Result } from "../lib/failure.ts";
 import type { Admitted, Member } from "../lib/caller.ts";
 
 /** Whose an answer is: the key that asked, its member, and its session where one asked. */
-export type KeptBy = {
+type KeptBy = {
   readonly memberId: string;
   readonly keyId: string;
   readonly sessionId: string | null;

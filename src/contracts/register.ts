@@ -1,8 +1,8 @@
-import type { Region } from "../lib/caller.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import type { Key, KeySecrets } from "../lib/key.ts";
 import type { KeyTerms } from "../lib/key-terms.ts";
 import type { Session } from "../lib/session.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** What the register answers of itself: plain values. */
 export type Identified = Result<Key>;

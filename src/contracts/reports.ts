@@ -4,7 +4,7 @@ import type { UsageAmounts } from "../lib/usage-sums.ts";
 
 export type UsageGroupBy = "day" | "model" | "key" | "user" | "day,model" | "day,key" | "day,user";
 /** `group`: the day, model, key id or external id; null for requests without an end user. */
-export type UsageGroup = UsageAmounts & {
+type UsageGroup = UsageAmounts & {
   readonly group: string | null;
   /** Of usage by day and something more. */
   readonly day?: string;
@@ -22,7 +22,7 @@ export type UsageReport = {
 };
 
 /** What rows of usage are by: a day or hour (UTC) of admission, or what a request has. */
-export const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user"] as const;
+const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user"] as const;
 export type RowDimension = (typeof ROW_DIMENSIONS)[number];
 /** Requests that were admitted from `fromMs` to before `beforeMs` (Unix ms), of any of those that each list names. */
 export type RowsQuery = {

@@ -2,7 +2,7 @@ import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
 import { configOf } from "../config.ts";
 import type { Config, OperatorRole } from "../config.ts";
-import type { Admitted, Caller, Member, Region } from "../lib/caller.ts";
+import type { Admitted, Caller, Member } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
@@ -18,6 +18,7 @@ import { setRateHeaders } from "./rate-headers.ts";
 import { hasValidEscapes } from "./routing-path.ts";
 import { Isolate } from "./isolate.ts";
 import { SummedLine } from "./summed-line.ts";
+import type { Region } from "../lib/regions.ts";
 
 /**
  * What travels with a request. What may be missing where it is asked for says so; the rest is set before any

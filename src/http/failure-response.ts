@@ -4,7 +4,7 @@ import type { Wire } from "./failure-wire.ts";
 import type { Failure } from "../lib/failure.ts";
 
 /** The `error` object of every refusal; all four keys always present. */
-export type ErrorObject = {
+type ErrorObject = {
   readonly message: string;
   readonly type: string;
   readonly param: string | null;
@@ -25,7 +25,7 @@ export type ErrorObject = {
 };
 
 /** How a failure is told: in the dialect of its path, and with the address of the documents. */
-export type Telling = { readonly dialect: Dialect | null; readonly docsUrl: string | null };
+type Telling = { readonly dialect: Dialect | null; readonly docsUrl: string | null };
 
 /** A failure as the client gets it, in its path's dialect: `{"error": ...}` of OpenAI's without one. */
 export function failureResponse(

@@ -1,7 +1,7 @@
 import type { Config } from "../config.ts";
 
 /** Makes one of the things that an isolate keeps; its identity is the thing's name. */
-export type Part<T> = (config: Config) => T;
+type Part<T> = (config: Config) => T;
 
 const isolates = new WeakMap<Config, Isolate>();
 

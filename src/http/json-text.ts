@@ -2,7 +2,7 @@ import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { paramOf } from "../lib/issue-text.ts";
 
-export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
+type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** How deep objects and arrays may nest: well before a recursive validator runs out of stack. */

@@ -39,7 +39,7 @@ export function bodyLength(c: AppContext): number {
 }
 
 /** There is no room for its body. */
-export type Shed = { readonly ok: false; readonly shed: ShedReason };
+type Shed = { readonly ok: false; readonly shed: ShedReason };
 
 /**
  * Reads the body of an admitted request that is not paid for: with a place among what is in flight, for its

@@ -2,7 +2,7 @@ import { Utf8Pieces } from "./bounded-body.ts";
 import { JsonSkim } from "./json-skim.ts";
 
 /** One event of a stream: its name ("message" when none was given) and its data lines joined by \n. */
-export type ServerSentEvent = { readonly name: string; readonly data: string };
+type ServerSentEvent = { readonly name: string; readonly data: string };
 
 /** The longest event accepted, in UTF-16 units: far above any honest chunk, far below memory. */
 export const EVENT_LENGTH_MAX = 4 * 1024 * 1024;

@@ -16,7 +16,7 @@ const SLOW_TOKEN_MS = 50;
 const JSON_TIMEOUT_MS_MAX = 600_000;
 
 /** A route that has begun to answer; or, when none did, what that comes to. */
-export type Answering =
+type Answering =
   | { readonly ok: true; readonly route: ServingRoute; readonly answer: Served["answer"] }
   | { readonly ok: false; readonly ended: Ended };
 

@@ -125,7 +125,7 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
 }
 
 /** The request that asks: `spentMs` is what it has already waited, `after` its timers while it has them. */
-export type AskedAt = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
+type AskedAt = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
   readonly spentMs: number;
 };
 

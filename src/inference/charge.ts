@@ -1,10 +1,11 @@
-import { costOf, priceAt } from "../catalog/price.ts";
+import { priceAt } from "../catalog/price.ts";
 import type { Failure } from "../lib/failure.ts";
 import { NO_USAGE, promptTokens } from "../lib/usage.ts";
 import type { Usage } from "../lib/usage.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { Head, Receipt } from "../core/door.ts";
 import type { Charge, Open, Outcome, Run, ServingRoute } from "./paid-request.ts";
+import { costOf } from "../lib/cost.ts";
 
 /** How a stream ended, seen from the money. */
 export type Ending =
@@ -18,7 +19,7 @@ export type Ending =
   | "stopped";
 
 /** What was seen of an answer. `output` counts tokens of what was forwarded. */
-export type Seen = {
+type Seen = {
   readonly usage: Usage | null;
   /** What was reported before the answer's end; its prompt counts, its output as far as it goes. */
   readonly partial?: Usage | null;

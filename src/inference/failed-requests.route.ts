@@ -4,7 +4,7 @@ import type { AppEnv } from "../http/context.ts";
 import { anchorOf, wireOf } from "../http/failure-wire.ts";
 import { Isolate } from "../http/isolate.ts";
 import type { Config } from "../config.ts";
-import type { Caller, Region } from "../lib/caller.ts";
+import type { Caller } from "../lib/caller.ts";
 import { HOUR_MS, elapsedMs, now } from "../lib/clock.ts";
 import { BATCH_COUNTS_MAX, BATCH_REQUESTS_MAX, ERROR_MESSAGE_MAX } from "../lib/failed-request.ts";
 import type { FailedBatch, FailedRequest, FailureCount, ToldError } from "../lib/failed-request.ts";
@@ -15,6 +15,7 @@ import { callPeer } from "../regions/peer-call.ts";
 import type { Asked } from "../core/door.ts";
 import type { Run } from "./paid-request.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** Whose wallet is told, and where it is. */
 type Told = { readonly orgId: string; readonly home: Region };

@@ -33,7 +33,7 @@ export type OutputCap = {
 export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
 /** What a chat request says about its output; `thinks`: it asks for reasoning. */
-export type AskedOutput = {
+type AskedOutput = {
   readonly cap: number | null;
   readonly choices: number;
   /** Where none is asked for; Infinity: the model's own most. */

@@ -39,7 +39,7 @@ const requestSchema = z.object({
 });
 
 /** The body of `kept`, without its version. */
-export function keptBody({ called, recall, keep }: KeptRequest): object {
+function keptBody({ called, recall, keep }: KeptRequest): object {
   const shown = { key_hash: called.keyHash, ...shownToWire(called), recall };
   if (keep === null) return { ...shown, keep };
   return {
@@ -91,7 +91,7 @@ export function keptAnswerBody(result: Result<Recalled | null>): object {
 }
 
 /** Home's answer, or null when it is none. */
-export function readKeptAnswer(body: unknown): Result<Recalled | null> | null {
+function readKeptAnswer(body: unknown): Result<Recalled | null> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
   if (!parsed.data.ok) return refuse(parsed.data.failure);

@@ -102,14 +102,14 @@ function runSeries({ id: model, kind }: Model, provider: string, stream: boolean
 }
 
 /** The routes that this isolate leaves out, as gauges. */
-export function routeGauges(health: RouteHealth, nowMs: number): Series {
+function routeGauges(health: RouteHealth, nowMs: number): Series {
   const { name } = METRICS.routesLeftOut;
   const left = health.standings(nowMs);
   return Object.fromEntries(left.map(({ route, state }) => [seriesOf(name, { route, state }), 1]));
 }
 
 /** One charged run as a data point of Workers Analytics Engine, indexed by organisation; null for none. */
-export function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
+function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
   const { outcome, charged } = run.progress;
   if (outcome?.kind !== "settle") return null;
   const { route, usage, estimated } = outcome;
@@ -125,7 +125,7 @@ export function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
 }
 
 /** What the line of a paid request says beyond that of every other one. */
-export function logRun(
+function logRun(
   run: Run,
   answered: { readonly route: string; readonly status: number; readonly failure: string | null },
 ): void {

@@ -1,7 +1,6 @@
 import type { Context } from "hono";
 import { fail } from "../http/context.ts";
 import type { AppEnv } from "../http/context.ts";
-import type { Region } from "../lib/caller.ts";
 import { elapsedMs } from "../lib/clock.ts";
 import { objectsOf } from "../contracts/objects.ts";
 import { reasonOf } from "../lib/log.ts";
@@ -14,6 +13,7 @@ import type { Delivery } from "../regions/outbox-message.ts";
 import type { OutcomeItem } from "../contracts/outbox.ts";
 import { itemsIn, MALFORMED, outcomeFromWire, resultToWire } from "../regions/outbox-wire.ts";
 import type { Asks } from "../contracts/objects.ts";
+import type { Region } from "../lib/regions.ts";
 
 /**
  * `POST /internal/v1/outcomes`: what requests that a peer served came to. 200 with a result for each
@@ -38,7 +38,7 @@ const WALLET_TIMEOUT_MS = 2000;
 const ALL_TIMEOUT_MS = 4000;
 
 /** Where outcomes go to. `isOrganization`: whether this region's book has it; throws when it cannot say. */
-export type OutcomeServices = Asks<"wallet", "settle" | "void"> & {
+type OutcomeServices = Asks<"wallet", "settle" | "void"> & {
   readonly isOrganization: (orgId: string) => Promise<boolean>;
   /** The message's timers. */
   readonly after?: After;

@@ -32,7 +32,7 @@ import { recall } from "./keeping.ts";
 import { objectsOf } from "../contracts/objects.ts";
 
 /** One request on the path, before it is known what it asks. `slot`: none for a key that is none. */
-export type Visit = {
+type Visit = {
   readonly c: Context<AppEnv>;
   readonly door: Door;
   readonly slot: Slot | undefined;

@@ -3,7 +3,7 @@ import { Stop } from "../lib/timers.ts";
 import type { StopSignal, Timers } from "../lib/timers.ts";
 
 /** In ms: how long a run may take in all, and how long its upstream is read on after the client left. */
-export type RunLimits = {
+type RunLimits = {
   readonly deadlineMs: number;
   readonly drainMs: number;
   readonly now?: () => number;
@@ -12,7 +12,7 @@ export type RunLimits = {
 type Listening = { run: RunTimer | null };
 
 /** Why a run was stopped from our side. */
-export type StopReason = "deadline" | "drained";
+type StopReason = "deadline" | "drained";
 
 /**
  * The two ends a run may meet from outside: its total deadline, and a client that left. After the

@@ -15,7 +15,7 @@ const KEYS_AGAIN_MS = 10_000;
 /** How far an issuer's clock may be off ours, for the time of a token. */
 const ISSUED_SKEW_S = 60;
 /** A log-in is recent for so long. */
-export const RECENT_S = 600;
+const RECENT_S = 600;
 
 /** An issuer as this isolate knows it: what it says of itself, and its keys. */
 export type Known = {

@@ -29,7 +29,7 @@ const ticket = z.object({
 export type Ticket = z.infer<typeof ticket>;
 
 /** How long a log-in may take. */
-export const TICKET_S = 600;
+const TICKET_S = 600;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
 const PURPOSE = "turnpike login 1";
 

@@ -5,7 +5,7 @@ const PURPOSE = "turnpike kept responses 1";
 const KEY_BYTES = 32;
 
 /** A key that answers are encrypted with, and itself as it is stored. */
-export type DataKey = { readonly key: CryptoKey; readonly sealed: string };
+type DataKey = { readonly key: CryptoKey; readonly sealed: string };
 
 /** A new key for the object with this id, sealed under the first of KEY_SECRETS. */
 export async function makeDataKey(owner: string, by: SealingSecret): Promise<DataKey> {

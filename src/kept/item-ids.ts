@@ -2,7 +2,7 @@ import { ID_CHARACTERS } from "../lib/id.ts";
 import { RESPONSE_ID } from "../contracts/kept.ts";
 
 /** Where an item of a kept answer stands: in its output, or in what its request added. */
-export type ItemPlace = {
+type ItemPlace = {
   readonly responseId: string;
   readonly of: "output" | "input";
   readonly index: number;

@@ -1,10 +1,12 @@
 import type { KeySecret } from "../config.ts";
 import { assert } from "../lib/assert.ts";
-import type { VerifiedKey, Region, Scope } from "../lib/caller.ts";
+import type { VerifiedKey } from "../lib/caller.ts";
 import { hmacKey, hmacSha256 } from "../lib/hmac.ts";
 import { BASE62, randomBase62 } from "../lib/id.ts";
 import { regionNamed, REGIONS } from "../lib/regions.ts";
 import { forgetOldest } from "../lib/forget-oldest.ts";
+import type { Scope } from "../lib/key.ts";
+import type { Region } from "../lib/regions.ts";
 
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
@@ -38,7 +40,7 @@ export async function mintKey(options: {
 }
 
 /** What a later secret of a key is derived from: the same again is the same secret. */
-export type Rotated = {
+type Rotated = {
   readonly home: Region;
   readonly scope: Scope;
   /** The key's hash. */

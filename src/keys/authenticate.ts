@@ -1,7 +1,7 @@
 import type { KeySecret } from "../config.ts";
 import { assert } from "../lib/assert.ts";
 import { secretOf } from "../lib/caller.ts";
-import type { Admitted, Caller, Region, Shown, VerifiedKey } from "../lib/caller.ts";
+import type { Admitted, Caller, Shown, VerifiedKey } from "../lib/caller.ts";
 import type { RateState } from "../lib/key-terms.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Failure, Refusal, Result } from "../lib/failure.ts";
@@ -14,6 +14,7 @@ import { verifyKey } from "./api-key.ts";
 import { SESSION_TOKEN, verifySession, SESSION_TOKEN_MAX } from "./session-token.ts";
 import type { Asks } from "../contracts/objects.ts";
 import { forgetOldest } from "../lib/forget-oldest.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** Who reads a key from a slow book may take this long; then it is our fault, 503. */
 const REGISTER_TIMEOUT_MS = 6000;
@@ -136,7 +137,7 @@ async function onceMore<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /** The caller, with what its admission says is left of its key's minute. */
-export function admittedFor(
+function admittedFor(
   caller: Caller,
   {
     limit,

@@ -1,15 +1,15 @@
-import type { Scope, Region } from "../lib/caller.ts";
 import { timestamp } from "../lib/clock.ts";
 import { termsOfRow } from "../lib/key-term-rows.ts";
 import type { KeyTermsRow } from "../lib/key-term-rows.ts";
 import { budgetSpent, isLimited } from "../lib/key-terms.ts";
 import type { KeySpend } from "../lib/key-terms.ts";
 import { secretsOfText } from "../lib/key.ts";
-import type { Key } from "../lib/key.ts";
+import type { Key, Scope } from "../lib/key.ts";
 import { micros } from "../lib/money.ts";
 import { periodOf } from "../lib/period.ts";
 import { termsView } from "./terms.ts";
 import type { TermsRecord } from "./terms.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** A key as its home's book has it. Times are Unix ms. */
 export type BookedKey = Key & {
@@ -86,7 +86,7 @@ export const RPM_LIMIT_DEFAULT = 60;
 export const RPM_LIMIT_MAX = 1000;
 
 /** The key record of the interface. */
-export type KeyRecord = {
+type KeyRecord = {
   readonly id: string;
   readonly name: string;
   readonly prefix: string;

@@ -14,7 +14,7 @@ import type { TermsContext } from "./terms.ts";
 const ROUNDS_MAX = 5;
 
 /** The change of a key: which one, of whom, and whether it may gain by it. */
-export type KeyChanging = {
+type KeyChanging = {
   readonly find: () => Promise<BookedKey | null>;
   readonly fields: z.infer<typeof keyChangeSchema>;
   /** Why this key may get nothing but what is tighter; null: it may. */

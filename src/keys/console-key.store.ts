@@ -1,7 +1,7 @@
-import type { Region } from "../lib/caller.ts";
 import type { KeySecret } from "../config.ts";
 import { mintId } from "../lib/id.ts";
 import { mintKey } from "./api-key.ts";
+import type { Region } from "../lib/regions.ts";
 
 const RPM_LIMIT = 60;
 

@@ -17,7 +17,7 @@ export type ForwardedRequest = {
   readonly called: Called;
 };
 /** Home's answer, of which the peer makes its own. */
-export type ForwardedAnswer = {
+type ForwardedAnswer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;

@@ -13,7 +13,7 @@ import {
 } from "./keys.store.ts";
 
 /** The key that asks, with which of its secrets, and the Idempotency-Key it asks with. */
-export type NamedCaller = {
+type NamedCaller = {
   readonly keyId: string;
   readonly secret: string;
   readonly actor: Actor;

@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import { configOf } from "../config.ts";
 import type { PeerConfig } from "../config.ts";
-import type { Region } from "../lib/caller.ts";
 import { now } from "../lib/clock.ts";
 import { mintId } from "../lib/id.ts";
 import type { Key } from "../lib/key.ts";
@@ -10,6 +9,7 @@ import { callPeer } from "../regions/peer-call.ts";
 import type { BookedKey } from "./booked-key.ts";
 import { findKeyByHash, touchKey } from "./keys.store.ts";
 import type { TouchedKey } from "../lib/key-uses.store.ts";
+import type { Region } from "../lib/regions.ts";
 
 type FoundKey = Key & Pick<BookedKey, "revokedAt">;
 

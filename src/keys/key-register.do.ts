@@ -1,6 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
 import { assert } from "../lib/assert.ts";
-import type { Region } from "../lib/caller.ts";
 import { elapsedMs, now } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal } from "../lib/failure.ts";
@@ -34,6 +33,7 @@ import type { RegisterMemory, RegisteredKey } from "./register-memory.do.ts";
 import { SessionMinutes } from "./session-minutes.ts";
 import { CLOCK_LAG_MAX_MS } from "../lib/rate-window.ts";
 import type { RateWindow } from "../lib/rate-window.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** `last_used_at` is written, and the record refreshed, at most this often; a last use waits no longer to be noted. */
 const TOUCH_INTERVAL_MS = 60_000;

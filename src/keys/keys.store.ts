@@ -236,7 +236,7 @@ export function findRole(db: D1Database, memberId: string): Promise<Role | null>
 }
 
 /** What a change sets of a key: all of it, as it is to be. */
-export type KeyChange = Pick<BookedKey, "name" | "rpmLimit" | "terms">;
+type KeyChange = Pick<BookedKey, "name" | "rpmLimit" | "terms">;
 
 /**
  * Sets a key that is still as `before` says; null when it is not, or is gone. The time of the change only

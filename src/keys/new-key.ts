@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import type { KeySecret } from "../config.ts";
-import type { Region } from "../lib/caller.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { mintId } from "../lib/id.ts";
@@ -13,6 +12,7 @@ import type { BookedKey } from "./booked-key.ts";
 
 import { newTerms } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** What a label of a key may be. */
 const keyNameSchema = label(100);
@@ -36,7 +36,7 @@ export const keyChangeSchema = z.object({
 });
 
 /** Where a key is made: its home, the secrets it is minted with, and the clock, Unix ms. */
-export type Mint = {
+type Mint = {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
   readonly now: number;
@@ -44,7 +44,7 @@ export type Mint = {
 };
 
 /** A key that is in no book yet; `key` is shown once. */
-export type FreshKey = { readonly booked: BookedKey; readonly key: string };
+type FreshKey = { readonly booked: BookedKey; readonly key: string };
 
 /** Mints a key of this member with what was chosen, else 60 requests a minute in its own region. 400 with `param` for terms. */
 export async function mintKeyOf(

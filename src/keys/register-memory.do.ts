@@ -172,7 +172,7 @@ function changingColumns(key: RegisteredKey): Pick<RecordRow, (typeof CHANGING)[
 }
 
 /** A use that the book lacks (Unix ms), with the key's hash: an alarm need not say whose it is. */
-export type OwedUse = { readonly hash: string; readonly used_at: number };
+type OwedUse = { readonly hash: string; readonly used_at: number };
 
 /** The use that the book lacks, or null. */
 function owedUse(sql: SqlStorage): OwedUse | null {

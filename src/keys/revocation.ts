@@ -2,7 +2,6 @@ import type { KeySecret } from "../config.ts";
 import type { Objects } from "../contracts/objects.ts";
 import type { RevocationItem } from "../contracts/outbox.ts";
 import { askBook } from "../lib/ask-book.ts";
-import type { Region, Scope } from "../lib/caller.ts";
 import type { Actor } from "../lib/event.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
@@ -10,6 +9,8 @@ import { reachObject } from "../lib/reach-object.ts";
 import { revocationsShard } from "../regions/outbox-schedule.ts";
 import type { BookedKey } from "./booked-key.ts";
 import { revokeKey } from "./keys.store.ts";
+import type { Scope } from "../lib/key.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** Each asked at most this often, on a stub of its own: a stub stays broken after an error. */
 const ATTEMPTS = 2;
@@ -28,7 +29,7 @@ export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "cons
 };
 
 /** What must be known of a key to end it. */
-export type EndingKey = Pick<BookedKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
+type EndingKey = Pick<BookedKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
 
 /**
  * Ends a key everywhere and answers with the key: from then on no request with it is admitted. Every

@@ -58,7 +58,7 @@ export async function rotationAsked({
 }
 
 /** A rotation: of which key, who must still live for it (null: an operator), and what of before lives on. */
-export type Rotating = {
+type Rotating = {
   readonly find: () => Promise<BookedKey | null>;
   readonly caller: NewSecret["caller"];
   readonly overlapMs: number;

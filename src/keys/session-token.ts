@@ -1,13 +1,15 @@
 import * as z from "zod/mini";
 import type { KeySecret } from "../config.ts";
 import { calledBy } from "../lib/caller.ts";
-import type { Region, Scope, Called, VerifiedKey } from "../lib/caller.ts";
+import type { Called, VerifiedKey } from "../lib/caller.ts";
 import { ID_CHARACTERS, mintId, mintedAt } from "../lib/id.ts";
 import { keyHashSchema } from "../lib/key.ts";
 import { micros } from "../lib/money.ts";
 import { regionNamed, REGIONS } from "../lib/regions.ts";
 import type { Session } from "../lib/session.ts";
 import { base62Of, hmacOf, sameText, sign } from "./api-key.ts";
+import type { Scope } from "../lib/key.ts";
+import type { Region } from "../lib/regions.ts";
 
 export const SESSION_TOKEN = "svc_st_";
 /** Characters of a token, at most: its models and origins are bounded by it. */

@@ -1,5 +1,5 @@
 import { secretOf } from "../lib/caller.ts";
-import type { Admitted, Called, Region, VerifiedKey } from "../lib/caller.ts";
+import type { Admitted, Called, VerifiedKey } from "../lib/caller.ts";
 import { refuse } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { isLimited } from "../lib/key-terms.ts";
@@ -8,6 +8,7 @@ import { reachObject } from "../lib/reach-object.ts";
 import { afterTimeout } from "../lib/timers.ts";
 import type { After } from "../lib/timers.ts";
 import type { Asks } from "../contracts/objects.ts";
+import type { Region } from "../lib/regions.ts";
 
 /**
  * What is known of a request that this region makes of itself: `admitted`, who calls and need not be admitted

@@ -21,7 +21,7 @@ export type PartAnswer<Answer> =
   | { readonly kind: "failed"; readonly reason: string };
 
 /** One part: how it is asked alone, and how it and others are asked together, both from its own request. */
-export type Ask<Part, Answer> = {
+type Ask<Part, Answer> = {
   readonly part: Part;
   readonly alone: () => Promise<Answer>;
   /** One answer for each part, in their order. */

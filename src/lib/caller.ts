@@ -5,8 +5,6 @@ import type { Region } from "./regions.ts";
 import type { Session } from "./session.ts";
 
 /** Who calls: words that several folders share. */
-export type { Scope } from "./key.ts";
-export type { Region } from "./regions.ts";
 
 export type Role = "owner" | "admin" | "billing" | "member";
 

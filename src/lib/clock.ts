@@ -1,5 +1,5 @@
 /** The bindings that time may depend on: an offset for tests, honoured only while the sandbox is on. */
-export type ClockBindings = { readonly SANDBOX?: string; readonly CLOCK_OFFSET_MS?: string };
+type ClockBindings = { readonly SANDBOX?: string; readonly CLOCK_OFFSET_MS?: string };
 
 /** The one clock: Unix milliseconds, shifted by CLOCK_OFFSET_MS only while SANDBOX is "on". */
 export function now(bindings: ClockBindings): number {

@@ -76,7 +76,7 @@ export type NewEvent = {
 /** An event as the log keeps it; `createdAt` in Unix ms. */
 export type EventRecord = NewEvent & { readonly id: string; readonly createdAt: number };
 
-export const EVENT_ID = "evt_";
+const EVENT_ID = "evt_";
 /** An event's data is kept up to so many characters of JSON. */
 const DATA_MAX = 16_384;
 /** What of longer data is kept: each value up to so many characters. */

@@ -2,7 +2,7 @@ import { mintEventId } from "./event.ts";
 import type { EventData, NewEvent } from "./event.ts";
 
 /** An event that waits in the book for its organisation's wallet, whose log takes it over. */
-export type BookEvent = NewEvent & {
+type BookEvent = NewEvent & {
   readonly orgId: string;
   readonly createdAt: number;
   /** Left out: a new one. Derived: told again it is the same event. */

@@ -1,6 +1,6 @@
 import { utf8Bytes } from "./tokens.ts";
 
-export const EXTERNAL_ID_BYTES_MAX = 256;
+const EXTERNAL_ID_BYTES_MAX = 256;
 
 /** Control characters (C0, DEL, C1) and the line separators that log viewers split on. */
 // oxlint-disable-next-line no-control-regex -- control characters are what it looks for

@@ -5,7 +5,7 @@ import { reachObject } from "./reach-object.ts";
 const ROUNDS_MAX = 20;
 
 /** How an object is brought in line with its row in the book. */
-export type Following<Row> = {
+type Following<Row> = {
   /** Tells the object what the row says; may be repeated. */
   readonly tell: (row: Row) => Promise<Result<unknown>>;
   /** The row as the book has it now; null when it is gone. */

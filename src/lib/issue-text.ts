@@ -12,7 +12,7 @@ const PARAM_SHOWN_MAX = 200;
 const ABSENCE = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
 
 /** `problem` goes on where the name of the field ends; null: the field is missing. */
-export type IssueText = { readonly param: string | null; readonly problem: string | null };
+type IssueText = { readonly param: string | null; readonly problem: string | null };
 
 /** The first thing wrong with `value` in words for readers that never saw the schema. */
 export function describeError(error: z.core.$ZodError, value: unknown): IssueText {

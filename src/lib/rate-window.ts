@@ -10,7 +10,7 @@ export const CLOCK_LAG_MAX_MS = 60_000;
 /** One stored admission: its place in the ring and when it was, Unix ms. */
 export type StoredAdmission = { readonly slot: number; readonly at: number };
 
-export type WindowDecision =
+type WindowDecision =
   | {
       readonly admitted: true;
       /** Where and with which time this admission must be stored before it is answered. */

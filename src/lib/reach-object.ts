@@ -9,7 +9,7 @@ const PAUSES_MS: readonly number[] = [50, 200, 800];
 const REACH_BUDGET_MS = 2000;
 
 /** `after`: the request's timers, where there is a request. `budgetMs`: for an object that waits for others itself. */
-export type ReachOptions = {
+type ReachOptions = {
   readonly after?: After;
   readonly attemptsMax?: number;
   readonly budgetMs?: number;

@@ -128,7 +128,7 @@ export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
 }
 
 /** The lines of what is counted beside tokens, of those units that have a price. */
-export function unitLines(prices: UnitPrices, counted: Counted): readonly ChargeLine[] {
+function unitLines(prices: UnitPrices, counted: Counted): readonly ChargeLine[] {
   return UNITS.flatMap((unit): readonly ChargeLine[] => {
     const price = prices[unit];
     if (price === undefined) return [];

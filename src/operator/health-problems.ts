@@ -4,11 +4,11 @@ import type { Model } from "../catalog/model.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { RouteStanding } from "../routing/route-health.ts";
 import type { Depth } from "../contracts/outbox.ts";
-import type { Region } from "../lib/caller.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** Something that a person must look at: a word for what it is, and a sentence that names where. */
-export type Problem = { readonly kind: ProblemKind; readonly message: string };
-export type ProblemKind =
+type Problem = { readonly kind: ProblemKind; readonly message: string };
+type ProblemKind =
   | "book_away"
   | "wallets_unavailable"
   | "wallets_in_conflict"
@@ -20,7 +20,7 @@ export type ProblemKind =
   | "outbox_late";
 
 /** What is known of the region when it is judged. */
-export type RegionState = {
+type RegionState = {
   readonly now: number;
   readonly book: boolean;
   /** How many wallets were asked, and which did not open. */

@@ -14,7 +14,7 @@ import type { Bill } from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 /** Organisations whose wallets one call asks. */
-export const WALLETS_MAX = 100;
+const WALLETS_MAX = 100;
 const BILLS_MAX = 500;
 
 const day = once.check(z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day as 2026-11-21"));
@@ -98,7 +98,7 @@ export async function postCosts(call: OperatorCall): Promise<Answer> {
 }
 
 /** Whole UTC days, as the moments that they begin and end at. */
-export function spanOf(from: string, to: string): Result<{ fromMs: number; beforeMs: number }> {
+function spanOf(from: string, to: string): Result<{ fromMs: number; beforeMs: number }> {
   const [fromMs, lastMs] = [Date.parse(from), Date.parse(to)];
   if (Number.isNaN(fromMs)) return invalid("from must be a day that exists.", "from");
   if (Number.isNaN(lastMs)) return invalid("to must be a day that exists.", "to");

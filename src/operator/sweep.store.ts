@@ -23,7 +23,7 @@ const DELIVERIES_MAX = 800;
 const EXPIRING_MS = 7 * 24 * 60 * 60 * 1000;
 
 /** What a sweep touches: objects that look at their own due work when they are poked. */
-export type SweepTargets = Asks<"wallet" | "deliveries", "poke"> & {
+type SweepTargets = Asks<"wallet" | "deliveries", "poke"> & {
   readonly outboxes: readonly (readonly [name: string, outbox: SweptOutbox])[];
 };
 type SweptOutbox = Pick<OutboxCalls, "poke" | "depth">;

@@ -12,7 +12,7 @@ const COLUMNS = "id, org_id AS orgId, email, role, created_at AS createdAt";
 /** A member of an organisation, as a path names it. */
 export type MemberName = { readonly id: string; readonly orgId: string };
 
-export type MemberChange = {
+type MemberChange = {
   readonly email?: string | undefined;
   readonly role?: Role | undefined;
 };

@@ -1,7 +1,8 @@
 import * as z from "zod/mini";
-import type { Region, Role } from "../lib/caller.ts";
+import type { Role } from "../lib/caller.ts";
 import { timestamp } from "../lib/clock.ts";
 import { label } from "../lib/label.ts";
+import type { Region } from "../lib/regions.ts";
 
 /** 3 to 32 of a-z, 0-9 and hyphens, wherever they stand: the interface. */
 export const slugSchema = z
@@ -72,7 +73,7 @@ export type BookedMember = {
 };
 
 /** The organisation of the interface. */
-export type OrganizationRecord = {
+type OrganizationRecord = {
   readonly id: string;
   readonly name: string;
   readonly slug: string;
@@ -81,7 +82,7 @@ export type OrganizationRecord = {
   readonly created_at: string;
 };
 
-export type MemberRecord = {
+type MemberRecord = {
   readonly id: string;
   readonly email: string;
   readonly role: Role;

@@ -18,7 +18,7 @@ export type NewOrganization = {
 };
 
 /** A page of organisations and how many there are in all. */
-export type OrganizationPage = {
+type OrganizationPage = {
   readonly rows: readonly BookedOrganization[];
   readonly total: number;
 };
@@ -82,7 +82,7 @@ export async function updateOrganization(
 }
 
 /** Who changes it: a key that must live, or an operator (null), and when (Unix ms). */
-export type ChangedBy = {
+type ChangedBy = {
   readonly keyId: string | null;
   readonly actor: Actor;
   readonly nowMs: number;

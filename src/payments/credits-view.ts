@@ -5,7 +5,7 @@ import { timestamp } from "../lib/clock.ts";
 import { cardView } from "./purchase-view.ts";
 
 /** What a deployment sells by card, and with which card an organisation pays; null: by its operator alone. */
-export type Sold = {
+type Sold = {
   readonly dollarsMin: number;
   readonly dollarsMax: number;
   readonly card: Card | null;

@@ -7,9 +7,9 @@ import { DAY_MS, HOUR_MS, WEEK_MS } from "../lib/clock.ts";
 
 const MICROS = 1_000_000;
 /** Checkouts that an organisation may begin in an hour. */
-export const CHECKOUTS_AN_HOUR = 5;
+const CHECKOUTS_AN_HOUR = 5;
 /** So many declined payments in a day end its checkouts for a day. */
-export const DECLINES_A_DAY = 3;
+const DECLINES_A_DAY = 3;
 
 /** What was bought by hand, or may still be. */
 function counts({ state, method }: Purchase): boolean {

@@ -96,7 +96,7 @@ const HARD = new Set(
 const HARD_ADVICE = new Set(["do_not_try_again", "confirm_card_data"]);
 
 /** What a refused charge means; `isHard`: the card is not to be asked again. */
-export type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
+type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
 
 /** What a word of Stripe's or the bank's means; any other is a card that was declined. */
 const ERRORS: Readonly<Record<string, PurchaseError>> = {

@@ -28,7 +28,7 @@ export type Step =
   | "credit";
 
 /** A call as it was first sent: a repeat is byte for byte the same. */
-export type Sent = {
+type Sent = {
   readonly step: Step;
   readonly path: string;
   readonly body: string;

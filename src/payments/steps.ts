@@ -33,7 +33,7 @@ const KEY_MS = 23 * 3_600_000;
 const SESSION_KEY_MS = 25 * 60_000;
 
 /** Sends a step's call, the same bytes each time; the row as it is after the answer. */
-export async function send(
+async function send(
   world: World,
   purchase: Purchase,
   call: { readonly path: string; readonly params: Params; readonly key: string },
@@ -53,7 +53,7 @@ export async function send(
 }
 
 /** Whether to look at what is there instead of asking on under the same key. */
-export function mustLook({ now }: World, { sent, tries }: Purchase, said: StripeAnswer): boolean {
+function mustLook({ now }: World, { sent, tries }: Purchase, said: StripeAnswer): boolean {
   if (said.kind !== "unsure") return false;
   const limit = sent?.step === "session" ? SESSION_KEY_MS : KEY_MS;
   const isFault = said.status !== null && said.status >= 500 && tries >= FAULTS_STORED;
@@ -63,7 +63,7 @@ export function mustLook({ now }: World, { sent, tries }: Purchase, said: Stripe
 const keyOf = ({ id, step, anew: again }: Purchase): string =>
   again === 0 ? `${id}:${step}` : `${id}:${step}:${again + 1}`;
 
-export function sellingOf(world: World, purchase: Purchase): Selling {
+function sellingOf(world: World, purchase: Purchase): Selling {
   const { region, hasTax, taxCode, rows } = world;
   const { id, method, amountMicro, saveCard, createdAt, returnUrl, customerId } = purchase;
   const row = { id, method, amountMicro, saveCard, createdAt, returnUrl };

@@ -5,10 +5,10 @@ import type { Params, StripeCall } from "./stripe.ts";
 
 const CENT_MICROS = 10_000;
 /** A checkout may be paid for so long after it was wanted. */
-export const CHECKOUT_MS = 3_600_000;
+const CHECKOUT_MS = 3_600_000;
 
 /** Whole cents of an amount that is whole cents. */
-export function centsOf(amount: Micros): number {
+function centsOf(amount: Micros): number {
   return Math.round(amount / CENT_MICROS);
 }
 

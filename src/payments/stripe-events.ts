@@ -10,7 +10,7 @@ import { bodyOf } from "./stripe.ts";
 import type { Stripe } from "./stripe.ts";
 
 /** The events that mean something here, as many as Stripe lists by type at once, and what each is a hint at. */
-export const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
+const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
   "checkout.session.completed": "session",
   "checkout.session.async_payment_succeeded": "session",
   "checkout.session.async_payment_failed": "session",

@@ -7,7 +7,7 @@ import { hmacKey, verifyHmac } from "../lib/hmac.ts";
 export const API_VERSION = "2026-10-28.endive";
 
 const ANSWER_BYTES_MAX = 1024 * 1024;
-export const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 /** What a call sends: nested as Stripe's forms are. */
 export type Params = { readonly [name: string]: Param };

@@ -17,7 +17,7 @@ export type PayingWallet = {
 };
 
 /** What the book is asked; throws when D1 does. */
-export type PayingBook = {
+type PayingBook = {
   /** Whose customer it is, durable before anything can be paid under it. */
   addCustomer(customerId: string, orgId: string): Promise<void>;
   /** In how many organisations a card was seen, this one among them. */

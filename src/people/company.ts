@@ -140,7 +140,7 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
 }
 
 /** What an issuer says of the company of who logs in. */
-export type Company = { readonly domain: string | null; readonly tenant: string | null };
+type Company = { readonly domain: string | null; readonly tenant: string | null };
 
 /** The organisation of this domain, where the issuer says that somebody is of its company; null: there is none for them. */
 export async function companyFor(

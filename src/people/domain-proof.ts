@@ -33,7 +33,7 @@ export function proofOf(domain: string, nonce: string) {
 }
 
 /** What was seen: the record, none, or a resolver that does not answer. */
-export type Seen = "there" | "missing" | "away";
+type Seen = "there" | "missing" | "away";
 
 /** Whether the domain's TXT record says this nonce, at both resolvers. Never throws. */
 export async function seesProof(domain: string, nonce: string): Promise<Seen> {

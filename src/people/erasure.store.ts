@@ -4,7 +4,7 @@ import { eventIfChanged } from "../lib/events.store.ts";
 import type { EndedKey } from "../organizations/members.store.ts";
 
 /** What ends with an organisation, so that its objects can be told. */
-export type Closed = {
+type Closed = {
   readonly keys: readonly EndedKey[];
   readonly persons: readonly { readonly memberId: string; readonly personId: string }[];
 };

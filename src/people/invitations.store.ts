@@ -171,7 +171,7 @@ export async function endInvitation(
 }
 
 /** Who accepts: the person, their proven addresses, a member's id should they become a new one, its console key. */
-export type Accepting = {
+type Accepting = {
   readonly person: Person;
   readonly proven: readonly string[];
   readonly memberId: string;

@@ -37,7 +37,7 @@ export function mailer(
 const NAME_MAX = 60;
 
 /** A name that somebody typed, for a subject: letters, digits, spaces and `.-_` of it. */
-export function plainName(name: string): string {
+function plainName(name: string): string {
   const plain = name.replaceAll(/[^\p{L}\p{N} ._-]/gu, "").trim();
   return plain.slice(0, NAME_MAX) || "an organisation";
 }

@@ -8,7 +8,7 @@ import type { SendMail } from "./mail.ts";
 import type { Acting } from "./people.store.ts";
 
 /** What sign-up gives and how often it may be asked: the vars of their names. */
-export type SignUpRules = {
+type SignUpRules = {
   readonly mode: "off" | "approve" | "on";
   readonly anHour: number;
   readonly aDayAnAddress: number;

@@ -162,7 +162,7 @@ export async function unlinkIdentity(
 }
 
 /** An identity as its person sees it. */
-export type OwnIdentity = Identity & { readonly createdAt: number; readonly usedAt: number };
+type OwnIdentity = Identity & { readonly createdAt: number; readonly usedAt: number };
 
 export async function listIdentities(
   db: D1Database,

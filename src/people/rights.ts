@@ -13,16 +13,6 @@ export function mayGive(by: Role, role: Role): boolean {
   return GIVES[by].includes(role);
 }
 
-/** Whether it may make a member of one role one of another. */
-export function mayChange(by: Role, from: Role, to: Role): boolean {
-  return mayGive(by, from) && mayGive(by, to);
-}
-
-/** Whether it may remove a member; everybody may leave. */
-export function mayRemove(by: Role, target: Role): boolean {
-  return mayGive(by, target);
-}
-
 /**
  * The same in a statement: whether the role in the column `by` gives the role in the column `role`. A rule that was read
  * before the statement may have changed since.

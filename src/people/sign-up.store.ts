@@ -1,7 +1,7 @@
 import { DAY_MS, HOUR_MS } from "../lib/clock.ts";
 
 /** Pace of sign-ups: of all in an hour, and of a network address in a day. */
-export type Pace = { readonly anHour: number; readonly aDayAnAddress: number };
+type Pace = { readonly anHour: number; readonly aDayAnAddress: number };
 
 /** Takes a place among the sign-ups of the last hour; false when there is none. Forgets those of over a day. */
 export async function takeSignUpPlace(

@@ -16,7 +16,7 @@ import { promotionSalt, takeSignUpPlace } from "./sign-up.store.ts";
 const ACCOUNT_AGE_MS = 30 * 86_400_000;
 
 /** Who signs up: what their issuer says, their proven address and their network's. */
-export type SigningUp = {
+type SigningUp = {
   readonly identity: Identity;
   readonly name: string;
   /** Null: the issuer confirmed none, which is no sign-up. */

@@ -1,7 +1,7 @@
 import type { Role } from "../lib/caller.ts";
 
 /** A member as their team sees it. Times are Unix ms. */
-export type TeamMember = {
+type TeamMember = {
   readonly id: string;
   readonly email: string;
   readonly role: Role;

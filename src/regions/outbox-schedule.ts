@@ -6,7 +6,7 @@ import type { Region } from "../lib/regions.ts";
 export const DELIVER_MAX = 100;
 /** A message that could not be delivered for this long is parked for an operator, never dropped. */
 export const PARK_AFTER_MS = 7 * 24 * 60 * 60 * 1000;
-export const SHARDS = 16;
+const SHARDS = 16;
 
 const REVOCATIONS = "revocations";
 const BACKOFF_FIRST_MS = 1000;

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import { parseBody } from "../http/parse-body.ts";
-import type { Region } from "../lib/caller.ts";
 import type { Result } from "../lib/failure.ts";
 import { ranGeneration } from "../lib/generation.ts";
 import { mintedAt } from "../lib/id.ts";
@@ -9,6 +8,7 @@ import { micros } from "../lib/money.ts";
 import type { Delivery } from "./outbox-message.ts";
 import type { RevocationItem, OutcomeItem } from "../contracts/outbox.ts";
 import { DELIVER_MAX } from "./outbox-schedule.ts";
+import type { Region } from "../lib/regions.ts";
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const count = z.int().check(z.minimum(0));

@@ -55,7 +55,7 @@ export type PeerCallOptions = {
 };
 
 /** How our calls name themselves: a call without a name is what a zone's defences challenge first. */
-export const USER_AGENT = "turnpike/1";
+const USER_AGENT = "turnpike/1";
 
 /**
  * Asks a peer: `POST /internal/v1/{operation}`, signed anew in each attempt. Null when there was no

@@ -34,7 +34,7 @@ const PROBES_MAX = 6;
 type Line = { readonly receiver: string; readonly dueAt: number; readonly isFailing: boolean };
 
 /** When an answer came, and where in its range (0 to 1) the backoff of what failed lies. */
-export type Moment = { readonly nowMs: number; readonly random: number };
+type Moment = { readonly nowMs: number; readonly random: number };
 
 /**
  * Messages in an object's own storage until each is answered: `waiting` ones have a time at which

@@ -1,7 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import { configOf } from "../config.ts";
 import { assert } from "../lib/assert.ts";
-import type { Region } from "../lib/caller.ts";
 import { elapsedMs, now } from "../lib/clock.ts";
 import { mintId } from "../lib/id.ts";
 import { objectsOf } from "../contracts/objects.ts";
@@ -23,6 +22,7 @@ import { addresseeOf, BACKOFF_MAX_MS } from "./outbox-schedule.ts";
 import type { Addressee } from "./outbox-schedule.ts";
 import { callPeer } from "./peer-call.ts";
 import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
+import type { Region } from "../lib/regions.ts";
 
 /**
  * How long a peer may take for all of a request. A new revocation waits at most this long for the one

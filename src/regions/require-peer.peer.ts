@@ -11,10 +11,10 @@ import {
 import { Isolate } from "../http/isolate.ts";
 import { SummedLine } from "../http/summed-line.ts";
 import { now } from "../lib/clock.ts";
-import type { Region } from "../lib/caller.ts";
 import { Timers } from "../lib/timers.ts";
 import type { PeerOperation } from "./peer-call.ts";
 import { contentDigestOf, verifySignature } from "./signature.ts";
+import type { Region } from "../lib/regions.ts";
 
 const makeLine = (): SummedLine => new SummedLine("peer_refused");
 

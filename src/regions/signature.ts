@@ -1,6 +1,6 @@
 import type { PeerSecret } from "../config.ts";
-import type { Region } from "../lib/caller.ts";
 import { hmacKey, hmacSha256, verifyHmac } from "../lib/hmac.ts";
+import type { Region } from "../lib/regions.ts";
 
 /**
  * HTTP Message Signatures (RFC 9421) with one shape only: label `turnpike`, algorithm hmac-sha256
@@ -34,7 +34,7 @@ const SIGNATURE_INPUT = new RegExp(
 );
 
 /** What is signed of a request: the body by its digest. */
-export type SignedParts = {
+type SignedParts = {
   readonly method: string;
   readonly url: string;
   readonly contentDigest: string;
@@ -42,7 +42,7 @@ export type SignedParts = {
 };
 
 /** Who signed a request and the digest that its body must have; or why it is not verified. */
-export type Verdict =
+type Verdict =
   | { readonly ok: true; readonly sender: Region; readonly contentDigest: string }
   | { readonly ok: false; readonly reason: string };
 

@@ -149,8 +149,6 @@ export function whyFailed({ kind, reason }: ProviderFailure): string {
   return kind === "overloaded" ? kind : reason;
 }
 
-export type { Candidate } from "./attempt.ts";
-
 /** Which candidate answered, after how many attempts in all. A stream starts with its first events. */
 export type Served = {
   readonly index: number;

@@ -13,7 +13,7 @@ import type {
 import type { Webhook } from "./webhooks.store.ts";
 
 /** Deliveries that wait for one webhook; of more the oldest are given up. */
-export const PENDING_MAX = 10_000;
+const PENDING_MAX = 10_000;
 /** Finished ones that are kept of a webhook, the newest, and up to a batch more. */
 const KEPT_MAX = 1000;
 const FORGET_BATCH = 100;
@@ -32,7 +32,7 @@ export type Receiver = {
 };
 
 /** What is sent next to a webhook. */
-export type Due = {
+type Due = {
   readonly number: number;
   readonly eventId: string;
   readonly body: string;

@@ -34,7 +34,7 @@ export function pauseMs(failures: number, retryAfterMs: number | null): number {
 }
 
 /** A `retry-after` in ms: seconds or a date (RFC 9110, 10.2.3); null for anything else, and for none. */
-export function retryAfterOf(header: string | null, nowMs: number): number | null {
+function retryAfterOf(header: string | null, nowMs: number): number | null {
   if (header === null) return null;
   if (/^\d+$/.test(header)) return Number(header) * 1000;
   const ms = header.endsWith("GMT") ? Date.parse(header) - nowMs : Number.NaN;

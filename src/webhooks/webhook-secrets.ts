@@ -40,7 +40,7 @@ export async function resealedSecret(
 }
 
 /** What is signed and sent: the event's id, the second it is sent in, its JSON. */
-export type SignedMessage = {
+type SignedMessage = {
   readonly id: string;
   readonly seconds: number;
   readonly body: string;

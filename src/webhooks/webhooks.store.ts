@@ -10,7 +10,7 @@ import type { SealedSecret } from "./webhook-secrets.ts";
 import { storedJson } from "../lib/stored-json.ts";
 
 /** Webhooks of one organisation, at most: the object that delivers has so many calls open at a time. */
-export const WEBHOOKS_MAX = 5;
+const WEBHOOKS_MAX = 5;
 
 /** A row of `webhooks`; `types` null: every type. Times are Unix ms. */
 export type Webhook = {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { priceAt } from "../../src/catalog/price.ts";
-import type { Region } from "../../src/lib/caller.ts";
 import { catalogOf, liveIn } from "./worlds.ts";
 import type { PROVIDERS } from "./worlds.ts";
+import type { Region } from "../../src/lib/regions.ts";
 
 /** What, where it is sold, [model, provider, prompt tokens], and micros per million tokens. */
 type Row = readonly [

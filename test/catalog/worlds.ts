@@ -3,7 +3,7 @@ import type { Catalog, LiveProvider } from "../../src/catalog/catalog.ts";
 import type { HostTag, ProviderId } from "../../src/catalog/entry.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { Config } from "../../src/config.ts";
-import type { Region } from "../../src/lib/caller.ts";
+import type { Region } from "../../src/lib/regions.ts";
 
 const BASE = {
   KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,

@@ -1,10 +1,11 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { mintKey } from "../../src/keys/api-key.ts";
-import type { Region, Scope } from "../../src/lib/caller.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
+import type { Scope } from "../../src/lib/key.ts";
+import type { Region } from "../../src/lib/regions.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const PREFIXES = [

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Catalog } from "../../src/catalog/catalog.ts";
 import type { Model, Route } from "../../src/catalog/model.ts";
-import { costOf, priceAt } from "../../src/catalog/price.ts";
+import { priceAt } from "../../src/catalog/price.ts";
 import { bounded, speaks } from "../../src/inference/bound.ts";
 import { chatDoor } from "../../src/doors/chat.ts";
 import { completionsDoor } from "../../src/doors/completions.ts";
@@ -21,6 +21,7 @@ import { DOOR_BODIES, PDF_DATA, PDF_PAGES } from "../fixtures/door-bodies.ts";
 import { WIRES } from "../fixtures/sent-wires.ts";
 import type { SentWire } from "../fixtures/sent-wires.ts";
 import { MODEL } from "./run-fixture.ts";
+import { costOf } from "../../src/lib/cost.ts";
 
 const CASES = effort(300, 10_000);
 const IMAGE_TOKENS = 1445;

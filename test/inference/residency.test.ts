@@ -6,11 +6,11 @@ import { parseConfig } from "../../src/config.ts";
 import type { Config } from "../../src/config.ts";
 import { deploymentOf } from "../../src/inference/deployment.ts";
 import type { Deployment } from "../../src/inference/deployment.ts";
-import type { Region } from "../../src/lib/caller.ts";
 import { BUILT_IN } from "../../src/hosts/registry.ts";
 import { liveIn, PROVIDERS } from "../catalog/worlds.ts";
 import { callOf, network } from "../providers/adapter-kit.ts";
 import type { Asked } from "../providers/adapter-kit.ts";
+import type { Region } from "../../src/lib/regions.ts";
 
 /** The hosts that promise to run a request in a region, and those that promise nothing. */
 const HOSTS = {

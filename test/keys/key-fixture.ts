@@ -8,10 +8,11 @@ import type { Admitting, Verification } from "../../src/keys/authenticate.ts";
 import { insertKey } from "../../src/keys/keys.store.ts";
 import { NO_SPEND } from "../../src/keys/booked-key.ts";
 import type { BookedKey } from "../../src/keys/booked-key.ts";
-import type { Admitted, Scope } from "../../src/lib/caller.ts";
+import type { Admitted } from "../../src/lib/caller.ts";
 import type { Result } from "../../src/lib/failure.ts";
 import { mintId } from "../../src/lib/id.ts";
 import { NO_TERMS } from "../../src/lib/key-terms.ts";
+import type { Scope } from "../../src/lib/key.ts";
 
 export type MadeKey = { readonly key: string; readonly booked: BookedKey };
 

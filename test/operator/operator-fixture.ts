@@ -5,9 +5,10 @@ import { micros } from "../../src/lib/money.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import type { View } from "../../src/http/endpoint.ts";
 import type { OperatorContext } from "../../src/operator/operator-context.ts";
-import type { WalletCalls, Configuration } from "../../src/contracts/wallet.ts";
+import type { WalletCalls } from "../../src/contracts/wallet.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { objectsOf } from "../../src/contracts/objects.ts";
+import type { Configuration } from "../../src/contracts/settings.ts";
 
 /** One organisation's wallet as far as operators see it, in memory. */
 export class FakeWallet implements Partial<WalletCalls> {

@@ -7,7 +7,7 @@ import { mintId } from "../../src/lib/id.ts";
 import { acceptInvitation, insertInvitation } from "../../src/people/invitations.store.ts";
 import { findActing, insertPerson } from "../../src/people/people.store.ts";
 import type { Person } from "../../src/people/person.ts";
-import { mayChange, mayGive, mayRemove } from "../../src/people/rights.ts";
+import { mayGive } from "../../src/people/rights.ts";
 import { removeMember, updateMember } from "../../src/organizations/members.store.ts";
 import { createOrganization } from "../../src/organizations/organizations.store.ts";
 import { effort } from "../effort.ts";
@@ -169,7 +169,7 @@ async function remove(model: Model, given: Extract<Step, { do: "remove" }>): Pro
   const [by, whom] = [members.get(given.by), members.get(given.whom)];
   if (by === undefined || whom === undefined) return;
   const asked = { actor: { kind: "member", id: by.id }, nowMs: now, memberId: by.id } as const;
-  const may = (by.id === whom.id || mayRemove(by.role, whom.role)) && !isLast(model, whom);
+  const may = (by.id === whom.id || mayGive(by.role, whom.role)) && !isLast(model, whom);
   const removed = await removeMember(env.DB, { id: whom.id, orgId }, asked);
   mustAgree(given, removed.ok, may);
   if (!may) return;
@@ -192,7 +192,8 @@ async function change(
   const [by, whom] = [members.get(given.by), members.get(given.whom)];
   if (by === undefined || whom === undefined) return false;
   const asked = { actor: { kind: "member", id: by.id }, nowMs: now, memberId: by.id } as const;
-  const may = mayChange(by.role, whom.role, to) && (to === "owner" || !isLast(model, whom));
+  const may =
+    mayGive(by.role, whom.role) && mayGive(by.role, to) && (to === "owner" || !isLast(model, whom));
   const changed = await updateMember(env.DB, { id: whom.id, orgId }, { role: to }, asked);
   mustAgree(given, changed.ok, may);
   if (may && whom.role !== to) model.told.push("member.changed");

@@ -1,6 +1,6 @@
-import type { Region } from "../../lib/caller.ts";
 import { chat, CLAUDE_OLD, seenOn, TVR, WIDEST, WIDEST_TOOLS } from "../entry.ts";
 import type { CatalogueEntry, Dollars, LongPromptRule } from "../entry.ts";
+import type { Region } from "../../lib/regions.ts";
 
 /** The day on which Anthropic's price list was compared last. */
 const at = seenOn("2026-10-24");

@@ -206,7 +206,7 @@ function alertOf(row: Row): AlertRecord {
 }
 
 /** An end user's quota or a key's budget that is used up, or too small for what was asked. */
-export type Reached = {
+type Reached = {
   readonly type: "end_user.quota_reached" | "key.budget_reached" | "session.budget_reached";
   /** The end user's external id, or the key's or the session's id. */
   readonly subject: string;

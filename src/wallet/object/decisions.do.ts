@@ -210,7 +210,7 @@ const STALE_MS = 60_000;
 const READINGS_MS = 5;
 
 /** When the wallet wakes up next; all of it can be lost and is then worked out again. */
-export class Schedule {
+class Schedule {
   #publishAt: number | null = null;
   #isPublishing = false;
   #publishedAt = -Infinity;
@@ -322,7 +322,7 @@ export class Schedule {
  * their time to live, the last minute's admissions were made now, as was the use of Idempotency-Keys.
  * What holds spend stays in the period it was admitted in. The memory is stale after it.
  */
-export function followClock(desk: Desk): void {
+function followClock(desk: Desk): void {
   const { memory, nowMs, sql, storage } = desk;
   logAlert("clock_stepped_back", { org_id: memory.row.orgId, lag_ms: memory.clock - nowMs });
   // Newer than any row's time: a start does not take the time of rows before it for the wallet's.

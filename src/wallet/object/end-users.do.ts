@@ -27,16 +27,19 @@ import { addEvent, forgetName } from "./event-rows.do.ts";
 import { enableTopUp } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings } from "../tables/wallet-schema.do.ts";
-import type { Settings } from "../../contracts/settings.ts";
 import type {
   Configuration,
   ConfigurationChange,
+  Settings,
+  SettingsChange,
+  SettingsRecord,
+} from "../../contracts/settings.ts";
+import type {
   EndUserChange,
   EndUserPage,
   EndUserRecord,
   PutEndUserAnswer,
 } from "../../contracts/wallet.ts";
-import type { SettingsChange, SettingsRecord } from "../../contracts/settings.ts";
 import { raiseAlerts } from "./alerts.do.ts";
 import { changeRow, findEndUser, nextRevision, selectRateLog, touchStorage } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";

@@ -14,7 +14,7 @@ import type { EventPage, EventQuery } from "../../contracts/wallet.ts";
 import { storedJson } from "../../lib/stored-json.ts";
 
 /** An organisation's newest events are kept, each room's share of them for itself, none longer than a year. */
-export const EVENTS_MAX = 100_000;
+const EVENTS_MAX = 100_000;
 const YEAR_MS = 366 * 86_400_000;
 /** So many that are too old go with one that comes. */
 const GONE_MAX = 100;

@@ -37,7 +37,7 @@ import { reachedByRefusal, tellReached } from "./alerts.do.ts";
 import type { Desk } from "./memory.do.ts";
 
 /** `isRepeat`: the id is known, and nothing was done but to answer as before. */
-export type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
+type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
 /** Reserves money for one request of a key with these terms, or says why not. See `WalletCalls.hold`. */
 export function hold(desk: Desk, request: HoldRequest, terms: HeldTerms): Held {

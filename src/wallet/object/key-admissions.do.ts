@@ -49,7 +49,7 @@ const REMEMBERED_MAX = 2_000;
 const ROUNDS_MAX = 20;
 
 /** What admits keys beside the desk. */
-export type AdmissionDesk = Pick<Objects, "register"> & {
+type AdmissionDesk = Pick<Objects, "register"> & {
   /** The desk as it is now; null while no wallet is made. */
   readonly desk: () => Desk | null;
   readonly waitUntil: (work: Promise<unknown>) => void;

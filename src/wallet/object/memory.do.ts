@@ -86,10 +86,10 @@ export type Memory = {
 };
 
 /** The settings that the book has, null while that is not known; when it last heard that the wallet is in use, Unix ms. */
-export type Booked = { readonly settings: Settings | null; readonly usedAt: number };
+type Booked = { readonly settings: Settings | null; readonly usedAt: number };
 
 /** How retention makes room in a wallet that stores much; lost with the memory, then it begins anew. */
-export type Room = {
+type Room = {
   /** Next to nothing more fits: nothing new is held. */
   isFull: boolean;
   /** Where it goes on among the requests. */
@@ -272,7 +272,7 @@ type HoldRow = {
 };
 
 /** The holds that are open in the tables, oldest id first. */
-export function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
+function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
   return sql
     .exec<HoldRow>(
       `SELECT id, granted, external_id, ${END_USER_ID}, ${KEY_ID}, session, admitted_at, period_day, expires_at

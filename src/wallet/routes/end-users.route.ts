@@ -44,7 +44,7 @@ export const dollarsOrNull = z.nullable(dollars);
 export const fraction = z.number().check(z.minimum(0), z.maximum(1));
 
 /** A quota or a money threshold as the interface shows it; null: none. */
-export function shownDollars(amount: Micros | null): number | null {
+function shownDollars(amount: Micros | null): number | null {
   return amount === null ? null : dollarsOf(amount);
 }
 

@@ -25,7 +25,7 @@ import { day, startOf } from "./usage.route.ts";
 type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
 /** The key when it is one of this member's, revoked or not, else null. Throws when D1 fails. */
-export type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
+type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
 /** The ids of a member's keys, revoked or not. Throws when D1 fails. */
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 

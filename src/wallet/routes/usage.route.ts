@@ -49,7 +49,7 @@ const DAYS_DEFAULT = 30;
 const DAYS_MAX = 366;
 
 /** Which days (YYYY-MM-DD, UTC, both inclusive), how they are grouped, and which groups. */
-export type UsageQuery = {
+type UsageQuery = {
   readonly from: string;
   readonly to: string;
   readonly groupBy: UsageGroupBy;
@@ -129,7 +129,7 @@ export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
  * The JSON of a usage report; a group is a day, a model, a key's id or an external_id. `next_after` only
  * where more groups follow.
  */
-export function usageView(asked: UsageQuery, report: UsageReport): View {
+function usageView(asked: UsageQuery, report: UsageReport): View {
   return {
     from: asked.from,
     to: asked.to,

@@ -21,7 +21,7 @@ export type CreditedPayment = {
 };
 
 /** A payment's new standing. `returned`: what was taken before and goes to the balance again. */
-export type Moved = {
+type Moved = {
   readonly debts: Debts;
   readonly payment: CreditedPayment;
   readonly returned: Micros;

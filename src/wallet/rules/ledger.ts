@@ -34,7 +34,7 @@ export type Known = {
 };
 
 /** The part of a hold that must be the same when its id comes again. */
-export type HoldContent = Pick<Known, "id" | "least" | "most" | "externalId">;
+type HoldContent = Pick<Known, "id" | "least" | "most" | "externalId">;
 
 /** What an outcome came to. `late`: the hold had expired. `overHold`: it cost more than was held. */
 export type Posting = {
@@ -45,10 +45,7 @@ export type Posting = {
 };
 
 /** An outcome decided before: what was charged, or that nothing can be. */
-export type Recalled =
-  | { readonly charged: Micros; readonly shortfall: Micros }
-  | "voided"
-  | "unknown";
+type Recalled = { readonly charged: Micros; readonly shortfall: Micros } | "voided" | "unknown";
 
 /** What a cost comes to, of what its hold has and what is free beside it. */
 function chargeOf(cost: Micros, held: Micros, free: number): Micros {
@@ -288,7 +285,7 @@ export function freeOf(books: Books): Micros {
 }
 
 /** What an end user's open holds reserve of a day and of a month, by their period of admission. */
-export function heldBy(books: Books, endUserId: string, period: Period): PerPeriod {
+function heldBy(books: Books, endUserId: string, period: Period): PerPeriod {
   let daily = 0;
   let monthly = 0;
   for (const hold of books.holdsByPayer.get(endUserId) ?? []) {

@@ -3,7 +3,7 @@ import type { Micros } from "../../lib/money.ts";
 import type { Period } from "../../lib/period.ts";
 
 /** What an end user spent in the newest day and month it was charged in. */
-export type Spend = {
+type Spend = {
   readonly day: string;
   readonly daily: Micros;
   readonly month: string;
@@ -52,7 +52,7 @@ export function addSpend(spend: Spend, period: Period, charged: Micros): Spend {
 }
 
 /** What is left of an end user's day and month, below 0 when overdrawn, Infinity without a cap. */
-export type Left = { readonly daily: number; readonly monthly: number };
+type Left = { readonly daily: number; readonly monthly: number };
 
 export const NO_CAP: Left = { daily: Infinity, monthly: Infinity };
 

@@ -20,7 +20,7 @@ export type PostedUsage = TokenCounts & {
   readonly model: string;
 };
 
-export type UsageDimension = "day" | "model" | "key" | "user";
+type UsageDimension = "day" | "model" | "key" | "user";
 
 export type UsageTotal = TokenCounts & {
   readonly dimension: UsageDimension;

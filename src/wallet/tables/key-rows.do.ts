@@ -1,10 +1,9 @@
 import { assert } from "../../lib/assert.ts";
-import type { Scope } from "../../lib/caller.ts";
 import { idFloor } from "../../lib/id.ts";
 import { termsOfText, termsText } from "../../lib/key-terms.ts";
 import type { KeyTerms, BudgetPeriod } from "../../lib/key-terms.ts";
 import { secretsOfText, secretsText } from "../../lib/key.ts";
-import type { Key, KeySecrets } from "../../lib/key.ts";
+import type { Key, KeySecrets, Scope } from "../../lib/key.ts";
 import type { TouchedKey } from "../../lib/key-uses.store.ts";
 import { micros } from "../../lib/money.ts";
 import { RateWindow, CLOCK_LAG_MAX_MS } from "../../lib/rate-window.ts";

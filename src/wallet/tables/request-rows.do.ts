@@ -76,7 +76,7 @@ export function periodOfRow(row: Pick<Row, "admitted_at" | "period_day">): Perio
 }
 
 /** A request as it is first written: granted, refused or, as a tombstone, voided. */
-export type NewRequest = {
+type NewRequest = {
   /** The number of its key's id in `names`. */
   readonly key: number;
   readonly state: "held" | "refused" | "voided";
@@ -150,7 +150,7 @@ export function insertRequest(
 }
 
 /** A request's place in the ledger. */
-export type Place = { readonly seq: number; readonly balance: Micros; readonly at: number };
+type Place = { readonly seq: number; readonly balance: Micros; readonly at: number };
 
 const SETTLE = `UPDATE requests SET state = 'settled', charged = ?, cost = ?, shortfall = ?,
   prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?, sold = ?`;
@@ -212,7 +212,7 @@ export function updateVoided(sql: SqlStorage, id: string, at: number): void {
 }
 
 /** A ledger row that is not a request's own. Amounts change the balance, `absorbed` does not. */
-export type Entry = {
+type Entry = {
   readonly place: Place;
   readonly kind: "usage" | "credit" | "shortfall";
   readonly amount: Micros;

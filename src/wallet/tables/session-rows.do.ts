@@ -133,7 +133,7 @@ export function countUnused(sql: SqlStorage, by: string): number {
 }
 
 /** Which sessions a list is of: all, or those of a member's keys, or of one key. */
-export type SessionOwner = {
+type SessionOwner = {
   readonly memberId: string | null;
   readonly keyId: string | null;
 };
