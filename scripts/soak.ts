@@ -11,18 +11,9 @@ in memory where there is a tmpfs; loopback only.`;
 
 await runProgram(async (given) => {
   const program = programOf("soak", HELP)
-    .option(
-      "--minutes <n>",
-      "length of the load; healing takes up to 4 more",
-      numberIn(0.01, 1440),
-      2,
-    )
+    .option("--minutes <n>", "of load; healing takes up to 4 more", numberIn(0.01, 1440), 2)
     .option("--rate <n>", "requests a second without storms", numberIn(5, 500), 60)
-    .option(
-      "--seed <n>",
-      "what is planned: kinds, times, faults; a random one is said",
-      numberIn(0, 1e15),
-    )
+    .option("--seed <n>", "what is planned; a random one is said", numberIn(0, 1e15))
     .parse(given, { from: "user" });
   type Wishes = { readonly minutes: number; readonly rate: number; readonly seed?: number };
   const { minutes, rate, seed = Math.floor(Math.random() * 1e9) } = program.opts<Wishes>();
@@ -36,7 +27,7 @@ await runProgram(async (given) => {
   started();
   progress(`seed ${seed}`);
   const { soak } = await import("./soak/run.ts"); // slow to load: help and refusals need not wait for it
-  const { isIntact, notJudged, textOf } = await import("./soak/report.ts");
+  const { exitCodeOf, textOf } = await import("./soak/report.ts");
   const wish = { minutes, rate, seed: Math.floor(seed), progress, started };
   const report = await soak(wish, stop.signal);
   if (report === null) {
@@ -44,8 +35,7 @@ await runProgram(async (given) => {
     process.exit(130); // timers of what was under way would keep it
   }
   console.log(textOf(report));
-  if (!isIntact(report)) process.exit(1);
-  process.exit(notJudged(report) === undefined ? 0 : 3);
+  process.exit(exitCodeOf(report));
 });
 
 function numberIn(least: number, most: number): (text: string) => number {

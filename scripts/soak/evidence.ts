@@ -1,28 +1,36 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { getHealth, getLedger, getOrganization, postReconcile } from "../admin-client.ts";
-import { atOnce } from "../at-once.ts";
-import type { GrantLog, RegisterLog } from "./judge-limits.ts";
-import type { Estate, LedgerRow, OutboxDepth } from "./judge-money.ts";
+import { atMost } from "../../src/lib/at-most.ts";
+import { clockMs } from "../exchange.ts";
 import type { Tenant } from "./tenants.ts";
-import { clockMs, sumOf } from "./trace.ts";
+import { sumOf } from "./trace.ts";
+import type { Estate, Evidence, LedgerRow, Stored } from "./trace.ts";
 import { REGIONS } from "./world.ts";
 import type { SoakedRegion, World } from "./world.ts";
 
-/** What a wallet has stored, past the gateway's own code; null for one that was never made. */
+const POLL_MS = 1000;
+/** Every so many polls what is waited for is said. */
+const TOLD_EVERY = 5;
+/** Beside the life of a hold: a quiet wallet publishes every three minutes. */
+const SLACK_MS = 210_000;
+const READERS = 4;
+const PAGE = 1000;
+const NAMES_AT_ONCE = 200;
+
+/** What a wallet has stored, past the gateway's own code; null for one that was never made. Only `open` unless detailed. */
 type WalletLook = {
   readonly open: number;
-  /** When requests were granted, Unix ms; only when asked for in detail, as what follows. */
+  /** When requests were granted, Unix ms. */
   readonly granted: readonly number[];
-  /** Of each key of this home by its hash: when it was admitted, Unix ms, oldest first; the last 1000 at most. */
+  /** Of each key of this home by its hash: when it was admitted, Unix ms, oldest first. */
   readonly admissions: Readonly<Record<string, readonly number[]>>;
 } | null;
 
-/** The organisations that are at home in a region. */
 function tenantsAt({ name }: SoakedRegion, tenants: readonly Tenant[]): readonly Tenant[] {
   return tenants.filter(({ home }) => home === name);
 }
 
-/** What the wallets of these organisations have stored, of those at home in the region. Throws while it is away. */
+/** What the wallets of the organisations at home in a region have stored. Throws while it is away. */
 function walletsAt(
   region: SoakedRegion,
   tenants: readonly Tenant[],
@@ -32,18 +40,7 @@ function walletsAt(
   return region.control("look", { kind: "WALLET", names, detailed });
 }
 
-/** What a region's D1 says, read past the gateway. */
-function rowsOf<T>({ control }: SoakedRegion, sql: string, ...values: string[]): Promise<T[]> {
-  return control("rows", { sql, values });
-}
-
-const POLL_MS = 1000;
-/** Every so many polls what is waited for is said. */
-const TOLD_EVERY = 5;
-/** Beside the life of a hold: a quiet wallet publishes every three minutes. */
-const SLACK_MS = 210_000;
-
-/** How long that took, and what was still waited for then: "" when all was at rest. */
+/** How long healing took, and what was still waited for then: "" when all was at rest. */
 export type Healed = { readonly tookMs: number; readonly waitingFor: string };
 
 /**
@@ -58,125 +55,114 @@ export async function quiet(
   const fromMs = clockMs();
   const untilMs = fromMs + world.times.peerHoldS * 1000 + SLACK_MS;
   for (let poll = 0; ; poll++) {
-    const waitingFor = await unrest(world, tenants).catch((error: unknown) => String(error));
+    const waitingFor = await Promise.all(
+      REGIONS.map((name) => unrestIn(world.regions[name], tenants)),
+    ).then(
+      (all) => all.filter((part) => part !== "").join(", "),
+      (error: unknown) => String(error),
+    );
     if (waitingFor === "" || clockMs() > untilMs) return { tookMs: clockMs() - fromMs, waitingFor };
     if (poll % TOLD_EVERY === 0) progress(`waiting for ${waitingFor}`);
     await sleep(POLL_MS);
   }
 }
 
-async function unrest({ regions }: World, tenants: readonly Tenant[]): Promise<string> {
-  const parts = REGIONS.map(async (name) => {
-    const region = regions[name];
-    const { waiting } = await outboxDepth(region);
-    const open = sumOf(await walletsAt(region, tenants), (wallet) => wallet?.open ?? 0);
-    if (waiting + open > 0) return `${waiting} messages and ${open} holds in ${name}`;
-    const books = await booksOf(region);
-    const wallets = await Promise.all(
-      tenantsAt(region, tenants).map(({ orgId }) => getOrganization(region.admin, orgId)),
-    );
-    const behind = wallets.filter(({ id, credits_micro }) => books.get(id) !== credits_micro);
-    return behind.length > 0 ? `${behind.length} books in ${name}` : "";
-  });
-  return (await Promise.all(parts)).filter((part) => part !== "").join(", ");
+async function unrestIn(region: SoakedRegion, tenants: readonly Tenant[]): Promise<string> {
+  const { admin, name } = region;
+  const { waiting } = await outboxOf(region);
+  const open = sumOf(await walletsAt(region, tenants), (wallet) => wallet?.open ?? 0);
+  if (waiting + open > 0) return `${waiting} messages and ${open} holds in ${name}`;
+  const books = await booksOf(region);
+  const wallets = await atMost(READERS, tenantsAt(region, tenants), ({ orgId }) =>
+    getOrganization(admin, orgId),
+  );
+  const behind = wallets.filter(({ id, credits_micro }) => books.get(id) !== credits_micro);
+  return behind.length > 0 ? `${behind.length} books in ${name}` : "";
 }
 
 /** What a region's outboxes hold; one that does not answer counts as a message. */
-export async function outboxDepth({ admin, name }: SoakedRegion): Promise<OutboxDepth> {
+async function outboxOf({ admin, name }: SoakedRegion): Promise<Evidence["outboxes"][number]> {
   const { outboxes } = await getHealth(admin);
   const sum = (of: "waiting" | "dead" | "parked") => sumOf(outboxes, (one) => one[of] ?? 1);
   return { region: name, waiting: sum("waiting"), dead: sum("dead"), parked: sum("parked") };
 }
 
-/** Balances in a region's D1: micros by organisation. */
-async function booksOf(region: SoakedRegion): Promise<Map<string, number>> {
+/** Balances in a region's D1, read past the gateway: micros by organisation. */
+async function booksOf({ control }: SoakedRegion): Promise<Map<string, number>> {
   type Row = { readonly org_id: string; readonly credits_micro: number };
-  const rows = await rowsOf<Row>(region, "SELECT org_id, credits_micro FROM balances");
+  const sql = "SELECT org_id, credits_micro FROM balances";
+  const rows = await control<readonly Row[]>("rows", { sql, values: [] });
   return new Map(rows.map((row) => [row.org_id, row.credits_micro]));
 }
 
-const READERS = 4;
-const PAGE = 1000;
-const NAMES_AT_ONCE = 200;
-
-/** Every organisation as it is at rest, read through the operator's calls and, its book, past them. */
-export async function estatesOf(
+/** The regions at rest: every organisation, outbox, and what registers and wallets have stored. */
+export async function readAll(
   { regions }: World,
   tenants: readonly Tenant[],
-): Promise<readonly Estate[]> {
-  const books = { eu: await booksOf(regions.eu), us: await booksOf(regions.us) };
-  const jobs = tenants.map(({ orgId, home, credited }) => async (): Promise<Estate> => {
-    const region = regions[home];
-    const ledger = await ledgerOf(region, orgId);
-    const { differences } = await postReconcile(region.admin, orgId);
-    const now = await getOrganization(region.admin, orgId);
-    return {
-      orgId,
-      balance: now.credits_micro ?? NaN,
-      openHolds: now.open_holds ?? NaN,
-      held: now.held_micro ?? NaN,
-      ledger,
-      credited: sumOf([...credited.values()], (amount) => amount),
-      book: books[home].get(orgId) ?? null,
-      differences: differences.map(
-        ({ what, expected, found }) => `${what}: expected ${expected}, found ${found}`,
-      ),
-    };
-  });
-  return atOnce(READERS, jobs);
+): Promise<Pick<Evidence, "estates" | "outboxes" | "stored">> {
+  const each = <T>(of: (region: SoakedRegion) => Promise<T>): Promise<T[]> =>
+    Promise.all(REGIONS.map((name) => of(regions[name])));
+  const books = new Map((await each(booksOf)).flatMap((book) => [...book]));
+  const estates = await atMost(READERS, tenants, (one) => estateOf(regions[one.home], one, books));
+  const outboxes = await each(outboxOf);
+  const stored = (await each((home) => storedOf(home, regions, tenants))).flat();
+  return { estates, outboxes, stored };
 }
 
-async function ledgerOf({ admin }: SoakedRegion, orgId: string): Promise<LedgerRow[]> {
-  const rows: LedgerRow[] = [];
-  for (let after_seq = 0; ;) {
+async function estateOf(
+  { admin }: SoakedRegion,
+  { orgId, credited }: Tenant,
+  books: ReadonlyMap<string, number>,
+): Promise<Estate> {
+  const ledger: LedgerRow[] = [];
+  for (let after_seq: number | null = 0; after_seq !== null;) {
     const page = await getLedger(admin, orgId, { after_seq, limit: PAGE });
-    rows.push(...page.rows);
-    if (page.rows.length < PAGE) return rows;
-    after_seq = page.next_after_seq;
+    ledger.push(...page.rows);
+    after_seq = page.rows.length < PAGE ? null : page.next_after_seq;
   }
-}
-
-/** What registers and wallets have stored of each key and each organisation. */
-export async function logsOf(
-  { regions }: World,
-  tenants: readonly Tenant[],
-): Promise<{ readonly registers: readonly RegisterLog[]; readonly grants: readonly GrantLog[] }> {
-  const both = REGIONS.map(async (home) => {
-    const away = home === "eu" ? "us" : "eu";
-    const keys = await keysOf(regions[home]);
-    const wallets = await walletsAt(regions[home], tenants, true);
-    const atHome = new Map(wallets.flatMap((look) => Object.entries(look?.admissions ?? {})));
-    const looks = await registersAt(regions[away], keys);
-    const registers = keys.flatMap(({ id: keyId, hash, rpm_limit: limit }, i): RegisterLog[] => [
-      { keyId, region: home, limit, admissions: atHome.get(hash) ?? [] },
-      { keyId, region: away, limit, admissions: looks[i]?.admissions ?? [] },
-    ]);
-    const grants = tenantsAt(regions[home], tenants).map(({ orgId, limit }, i): GrantLog => {
-      return { orgId, limit, granted: wallets[i]?.granted ?? [] };
-    });
-    return { registers: registers.filter(({ admissions }) => admissions.length > 0), grants };
-  });
-  const logs = await Promise.all(both);
+  const { differences } = await postReconcile(admin, orgId);
+  const now = await getOrganization(admin, orgId);
   return {
-    registers: logs.flatMap(({ registers }) => registers),
-    grants: logs.flatMap(({ grants }) => grants),
+    orgId,
+    balance: now.credits_micro ?? NaN,
+    openHolds: now.open_holds ?? NaN,
+    held: now.held_micro ?? NaN,
+    ledger,
+    credited: sumOf([...credited.values()], (amount) => amount),
+    book: books.get(orgId) ?? null,
+    differences: differences.map(
+      ({ what, expected, found }) => `${what}: expected ${expected}, found ${found}`,
+    ),
   };
 }
 
-type RegisterLook = { readonly admissions: readonly number[] } | null;
-type KeyRow = { readonly id: string; readonly hash: string; readonly rpm_limit: number };
-
-async function registersAt(region: SoakedRegion, keys: readonly KeyRow[]): Promise<RegisterLook[]> {
-  const looks: RegisterLook[] = [];
-  for (let at = 0; at < keys.length; at += NAMES_AT_ONCE) {
-    const names = keys.slice(at, at + NAMES_AT_ONCE).map(({ hash }) => hash);
+/** What is stored of the keys and organisations of a home, there and in the other region. */
+async function storedOf(
+  home: SoakedRegion,
+  regions: World["regions"],
+  tenants: readonly Tenant[],
+): Promise<Stored[]> {
+  type Key = { readonly id: string; readonly hash: string; readonly rpm_limit: number };
+  type Look = { readonly admissions: readonly number[] } | null;
+  const away = regions[home.name === "eu" ? "us" : "eu"];
+  const sql = "SELECT id, hash, rpm_limit FROM keys"; // nobody is ever told a hash
+  const keys = await home.control<readonly Key[]>("rows", { sql, values: [] });
+  const wallets = await walletsAt(home, tenants, true);
+  const atHome = new Map(wallets.flatMap((look) => Object.entries(look?.admissions ?? {})));
+  const looks: Look[] = [];
+  for (let from = 0; from < keys.length; from += NAMES_AT_ONCE) {
+    const names = keys.slice(from, from + NAMES_AT_ONCE).map(({ hash }) => hash);
     const asked = { kind: "KEY_REGISTER", names, detailed: true };
-    looks.push(...(await region.control<RegisterLook[]>("look", asked)));
+    looks.push(...(await away.control<readonly Look[]>("look", asked)));
   }
-  return looks;
-}
-
-/** The keys of a region's book: past the gateway, because nobody is ever told a hash. */
-function keysOf(region: SoakedRegion): Promise<KeyRow[]> {
-  return rowsOf(region, "SELECT id, hash, rpm_limit FROM keys");
+  const ofKeys = keys.flatMap(({ id: keyId, hash, rpm_limit: limit }, i) => {
+    const of = ({ name: region }: SoakedRegion, at: readonly number[] = []): Stored => {
+      return { key: { keyId, region }, whose: `key ${keyId} in ${region}`, limit, at };
+    };
+    return [of(home, atHome.get(hash)), of(away, looks[i]?.admissions)];
+  });
+  const ofOrganizations = tenantsAt(home, tenants).flatMap(({ orgId: whose, limit }, i): Stored[] =>
+    limit === null ? [] : [{ key: null, whose, limit, at: wallets[i]?.granted ?? [] }],
+  );
+  return [...ofKeys.filter(({ at }) => at.length > 0), ...ofOrganizations];
 }

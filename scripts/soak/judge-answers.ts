@@ -1,24 +1,8 @@
-import type { PairName } from "../region-names.ts";
-import type { Revocations } from "./judge-limits.ts";
-import { isPaid, nameOf } from "./trace.ts";
-import type { FaultWindow, Restart, Trace, Verdict } from "./trace.ts";
+import { isPaid, killsIn, nameOf, when } from "./trace.ts";
+import type { Evidence, FaultWindow, Judged, Trace } from "./trace.ts";
 
 /** Around a restart: a connection may have been accepted by the old process, or find none yet. */
 const RESTART_SLACK_MS = 1000;
-
-/** Whom the load belongs to, for what may be answered to it. */
-export type Parties = {
-  /** Organisations whose credit is meant to run out. */
-  readonly dry: ReadonlySet<string>;
-  /** End users with a quota, as `organisation external_id`. */
-  readonly capped: ReadonlySet<string>;
-  /** Organisations with a limit of their own. */
-  readonly limited: ReadonlySet<string>;
-  readonly revocations: Revocations;
-  /** The longest that a request may run, in ms: then it is ended, as an upstream's failure. */
-  readonly runMaxMs: number;
-};
-
 const OWN_FAULTS = new Set([
   "home_region_unreachable",
   "overloaded",
@@ -36,52 +20,49 @@ const WRONG: Readonly<Record<string, number>> = {
  * No 5xx but the 503s with a retry-after and what an upstream was made to fail with; every refusal is one
  * that its request could earn, a 401 only for a key that is forged or revoked.
  */
-export function judgeAnswers(
-  traces: readonly Trace[],
-  restarts: readonly Restart[],
-  parties: Parties,
-): Verdict {
-  const broken: string[] = [];
-  let [ownFaults, lost, overdue] = [0, 0, 0];
-  for (const trace of traces) {
-    const { status, fate, forced } = trace;
-    const fault = faultOf(trace, restarts, parties);
-    if (fault !== null) broken.push(`${nameOf(trace)}: ${fault}`);
-    if (status === 503 && forced !== "overload") ownFaults++;
-    if (fate === "broken") lost++;
-    if ((status === 502 || fate === "cut") && forced === "nothing" && fault === null) overdue++;
-  }
+export function judgeAnswers(evidence: Evidence): Judged {
+  const { traces } = evidence;
+  const kills = killsIn(evidence);
+  const faults = new Map(traces.map((trace) => [trace, faultOf(trace, kills, evidence)]));
+  const count = (is: (trace: Trace) => boolean): number => traces.filter(is).length;
+  const ownFaults = count(({ status, forced }) => status === 503 && forced !== "overload");
+  const lost = count(({ fate }) => fate === "broken");
+  const overdue = count((trace) => {
+    const isEnded = trace.status === 502 || trace.fate === "cut";
+    return isEnded && trace.forced === "nothing" && faults.get(trace) === null;
+  });
   return {
-    promise: "no answer but the error table's, no 5xx but a 503 with retry-after",
     figure: `${traces.length} requests, ${ownFaults} times 503, ${lost} connections lost to restarts, ${overdue} at their deadline`,
-    broken,
+    broken: [...faults].flatMap(([trace, fault]) =>
+      when(fault !== null, `${nameOf(trace)}: ${fault}`),
+    ),
   };
 }
 
-function faultOf(trace: Trace, restarts: readonly Restart[], parties: Parties): string | null {
+/** What is wrong with how it ended or what it was answered; null: nothing. */
+function faultOf(trace: Trace, kills: readonly FaultWindow[], evidence: Evidence): string | null {
+  const unended = endFault(trace, kills);
   const { fate, status, kind, forced } = trace;
-  const unended = endFault(trace, restarts);
   if (unended !== null || status === null) return unended;
-  if (status !== 200) return refusalFault(trace, parties);
+  if (status !== 200) return refusalFault(trace, evidence);
   if (kind === "forged" || kind === "wrong") return "answered 200";
-  const isForced = forced === "break" || isOverdue(trace, parties);
+  const isForced = forced === "break" || isOverdue(trace, evidence);
   return fate === "cut" && !isForced ? "the stream ended with an error" : null;
 }
 
-/** What is wrong with how it came to its end: a stream says how it ends, whatever happens around it. */
-function endFault(trace: Trace, restarts: readonly Restart[]): string | null {
-  const { fate, status, received, region, sentMs, endedMs } = trace;
-  if (fate === "stuck") return `not answered ${lasted(trace)}`;
-  if (fate === "mute") return `a stream without a last event, ended after ${received} characters`;
-  const isRestarting = restarts.some(
-    ({ region: where, fromMs, untilMs }) =>
-      where === region &&
-      sentMs <= untilMs + RESTART_SLACK_MS &&
-      endedMs >= fromMs - RESTART_SLACK_MS,
-  );
-  if (fate !== "broken" || isRestarting) return null;
-  const came = `${status ?? "no"} headers, ${received} characters of the body`;
+/** A stream says how it ends, whatever happens around it. */
+function endFault(trace: Trace, kills: readonly FaultWindow[]): string | null {
+  const { fate, status, received, region } = trace;
+  const came = `${status ?? "no"} headers, ${received} bytes of the body`;
+  if (fate === "stuck") return `not answered ${lasted(trace)} (${came})`;
+  if (fate === "mute") return `a stream without a last event (${came})`;
+  const isNear = kills.some((kill) => kill.region === region && isDuring(trace, kill));
+  if (fate !== "broken" || isNear) return null;
   return `connection cut ${lasted(trace)} (${came}), and ${region} was not restarting`;
+}
+
+function isDuring({ sentMs, endedMs }: Trace, { fromMs, untilMs }: FaultWindow): boolean {
+  return sentMs <= untilMs + RESTART_SLACK_MS && endedMs >= fromMs - RESTART_SLACK_MS;
 }
 
 function lasted({ sentMs, endedMs }: Trace): string {
@@ -89,14 +70,14 @@ function lasted({ sentMs, endedMs }: Trace): string {
 }
 
 /** Whether it took as long as a request may at most: on a drowned machine every upstream is slow. */
-function isOverdue({ sentMs, endedMs }: Trace, { runMaxMs }: Parties): boolean {
+function isOverdue({ sentMs, endedMs }: Trace, { runMaxMs }: Evidence): boolean {
   return endedMs - sentMs >= runMaxMs;
 }
 
-function refusalFault(trace: Trace, parties: Parties): string | null {
+function refusalFault(trace: Trace, evidence: Evidence): string | null {
   const { status, type, code, retryAfter, kind, shape } = trace;
   const isWrong = kind === "wrong" && status === WRONG[shape];
-  const isEarned = isWrong || (EARNED[status ?? 0]?.(trace, parties) ?? false);
+  const isEarned = isWrong || (EARNED[status ?? 0]?.(trace, evidence) ?? false);
   if (isEarned && hasSoundRetry(trace)) return null;
   const said = `${status} ${type ?? "without a type"} ${code ?? ""}`.trim();
   const fault = isEarned ? `retry-after ${retryAfter}` : "which it could not earn";
@@ -111,19 +92,19 @@ function hasSoundRetry({ status, type, retryAfter }: Trace): boolean {
 }
 
 /** Which requests may be refused with a status. */
-const EARNED: Readonly<Record<number, (trace: Trace, parties: Parties) => boolean>> = {
+const EARNED: Readonly<Record<number, (trace: Trace, evidence: Evidence) => boolean>> = {
   401: ({ type, keyId }, { revocations }) =>
     type === "invalid_api_key" && (keyId === null || revocations.has(keyId)),
   402: (trace, { dry }) =>
     trace.type === "insufficient_balance" && isPaid(trace) && dry.has(trace.orgId ?? ""),
-  429: ({ type, code, keyId, orgId, user, isOrganizationLimit }, { capped, limited }) =>
+  429: ({ type, code, keyId, orgId, user, isOrganizationLimit }, { capped, stored }) =>
     type === "rate_limit_exceeded"
-      ? keyId !== null && (!isOrganizationLimit || limited.has(orgId ?? ""))
+      ? keyId !== null && (!isOrganizationLimit || stored.some((log) => log.whose === orgId))
       : code === "end_user_quota_exceeded" && capped.has(`${orgId} ${user}`),
   // an overloaded upstream may fail in other ways too: which one comes last decides
-  502: (trace, parties) =>
+  502: (trace, evidence) =>
     trace.type === "upstream_error" &&
-    (["failure", "overload"].includes(trace.forced) || isOverdue(trace, parties)),
+    (["failure", "overload"].includes(trace.forced) || isOverdue(trace, evidence)),
   503: ({ type, code, forced, keyId }) =>
     code === "upstream_overloaded"
       ? forced === "overload"
@@ -150,81 +131,57 @@ const HOP_MS = 2000;
  * Every 503 of our own has its cause near: a fault that could bring it, or the load is shed. And faults stop few:
  * most are answered.
  */
-export function judgeUnavailable(
-  traces: readonly Trace[],
-  windows: readonly FaultWindow[],
-): Verdict {
-  const refused = traces.filter(({ status, code }) => {
-    return status === 503 && code !== "upstream_overloaded"; // which `judgeAnswers` judges
-  });
-  const [isNew, isLate] = [firstUses(traces), drowning(traces)];
-  const broken = refused
-    .filter((trace) => trace.code !== "overloaded" && !isLate(trace))
-    .filter((trace) => !windows.some((one) => explains(one, trace, isNew)))
-    .map((trace) => `${nameOf(trace)}: 503 ${trace.code} ${lasted(trace)}, and nothing was broken`);
+export function judgeUnavailable({ traces, windows }: Evidence): Judged {
+  const refused = traces.filter(
+    ({ status, code }) => status === 503 && code !== "upstream_overloaded", // which `judgeAnswers` judges
+  );
+  const known = traces.filter(({ status }) => status !== null && status !== 503);
+  const byKey = Map.groupBy(known, ({ keyId, region }) => `${keyId} ${region}`);
+  const slow = traces.filter(isDrowned);
+  const isCaused = (trace: Trace): boolean => {
+    const { code, keyId, region, sentMs, endedMs } = trace;
+    if (code === "overloaded") return true;
+    const isFirst = !byKey.get(`${keyId} ${region}`)?.some((one) => one.endedMs < sentMs);
+    const isLate = code === "home_region_unreachable" && endedMs - sentMs >= HOP_MS;
+    return (
+      windows.some((one) => explains(one, trace, isFirst)) ||
+      (isLate && slow.some((one) => one.sentMs <= endedMs && one.endedMs >= sentMs))
+    );
+  };
   const paid = traces.filter(
     (trace) => isPaid(trace) && trace.forced === "nothing" && !/left|broken/.test(trace.fate),
   );
   const answered = paid.filter(({ status, fate }) => fate === "whole" && (status ?? 500) < 500);
   const share = paid.length === 0 ? 0 : answered.length / paid.length;
   const percent = `${(share * 100).toFixed(1)} % of ${paid.length} paid requests`;
-  if (share < ANSWERED_SHARE_MIN) {
-    broken.push(`only ${percent} got a 200 or a refusal that they had earned`);
-  }
   return {
-    promise: "a 503 only near a fault or for want of room, nearly all answered",
     figure: `${refused.length} times 503 of ours, ${percent} answered`,
-    broken,
+    broken: [
+      ...refused
+        .filter((trace) => !isCaused(trace))
+        .map((one) => `${nameOf(one)}: 503 ${one.code} ${lasted(one)}, and nothing was broken`),
+      ...when(share < ANSWERED_SHARE_MIN, `only ${percent} got a 200 or an earned refusal`),
+    ],
   };
 }
 
-type Is = (trace: Trace) => boolean;
-
 /** Whether the fault was on, or just over, while the request lived, where it could touch it. */
-function explains(
-  { what, region, fromMs, untilMs }: FaultWindow,
-  trace: Trace,
-  isNew: Is,
-): boolean {
+function explains(fault: FaultWindow, trace: Trace, isFirst: boolean): boolean {
+  const { what, region, fromMs, untilMs } = fault;
   if (trace.endedMs < fromMs || trace.sentMs > untilMs + RECOVERY_MS[what]) return false;
   // Only the line to the other region, and its life, can put home out of reach; and whose a key is that this region
   // has not met, home says by its register and its book.
   if (trace.code === "home_region_unreachable") {
-    return region !== trace.region && (what === "link" || what === "kill" || isNew(trace));
+    return region !== trace.region && (what === "link" || what === "kill" || isFirst);
   }
   // A new isolate reads the prices from the book before it sells.
   if (trace.code === "prices_unavailable") return what === "book" || what === "kill";
-  return trace.code === "storage_unavailable" || trace.code === "overloaded";
-}
-
-/** Tells whether nothing that its key was answered in its region before shows that the region knew whose it is. */
-function firstUses(traces: readonly Trace[]): Is {
-  const known = traces.filter(({ status }) => status !== null && status !== 503);
-  const byKey = Map.groupBy(known, ({ keyId, region }) => `${keyId} ${region}`);
-  return ({ keyId, region, sentMs }) =>
-    !(byKey.get(`${keyId} ${region}`) ?? []).some(({ endedMs }) => endedMs < sentMs);
-}
-
-/** Tells whether a call to the other region ran out of time while either region was slow to do nothing at all. */
-function drowning(traces: readonly Trace[]): Is {
-  const slow = traces.filter(isDrowned);
-  return ({ code, sentMs, endedMs }) =>
-    code === "home_region_unreachable" &&
-    endedMs - sentMs >= HOP_MS &&
-    slow.some((one) => one.sentMs <= endedMs && one.endedMs >= sentMs);
+  return trace.code === "storage_unavailable";
 }
 
 function isDrowned({ kind, fate, sentMs, endedMs }: Trace): boolean {
   return kind === "forged" && fate === "whole" && endedMs - sentMs >= DROWNED_MS;
 }
-
-/** A line of a Worker's log that must not be there, with its event. Unix ms. */
-export type Mishap = {
-  readonly event: string;
-  readonly region: PairName;
-  readonly atMs: number;
-  readonly message: string;
-};
 
 /** What is left of a request whose objects were killed while it settled: it tries for 28 s. */
 const AFTER_A_KILL = new Set(["settlement_unsaved", "settle_unknown"]);
@@ -241,17 +198,15 @@ export function mishapIn(event: string, message: string): string | null {
 }
 
 /** No bug, and no settlement that found no hold or no home, unless a region was killed just before. */
-export function judgeMishaps(mishaps: readonly Mishap[], kills: readonly Restart[]): Verdict {
+export function judgeMishaps(evidence: Evidence): Judged {
+  const { mishaps } = evidence;
   const isNear = (atMs: number): boolean =>
-    kills.some(({ fromMs, untilMs }) => atMs >= fromMs && atMs <= untilMs + KILL_NEAR_MS);
-  const broken = mishaps
-    .filter(({ event, atMs }) => !(AFTER_A_KILL.has(event) && isNear(atMs)))
-    .map(({ event, region, message }) => `${region}: ${event}: ${message.slice(0, 300)}`);
+    killsIn(evidence).some((one) => atMs >= one.fromMs && atMs <= one.untilMs + KILL_NEAR_MS);
+  const broken = mishaps.filter(({ event, atMs }) => !(AFTER_A_KILL.has(event) && isNear(atMs)));
   const excused = mishaps.length - broken.length;
   return {
-    promise: "no exception, every settlement finds its hold and is saved",
     figure: `${broken.length} such lines, ${excused} more within ${KILL_NEAR_MS / 1000} s of a kill`,
-    broken,
+    broken: broken.map((one) => `${one.region}: ${one.event}: ${one.message.slice(0, 300)}`),
   };
 }
 
@@ -264,52 +219,44 @@ const LEFT_OUT_SHARE_MAX = 0.2;
 /** Of forged keys, that are refused as if drowned; a machine at ease has one in a hundred, around kills. */
 const DROWNED_SHARE_MAX = 0.1;
 
-/** The load as it was meant and as it was. */
-export type Load = {
-  /** When it began and ended, Unix ms. */
-  readonly fromMs: number;
-  readonly untilMs: number;
-  /** Requests that were sent, and left out at their time. */
-  readonly sent: number;
-  readonly leftOut: number;
-  /** Forged keys that were refused, and those for which that took as long as on a drowned machine. */
-  readonly refused: number;
-  readonly drowned: number;
-};
-
-/** What was sent of a load, and how fast the machine was meanwhile. */
-export function loadOf(
-  traces: readonly Trace[],
-  load: Pick<Load, "fromMs" | "untilMs" | "leftOut">,
-): Load {
-  const refused = traces.filter(({ kind, fate }) => kind === "forged" && fate === "whole").length;
-  return { ...load, sent: traces.length, refused, drowned: traces.filter(isDrowned).length };
-}
-
 /**
  * A run in which nothing was tried proves nothing: how often the load met each thing. One shorter than a minute must
  * have met some, and says of the others only how often.
  */
-export function judgeReach(met: Readonly<Record<string, number>>, load: Load): Verdict {
+export function judgeReach({ traces, revocations, done, load }: Evidence): Judged {
+  const count = (of: (trace: Trace) => boolean): number => traces.filter(of).length;
+  const { crons: _, missed: __, ...faults } = done;
+  const met: Readonly<Record<string, number>> = {
+    "answers of 200": count(({ status }) => status === 200),
+    "clients that left": count(({ fate }) => fate === "left"),
+    "402s": count(({ status }) => status === 402),
+    "429s": count(({ type }) => type === "rate_limit_exceeded"),
+    "quota 429s": count(({ code }) => code === "end_user_quota_exceeded"),
+    "forged keys refused": count(({ kind, status }) => kind === "forged" && status === 401),
+    "keys revoked": [...revocations.values()].filter((atMs) => atMs !== null).length,
+    "upstream failures": count(({ status }) => status === 502),
+    ...faults,
+  };
   const isWhole = load.untilMs - load.fromMs >= WHOLE_RUN_MS;
-  const wanted = isWhole ? [...new Set([...ALWAYS, ...Object.keys(met)])] : ALWAYS;
-  const broken = wanted.filter((what) => (met[what] ?? 0) < 1).map((what) => `no ${what}`);
-  const figure = Object.entries(met).map(([what, count]) => `${count} ${what}`);
-  return unlessTooSlow(
-    { promise: "everything was tried", figure: figure.join(", "), broken },
-    load,
-  );
+  const wanted = isWhole ? Object.keys(met) : ALWAYS;
+  return {
+    figure: Object.entries(met)
+      .map(([what, times]) => `${times} ${what}`)
+      .join(", "),
+    broken: wanted.filter((what) => (met[what] ?? 0) < 1).map((what) => `no ${what}`),
+  };
 }
 
-/** A verdict that hangs on time: on a machine that could not bear its load it says nothing of the gateway. */
-export function unlessTooSlow(verdict: Verdict, load: Omit<Load, "fromMs" | "untilMs">): Verdict {
-  const { sent, leftOut, refused, drowned } = load;
-  const due = sent + leftOut;
+/** Why this machine could not bear its load, so that a verdict which hangs on time says nothing of the gateway; null where it could. */
+export function slownessOf({ traces, load: { leftOut } }: Evidence): string | null {
+  const due = traces.length + leftOut;
+  const refused = traces.filter(({ kind, fate }) => kind === "forged" && fate === "whole").length;
+  const drowned = traces.filter(isDrowned).length;
+  const slow = "the machine is too slow:";
   const isLate = drowned > refused * DROWNED_SHARE_MAX;
-  if (leftOut <= due * LEFT_OUT_SHARE_MAX && !isLate) return verdict;
-  const why =
-    leftOut > due * LEFT_OUT_SHARE_MAX
-      ? `${leftOut} of ${due} requests were left out`
-      : `${drowned} of ${refused} forged keys were refused after ${DROWNED_MS} ms or more`;
-  return { ...verdict, broken: [], notJudged: `the machine is too slow: ${why}` };
+  if (leftOut > due * LEFT_OUT_SHARE_MAX) {
+    return `${slow} ${leftOut} of ${due} requests were left out`;
+  }
+  if (!isLate) return null;
+  return `${slow} ${drowned} of ${refused} forged keys were refused after ${DROWNED_MS} ms or more`;
 }

@@ -1,9 +1,8 @@
+import { clockMs } from "../exchange.ts";
 import type { LogLine } from "../region.ts";
 import type { PairName } from "../region-names.ts";
 import { mishapIn } from "./judge-answers.ts";
-import type { Mishap } from "./judge-answers.ts";
-import type { HeapSample } from "./judge-limits.ts";
-import { clockMs } from "./trace.ts";
+import type { HeapSample, Mishap } from "./trace.ts";
 
 const MIB = 1024 * 1024;
 /** V8's line about a collection: process, the isolate's age in ms, heap after it, why. Only the gateway's isolate is asked to collect. */
@@ -33,8 +32,8 @@ export class Log {
     this.events.set(event, (this.events.get(event) ?? 0) + 1);
     const mishap = mishapIn(event, message);
     if (mishap !== null) this.mishaps.push({ event: mishap, region, atMs: clockMs(), message });
-    if (level !== "error" || message.includes("NOSENTRY")) return;
-    if (this.remarkable.length >= REMARKABLE_MAX) return;
+    const isRemarkable = level === "error" && !message.includes("NOSENTRY");
+    if (!isRemarkable || this.remarkable.length >= REMARKABLE_MAX) return;
     this.remarkable.push(`${region}: ${message.slice(0, 400)}`);
   }
 }

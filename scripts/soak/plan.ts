@@ -1,8 +1,9 @@
-import { seeded } from "../seeded.ts";
+import type { Leave } from "../exchange.ts";
 import type { PairName } from "../region-names.ts";
+import { seeded } from "../seeded.ts";
 import type { Forced, Kind } from "./trace.ts";
 
-/** A way to ask; `body` null is a GET. */
+/** A way to ask. */
 export type Shape = {
   readonly name: string;
   readonly kind: Kind;
@@ -10,83 +11,80 @@ export type Shape = {
   readonly forced: Forced;
   /** How often it is drawn among the shapes of its load. */
   readonly weight: number;
+  /** Of the request, for a prompt and an end user; null is a GET. */
   readonly body: ((words: string, user: string | null) => object) | null;
 };
 
 const CAP = 120;
+const STREAM = { stream: true };
+const TOLD = { stream: true, stream_options: { include_usage: true } };
 
-function chat(model: string, weight: number, of: Partial<Shape> & { more?: object } = {}): Shape {
-  const { more = {}, ...rest } = of;
-  const isStream = "stream" in more;
-  const body: Shape["body"] = (words, user) => {
-    const messages = [{ role: "user", content: words }];
-    return { model, messages, max_tokens: CAP, ...(user === null ? {} : { user }), ...more };
+type More = Partial<Pick<Shape, "name" | "kind" | "forced">>;
+
+function chat(model: string, weight: number, fields: object = {}, more: More = {}): Shape {
+  const isStream = "stream" in fields;
+  return {
+    name: isStream ? `${model} stream` : model,
+    kind: isStream ? "stream" : "json",
+    path: "/chat/completions",
+    forced: "nothing",
+    weight,
+    body: (words, user) => {
+      const messages = [{ role: "user", content: words }];
+      return { model, messages, max_tokens: CAP, ...(user !== null && { user }), ...fields };
+    },
+    ...more,
   };
-  const kind = isStream ? "stream" : "json";
-  const name = isStream ? `${model} stream` : model;
-  return { name, kind, path: "/chat/completions", forced: "nothing", weight, body, ...rest };
 }
 
 function embeddings(model: string, weight: number): Shape {
   const body: Shape["body"] = (words, user) => {
-    return { model, input: [words, "b"], ...(user === null ? {} : { user }) };
+    return { model, input: [words, "b"], ...(user !== null && { user }) };
   };
-  return { name: model, kind: "embeddings", path: "/embeddings", forced: "nothing", weight, body };
+  return { ...chat(model, weight), kind: "embeddings", path: "/embeddings", body };
 }
 
 function read(path: string, weight: number): Shape {
-  return { name: `GET ${path}`, kind: "read", path, forced: "nothing", weight, body: null };
+  return { ...chat(`GET ${path}`, weight), kind: "read", path, body: null };
 }
-
-const STREAM = { stream: true };
-const TOLD = { stream: true, stream_options: { include_usage: true } };
-
-/** Takes seconds, so that many of it are in flight together. */
-const LINGERING: Shape = chat("sandbox/slow-stream", 1, {
-  more: { ...TOLD, max_tokens: 20 },
-});
 
 /** What customers ask for and pay. */
 const PAID: readonly Shape[] = [
   chat("sandbox/echo", 24),
-  chat("sandbox/echo", 14, { more: TOLD }),
-  chat("sandbox/echo", 5, { more: STREAM, name: "sandbox/echo stream untold" }),
-  chat("sandbox/split-utf8", 3, { more: TOLD }),
-  chat("sandbox/no-usage", 3, { more: TOLD }),
-  LINGERING,
-  chat("sandbox/cut", 1, { more: TOLD, forced: "break" }),
+  chat("sandbox/echo", 14, TOLD),
+  chat("sandbox/echo", 5, STREAM, { name: "sandbox/echo stream untold" }),
+  chat("sandbox/split-utf8", 3, TOLD),
+  chat("sandbox/no-usage", 3, TOLD),
+  chat("sandbox/slow-stream", 1, { ...TOLD, max_tokens: 20 }), // takes seconds: many of it are in flight together
+  chat("sandbox/cut", 1, TOLD, { forced: "break" }),
   embeddings("sandbox/embed", 9),
   chat("mock/varied", 12),
-  chat("mock/varied", 14, { more: TOLD }),
+  chat("mock/varied", 14, TOLD),
   embeddings("mock/embed", 4),
   chat("mock/flaky", 3),
-  chat("mock/flaky", 2, { more: TOLD }),
-  chat("mock/broken", 3, { forced: "failure" }),
-  chat("mock/cutting", 1, { more: TOLD, forced: "break" }),
-  chat("mock/busy", 1, { forced: "overload" }),
+  chat("mock/flaky", 2, TOLD),
+  chat("mock/broken", 3, {}, { forced: "failure" }),
+  chat("mock/cutting", 1, TOLD, { forced: "break" }),
+  chat("mock/busy", 1, {}, { forced: "overload" }),
 ];
-
 /** Small and alike: for storms, in which what is refused matters. */
-export const PLAIN: readonly [Shape, ...Shape[]] = [
+export const PLAIN: readonly Shape[] = [
   chat("sandbox/echo", 6),
-  chat("sandbox/echo", 2, { more: TOLD }),
+  chat("sandbox/echo", 2, TOLD),
   embeddings("sandbox/embed", 2),
 ];
-
 /** What costs nothing. */
 const READS: readonly Shape[] = [read("/balance", 3), read("/models", 2), read("/users", 1)];
-
 /** Refused whoever asks. */
 const WRONG: readonly Shape[] = [
-  chat("sandbox/nobody", 1, { kind: "wrong", name: "unknown model" }),
-  chat("sandbox/echo", 1, { kind: "wrong", name: "wrong field", more: { temperature: 3 } }),
-  chat("sandbox/echo", 1, { kind: "wrong", name: "wrong region" }),
+  chat("sandbox/nobody", 1, {}, { kind: "wrong", name: "unknown model" }),
+  chat("sandbox/echo", 1, { temperature: 3 }, { kind: "wrong", name: "wrong field" }),
+  chat("sandbox/echo", 1, {}, { kind: "wrong", name: "wrong region" }),
 ];
-
 /** With keys that are none: refused before anything is asked. */
 const FORGED: readonly Shape[] = [
-  chat("sandbox/echo", 3, { kind: "forged", name: "forged JSON" }),
-  chat("sandbox/echo", 1, { kind: "forged", name: "forged stream", more: TOLD }),
+  chat("sandbox/echo", 3, {}, { kind: "forged", name: "forged JSON" }),
+  chat("sandbox/echo", 1, TOLD, { kind: "forged", name: "forged stream" }),
 ];
 
 const WORDS =
@@ -100,9 +98,6 @@ export function wordsOf(random: number): string {
 
 /** Who sends: the hot organisation, any other, those with end users, those that run dry, keys of few requests, forgers. */
 export type Sender = "hot" | "any" | "users" | "dry" | "small" | "forger";
-
-/** When a client leaves: so long after it sent, or once so many bytes of the answer came. */
-export type Leave = { readonly afterMs: number } | { readonly afterBytes: number };
 
 /** A request to come. Numbers from 0 to 1 choose among what there is. */
 export type Arrival = {
@@ -125,9 +120,8 @@ const STORM_EVERY_MS = 9000;
 /** The share of that time that a storm lasts. */
 const STORM_SHARE = 1 / 6;
 
-type Load = readonly [sender: Sender, share: number, shapes: readonly Shape[]];
 /** Senders and their share of the load, and what they send. */
-const LOADS: readonly Load[] = [
+const LOADS: readonly (readonly [Sender, share: number, readonly Shape[]])[] = [
   ["hot", 22, PAID],
   ["any", 36, PAID],
   ["users", 10, PLAIN],
@@ -141,13 +135,13 @@ const LOADS: readonly Load[] = [
 const STORMS: readonly Sender[] = ["forger", "dry", "small", "users"];
 
 /** A request beside the plan, sent with whatever key it is given. */
-export function unplanned(shape: Shape, isSlow = false): Arrival {
+export function unplanned(shape: Shape): Arrival {
   const choices = { which: 0, key: 0, words: 0.1, user: 0 };
-  return { atMs: 0, sender: "any", shape, ...choices, leave: null, isSlow };
+  return { atMs: 0, sender: "any", shape, ...choices, leave: null, isSlow: false };
 }
 
 /** How long a run is, how much it sends, and the seed of both plans. */
-export type Planned = { readonly seed: number; readonly rate: number; readonly durationMs: number };
+type Planned = { readonly seed: number; readonly rate: number; readonly durationMs: number };
 
 /** Every request of the load in the order of its time: the same for the same seed. */
 export function* arrivals({ seed, rate, durationMs }: Planned): Generator<Arrival> {
@@ -169,7 +163,11 @@ export function* arrivals({ seed, rate, durationMs }: Planned): Generator<Arriva
   }
 }
 
-function arrival(atMs: number, [sender, , shapes]: Load, random: () => number): Arrival {
+function arrival(
+  atMs: number,
+  [sender, , shapes]: (typeof LOADS)[number],
+  random: () => number,
+): Arrival {
   const shape = pick(shapes, ({ weight }) => weight, random());
   const mayLeave = !["read", "forged", "wrong"].includes(shape.kind);
   const choices = { which: random(), key: random(), words: random(), user: random() };
@@ -195,15 +193,13 @@ function pick<T>(all: readonly T[], weightOf: (one: T) => number, at: number): T
   return found;
 }
 
-const LINK_FAULTS = ["refuse", "drop", "lose-reply", "reset-after", "duplicate"] as const;
-const OUTAGES = ["refuse", "lose", "hang"] as const;
 /** A fault to come; `mode` is how, where there are several ways, and `some` from 0 to 1 chooses among what there is. */
 export type PlannedFault = {
   readonly what: keyof typeof FAULTS;
   readonly atMs: number;
   readonly region: PairName;
   readonly some: number;
-  readonly mode: (typeof LINK_FAULTS)[number] | (typeof OUTAGES)[number] | null;
+  readonly mode: string | null;
   readonly forMs: number;
 };
 
@@ -213,8 +209,13 @@ export type PlannedFault = {
  */
 const FAULTS = {
   abort: { everyMs: 4000 },
-  book: { everyMs: 17_000, until: 0.93, modes: OUTAGES, forMs: 2000 },
-  link: { everyMs: 13_000, until: 0.93, modes: LINK_FAULTS, forMs: 1500 },
+  book: { everyMs: 17_000, until: 0.93, modes: ["refuse", "lose", "hang"], forMs: 2000 },
+  link: {
+    everyMs: 13_000,
+    until: 0.93,
+    modes: ["refuse", "drop", "lose-reply", "reset-after", "duplicate"],
+    forMs: 1500,
+  },
   kill: { everyMs: 13_000, until: 0.5 },
   cron: { everyMs: 31_000 },
   revoke: { everyMs: 1700 },
@@ -222,7 +223,7 @@ const FAULTS = {
 type Fault = {
   readonly everyMs: number;
   readonly until?: number;
-  readonly modes?: readonly NonNullable<PlannedFault["mode"]>[];
+  readonly modes?: readonly string[];
   readonly forMs?: number;
 };
 
@@ -234,16 +235,12 @@ export function faultPlan(seed: number, durationMs: number): readonly PlannedFau
     const untilMs = durationMs * until;
     const everyMs = Math.min(fault.everyMs, untilMs / 2.5);
     return Array.from({ length: Math.floor(untilMs / everyMs) }, (_, i): PlannedFault => {
+      const what = name as PlannedFault["what"];
       const atMs = Math.round((i + 0.6 + random() * 0.4) * everyMs);
       const some = random();
-      return {
-        what: name as PlannedFault["what"],
-        atMs,
-        region: i % 2 === 0 ? "eu" : "us",
-        some,
-        mode: modes[i % modes.length] ?? null,
-        forMs: forMs + some * 4000,
-      };
+      const region = i % 2 === 0 ? "eu" : "us";
+      const mode = modes[i % modes.length] ?? null;
+      return { what, atMs, region, some, mode, forMs: forMs + some * 4000 };
     });
   });
   return plan.toSorted((a, b) => a.atMs - b.atMs);

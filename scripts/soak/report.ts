@@ -1,42 +1,33 @@
 import { textTable } from "../table.ts";
 import type { Healed } from "./evidence.ts";
-import type { Done } from "./faults.ts";
 import { seconds } from "./trace.ts";
-import type { Trace, Verdict } from "./trace.ts";
+import type { Evidence, Trace, Verdict } from "./trace.ts";
 
 const CASES_SHOWN = 10;
 
 /** What a run was. */
-export type Report = {
+export type Report = Pick<Evidence, "traces" | "done" | "load"> & {
   readonly seed: number;
-  readonly loadMs: number;
-  /** Requests that were not sent, because too many were under way. */
-  readonly leftOut: number;
-  readonly traces: readonly Trace[];
-  readonly done: Done;
   readonly healed: Healed;
   readonly events: ReadonlyMap<string, number>;
   readonly remarkable: readonly string[];
   readonly verdicts: readonly Verdict[];
 };
 
-/** Nothing is broken, as far as it could be judged. */
-export function isIntact({ verdicts }: Report): boolean {
-  return verdicts.every(({ broken }) => broken.length === 0);
-}
-
-/** Why something could not be judged on this machine; undefined when all was. */
-export function notJudged({ verdicts }: Report): string | undefined {
-  return verdicts.find((verdict) => verdict.notJudged !== undefined)?.notJudged;
+/** What to end with: 1 when an invariant is broken, 3 when one could not be judged on this machine. */
+export function exitCodeOf({ verdicts }: Pick<Report, "verdicts">): number {
+  if (verdicts.some(({ broken }) => broken.length > 0)) return 1;
+  return verdicts.some(({ notJudged }) => notJudged !== undefined) ? 3 : 0;
 }
 
 /** The whole report for a terminal. */
 export function textOf(report: Report): string {
-  const { verdicts, healed, leftOut, traces, loadMs, seed, done } = report;
+  const { verdicts, healed, traces, seed, done, load } = report;
+  const loadMs = load.untilMs - load.fromMs;
+  const perSecond = ((traces.length / loadMs) * 1000).toFixed(1);
   const time = seconds(healed.tookMs);
-  const perSecond = (traces.length / loadMs) * 1000;
   return [
-    `${Math.round(loadMs / 1000)} s of load, ${perSecond.toFixed(1)} requests/s, seed ${seed}; ${leftOut} left out`,
+    `${Math.round(loadMs / 1000)} s of load, ${perSecond} requests/s, seed ${seed}; ${load.leftOut} left out`,
     `requests: ${listOf(countBy(traces, ({ kind }) => kind))}`,
     `answers: ${listOf(countBy(traces, statusOf))}`,
     `ends: ${listOf(countBy(traces, ({ fate }) => fate))}`,
@@ -66,9 +57,10 @@ function wordFor({ broken, notJudged: why }: Verdict): string {
 }
 
 function conclusion(report: Report): string {
-  if (!isIntact(report)) return "an invariant is BROKEN";
-  const why = notJudged(report);
-  if (why === undefined) return "every invariant is intact";
+  const code = exitCodeOf(report);
+  if (code === 1) return "an invariant is BROKEN";
+  if (code === 0) return "every invariant is intact";
+  const why = report.verdicts.find(({ notJudged }) => notJudged !== undefined)?.notJudged;
   return `not judged: ${why}; what was judged is intact`;
 }
 

@@ -1,18 +1,15 @@
-import { estatesOf, logsOf, outboxDepth, quiet } from "./evidence.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { clockMs } from "../exchange.ts";
+import { quiet, readAll } from "./evidence.ts";
 import { Faults } from "./faults.ts";
-import * as answers from "./judge-answers.ts";
-import * as limits from "./judge-limits.ts";
-import * as money from "./judge-money.ts";
+import { verdictsOf } from "./invariants.ts";
 import { arrivals, faultPlan } from "./plan.ts";
 import { countBy, listOf } from "./report.ts";
 import type { Report } from "./report.ts";
-import { makeTenants, QUOTAS } from "./tenants.ts";
+import { makeTenants, QUOTAS, topUp } from "./tenants.ts";
 import type { Tenant } from "./tenants.ts";
-import { clockMs } from "./trace.ts";
-import type { Trace, Verdict } from "./trace.ts";
 import { Traffic } from "./traffic.ts";
-import { tend } from "./watch.ts";
-import { DRAIN_MS, REGIONS, startWorld } from "./world.ts";
+import { REGIONS, startWorld } from "./world.ts";
 import type { Times, World } from "./world.ts";
 
 const PROGRESS_MS = 5000;
@@ -20,6 +17,10 @@ const PROGRESS_MS = 5000;
 const SHORT_MS = 30_000;
 const LONG_TIMES: Times = { deadlineS: 25, holdS: 40, peerHoldS: 60 };
 const SHORT_TIMES: Times = { deadlineS: 14, holdS: 16, peerHoldS: 20 };
+/** Memory is measured so many times in a run, at most every three seconds. */
+const MEMORY_SAMPLES = 60;
+const MEMORY_EVERY_MS = 3000;
+const TOP_UP_EVERY_MS = 7000;
 
 export type Wish = {
   readonly seed: number;
@@ -59,22 +60,23 @@ async function underLoad(
   const traffic = new Traffic(world, tenants);
   const faults = new Faults(world, tenants, traffic);
   const { traces } = traffic;
-  const startedMs = clockMs();
+  const { windows, revocations, done } = faults;
+  const fromMs = clockMs();
   const telling = setInterval(() => {
     const statuses = countBy(traces, ({ status, fate }) => String(status ?? fate));
-    const elapsed = Math.round((clockMs() - startedMs) / 1000);
+    const elapsed = Math.round((clockMs() - fromMs) / 1000);
     const ended = `${traces.length} ended, ${traffic.inFlight} under way`;
-    const done = `${listOf(statuses)}; ${listOf(faults.done)}`;
-    progress(`${elapsed} of ${durationMs / 1000} s: ${ended}; ${done}`);
+    progress(
+      `${elapsed} of ${durationMs / 1000} s: ${ended}; ${listOf(statuses)}; ${listOf(done)}`,
+    );
   }, PROGRESS_MS);
-  const plan = faultPlan(seed, durationMs);
   const beside = [
     tend(world, tenants, { durationMs, stop: end }),
-    faults.run(plan, startedMs, end),
+    faults.run(faultPlan(seed, durationMs), fromMs, end),
   ];
-  await traffic.run(arrivals({ seed, rate, durationMs }), startedMs, stop);
+  await traffic.run(arrivals({ seed, rate, durationMs }), fromMs, stop);
   clearInterval(telling);
-  const untilMs = clockMs();
+  const load = { fromMs, untilMs: clockMs(), leftOut: traffic.leftOut };
   over.abort();
   if (stop.aborted) return null;
   progress("load over: healing");
@@ -84,88 +86,40 @@ async function underLoad(
   if (stop.aborted) return null;
   const healed = await quiet(world, tenants, progress);
   progress("reading ledgers, books and registers");
-  const { leftOut } = traffic;
-  const load = answers.loadOf(traces, { fromMs: startedMs, untilMs, leftOut });
-  const seen = { traffic, faults, load };
-  const verdicts = await verdictsOf(world, tenants, seen);
-  const { events, remarkable } = world.log;
-  const { done } = faults;
-  const loadMs = untilMs - startedMs;
-  return { seed, loadMs, leftOut, traces, done, healed, events, remarkable, verdicts };
+  const { heaps, mishaps, events, remarkable } = world.log;
+  const seen = { traces, windows, revocations, done, load, heaps, mishaps };
+  const runMaxMs = world.times.deadlineS * 1000;
+  const atRest = await readAll(world, tenants);
+  const verdicts = verdictsOf({ ...seen, ...partiesOf(tenants), ...atRest, runMaxMs });
+  return { seed, load, traces, done, healed, events, remarkable, verdicts };
 }
 
-/** Those who have seen what happened. */
-type Witnesses = {
-  readonly traffic: Traffic;
-  readonly faults: Faults;
-  readonly load: answers.Load;
-};
-
-/** Every invariant, each with its figure and what broke it: of the regions at rest, and of all that was seen. */
-async function verdictsOf(
+/** While the load runs, has both regions collect, which logs what is left of their heap, and grants to who runs dry. */
+async function tend(
   world: World,
   tenants: readonly Tenant[],
-  witnesses: Witnesses,
-): Promise<readonly Verdict[]> {
-  const { regions, times, log } = world;
-  const { faults, load, traffic } = witnesses;
-  const { traces } = traffic;
-  const { windows, revocations } = faults;
-  const each = <T>(of: (region: World["regions"]["eu"]) => Promise<T>): Promise<T[]> =>
-    Promise.all(REGIONS.map((name) => of(regions[name])));
-  const kills = windows.filter(({ what }) => what === "kill");
-  const estates = await estatesOf(world, tenants);
-  const outboxes = await each(outboxDepth);
-  const { registers, grants } = await logsOf(world, tenants);
-  const runMaxMs = times.deadlineS * 1000;
-  const parties = { ...partiesOf(tenants), revocations, runMaxMs };
-  return [
-    money.judgeLedgers(estates),
-    money.judgeBooks(estates),
-    money.judgeRest(estates, outboxes),
-    money.judgeCharges(traces, estates, { kills, afterMs: DRAIN_MS + runMaxMs }),
-    limits.judgeRevocations(traces, revocations),
-    limits.judgeLimits(traces, registers, grants),
-    answers.judgeAnswers(traces, kills, parties),
-    answers.unlessTooSlow(answers.judgeUnavailable(traces, windows), load),
-    answers.judgeMishaps(log.mishaps, kills),
-    limits.judgeMemory(log.heaps),
-    answers.judgeReach(metBy(witnesses), load),
-  ];
+  { durationMs, stop }: { readonly durationMs: number; readonly stop: AbortSignal },
+): Promise<void> {
+  const repeat = async (everyMs: number, work: () => Promise<unknown>): Promise<void> => {
+    while (!stop.aborted) {
+      await work().catch(() => undefined); // a region may be away: the next time it will be there
+      await sleep(everyMs, undefined, { signal: stop }).catch(() => undefined);
+    }
+  };
+  const everyMs = Math.min(MEMORY_EVERY_MS, durationMs / MEMORY_SAMPLES);
+  let topUps = 0;
+  await Promise.all([
+    ...REGIONS.map((name) => repeat(everyMs, () => world.regions[name].control("collect"))),
+    repeat(TOP_UP_EVERY_MS, () => topUp(world, tenants, `top-up ${++topUps}`)),
+  ]);
 }
 
 /** Whose requests may be refused for what they are. */
-function partiesOf(
-  tenants: readonly Tenant[],
-): Pick<answers.Parties, "dry" | "capped" | "limited"> {
-  const idsOf = (some: (tenant: Tenant) => boolean): string[] =>
-    tenants.filter(some).map(({ orgId }) => orgId);
+function partiesOf(tenants: readonly Tenant[]) {
   const capped = Object.keys(QUOTAS).filter((user) => QUOTAS[user] !== null);
-  const having = idsOf(({ role }) => role === "users");
+  const having = tenants.filter(({ role }) => role === "users");
   return {
-    dry: new Set(idsOf(({ role }) => role === "dry")),
-    capped: new Set(having.flatMap((id) => capped.map((user) => `${id} ${user}`))),
-    limited: new Set(idsOf(({ limit }) => limit !== null)),
-  };
-}
-
-/** What the load met: a run without it proves nothing. */
-function metBy({ traffic, faults }: Witnesses): Readonly<Record<string, number>> {
-  const count = (of: (trace: Trace) => boolean): number => traffic.traces.filter(of).length;
-  const { aborted, bookOutages, linkCuts, kills } = faults.done;
-  const dead = [...faults.revocations.values()].filter(({ deletedMs }) => deletedMs !== null);
-  return {
-    "answers of 200": count(({ status }) => status === 200),
-    "clients that left": count(({ fate }) => fate === "left"),
-    "402s": count(({ status }) => status === 402),
-    "429s": count(({ type }) => type === "rate_limit_exceeded"),
-    "quota 429s": count(({ code }) => code === "end_user_quota_exceeded"),
-    "forged keys refused": count(({ kind, status }) => kind === "forged" && status === 401),
-    "keys revoked": dead.length,
-    "upstream failures": count(({ status }) => status === 502),
-    aborts: aborted,
-    "book outages": bookOutages,
-    "link cuts": linkCuts,
-    kills,
+    dry: new Set(tenants.filter(({ role }) => role === "dry").map(({ orgId }) => orgId)),
+    capped: new Set(having.flatMap(({ orgId }) => capped.map((user) => `${orgId} ${user}`))),
   };
 }

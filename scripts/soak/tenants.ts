@@ -6,7 +6,7 @@ import {
   postMemberKey,
 } from "../admin-client.ts";
 import type { Scope } from "../admin-client.ts";
-import { atOnce } from "../at-once.ts";
+import { atMost } from "../../src/lib/at-most.ts";
 import type { PairName } from "../region-names.ts";
 import type { Sender } from "./plan.ts";
 import type { World } from "./world.ts";
@@ -29,15 +29,8 @@ export type Tenant = {
 
 const CALLERS = 6;
 const RICH_MICRO = 1_000_000_000;
-/** Of those that run dry, the first is too poor for what they are granted now and then. */
-const DRY_MICRO = [1, 900, 900, 900, 900];
-export const TOP_UP_MICRO = 200;
+const TOP_UP_MICRO = 200;
 const RPM_MAX = 1000;
-/** Of the keys that are pressed, by organisation; the last one has a limit of its own instead. */
-const SMALL_LIMITS = [2, 6, 10, 15];
-const ORGANIZATION_LIMIT = 12;
-/** Beside the pressed, dry and hot ones and those with end users. */
-const OTHERS = 24;
 /** Daily quotas of end users in micros, by name; null: no cap. The last is made by its first request. */
 export const QUOTAS: Readonly<Record<string, number | null>> = {
   ann: null,
@@ -52,28 +45,26 @@ const UNMADE = "fay";
 const ATTEMPTS = 40;
 const PAUSE_MS = 400;
 
+/** `rpm`: of its keys; `limit`: of the organisation, in place of theirs. */
 type Wanted = {
   readonly role: Role;
   readonly micro?: number;
   readonly rpm?: number;
   readonly limit?: number;
 };
+/** One hot, five with end users, five that run dry (the first too poor for what they are granted now and then), five pressed. */
 const WANTED: readonly Wanted[] = [
   { role: "hot" },
-  ...SMALL_LIMITS.map(() => ({ role: "users" }) as const),
-  { role: "users" },
-  ...DRY_MICRO.map((micro) => ({ role: "dry", micro }) as const),
-  ...SMALL_LIMITS.map((rpm) => ({ role: "small", rpm }) as const),
-  { role: "small", limit: ORGANIZATION_LIMIT },
-  ...Array.from({ length: OTHERS }, () => ({ role: "any" }) as const),
+  ...Array.from({ length: 5 }, () => ({ role: "users" }) as const),
+  ...[1, 900, 900, 900, 900].map((micro) => ({ role: "dry", micro }) as const),
+  ...[2, 6, 10, 15].map((rpm) => ({ role: "small", rpm }) as const),
+  { role: "small", limit: 12 },
+  ...Array.from({ length: 24 }, () => ({ role: "any" }) as const),
 ];
 
-/** 40 organisations, half at home in each region: one hot, five with end users, five that run dry, five pressed. */
+/** 40 organisations, half at home in each region. */
 export function makeTenants(world: World): Promise<readonly Tenant[]> {
-  return atOnce(
-    CALLERS,
-    WANTED.map((wanted, i) => () => makeTenant(world, i, wanted)),
-  );
+  return atMost(CALLERS, [...WANTED.entries()], ([i, wanted]) => makeTenant(world, i, wanted));
 }
 
 async function makeTenant({ regions }: World, index: number, wanted: Wanted): Promise<Tenant> {
@@ -81,11 +72,8 @@ async function makeTenant({ regions }: World, index: number, wanted: Wanted): Pr
   const home = index % 2 === 0 ? "eu" : "us";
   const { admin, url } = regions[home];
   const name = `soak-${index}`;
-  const owner = { name, slug: name, ownerEmail: `owner@${name}.example`, keyScope: "regional" };
-  const { orgId, memberId } = await createOrganization(
-    admin,
-    owner as typeof owner & { keyScope: Scope },
-  );
+  const owner = { name, slug: name, ownerEmail: `owner@${name}.example` };
+  const { orgId, memberId } = await createOrganization(admin, { ...owner, keyScope: "regional" });
   await postCredits(admin, orgId, { amount_micro: micro, reference: "first" });
   if (limit !== null) await patchOrganization(admin, orgId, { rpm_limit: limit });
   const keys = (scope: Scope): Promise<SoakedKey[]> => {
@@ -113,6 +101,23 @@ async function makeEndUsers(url: string, key: string): Promise<void> {
     const said = await response.text();
     if (response.status !== 201) throw new Error(`POST /v1/users: ${said}`);
   }
+}
+
+/** Grants a little to those who run dry. The same reference until it is answered, also when the load is over: granted once, and known. */
+export async function topUp(
+  { regions }: World,
+  tenants: readonly Tenant[],
+  reference: string,
+): Promise<void> {
+  const credit = { amount_micro: TOP_UP_MICRO, reference };
+  const dry = tenants.filter(({ role }) => role === "dry");
+  const granted = dry.map(async ({ orgId, home, credited }) => {
+    if ((await persist(() => postCredits(regions[home].admin, orgId, credit))) === null) {
+      throw new Error(`${reference} of ${orgId} was never answered`);
+    }
+    credited.set(reference, TOP_UP_MICRO);
+  });
+  await Promise.all(granted);
 }
 
 /** What an operator does who is told to come again; null after too many times. */

@@ -14,8 +14,6 @@ export type Forced = "nothing" | "failure" | "overload" | "break";
  */
 export type Fate = "whole" | "left" | "cut" | "mute" | "broken" | "stuck";
 
-export type Usage = { readonly input: number; readonly output: number };
-
 /** What the client of a request saw. Times are Unix ms with fractions, of one clock. */
 export type Seen = {
   /** When it was sent, was answered with headers, began its body, and ended. */
@@ -24,7 +22,7 @@ export type Seen = {
   readonly firstByteMs: number | null;
   readonly endedMs: number;
   readonly fate: Fate;
-  /** Characters of the body that came. */
+  /** Bytes of the body that came. */
   readonly received: number;
   readonly status: number | null;
   /** `x-request-id`; null when no headers came. */
@@ -34,7 +32,7 @@ export type Seen = {
   readonly code: string | null;
   /** What the client of an answer read whole was told that it paid, in micros, and used; null: not told. */
   readonly cost: number | null;
-  readonly usage: Usage | null;
+  readonly usage: { readonly input: number; readonly output: number } | null;
   /** The header, in seconds. */
   readonly retryAfter: string | null;
   /** Whether the key's register let it pass: the answer says what is left of its limit, and no 429 of the key's. */
@@ -61,32 +59,111 @@ export type FaultWindow = {
   readonly fromMs: number;
   readonly untilMs: number;
 };
-/** Time during which a region was being restarted; its connections may fail. */
-export type Restart = Omit<FaultWindow, "what">;
 
-/** A promise, what was measured for it, and each case in which it was broken, in words. */
-export type Verdict = {
-  readonly promise: string;
-  readonly figure: string;
-  readonly broken: readonly string[];
-  /** Why it could not be judged on this machine; then nothing is broken. */
-  readonly notJudged?: string;
+export type LedgerRow = {
+  readonly seq: number;
+  readonly kind: string;
+  readonly amount_micro: number;
+  readonly balance_micro: number;
+  readonly generation_id: string | null;
+};
+/** An organisation at rest. Money in micros. */
+export type Estate = {
+  readonly orgId: string;
+  /** Of its wallet. */
+  readonly balance: number;
+  readonly openHolds: number;
+  readonly held: number;
+  /** All of it, in order. */
+  readonly ledger: readonly LedgerRow[];
+  /** What was granted, each reference once. */
+  readonly credited: number;
+  /** Its row in the region's D1; null without one. */
+  readonly book: number | null;
+  /** What POST reconcile found, in words. */
+  readonly differences: readonly string[];
 };
 
-/** Unix ms with fractions: never steps back. */
-export function clockMs(): number {
-  return performance.timeOrigin + performance.now();
-}
+/** When a wallet or a register has stored that it let requests pass, and how many it may in any 60 s. */
+export type Stored = {
+  /** Of a key in a region; null: of the organisation `whose`. */
+  readonly key: { readonly keyId: string; readonly region: PairName } | null;
+  readonly whose: string;
+  readonly limit: number;
+  /** Unix ms, oldest first; of a key the last 1000 at most. */
+  readonly at: readonly number[];
+};
+
+/** The gateway's own heap after a collection. `pid`: the process that was measured, another one after each restart. */
+export type HeapSample = {
+  readonly region: PairName;
+  readonly pid: number;
+  readonly atMs: number;
+  readonly bytes: number;
+};
+
+/** A line of a Worker's log that must not be there, with its event. Unix ms. */
+export type Mishap = {
+  readonly event: string;
+  readonly region: PairName;
+  readonly atMs: number;
+  readonly message: string;
+};
+
+/** How often each fault was really done; `missed`: what could not be, because the region was just being restarted. */
+export type Done = Record<
+  "aborts" | "book outages" | "link cuts" | "kills" | "crons" | "missed",
+  number
+>;
+
+/** All that is known of a run when it is over and healed: what its invariants are judged by. */
+export type Evidence = {
+  readonly traces: readonly Trace[];
+  readonly windows: readonly FaultWindow[];
+  readonly done: Done;
+  /** Of each key that was to be revoked, when its DELETE was answered with 200; null: never. */
+  readonly revocations: ReadonlyMap<string, number | null>;
+  /** When the load began and ended, and how many requests were left out at their time, because too many were under way. */
+  readonly load: { readonly fromMs: number; readonly untilMs: number; readonly leftOut: number };
+  /** The longest that a request may run, in ms: then it is ended, as an upstream's failure. */
+  readonly runMaxMs: number;
+  /** Organisations whose credit is meant to run out. */
+  readonly dry: ReadonlySet<string>;
+  /** End users with a quota, as `organisation external_id`. */
+  readonly capped: ReadonlySet<string>;
+  readonly estates: readonly Estate[];
+  /** Messages in each region's outboxes, by what has become of them. */
+  readonly outboxes: readonly (Readonly<Record<"waiting" | "dead" | "parked", number>> & {
+    readonly region: PairName;
+  })[];
+  readonly stored: readonly Stored[];
+  readonly heaps: readonly HeapSample[];
+  readonly mishaps: readonly Mishap[];
+};
+
+/** What was measured for a promise, and each case in which it was broken, in words. */
+export type Judged = { readonly figure: string; readonly broken: readonly string[] };
+/** The same with the promise; `notJudged`: why this machine could not show it; then nothing is broken. */
+export type Verdict = Judged & { readonly promise: string; readonly notJudged?: string };
 
 /** Whether it costs money when it is answered. */
 export function isPaid({ kind }: Trace): boolean {
   return kind === "json" || kind === "stream" || kind === "embeddings";
 }
 
+export function killsIn({ windows }: Pick<Evidence, "windows">): readonly FaultWindow[] {
+  return windows.filter(({ what }) => what === "kill");
+}
+
 /** A request for a report's reader. */
 export function nameOf(trace: Trace): string {
   const whose = trace.orgId === null ? "a forged key" : `organisation ${trace.orgId}`;
   return `${trace.shape} in ${trace.region} of ${whose}, request ${trace.id ?? "without an id"}`;
+}
+
+/** The words where something is so, none where it is not. */
+export function when(is: boolean, words: string): string[] {
+  return is ? [words] : [];
 }
 
 /** A time for a report's reader. */
@@ -96,8 +173,4 @@ export function seconds(ms: number): string {
 
 export function sumOf<T>(all: readonly T[], of: (one: T) => number): number {
   return all.reduce((sum, one) => sum + of(one), 0);
-}
-
-export function mostOf<T>(all: readonly T[], of: (one: T) => number): number {
-  return all.reduce((most, one) => Math.max(most, of(one)), 0);
 }

@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { randomBase62 } from "../../src/lib/id.ts";
+import { whenDue } from "../exchange.ts";
 import type { PairName } from "../region-names.ts";
 import { send } from "./client.ts";
 import { wordsOf } from "./plan.ts";
 import type { Arrival } from "./plan.ts";
 import { QUOTAS } from "./tenants.ts";
 import type { SoakedKey, Tenant } from "./tenants.ts";
-import { clockMs } from "./trace.ts";
 import type { Trace } from "./trace.ts";
 import type { World } from "./world.ts";
 
 /** Requests under way at a time: beyond it the machine is drowned, what is due is left out, and the report says so. */
 const UNDER_WAY_MAX = 160;
-const TICK_MS = 4;
+const LOOK_MS = 20;
 const USERS = Object.keys(QUOTAS);
 
 /** Whose request it is and where it goes. */
@@ -37,38 +37,34 @@ export class Traffic {
   }
 
   /** Until all is sent, or `stop` says so; answers may still be under way then. */
-  async run(plan: Iterable<Arrival>, startedMs: number, stop: AbortSignal): Promise<void> {
-    for (const arrival of plan) {
-      const dueMs = startedMs + arrival.atMs;
-      while (clockMs() < dueMs && !stop.aborted) await sleep(TICK_MS);
-      if (stop.aborted) return;
+  run(plan: Iterable<Arrival>, startedMs: number, stop: AbortSignal): Promise<void> {
+    const begin = (arrival: Arrival): void => {
       if (this.inFlight >= UNDER_WAY_MAX) this.leftOut++;
       else void this.request(arrival, this.#errandOf(arrival));
-    }
+    };
+    return whenDue(plan, begin, { startedMs, stop });
   }
 
   /** Waits until every request has ended. */
   async ended(): Promise<void> {
-    while (this.inFlight > 0) await sleep(TICK_MS);
+    while (this.inFlight > 0) await sleep(LOOK_MS);
   }
 
   /** Sends one request and keeps its trace; also for requests beside the plan. */
-  async request(of: Arrival, { region, tenant, key }: Errand): Promise<Trace> {
+  async request(of: Arrival, { region, tenant, key }: Errand): Promise<void> {
     const { path, body, kind, forced, name: shape } = of.shape;
     const user = tenant?.role === "users" ? at(USERS, of.user) : null;
     this.inFlight++;
     const seen = await send({
       url: `${this.#regions[region].url}v1${path}`,
       key: key.key,
-      body: body?.(wordsOf(of.words), user) ?? null,
+      body: body === null ? null : JSON.stringify(body(wordsOf(of.words), user)),
       leave: of.leave,
       isSlow: of.isSlow,
     });
     this.inFlight--;
     const whose = { region, orgId: tenant?.orgId ?? null, keyId: key.id, user };
-    const trace = { ...seen, kind, shape, forced, ...whose };
-    this.traces.push(trace);
-    return trace;
+    this.traces.push({ ...seen, kind, shape, forced, ...whose });
   }
 
   #errandOf({ sender, which, key, shape }: Arrival): Errand {
@@ -83,7 +79,8 @@ export class Traffic {
   }
 }
 
-function at<T>(all: readonly T[], share: number): T {
+/** The one at a share, 0 to 1, of all. */
+export function at<T>(all: readonly T[], share: number): T {
   const one = all[Math.floor(share * all.length)];
   if (one === undefined) throw new Error("nothing to choose from");
   return one;

@@ -12,11 +12,10 @@ import { modelOf, startUpstream } from "../start-upstream.ts";
 import { removeDirectory, temporaryDirectory } from "../tmpfs.ts";
 import { Log } from "./log.ts";
 
-/** What the entry around the gateway can be asked for: faults, looks past the gateway, a garbage collection. */
-type What = "abort" | "book" | "cron" | "look" | "rows" | "counts" | "collect";
 process.env["MINIFLARE_WORKERD_V8_FLAGS"] ??= "--expose-gc --trace-gc"; // the heap is measured without its garbage
 export const REGIONS = PAIR;
 const ENTRY = path.join(import.meta.dirname, "../workers/faulty.ts");
+const CONTROL_MS_MAX = 20_000;
 
 /** A region under load. */
 export type SoakedRegion = Region & {
@@ -24,8 +23,11 @@ export type SoakedRegion = Region & {
   readonly admin: AdminClient;
   /** In front of it, for what the other region sends. */
   readonly line: FaultProxy;
-  /** Asks the entry around the gateway for a fault or for a look; throws while the region is away. */
-  readonly control: <T>(what: What, body?: object) => Promise<T>;
+  /** Asks the entry around the gateway for a fault, a look past the gateway or a collection; throws while the region is away. */
+  readonly control: <T>(
+    what: "abort" | "book" | "cron" | "look" | "rows" | "collect",
+    body?: object,
+  ) => Promise<T>;
 };
 export type World = Awaited<ReturnType<typeof startWorld>>;
 /** How long a request and a hold may live, in s; short, so that what a kill strands is over soon. */
@@ -51,22 +53,18 @@ export async function startWorld(times: Times) {
   const removeAtExit = (): void => removeDirectory(directory);
   process.on("exit", removeAtExit); // whatever ends the run
   const log = new Log();
-  const [code, upstream, eu, us] = await Promise.all([
-    bundleWorker(false, ENTRY),
-    startUpstream(),
-    freePort(),
-    freePort(),
-  ]);
+  const [code, upstream] = await Promise.all([bundleWorker(false, ENTRY), startUpstream()]);
+  const ports = { eu: await freePort(), us: await freePort() };
   const lines = {
-    eu: await FaultProxy.start(`http://${HOST}:${eu}`),
-    us: await FaultProxy.start(`http://${HOST}:${us}`),
+    eu: await FaultProxy.start(`http://${HOST}:${ports.eu}`),
+    us: await FaultProxy.start(`http://${HOST}:${ports.us}`),
   };
   const [token, keys, link] = [secret(), secret(), secret()];
-  const start = async (name: PairName, port: number): Promise<SoakedRegion> => {
+  const start = async (name: PairName): Promise<SoakedRegion> => {
     const peer = name === "eu" ? "us" : "eu";
     const region = await startRegion({
       region: name,
-      port,
+      port: ports[name],
       peers: [{ region: peer, url: lines[peer].url }],
       directory: path.join(directory, name),
       code,
@@ -81,20 +79,15 @@ export async function startWorld(times: Times) {
     const admin = { url: `${region.url}admin/v1`, token };
     return { ...region, admin, line: lines[name], control: controlOf(region.url) };
   };
-  const regions = { eu: await start("eu", eu), us: await start("us", us) };
-  return {
-    regions,
-    times,
-    log,
-    /** Where D1 and the objects are kept; gone after `stop`. */
-    directory,
-    stop: async (): Promise<void> => {
-      await Promise.allSettled(REGIONS.map((name) => regions[name].miniflare.dispose()));
-      await Promise.allSettled([lines.eu.stop(), lines.us.stop(), upstream.stop()]);
-      process.off("exit", removeAtExit);
-      removeAtExit();
-    },
+  const regions = { eu: await start("eu"), us: await start("us") };
+  const stop = async (): Promise<void> => {
+    await Promise.allSettled(REGIONS.map((name) => regions[name].miniflare.dispose()));
+    await Promise.allSettled([lines.eu.stop(), lines.us.stop(), upstream.stop()]);
+    process.off("exit", removeAtExit);
+    removeAtExit();
   };
+  /** `directory` is where D1 and the objects are kept; it is gone after `stop`. */
+  return { regions, times, log, directory, stop };
 }
 
 function secret(): string {
@@ -103,7 +96,12 @@ function secret(): string {
 
 /** `mock/flaky` fails one time in three and has a second route; the others behave as their names say. */
 function bindingsOf(url: string, { deadlineS, holdS, peerHoldS }: Times): Record<string, string> {
-  const names = ["varied", "broken", "busy", "cutting"];
+  const chat = (name: string, ...routes: string[]): object =>
+    modelOf(
+      `mock/${name}`,
+      MOCK_PRICES.chat,
+      [name, ...routes].map((route) => ["mock", route]),
+    );
   return {
     SANDBOX: "on",
     REQUEST_DEADLINE_S: String(deadlineS),
@@ -113,11 +111,8 @@ function bindingsOf(url: string, { deadlineS, holdS, peerHoldS }: Times): Record
     ORGANIZATION_IN_FLIGHT_MAX: String(IN_FLIGHT_MAX),
     PROVIDERS: JSON.stringify([{ id: "mock", base_url: `${url}/v1`, regions: REGIONS }]),
     MODELS: JSON.stringify([
-      ...names.map((name) => modelOf(`mock/${name}`, MOCK_PRICES.chat, [["mock", name]])),
-      modelOf("mock/flaky", MOCK_PRICES.chat, [
-        ["mock", "flaky"],
-        ["mock", "varied"],
-      ]),
+      ...["varied", "broken", "busy", "cutting"].map((name) => chat(name)),
+      chat("flaky", "varied"),
       modelOf("mock/embed", MOCK_PRICES.embeddings, [["mock", "embed"]]),
     ]),
   };
@@ -128,7 +123,7 @@ function controlOf(url: string): SoakedRegion["control"] {
     const response = await fetch(`${url}__soak/${what}`, {
       method: "POST",
       body: JSON.stringify(body),
-      signal: AbortSignal.timeout(20_000),
+      signal: AbortSignal.timeout(CONTROL_MS_MAX),
     });
     if (!response.ok) throw new Error(`/__soak/${what} answered ${response.status}`);
     // oxlint-disable-next-line typescript/no-unsafe-return -- the entry's own JSON

@@ -53,7 +53,7 @@ describe("a client of the soak tells", () => {
       else socket.write(bytes, () => socket.resetAndDestroy());
     };
     const { port } = server.address() as AddressInfo;
-    const call = { key: "k", body: { stream: true }, leave: null, isSlow: false };
+    const call = { key: "k", body: '{"stream":true}' };
     const seen = await send({ ...call, url: `http://127.0.0.1:${port}/` });
     expect(seen.fate).toBe(fate);
   });

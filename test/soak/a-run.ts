@@ -1,6 +1,4 @@
-import type { RegisterLog } from "../../scripts/soak/judge-limits.ts";
-import type { Estate, LedgerRow } from "../../scripts/soak/judge-money.ts";
-import type { Trace } from "../../scripts/soak/trace.ts";
+import type { Estate, Evidence, LedgerRow, Stored, Trace } from "../../scripts/soak/trace.ts";
 import { mintId } from "../../src/lib/id.ts";
 
 /** When the first request of a run is sent, Unix ms. */
@@ -14,45 +12,21 @@ export function idAt(ms: number): string {
 /** A completion of the organisation `org` that was answered whole and told its price of 40 micros. */
 export function traceOf(more: Partial<Trace> = {}): Trace {
   const sentMs = more.sentMs ?? START;
-  return {
-    kind: "json",
-    shape: "sandbox/echo",
-    forced: "nothing",
-    region: "eu",
-    orgId: "org",
-    keyId: "key",
-    user: null,
-    sentMs,
-    answeredMs: sentMs + 10,
-    firstByteMs: sentMs + 10,
-    endedMs: sentMs + 12,
-    fate: "whole",
-    received: 400,
-    status: 200,
-    id: idAt(sentMs - START),
-    type: null,
-    code: null,
-    cost: 40,
-    usage: { input: 10, output: 15 },
-    retryAfter: null,
-    isAdmitted: true,
-    isOrganizationLimit: false,
-    ...more,
-  };
+  const what = { kind: "json", shape: "sandbox/echo", forced: "nothing", region: "eu" } as const;
+  const whose = { orgId: "org", keyId: "key", user: null };
+  const times = { sentMs, answeredMs: sentMs + 10, firstByteMs: sentMs + 10, endedMs: sentMs + 12 };
+  const answer = { fate: "whole", received: 400, status: 200, id: idAt(sentMs - START) } as const;
+  const refusal = { type: null, code: null, retryAfter: null };
+  const limits = { isAdmitted: true, isOrganizationLimit: false };
+  const receipt = { cost: 40, usage: { input: 10, output: 15 } };
+  return { ...what, ...whose, ...times, ...answer, ...refusal, ...limits, ...receipt, ...more };
 }
 
 /** A client that left before the headers came: it knows no id. */
 export function leftAt(ms: number, more: Partial<Trace> = {}): Trace {
-  const gone = {
-    id: null,
-    status: null,
-    answeredMs: null,
-    firstByteMs: null,
-    cost: null,
-    usage: null,
-  } as const;
-  const at = { sentMs: START + ms, endedMs: START + ms + 5 };
-  return traceOf({ ...gone, ...at, fate: "left", isAdmitted: false, ...more });
+  const unknown = { id: null, status: null, answeredMs: null, firstByteMs: null } as const;
+  const at = { sentMs: START + ms, endedMs: START + ms + 5, isAdmitted: false };
+  return traceOf({ ...unknown, ...at, fate: "left", cost: null, usage: null, ...more });
 }
 
 /** A refusal. */
@@ -65,37 +39,42 @@ export function estateOf(
   charges: readonly (readonly [id: string, micros: number])[],
   more: Partial<Estate> = {},
 ): Estate {
-  const ledger: LedgerRow[] = [
-    { seq: 1, kind: "credit", amount_micro: 1000, balance_micro: 1000, generation_id: null },
-  ];
-  let balance = 1000;
-  for (const [id, micros] of charges) {
-    balance -= micros;
-    ledger.push({
-      seq: ledger.length + 1,
-      kind: "usage",
-      amount_micro: 0 - micros,
-      balance_micro: balance,
-      generation_id: id,
-    });
-  }
-  return {
-    orgId: "org",
-    balance,
-    openHolds: 0,
-    held: 0,
-    ledger,
-    credited: 1000,
-    book: balance,
-    differences: [],
-    ...more,
+  let balance = 0;
+  const row = (kind: string, amount_micro: number, id: string | null, seq: number): LedgerRow => {
+    balance += amount_micro;
+    return { seq, kind, amount_micro, balance_micro: balance, generation_id: id };
   };
+  const credit = row("credit", 1000, null, 1);
+  const ledger = [credit, ...charges.map(([id, m], i) => row("usage", 0 - m, id, i + 2))];
+  const rest = { openHolds: 0, held: 0, credited: 1000, book: balance, differences: [] };
+  return { orgId: "org", balance, ledger, ...rest, ...more };
 }
 
 /** A key of 60 a minute with these admissions, in ms after the start. */
-export function logOf(admissions: readonly number[], more: Partial<RegisterLog> = {}): RegisterLog {
-  const times = admissions.map((ms) => START + ms);
-  return { keyId: "key", region: "eu", limit: 60, admissions: times, ...more };
+export function logOf(admissions: readonly number[], more: Partial<Stored> = {}): Stored {
+  const key = { keyId: "key", region: "eu" } as const;
+  return { key, whose: "key", limit: 60, at: admissions.map((ms) => START + ms), ...more };
+}
+
+/** A run of which nothing is known but this: the EU was killed for half a second, and a key revoked soon after the start. */
+export function evidenceOf(more: Partial<Evidence> = {}): Evidence {
+  const kill = { what: "kill", region: "eu", fromMs: START, untilMs: START + 500 } as const;
+  return {
+    traces: [],
+    windows: [kill],
+    done: { aborts: 1, "book outages": 1, "link cuts": 1, kills: 1, crons: 0, missed: 0 },
+    revocations: new Map([["key", START + 100]]),
+    load: { fromMs: START - 20_000, untilMs: START + 80_000, leftOut: 0 },
+    runMaxMs: 20_000,
+    dry: new Set(["dry"]),
+    capped: new Set(["org bob"]),
+    estates: [],
+    outboxes: [],
+    stored: [],
+    heaps: [],
+    mishaps: [],
+    ...more,
+  };
 }
 
 export function range(count: number): number[] {

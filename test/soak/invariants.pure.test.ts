@@ -1,136 +1,139 @@
-import { describe, expect, it } from "vitest";
-import * as answers from "../../scripts/soak/judge-answers.ts";
-import * as limits from "../../scripts/soak/judge-limits.ts";
-import * as money from "../../scripts/soak/judge-money.ts";
+import { expect, it } from "vitest";
+import { INVARIANTS, verdictsOf } from "../../scripts/soak/invariants.ts";
 import { Log } from "../../scripts/soak/log.ts";
 import { arrivals, faultPlan } from "../../scripts/soak/plan.ts";
-import type { Trace, Verdict } from "../../scripts/soak/trace.ts";
-import { estateOf, idAt, leftAt, logOf, range, refusalOf, START, traceOf } from "./a-run.ts";
+import { exitCodeOf } from "../../scripts/soak/report.ts";
+import type { Evidence, HeapSample, Mishap, Trace } from "../../scripts/soak/trace.ts";
+import {
+  estateOf,
+  evidenceOf,
+  idAt,
+  leftAt,
+  logOf,
+  range,
+  refusalOf,
+  START,
+  traceOf,
+} from "./a-run.ts";
+
+type Name = keyof typeof INVARIANTS;
+type Run = Partial<Evidence>;
 
 const ID = idAt(0);
 const MIB = 1024 * 1024;
-const kill = { what: "kill", region: "eu", fromMs: START, untilMs: START + 500 } as const;
-const parties: answers.Parties = {
-  dry: new Set(["dry"]),
-  capped: new Set(["org bob"]),
-  limited: new Set(["limited"]),
-  revocations: new Map([["key", { deletingMs: START, deletedMs: START + 100 }]]),
-  runMaxMs: 20_000,
-};
-const load: answers.Load = {
-  fromMs: START - 20_000,
-  untilMs: START + 80_000,
-  sent: 80,
-  leftOut: 20,
-  refused: 50,
-  drowned: 5,
-};
 const outbox = { region: "eu", waiting: 0, dead: 0, parked: 0 } as const;
 const soon = { retryAfter: "1" };
+const untold = { id: ID, cost: null, usage: null };
 
 /** A life of 40 samples, one a second, of so many MiB. */
-const life = (mib: (i: number) => number): limits.HeapSample[] =>
-  range(40).map((i) => {
+const life = (mib: (i: number) => number): Run => {
+  const at = (i: number): HeapSample => {
     return { region: "eu", pid: 1, atMs: START + i * 1000, bytes: mib(i) * MIB };
-  });
-const mishap = (event: string, ms: number): answers.Mishap => {
-  return { event, region: "us", atMs: START + ms, message: "{}" };
+  };
+  return { heaps: range(40).map(at) };
 };
-const met = { "answers of 200": 5, "forged keys refused": 2, "keys revoked": 1, kills: 1 };
-
-const losses = { kills: [], afterMs: 29_000 };
-const charges = (trace: Trace, ...charged: [string, number][]): Verdict =>
-  money.judgeCharges([trace], [estateOf(charged)], losses);
-const answered = (trace: Trace): Verdict => answers.judgeAnswers([trace], [kill], parties);
-const unavailable = (trace: Trace, more: readonly Trace[] = []): Verdict =>
-  answers.judgeUnavailable(
-    [trace, ...range(9).map(() => traceOf({ sentMs: START - 60_000 })), ...more],
-    [kill],
-  );
+const mishap = (event: string, ms: number): Run => {
+  return { mishaps: [{ event, region: "us", atMs: START + ms, message: "{}" } satisfies Mishap] };
+};
+const charged = (trace: Trace, ...charges: [string, number][]): Run => {
+  return { traces: [trace], estates: [estateOf(charges)] };
+};
+const estate = (more: Parameters<typeof estateOf>[1], ...charges: [string, number][]): Run => {
+  return { estates: [estateOf(charges, more)] };
+};
+const one = (trace: Trace): Run => ({ traces: [trace] });
+const late = (more: Partial<Trace> = {}): Run => one(traceOf({ sentMs: START + 101, ...more }));
+const limited = logOf([], { key: null, whose: "limited", limit: 12 });
+const answered = (trace: Trace): Run => ({ traces: [trace], stored: [limited] });
+const amongNine = (...traces: Trace[]): Run => {
+  return { traces: [...traces, ...range(9).map(() => traceOf({ sentMs: START - 60_000 }))] };
+};
 const gone = { code: "home_region_unreachable", region: "us", sentMs: START + 9000 } as const;
 const slow = traceOf({ kind: "forged", sentMs: START + 9500, endedMs: START + 10_000 });
 const refused = (code: string, more: Partial<Trace> = {}): Trace =>
   refusalOf(503, "api_error", { code, sentMs: START + 9000, endedMs: START + 9010, ...more });
-const late = (more: Partial<Trace> = {}): Trace => traceOf({ sentMs: START + 101, ...more });
+/** A trace of each thing that a run of a minute must meet. */
+const met: readonly Trace[] = [
+  traceOf(),
+  leftAt(0),
+  refusalOf(402, "insufficient_balance"),
+  refusalOf(429, "rate_limit_exceeded"),
+  refusalOf(429, "api_error", { code: "end_user_quota_exceeded" }),
+  refusalOf(401, "invalid_api_key", { kind: "forged" }),
+  refusalOf(502, "upstream_error"),
+];
+const forgedIn = (ms: number): Trace =>
+  traceOf({ kind: "forged", status: 401, endedMs: START + ms });
+const { done } = evidenceOf();
 
-/** Of each invariant: what leaves it intact, and what breaks it, each alone. */
-const INVARIANTS: Readonly<Record<string, readonly [intact: Verdict[], broken: Verdict[]]>> = {
-  "sum of the ledger = balance = credits - charges": [
-    [money.judgeLedgers([estateOf([[ID, 40]])])],
+/** Of each invariant: runs that leave it intact, and runs that break it, each alone. */
+const RUNS: Readonly<Record<Name, readonly [intact: readonly Run[], broken: readonly Run[]]>> = {
+  ledgers: [
+    [estate({}, [ID, 40])],
     [
-      money.judgeLedgers([estateOf([[ID, 40]], { balance: 961 })]),
-      money.judgeLedgers([estateOf([], { credited: 999 })]),
-      money.judgeLedgers([estateOf([[ID, 1001]])]),
-      money.judgeLedgers([estateOf([], { ledger: estateOf([[ID, 1]]).ledger.toReversed() })]),
+      estate({ balance: 961 }, [ID, 40]),
+      estate({ credited: 999 }),
+      estate({}, [ID, 1001]),
+      estate({ ledger: estateOf([[ID, 1]]).ledger.toReversed() }),
     ],
   ],
-  "home = book, by reconciling and by reading": [
-    [money.judgeBooks([estateOf([])])],
+  books: [
+    [estate({})],
     [
-      money.judgeBooks([estateOf([], { book: 999 })]),
-      money.judgeBooks([estateOf([], { book: null })]),
-      money.judgeBooks([estateOf([], { differences: ["sum: expected 1, found 2"] })]),
+      estate({ book: 999 }),
+      estate({ book: null }),
+      estate({ differences: ["sum: expected 1, found 2"] }),
     ],
   ],
-  "no open hold, nothing in an outbox": [
-    [money.judgeRest([estateOf([])], [outbox])],
+  rest: [
+    [{ ...estate({}), outboxes: [outbox] }],
     [
-      money.judgeRest([estateOf([], { openHolds: 1 })], []),
-      money.judgeRest([estateOf([], { held: 1 })], []),
-      ...(["waiting", "dead", "parked"] as const).map((what) =>
-        money.judgeRest([], [{ ...outbox, [what]: 1 }]),
-      ),
+      estate({ openHolds: 1 }),
+      estate({ held: 1 }),
+      ...["waiting", "dead", "parked"].map((what) => ({ outboxes: [{ ...outbox, [what]: 1 }] })),
     ],
   ],
-  "nothing charged twice, wrongly or for nothing": [
+  charges: [
     [
-      charges(traceOf({ id: ID }), [ID, 40]),
-      charges(leftAt(0), [idAt(2), 5]),
-      charges(traceOf({ id: ID, fate: "left", cost: null, usage: null }), [ID, 60]),
-      charges(traceOf({ id: ID, shape: "mock/flaky", cost: 60 }), [ID, 60]),
+      charged(traceOf({ id: ID }), [ID, 40]),
+      charged(leftAt(0), [idAt(2), 5]),
+      charged(traceOf({ fate: "left", ...untold }), [ID, 60]),
+      charged(traceOf({ id: ID, shape: "mock/flaky", cost: 60 }), [ID, 60]),
+      charged(traceOf({ fate: "left", ...untold })), // the region was killed meanwhile
     ],
     [
-      charges(traceOf({ id: ID }), [ID, 40], [ID, 40]),
-      charges(traceOf({ id: ID }), [ID, 41]),
-      charges(traceOf({ id: ID })),
-      charges(traceOf({ id: ID, cost: null }), [ID, 0]),
-      charges(traceOf({ id: ID, usage: { input: 10, output: 16 } }), [ID, 40]),
-      charges(traceOf({ id: ID, kind: "read", cost: null }), [ID, 40]),
-      charges(refusalOf(503, "api_error", { id: ID }), [ID, 40]),
-      charges(traceOf({ id: ID, fate: "left", cost: null, usage: null })),
-      charges(traceOf({ id: ID, orgId: "two" }), [ID, 40]),
-      charges(leftAt(100), [idAt(99), 5]),
-      charges(leftAt(100), [idAt(101), 5], [idAt(102), 5]),
-    ],
-  ],
-  "no key admitted after its revocation": [
-    [
-      limits.judgeRevocations([traceOf({ sentMs: START + 99 })], parties.revocations),
-      limits.judgeRevocations([late({ keyId: "another" })], parties.revocations),
-      limits.judgeRevocations([late({ status: 401 }), late({ status: 503 })], parties.revocations),
-    ],
-    [200, 402, 429].map((status) =>
-      limits.judgeRevocations([late({ status })], parties.revocations),
-    ),
-  ],
-  "no limit passed in any 60 s": [
-    [limits.judgeLimits([], [logOf([...range(60), 60_000])], [])],
-    [
-      limits.judgeLimits([], [logOf([...range(60), 59_999])], []),
-      limits.judgeLimits(
-        range(61).map((i) => traceOf({ sentMs: START + i * 900 })),
-        [logOf([])],
-        [],
-      ),
-      limits.judgeLimits([], [], [{ orgId: "org", limit: 1, granted: [1, 2] }]),
-      limits.judgeLimits(
-        [refusalOf(429, "rate_limit_exceeded", { isAdmitted: false })],
-        [logOf([])],
-        [],
-      ),
+      charged(traceOf({ id: ID }), [ID, 40], [ID, 40]),
+      charged(traceOf({ id: ID }), [ID, 41]),
+      charged(traceOf({ id: ID })),
+      charged(traceOf({ id: ID, cost: null }), [ID, 0]),
+      charged(traceOf({ id: ID, usage: { input: 10, output: 16 } }), [ID, 40]),
+      charged(traceOf({ id: ID, kind: "read", cost: null }), [ID, 40]),
+      charged(refusalOf(503, "api_error", { id: ID }), [ID, 40]),
+      { ...charged(traceOf({ fate: "left", ...untold })), windows: [] },
+      charged(traceOf({ id: ID, orgId: "two" }), [ID, 40]),
+      charged(leftAt(100), [idAt(99), 5]),
+      charged(leftAt(100), [idAt(101), 5], [idAt(102), 5]),
     ],
   ],
-  "no answer but the error table's, no 5xx but a 503 with retry-after": [
+  revocations: [
+    [
+      one(traceOf({ sentMs: START + 99 })),
+      late({ keyId: "another" }),
+      late({ status: 401 }),
+      late({ status: 503 }),
+    ],
+    [200, 402, 429].map((status) => late({ status })),
+  ],
+  limits: [
+    [{ stored: [logOf([...range(60), 60_000])] }],
+    [
+      { stored: [logOf([...range(60), 59_999])] },
+      { traces: range(61).map((i) => traceOf({ sentMs: START + i * 900 })), stored: [logOf([])] },
+      { stored: [logOf([1, 2], { key: null, limit: 1 })] },
+      { ...one(refusalOf(429, "rate_limit_exceeded", { isAdmitted: false })), stored: [logOf([])] },
+    ],
+  ],
+  answers: [
     [
       traceOf(),
       leftAt(0),
@@ -139,6 +142,11 @@ const INVARIANTS: Readonly<Record<string, readonly [intact: Verdict[], broken: V
       refusalOf(401, "invalid_api_key"),
       refusalOf(402, "insufficient_balance", { orgId: "dry" }),
       refusalOf(429, "rate_limit_exceeded", soon),
+      refusalOf(429, "rate_limit_exceeded", {
+        orgId: "limited",
+        isOrganizationLimit: true,
+        ...soon,
+      }),
       refusalOf(429, "api_error", { code: "end_user_quota_exceeded", user: "bob" }),
       refusalOf(502, "upstream_error", { forced: "failure" }),
       refusalOf(502, "upstream_error", { endedMs: START + 20_000 }),
@@ -169,67 +177,85 @@ const INVARIANTS: Readonly<Record<string, readonly [intact: Verdict[], broken: V
       leftAt(0, { fate: "broken", region: "us" }),
     ].map(answered),
   ],
-  "no exception, every settlement finds its hold and is saved": [
-    [answers.judgeMishaps([mishap("settle_unknown", 30_500)], [kill])],
+  mishaps: [
+    [mishap("settle_unknown", 30_500)],
     [
-      answers.judgeMishaps([mishap("settle_unknown", 30_501)], [kill]),
-      answers.judgeMishaps([mishap("settlement_unsaved", -1)], [kill]),
-      ...["exception", "settle_without_hold", "uncaught"].map((event) =>
-        answers.judgeMishaps([mishap(event, 100)], [kill]),
-      ),
+      mishap("settle_unknown", 30_501),
+      mishap("settlement_unsaved", -1),
+      ...["exception", "settle_without_hold", "uncaught"].map((event) => mishap(event, 100)),
     ],
   ],
-  "a 503 only near a fault or for want of room, nearly all answered": [
+  unavailable: [
     [
-      unavailable(refused("storage_unavailable", { sentMs: START + 6500 })),
-      unavailable(refused("home_region_unreachable", { region: "us", sentMs: START + 6500 })),
-      unavailable(refused("overloaded")),
-      unavailable(refused("x", { ...gone, endedMs: START + 11_000 }), [slow]),
+      amongNine(refused("storage_unavailable", { sentMs: START + 6500 })),
+      amongNine(refused("home_region_unreachable", { region: "us", sentMs: START + 6500 })),
+      amongNine(refused("overloaded")),
+      amongNine(refused("x", { ...gone, endedMs: START + 11_000 }), slow),
     ],
     [
-      unavailable(refused("storage_unavailable", { sentMs: START + 6501 })),
-      unavailable(refused("x", { ...gone, endedMs: START + 10_999 }), [slow]),
-      unavailable(refused("home_region_unreachable", { sentMs: START + 6500 })),
-      unavailable(
-        traceOf(),
-        range(4).map(() => refused("overloaded", { sentMs: START })),
-      ),
+      amongNine(refused("storage_unavailable", { sentMs: START + 6501 })),
+      amongNine(refused("x", { ...gone, endedMs: START + 10_999 }), slow),
+      amongNine(refused("home_region_unreachable", { sentMs: START + 6500 })),
+      amongNine(traceOf(), ...range(4).map(() => refused("overloaded", { sentMs: START }))),
     ],
   ],
-  "memory flat": [
-    [
-      limits.judgeMemory(life((i) => (i < 10 ? i : 10 + (i % 5)))),
-      limits.judgeMemory(life((i) => 8 + i / 6)),
-      limits.judgeMemory([]),
-    ],
-    [limits.judgeMemory(life((i) => 8 + i / 4))],
+  memory: [
+    [life((i) => (i < 10 ? i : 10 + (i % 5))), life((i) => 8 + i / 6), {}],
+    [life((i) => 8 + i / 4)],
   ],
-  "everything was tried": [
-    [answers.judgeReach(met, load)],
-    Object.keys(met).map((what) => answers.judgeReach({ ...met, [what]: 0 }, load)),
+  reach: [
+    [{ traces: met }],
+    [
+      ...met.map((_, i) => ({ traces: met.toSpliced(i, 1) })),
+      { traces: met, revocations: new Map() },
+      ...(["aborts", "book outages", "link cuts", "kills"] as const).map((what) => {
+        return { traces: met, done: { ...done, [what]: 0 } };
+      }),
+    ],
   ],
 };
 
-describe.each(Object.entries(INVARIANTS))("%s", (promise, [intact, broken]) => {
-  it("is intact for what may be, and broken by each fault alone", () => {
-    for (const [i, verdict] of intact.entries()) {
-      expect(verdict, `intact ${i}`).toMatchObject({ promise, broken: [] });
-    }
-    for (const [i, verdict] of broken.entries()) {
-      expect(verdict.broken.length, `broken ${i}`).toBeGreaterThan(0);
-    }
-  });
+it.each(Object.keys(RUNS) as Name[])(
+  "%s is intact for what may be, and broken by each fault alone",
+  (name) => {
+    const [intact, broken] = RUNS[name];
+    const judged = (run: Run) => INVARIANTS[name].judge(evidenceOf(run)).broken;
+    for (const [i, run] of intact.entries()) expect(judged(run), `intact ${i}`).toEqual([]);
+    for (const [i, run] of broken.entries()) expect(judged(run), `broken ${i}`).not.toEqual([]);
+  },
+);
+
+it("a run that breaks one invariant ends with 1, one that breaks none with 0", () => {
+  const codeOf = (run: Run): number => exitCodeOf({ verdicts: verdictsOf(evidenceOf(run)) });
+  const seen = { id: ID, keyId: "another" };
+  const minute = { fromMs: START, untilMs: START + 59_999, leftOut: 0 };
+  const forged = refusalOf(401, "invalid_api_key", { kind: "forged", keyId: null });
+  const whole = { load: minute, ...charged(traceOf(seen), [ID, 40]) };
+  const calm: Run = { ...whole, traces: [traceOf(seen), forged] };
+  expect(codeOf(calm)).toBe(0);
+  for (const run of [estate({ held: 1 }), mishap("exception", 0), life((i) => 8 + i / 4)]) {
+    expect(codeOf({ ...calm, ...run })).toBe(1);
+  }
 });
 
+/** What a run could not judge in which so many of 80 forged keys were refused late. */
+const unjudged = (drowned: number, leftOut: number) => {
+  const traces = range(80).map((i) => forgedIn(i < drowned ? 500 : 499));
+  const run = evidenceOf({ traces, load: { ...evidenceOf().load, leftOut } });
+  return verdictsOf(run).filter(({ notJudged }) => notJudged !== undefined);
+};
+
 it("what hangs on time is not judged on a machine that left out a fifth, or refused forged keys late", () => {
-  const bad: Verdict = { promise: "p", figure: "", broken: ["x"] };
-  expect(answers.unlessTooSlow(bad, load)).toBe(bad);
-  for (const more of [{ leftOut: 21 }, { drowned: 6 }]) {
-    const { broken, notJudged } = answers.unlessTooSlow(bad, { ...load, ...more });
-    expect([broken, notJudged]).toEqual([[], expect.stringContaining("too slow")]);
+  expect(unjudged(8, 20)).toEqual([]);
+  for (const verdicts of [unjudged(9, 0), unjudged(0, 21)]) {
+    expect(verdicts.map(({ promise }) => promise)).toEqual([
+      INVARIANTS.unavailable.promise,
+      INVARIANTS.reach.promise,
+    ]);
+    for (const { broken, notJudged } of verdicts) {
+      expect([broken, notJudged]).toEqual([[], expect.stringContaining("too slow")]);
+    }
   }
-  const forged = range(4).map((i) => traceOf({ kind: "forged", endedMs: START + 498 + i }));
-  expect(answers.loadOf(forged, load)).toMatchObject({ sent: 4, refused: 4, drowned: 2 });
 });
 
 it("mishaps are found among what the Workers and their runtime log", () => {
@@ -248,11 +274,10 @@ it("mishaps are found among what the Workers and their runtime log", () => {
 it("a seed plans the same requests and faults; both regions meet every fault, and storms come", () => {
   const plan = { seed: 7, rate: 60, durationMs: 120_000 };
   const requests = [...arrivals(plan)];
-  expect([...arrivals(plan)]).toEqual(requests);
+  const leaving = requests.filter(({ leave }) => leave !== null);
+  expect(JSON.stringify([...arrivals(plan)])).toEqual(JSON.stringify(requests));
   expect(requests.length / (60 * 120)).toBeGreaterThan(1.1);
-  expect(requests.filter(({ leave }) => leave !== null).length / requests.length).toBeGreaterThan(
-    0.2,
-  );
+  expect(leaving.length / requests.length).toBeGreaterThan(0.2);
   for (const durationMs of [10_000, 120_000]) {
     const faults = faultPlan(7, durationMs);
     expect(faultPlan(7, durationMs)).toEqual(faults);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Account } from "./account.ts";
-import { atOnce } from "../../../scripts/at-once.ts";
+import { atMost } from "../../../src/lib/at-most.ts";
 import { ADMIN_TOKEN } from "./two-regions.ts";
 import type { FaultyRegions, TestRegion, TwoRegions } from "./two-regions.ts";
 
@@ -112,10 +112,7 @@ export function keysInUse(
     assert.equal(await finalStatus(() => chat(regions.eu, made)), 200);
     return made;
   };
-  return atOnce(
-    8,
-    Array.from({ length: count }, () => makeAndUse),
-  );
+  return atMost(8, Array.from({ length: count }), makeAndUse);
 }
 
 export function revoke(regions: TwoRegions, owner: string, id: string): Promise<number> {

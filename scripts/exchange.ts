@@ -1,0 +1,118 @@
+import { request } from "node:http";
+import type { Agent, IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** When a client leaves: so long after it sent, or once so many bytes of the answer came. */
+export type Leave = { readonly afterMs: number } | { readonly afterBytes: number };
+
+export type Call = {
+  readonly url: string;
+  readonly key: string;
+  /** JSON to POST; null is a GET. */
+  readonly body: string | null;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Of kept connections; without one the request has a connection of its own. */
+  readonly agent?: Agent;
+  /** How long the client waits for the whole of the answer. */
+  readonly patienceMs: number;
+  readonly leave?: Leave | null;
+  /** Takes a part of the answer, then waits, again and again. */
+  readonly isSlow?: boolean;
+};
+
+/** What a client saw of its request. Times are `clockMs`'s. */
+export type Exchange = {
+  /** With the answer's end; the client left it, or waited too long; or the connection ended before. */
+  readonly end: "whole" | "left" | "stuck" | "broken";
+  readonly sentMs: number;
+  /** When the headers came, and the body began. */
+  readonly answeredMs: number | null;
+  readonly firstByteMs: number | null;
+  readonly endedMs: number;
+  readonly status: number | null;
+  readonly headers: IncomingHttpHeaders;
+  /** What came of the body, a character a byte. */
+  readonly text: string;
+  /** What broke the connection; "" unless it did. */
+  readonly why: string;
+};
+
+const SLOW_PAUSE_MS = 150;
+const SLOW_PAUSES_MAX = 20;
+const LOOK_MS = 50;
+
+/** Unix ms with fractions: never steps back. */
+export function clockMs(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+/** Begins each thing when it is due, whatever became of those before, until all are begun or `stop` says so. */
+export async function whenDue<T extends { readonly atMs: number }>(
+  plan: Iterable<T>,
+  begin: (one: T) => unknown,
+  { startedMs, stop }: { readonly startedMs: number; readonly stop?: AbortSignal },
+): Promise<void> {
+  const isStopped = (): boolean => stop?.aborted === true;
+  for (const one of plan) {
+    const leftMs = (): number => startedMs + one.atMs - clockMs();
+    while (leftMs() > 0 && !isStopped()) await sleep(Math.min(leftMs(), LOOK_MS));
+    if (isStopped()) return;
+    begin(one);
+  }
+}
+
+/** Sends one request and sees it to its end, whichever that is. Never throws. */
+export async function exchange(call: Call): Promise<Exchange> {
+  const { url, key, body, headers, agent = false, leave = null } = call;
+  const sentMs = clockMs();
+  let response: IncomingMessage | undefined;
+  const came = { answeredMs: null as number | null, firstByteMs: null as number | null, text: "" };
+  const { promise, resolve } = Promise.withResolvers<Pick<Exchange, "end" | "why">>();
+  const outgoing = request(url, {
+    method: body === null ? "GET" : "POST",
+    agent,
+    headers: {
+      ...headers,
+      authorization: `Bearer ${key}`,
+      ...(body !== null && {
+        "content-type": "application/json",
+        "content-length": Buffer.byteLength(body),
+      }),
+    },
+  });
+  const broken = (error?: Error): void => resolve({ end: "broken", why: error?.message ?? "" });
+  /** As a client that dies: a TCP reset, not a goodbye. The first end counts. */
+  const reset = (end: "left" | "stuck"): void => {
+    resolve({ end, why: end });
+    const { socket } = outgoing;
+    if (socket === null || socket.connecting) outgoing.destroy();
+    else socket.resetAndDestroy();
+  };
+  outgoing.on("error", broken);
+  outgoing.on("response", (answer) => {
+    response = answer;
+    came.answeredMs = clockMs();
+    let pauses = call.isSlow === true ? SLOW_PAUSES_MAX : 0;
+    answer.setEncoding("latin1");
+    answer.on("data", (part: string) => {
+      came.firstByteMs ??= clockMs();
+      came.text += part;
+      if (leave !== null && "afterBytes" in leave && came.text.length >= leave.afterBytes) {
+        reset("left");
+      }
+      if (pauses-- <= 0) return;
+      answer.pause();
+      setTimeout(() => answer.resume(), SLOW_PAUSE_MS);
+    });
+    answer.on("error", broken);
+    answer.on("end", () => (answer.complete ? resolve({ end: "whole", why: "" }) : broken()));
+    answer.on("close", () => broken());
+  });
+  const timers = [setTimeout(reset, call.patienceMs, "stuck")];
+  if (leave !== null && "afterMs" in leave) timers.push(setTimeout(reset, leave.afterMs, "left"));
+  outgoing.end(body ?? undefined);
+  const ended = await promise;
+  for (const timer of timers) clearTimeout(timer);
+  const { statusCode: status = null, headers: given = {} } = response ?? {};
+  return { ...ended, sentMs, ...came, endedMs: clockMs(), status, headers: given };
+}
