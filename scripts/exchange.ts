@@ -54,8 +54,10 @@ export async function whenDue<T extends { readonly atMs: number }>(
 ): Promise<void> {
   const isStopped = (): boolean => stop?.aborted === true;
   for (const one of plan) {
-    const leftMs = (): number => startedMs + one.atMs - clockMs();
-    while (leftMs() > 0 && !isStopped()) await sleep(Math.min(leftMs(), LOOK_MS));
+    for (let leftMs = 1; leftMs > 0 && !isStopped();) {
+      leftMs = startedMs + one.atMs - clockMs();
+      if (leftMs > 0) await sleep(Math.min(leftMs, LOOK_MS));
+    }
     if (isStopped()) return;
     begin(one);
   }

@@ -6,6 +6,11 @@ export type Column = {
   readonly least?: number;
 };
 
+/** A column of words, and of figures beside them. */
+export function figureColumns(words: string, ...figures: readonly string[]): readonly Column[] {
+  return [{ title: words }, ...figures.map((title) => ({ title, align: "right" }) as const)];
+}
+
 /** Control characters and those that turn the direction of text: a cell must not move the cursor. */
 const UNPRINTABLE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 

@@ -1,7 +1,6 @@
-import { execFileSync } from "node:child_process";
-import { mkdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { quantile } from "../quantile.ts";
+import { checkOut } from "./checkout.ts";
 import { countCompletions } from "./count.ts";
 import type { Counted } from "./count.ts";
 import { cpuOf, estimate, progress, ratioOf, watchOthers } from "./figure.ts";
@@ -12,7 +11,6 @@ import { turned } from "./load.ts";
 import type { Kind, Target } from "./load.ts";
 import { cpuInTurn, JSON_PASSES, keysFor, KINDS, time, warm } from "./rounds.ts";
 
-const ROOT = path.join(import.meta.dirname, "../..");
 /** What a change may make of the paid path's cost. */
 const RATIO_MAX = 1.03;
 
@@ -37,9 +35,8 @@ export type Against = {
 
 /** Measures this gateway and that of the commit that is named, in turn. */
 export async function measureAgainst(stage: Stage, named: string, rounds: number): Promise<Report> {
-  const commit = commitOf(named);
-  progress(`building ${commit}`);
-  const root = checkOut(commit, path.join(stage.directory, "commit"));
+  progress(`building ${named}`);
+  const { name: commit, root } = checkOut(named, stage.directory);
   progress("counting rows and calls");
   const counted = {
     now: await countCompletions(stage, { place: "counting" }),
@@ -61,15 +58,12 @@ export async function measureAgainst(stage: Stage, named: string, rounds: number
       await began.stop();
     }
   }
+  const busiest = others.reduce((most, one) => (one.value > most.value ? one : most));
   return {
-    figures: againstFigures({ pairs, counted, others: busiest(others) }, commit),
+    figures: againstFigures({ pairs, counted, others: busiest }, commit),
     more: { commit, rounds: pairs },
     how: `${rounds} rounds, both gateways in turn, there and back, begun anew every ${ROUNDS_OF_START}; a ratio is the median of the rounds' own.`,
   };
-}
-
-function busiest(others: readonly Figure[]): Figure {
-  return others.reduce((most, one) => (one.value > most.value ? one : most));
 }
 
 /** Both gateways and the floor, warm; in every second turn the older one is begun first. */
@@ -121,11 +115,8 @@ async function measurePairs(
 async function firstBytes(targets: readonly Target[], kind: Kind): Promise<CpuRound> {
   const round: Record<string, number> = {};
   for (const target of targets) {
-    const samples = await time(target, kind);
-    round[target.name] = quantile(
-      samples.map(({ firstByteMs }) => firstByteMs),
-      0.5,
-    );
+    const times = (await time(target, kind)).map(({ firstByteMs }) => firstByteMs);
+    round[target.name] = quantile(times, 0.5);
   }
   return round;
 }
@@ -162,46 +153,26 @@ function added(what: string, commit: string, rounds: readonly CpuRound[]): Figur
   const over = (place: string): number[] =>
     rounds.map((round) => (round[place] ?? NaN) - (round["floor"] ?? NaN));
   const [before, now] = [over("home before"), over("home")];
-  const more = now.map((ms, round) => ms - (before[round] ?? NaN));
-  const ratios = now.map((ms, round) => ms / (before[round] ?? NaN));
+  const each = (of: (now: number, before: number) => number): number[] =>
+    now.map((ms, round) => of(ms, before[round] ?? NaN));
   return [
     { name: `${what}, ${commit}`, unit: "ms", ...estimate(before) },
     { name: `${what}, now`, unit: "ms", ...estimate(now) },
-    { name: `${what}, now less ${commit}`, unit: "ms", ...estimate(more) },
-    { name: `${what}, ratio`, unit: "x", ...estimate(ratios) },
+    { name: `${what}, now less ${commit}`, unit: "ms", ...estimate(each((a, b) => a - b)) },
+    { name: `${what}, ratio`, unit: "x", ...estimate(each((a, b) => a / b)) },
   ];
 }
 
 function countFigures(who: string, { counts, completions }: Counted): Figure[] {
-  const { objectCalls, objectCallsBeforeUpstream, d1QueriesBeforeUpstream } = counts;
+  const { objectCalls, objectCallsBeforeUpstream } = counts;
   const sums = {
     "object calls before the upstream call": objectCallsBeforeUpstream,
     "object calls after it": objectCalls - objectCallsBeforeUpstream,
-    "D1 queries before it": d1QueriesBeforeUpstream,
+    "D1 queries before it": counts.d1QueriesBeforeUpstream,
     "rows written in objects": counts.objectRowsWritten,
     "rows written in D1": counts.d1RowsWritten,
   };
-  return Object.entries(sums).map(([what, sum]) => ({
-    name: `${what} per completion, ${who}`,
-    value: sum / completions,
-    unit: "",
-  }));
-}
-
-/** The short name of a commit, or of what a branch or tag names; throws when there is none. */
-export function commitOf(named: string): string {
-  const words = ["rev-parse", "--verify", "--short", `${named}^{commit}`];
-  return execFileSync("git", words, { cwd: ROOT, encoding: "utf8" }).trim();
-}
-
-/** The files of a commit in an empty directory, beside the packages that are installed here. */
-export function checkOut(commit: string, directory: string): string {
-  mkdirSync(directory, { recursive: true });
-  const archive = execFileSync("git", ["archive", "--format=tar", commit], {
-    cwd: ROOT,
-    maxBuffer: 1 << 30,
+  return Object.entries(sums).map(([what, sum]) => {
+    return { name: `${what} per completion, ${who}`, value: sum / completions, unit: "" };
   });
-  execFileSync("tar", ["-x", "-C", directory], { input: archive });
-  symlinkSync(path.join(ROOT, "node_modules"), path.join(directory, "node_modules"));
-  return directory;
 }

@@ -3,12 +3,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Counts } from "../workers/counts.ts";
 import { openOrganization, startHome, targetOf } from "./gateway.ts";
 import type { GatewayOptions, Stage } from "./gateway.ts";
-import { run, statusWithKey } from "./load.ts";
+import { attempt, prepare, run } from "./load.ts";
+import type { Target } from "./load.ts";
 
 const COUNTED = 200;
 const FORGED = 20;
 const PUBLISH_WITHIN_MS = 9000; // the wallet publishes 5 s after the first change
 const POLL_MS = 200;
+const ASK = { kind: "json", words: 256 } as const;
 
 export type Counted = {
   readonly completions: number;
@@ -18,44 +20,48 @@ export type Counted = {
   readonly forged: number;
 };
 
-/** Runs the gateway with counters around it, one request after the other, until the wallet has published. */
-export async function countCompletions(stage: Stage, options: GatewayOptions): Promise<Counted> {
+/** A gateway at home with counters around it, and an organisation of so many keys; it runs until `work` has ended. */
+export async function whileCounting<T>(
+  stage: Stage,
+  { keys, ...options }: GatewayOptions & { readonly keys: number },
+  work: (target: Target, read: () => Promise<Counts>) => Promise<T>,
+): Promise<T> {
   const home = await startHome(stage, { ...options, entry: "scripts/workers/counting.ts" });
   try {
-    const target = targetOf("home", [home], await openOrganization(home.admin, "regional", 1));
+    const target = targetOf("home", [home], await openOrganization(home.admin, "regional", keys));
     const read = async () => (await (await fetch(`${home.url}__counts`)).json()) as Counts;
-    const load = { target, kind: "json", concurrency: 1, words: 256 } as const;
-    await run({ ...load, requests: 3 }); // the key's record is read from D1 once
-    await sleep(POLL_MS);
-    await read();
-    for (let i = 0; i < FORGED; i++) {
-      const forged = `svc_sk_eu_live_${randomBytes(20).toString("hex")}`;
-      const status = await statusWithKey(target.url, forged);
-      if (status !== 401) throw new Error(`a forged key was answered with ${status}, not 401`);
-    }
-    const { objectCalls, d1Queries } = await read();
-    await run({ ...load, requests: COUNTED });
-    return {
-      completions: COUNTED,
-      counts: await untilPublished(read),
-      forged: objectCalls + d1Queries,
-    };
+    return await work(target, read);
   } finally {
     await home.stop();
   }
 }
 
+/** Counts what completions do, one after the other, until the wallet has published. */
+export function countCompletions(stage: Stage, options: GatewayOptions): Promise<Counted> {
+  return whileCounting(stage, { ...options, keys: 1 }, async (target, read) => {
+    const load = { ...ASK, target, concurrency: 1 };
+    await run({ ...load, requests: 3 }); // the key's record is read from D1 once
+    await sleep(POLL_MS);
+    await read();
+    for (let i = 0; i < FORGED; i++) {
+      const keys = [`svc_sk_eu_live_${randomBytes(20).toString("hex")}`];
+      const { status } = await attempt({ ...target, keys }, prepare(target, ASK));
+      if (status !== 401) throw new Error(`a forged key was answered with ${status}, not 401`);
+    }
+    const { objectCalls, d1Queries } = await read();
+    await run({ ...load, requests: COUNTED });
+    const counts = await untilPublished(read);
+    return { completions: COUNTED, counts, forged: objectCalls + d1Queries };
+  });
+}
+
 async function untilPublished(read: () => Promise<Counts>): Promise<Counts> {
-  let sum = await read();
+  const sum = await read();
   const deadline = performance.now() + PUBLISH_WITHIN_MS;
   while ((sum.alarms === 0 || sum.d1RowsWritten === 0) && performance.now() < deadline) {
     await sleep(POLL_MS);
-    sum = added(sum, await read());
+    const more = await read();
+    for (const name of Object.keys(more) as (keyof Counts)[]) sum[name] += more[name];
   }
   return sum;
-}
-
-function added(a: Counts, b: Counts): Counts {
-  const names = Object.keys(a) as (keyof Counts)[];
-  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as Counts;
 }

@@ -15,41 +15,38 @@ export type Doors = Readonly<Record<Kind, readonly CpuRound[]>>;
 const RATIO_MAX = 1.3;
 const [SYSTEM, USER] = MESSAGES.map(({ content }) => content);
 
-const asked = (body: object, { kind }: Ask, stream: string): Asked => ({
-  body: JSON.stringify({ model: "bench/model", ...body, stream: kind === "stream" }),
-  ending: kind === "stream" ? stream : "}",
-});
+const CHAT_END = "data: [DONE]\n\n";
+const MESSAGES_END = 'data: {"type":"message_stop"}\n\n';
 
-function responses(ask: Ask, model = "bench/model"): Asked {
-  const cap = Math.max(16, ask.words);
-  const body = { model, instructions: SYSTEM, input: USER, max_output_tokens: cap };
-  return asked(body, ask, "data: [DONE]\n\n");
+/** A door below /v1 that is asked so, and how its streams end. */
+function door(path: string, fields: (words: number) => object, end = CHAT_END): DoorLoad {
+  return {
+    path,
+    ask: ({ kind, words }) => ({
+      body: JSON.stringify({ model: "bench/model", ...fields(words), stream: kind === "stream" }),
+      ending: kind === "stream" ? end : "}",
+    }),
+  };
 }
 
-function messages(ask: Ask, model = "bench/model"): Asked {
-  const said = [{ role: "user", content: USER }];
-  const body = { model, system: SYSTEM, messages: said, max_tokens: ask.words };
-  return asked(body, ask, 'data: {"type":"message_stop"}\n\n');
+function responses(more: object = {}): DoorLoad {
+  const said = { instructions: SYSTEM, input: USER, ...more };
+  return door("responses", (words) => ({ ...said, max_output_tokens: Math.max(16, words) }));
+}
+
+function messages(more: object = {}): DoorLoad {
+  const said = { system: SYSTEM, messages: [{ role: "user", content: USER }], ...more };
+  return door("messages", (max_tokens) => ({ ...said, max_tokens }), MESSAGES_END);
 }
 
 /** Every text door over an upstream that speaks OpenAI's chat, converted both ways but for chat itself; and natively. */
 const DOOR_LOADS: Readonly<Record<string, DoorLoad>> = {
-  chat: {
-    path: "chat/completions",
-    ask: (ask) => asked({ messages: MESSAGES, max_tokens: ask.words }, ask, "data: [DONE]\n\n"),
-  },
-  completions: {
-    path: "completions",
-    ask: (ask) =>
-      asked({ prompt: `${SYSTEM}\n${USER}`, max_tokens: ask.words }, ask, "data: [DONE]\n\n"),
-  },
-  responses: { path: "responses", ask: responses },
-  "responses natively": {
-    path: "responses",
-    ask: (ask) => responses(ask, "bench/responses"),
-  },
-  messages: { path: "messages", ask: messages },
-  "messages natively": { path: "messages", ask: (ask) => messages(ask, "bench/messages") },
+  chat: door("chat/completions", (max_tokens) => ({ messages: MESSAGES, max_tokens })),
+  completions: door("completions", (max_tokens) => ({ prompt: `${SYSTEM}\n${USER}`, max_tokens })),
+  responses: responses(),
+  "responses natively": responses({ model: "bench/responses" }),
+  messages: messages(),
+  "messages natively": messages({ model: "bench/messages" }),
 };
 
 /** Rounds in which every door takes a slice of each kind at home, in the opposite order each time. */

@@ -1,6 +1,5 @@
 import { quantile } from "../quantile.ts";
-import { textTable } from "../table.ts";
-import type { Column } from "../table.ts";
+import { figureColumns, textTable } from "../table.ts";
 import { childPids, coresWorkedMs, cpuMicroseconds } from "../workerd.ts";
 
 /** CPU per request of one round, in microseconds, by place. */
@@ -61,16 +60,6 @@ export type Report = {
   readonly isMissed?: boolean;
 };
 
-const COLUMNS: readonly Column[] = [
-  { title: "figure" },
-  { title: "measured", align: "right" },
-  { title: "quartiles", align: "right" },
-  { title: "least", align: "right" },
-  { title: "budget", align: "right" },
-  { title: "aim", align: "right" },
-  { title: "" },
-];
-
 /** A figure's mark: whether it keeps its budget, and whether the aim is reached. */
 export function mark({ value, budget, aim }: Figure): string {
   if (budget === undefined) return "";
@@ -78,38 +67,26 @@ export function mark({ value, budget, aim }: Figure): string {
   return aim !== undefined && value <= aim ? "ok, aim reached" : "ok";
 }
 
-/** The figures as a table for a terminal. */
-export function table(rows: readonly Figure[]): string {
-  const used = COLUMNS.map(
-    ({ title }) => title === "" || rows.some((row) => cells(row)[indexOf(title)] !== ""),
-  );
-  const inUse = <T>(list: readonly T[]): T[] => list.filter((_, i) => used[i]);
+/** The figures as a table for a terminal, without the columns that are empty. */
+export function table(figures: readonly Figure[]): string {
+  const columns = figureColumns("figure", "measured", "quartiles", "least", "budget", "aim");
+  const rows = figures.map((figure) => {
+    const { name, value, unit, quartiles, least, budget, aim } = figure;
+    const measured = `${written(value)} ${unit}`.trim();
+    const between = quartiles?.map(written).join(" - ") ?? "";
+    const bounds = [least === undefined ? "" : written(least), budget ?? "", aim ?? ""].map(String);
+    return [name, measured, between, ...bounds, mark(figure)];
+  });
+  const isUsed = (_: unknown, i: number): boolean => rows.some((row) => row[i] !== "");
   return textTable(
-    inUse(COLUMNS),
-    rows.map((row) => inUse(cells(row))),
+    [...columns, { title: "" }].filter(isUsed),
+    rows.map((row) => row.filter(isUsed)),
   );
 }
 
 /** A number as tables show it: whole from 100 on. */
 export function written(value: number): string {
   return value.toFixed(Math.abs(value) >= 100 ? 0 : 2);
-}
-
-function indexOf(title: string): number {
-  return COLUMNS.findIndex((column) => column.title === title);
-}
-
-function cells(figure: Figure): string[] {
-  const { name, value, unit, quartiles, least, budget, aim } = figure;
-  return [
-    name,
-    `${written(value)} ${unit}`.trim(),
-    quartiles === undefined ? "" : quartiles.map(written).join(" - "),
-    least === undefined ? "" : written(least),
-    budget?.toString() ?? "",
-    aim?.toString() ?? "",
-    mark(figure),
-  ];
 }
 
 /**

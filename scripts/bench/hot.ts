@@ -1,17 +1,14 @@
-import path from "node:path";
-import type { AdminClient } from "../admin-client.ts";
 import { quantile } from "../quantile.ts";
 import { cpuMicroseconds } from "../workerd.ts";
+import { checkOut, NOW } from "./checkout.ts";
+import type { Checkout } from "./checkout.ts";
 import { estimate, mark, OTHER_PROGRAMS, progress, watchOthers } from "./figure.ts";
 import type { Figure, Report } from "./figure.ts";
 import { openOrganization, startHome, targetOf } from "./gateway.ts";
 import type { Stage } from "./gateway.ts";
-import { checkOut, commitOf } from "./against.ts";
 import { answersTo, turned } from "./load.ts";
-import { NOW } from "./alone.ts";
-import type { Checkout } from "./alone.ts";
-import { measurePressed, pressedFigures } from "./pressed.ts";
 import type { Answered, Ask, Target } from "./load.ts";
+import { measurePressed, pressedFigures } from "./pressed.ts";
 
 /** The other organisations' p99 may rise by so much beside a hot one, in percent. */
 export const RISE_PERCENT_MAX = 20;
@@ -49,7 +46,7 @@ const HOT_RATE = 64;
 /** Presses one organisation, then takes pairs of runs in turn, there and back, of each checkout. */
 export async function measureHot(stage: Stage, options: HotOptions): Promise<Report> {
   const { rounds, seconds, against } = options;
-  const all = checkouts(stage, against);
+  const all = against === undefined ? [NOW] : [NOW, checkOut(against, stage.directory)];
   const pressed = await measurePressed(stage, all, {
     rounds,
     seconds: Math.min(seconds, PRESSED_SECONDS_MAX),
@@ -92,14 +89,13 @@ type Side = {
 async function startSide(stage: Stage, { name, root }: Checkout): Promise<Side> {
   progress(`${name}: starting, and making organisations`);
   const home = stage.keep(await startHome(stage, { place: `hot-${name}`, root }));
-  const keysOfOthers = await otherKeys(home.admin);
-  const keysOfHot = await openOrganization(home.admin, "regional", HOT_KEYS, "hot");
-  const others = {
-    target: targetOf("home", [home], keysOfOthers),
-    rate: OTHERS,
-    ask: OTHER_STREAM,
-  };
-  const target = targetOf("home", [home], keysOfHot);
+  const open = (keys: number, slug: string): Promise<string[]> =>
+    openOrganization(home.admin, "regional", keys, slug);
+  const slugs = Array.from({ length: OTHERS }, (_, i) => `other-${i}`);
+  const ofOthers = (await Promise.all(slugs.map((slug) => open(1, slug)))).flat();
+  const target = targetOf("home", [home], await open(HOT_KEYS, "hot"));
+  const asked = targetOf("home", [home], ofOthers);
+  const others = { target: asked, rate: OTHERS, ask: OTHER_STREAM };
   const hot = HOT_STREAMS.map((ask) => ({ target, rate: HOT_RATE, ask }));
   progress("warming up");
   await runOnce(home.pid, others, hot.slice(0, 1), 1);
@@ -121,28 +117,22 @@ function unbounded(figures: readonly Figure[], who: string): Figure[] {
     .map(({ name, value, unit }) => ({ name: `${name}, ${who}`, value, unit }));
 }
 
-/** This checkout, and the commit that it is compared with. */
-function checkouts(stage: Stage, against: string | undefined): readonly Checkout[] {
-  if (against === undefined) return [NOW];
-  const name = commitOf(against);
-  return [NOW, { name, root: checkOut(name, path.join(stage.directory, "commit")) }];
-}
-
 /** Medians over the pairs; a rise is the median of the pairs' own. */
 export function hotFigures(pairs: readonly HotPair[], others: Figure): Figure[] {
   const times = (["firstByteMs", "ms"] as const).flatMap((moment) =>
     ([0.5, 0.99] as const).flatMap((share): Figure[] => {
-      const of = (run: HotRun): number =>
-        quantile(
-          run.others.map((one) => one[moment]),
-          share,
-        );
-      const rises = pairs.map(({ alone, beside }) => (of(beside) / of(alone) - 1) * 100);
+      const of = (side: keyof HotPair): number[] =>
+        pairs.map((pair) => {
+          const waited = pair[side].others.map((one) => one[moment]);
+          return quantile(waited, share);
+        });
+      const [alone, beside] = [of("alone"), of("beside")];
+      const rises = beside.map((ms, i) => (ms / (alone[i] ?? NaN) - 1) * 100);
       const name = `others' ${moment === "ms" ? "total" : "first byte"}, p${share * 100}`;
       const budget = share === 0.99 ? { budget: RISE_PERCENT_MAX } : {};
       return [
-        { name: `${name}, alone`, unit: "ms", ...estimate(pairs.map(({ alone }) => of(alone))) },
-        { name: `${name}, beside`, unit: "ms", ...estimate(pairs.map(({ beside }) => of(beside))) },
+        { name: `${name}, alone`, unit: "ms", ...estimate(alone) },
+        { name: `${name}, beside`, unit: "ms", ...estimate(beside) },
         { name: `${name}, rise`, unit: "%", ...estimate(rises), ...budget },
       ];
     }),
@@ -155,22 +145,11 @@ export function hotFigures(pairs: readonly HotPair[], others: Figure): Figure[] 
   return [
     ...times,
     { name: "others not served", value: refused, unit: "", budget: 0 },
-    {
-      name: "hot one's shed",
-      value: ofHot.length === 0 ? 0 : (100 * shed) / ofHot.length,
-      unit: "%",
-    },
+    { name: "hot one's shed", value: (100 * shed) / Math.max(1, ofHot.length), unit: "%" },
     { name: "gateway's share of a core, alone", unit: "%", ...cpu("alone") },
     { name: "gateway's share of a core, beside", unit: "%", ...cpu("beside") },
     others,
   ];
-}
-
-async function otherKeys(admin: AdminClient): Promise<string[]> {
-  const slugs = Array.from({ length: OTHERS }, (_, i) => `other-${i}`);
-  return (
-    await Promise.all(slugs.map((slug) => openOrganization(admin, "regional", 1, slug)))
-  ).flat();
 }
 
 /** The others' requests, one a second of each, and those of the hot one, at the same time. */

@@ -73,7 +73,8 @@ export function holds(step: Step, low: Step): boolean {
 }
 
 /** The knee of many organisations together, and of one alone, each with as many keys as it needs. */
-export type Knees = Readonly<Record<"all" | "one", Knee>> & { readonly others: Figure };
+const KNEES = { all: "knee in all", one: "knee of one organisation" } as const;
+export type Knees = Readonly<Record<keyof typeof KNEES, Knee>> & { readonly others: Figure };
 
 const ASK = { kind: "json", words: 256 } as const;
 const ORGANIZATIONS = 50;
@@ -118,20 +119,21 @@ export async function measureKnees(stage: Stage): Promise<Report> {
 }
 
 /** The knees as figures; the low load's times are what "below it" is compared with. */
-export function kneeFigures(knees: Knees): Figure[] {
-  const figures = (["all", "one"] as const).flatMap((which): Figure[] => {
-    const { low, last } = knees[which];
-    const name = which === "all" ? "knee in all" : "knee of one organisation";
-    return [
-      { name: `${name}, rate`, value: last.achieved, unit: "req/s" },
-      { name: `${name}, p50 at it`, value: last.p50Ms, unit: "ms" },
-      { name: `${name}, p99 at it`, value: last.p99Ms, unit: "ms" },
-      { name: `${name}, low load's rate`, value: low.achieved, unit: "req/s" },
-      { name: `${name}, low load's p50`, value: low.p50Ms, unit: "ms" },
-      { name: `${name}, low load's p99`, value: low.p99Ms, unit: "ms" },
-    ];
+export function kneeFigures({ others, ...knees }: Knees): Figure[] {
+  const figures = Object.entries(KNEES).flatMap(([which, name]) => {
+    const { low, last } = knees[which as keyof typeof KNEES];
+    return (
+      [
+        ["rate", last.achieved, "req/s"],
+        ["p50 at it", last.p50Ms, "ms"],
+        ["p99 at it", last.p99Ms, "ms"],
+        ["low load's rate", low.achieved, "req/s"],
+        ["low load's p50", low.p50Ms, "ms"],
+        ["low load's p99", low.p99Ms, "ms"],
+      ] as const
+    ).map(([what, value, unit]) => ({ name: `${name}, ${what}`, value, unit }));
   });
-  return [...figures, knees.others];
+  return [...figures, others];
 }
 
 /** Requests a second that a closed loop gets answered: where the search for the knee begins. */

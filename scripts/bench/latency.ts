@@ -1,6 +1,5 @@
 import { quantile } from "../quantile.ts";
-import { textTable } from "../table.ts";
-import type { Column } from "../table.ts";
+import { figureColumns, textTable } from "../table.ts";
 import { written } from "./figure.ts";
 import type { Figure } from "./figure.ts";
 import type { Kind, Sample } from "./load.ts";
@@ -9,16 +8,16 @@ import type { Samples } from "./rounds.ts";
 const GATEWAY: ReadonlySet<string> = new Set(["home", "peer"]);
 const MOMENTS = { firstByteMs: "first byte", totalMs: "total" } as const;
 const NAMES = { json: "JSON", stream: "stream" } as const;
-const COLUMNS: readonly Column[] = [
-  { title: "time in ms" },
-  { title: "p50", align: "right" },
-  { title: "p99", align: "right" },
-  { title: "p50 over direct", align: "right" },
-  { title: "p99 over direct", align: "right" },
-  { title: "p50 over floor", align: "right" },
-  { title: "p99 over floor", align: "right" },
-  { title: "requests", align: "right" },
-];
+const COLUMNS = figureColumns(
+  "time in ms",
+  "p50",
+  "p99",
+  "p50 over direct",
+  "p99 over direct",
+  "p50 over floor",
+  "p99 over floor",
+  "requests",
+);
 
 /** Every time as a figure: `home: JSON, first byte, p50`, and the same with `, over direct` and `, over floor`. */
 export function latencyFigures(samples: Samples): Figure[] {

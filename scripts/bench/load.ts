@@ -1,5 +1,5 @@
-import { Agent, request as httpRequest } from "node:http";
-import { setTimeout as sleep } from "node:timers/promises";
+import { Agent } from "node:http";
+import { clockMs, exchange, whenDue } from "../exchange.ts";
 import { quantile } from "../quantile.ts";
 
 export type Kind = "json" | "stream";
@@ -35,7 +35,7 @@ export type Ask = {
 /** When the first byte of the body and the last came, in ms since the request was begun. */
 export type Sample = { readonly firstByteMs: number; readonly totalMs: number };
 
-/** A request ready to be sent any number of times. */
+/** A request ready to be sent any number of times, and what its whole answer ends with. */
 export type Asked = { readonly body: string; readonly ending: string };
 
 export type Load = Ask & {
@@ -70,7 +70,11 @@ export async function run(load: Load): Promise<Sample[]> {
   const worker = async (): Promise<void> => {
     while (begun < requests) {
       begun++;
-      samples.push(await complete(target, asked));
+      const outcome = await attempt(target, asked);
+      if (outcome.status !== 200 || !outcome.isWhole) {
+        throw new Error(`${target.name}: ${asked.body}: ${outcome.status}: ${outcome.tail}`);
+      }
+      samples.push(outcome);
     }
   };
   await Promise.all(Array.from({ length: concurrency }, worker));
@@ -82,7 +86,7 @@ export function turned<T>(list: readonly T[], turn: number): readonly T[] {
   return turn % 2 === 0 ? list : list.toReversed();
 }
 
-/** The body of a request as a target takes it, and what its whole answer ends with. */
+/** A request as a target takes it. */
 export function prepare({ ask = chat }: Pick<Target, "ask">, asked: Ask): Asked {
   return ask(asked);
 }
@@ -93,68 +97,26 @@ function chat({ kind, words, pace }: Ask): Asked {
   return { body: JSON.stringify(fields), ending: ENDINGS[kind] };
 }
 
-/** The status of one completion with any key. */
-export async function statusWithKey(url: string, key: string): Promise<number> {
-  const { status } = await send({ url, key, ...chat({ kind: "json", words: 256 }) });
-  return status;
-}
-
 /** One completion with the target's next key, whatever becomes of it. */
-export function attempt(target: Target, asked: Asked): Promise<Outcome> {
+export async function attempt(target: Target, { body, ending }: Asked): Promise<Outcome> {
   const turn = nextKey.get(target) ?? 0;
   nextKey.set(target, turn + 1);
   const key = target.keys[turn % target.keys.length] ?? "none";
   const { url, headers } = target;
-  return send({ url, key, headers, ...asked });
+  const came = await exchange({ url, key, headers, body, agent, patienceMs: PATIENCE_MS });
+  const { end, status, sentMs, text, why } = came;
+  return {
+    status: end === "whole" ? (status ?? 0) : 0,
+    firstByteMs: (came.firstByteMs ?? sentMs) - sentMs,
+    totalMs: came.endedMs - sentMs,
+    isWhole: text.endsWith(ending),
+    tail: end === "whole" ? text.slice(-500) : why,
+  };
 }
 
 /** Closes the kept connections, so that the process can end. */
 export function closeConnections(): void {
   agent.destroy();
-}
-
-async function complete(target: Target, asked: Asked): Promise<Sample> {
-  const outcome = await attempt(target, asked);
-  if (outcome.status === 200 && outcome.isWhole) return outcome;
-  throw new Error(`${target.name} answered ${asked.body} with ${outcome.status}: ${outcome.tail}`);
-}
-
-type Sent = Asked & { url: string; key: string; headers?: Target["headers"] };
-
-function send(sent: Sent): Promise<Outcome> {
-  const begunAt = performance.now();
-  return new Promise((resolve) => {
-    let firstByteMs = 0;
-    let text = "";
-    const end = (status: number, tail: string): void => {
-      const totalMs = performance.now() - begunAt;
-      resolve({ status, firstByteMs, totalMs, isWhole: text.endsWith(sent.ending), tail });
-    };
-    const broken = (error: Error): void => end(0, error.message);
-    const outgoing = httpRequest(sent.url, {
-      method: "POST",
-      agent,
-      timeout: PATIENCE_MS,
-      headers: {
-        ...sent.headers,
-        authorization: `Bearer ${sent.key}`,
-        "content-type": "application/json",
-        "content-length": Buffer.byteLength(sent.body),
-      },
-    });
-    outgoing.on("timeout", () => outgoing.destroy(new Error("no answer in time")));
-    outgoing.on("error", broken);
-    outgoing.on("response", (response) => {
-      response.setEncoding("latin1");
-      response.on("data", (part: string) => {
-        if (firstByteMs === 0) firstByteMs = performance.now() - begunAt;
-        text += part;
-      });
-      response.on("error", broken);
-      response.on("end", () => end(response.statusCode ?? 0, text.slice(-500)));
-    });
-    outgoing.end(sent.body);
-  });
 }
 
 export type Offer = {
@@ -183,8 +145,6 @@ export type Step = {
   readonly p99Ms: number;
 };
 
-const TICK_MS = 1;
-
 /**
  * Offers a rate for some seconds and waits for every answer. Times are from when a request was due, not
  * from when it was sent, so that a queue before the gateway counts, also one in this process. Whatever is
@@ -207,22 +167,17 @@ export async function offerRate(offered: Offer): Promise<Step> {
 /** Every answer to what is offered, in the order in which they were due. */
 export async function answersTo({ target, ask, rate, seconds }: Offer): Promise<Answered[]> {
   const asked = prepare(target, ask);
-  const begunAt = performance.now();
+  const startedMs = clockMs();
   const answered = async (dueMs: number): Promise<Answered> => {
-    const lateMs = performance.now() - begunAt - dueMs;
+    const lateMs = clockMs() - startedMs - dueMs;
     const { status, isWhole, firstByteMs } = await attempt(target, asked);
-    const atMs = performance.now() - begunAt;
+    const atMs = clockMs() - startedMs;
     const isOk = status === 200 && isWhole;
     return { firstByteMs: lateMs + firstByteMs, ms: atMs - dueMs, atMs, status, isOk };
   };
   const all = Math.max(1, Math.round(rate * seconds));
+  const plan = Array.from({ length: all }, (_, i) => ({ atMs: (i * 1000) / rate }));
   const sent: Promise<Answered>[] = [];
-  while (sent.length < all) {
-    const elapsedMs = performance.now() - begunAt;
-    while (sent.length < all && (sent.length * 1000) / rate <= elapsedMs) {
-      sent.push(answered((sent.length * 1000) / rate));
-    }
-    await sleep(TICK_MS);
-  }
+  await whenDue(plan, ({ atMs }) => sent.push(answered(atMs)), { startedMs });
   return Promise.all(sent);
 }

@@ -1,12 +1,10 @@
-import path from "node:path";
 import { InvalidArgumentError } from "commander";
 import { quantile } from "../quantile.ts";
-import { textTable } from "../table.ts";
-import type { Column } from "../table.ts";
+import { figureColumns, textTable } from "../table.ts";
 import { cpuMicroseconds } from "../workerd.ts";
-import { checkOut, commitOf } from "./against.ts";
 import { OTHERS, startOther } from "./beside.ts";
 import type { Other } from "./beside.ts";
+import { checkOut } from "./checkout.ts";
 import { cpuOf, estimate, progress, ratioOf, table, watchOthers, written } from "./figure.ts";
 import type { CpuRound, Estimate, Figure, Report } from "./figure.ts";
 import { openOrganization, startBareWorker, startGateway } from "./gateway.ts";
@@ -95,7 +93,7 @@ async function startPlaces(
   if (places.includes("away")) add("away, one organisation", peer);
   if (places.includes("away100")) add(`away, ${crowd}`, await crowdOf(peer, "global"));
   if (against !== undefined) {
-    const root = checkOut(commitOf(against), path.join(stage.directory, "commit"));
+    const { root } = checkOut(against, stage.directory);
     add(BEFORE, (await startGateway(stage, { place: "before", keys, root })).home);
   }
   for (const other of beside) {
@@ -178,19 +176,19 @@ const SHARES = { p50: 0.5, p99: 0.99, "p99.9": 0.999 } as const;
 const TAIL_MAX = 3;
 /** What every place is compared with. */
 const BASES = ["direct", "floor"] as const;
-const COLUMNS: readonly Column[] = [
-  { title: "added in ms" },
-  { title: "p50", align: "right" },
-  { title: "p99", align: "right" },
-  { title: "p99.9", align: "right" },
-  { title: "of the floor's: p50", align: "right" },
-  { title: "p99", align: "right" },
-  { title: "p99.9", align: "right" },
-  { title: "CPU in us", align: "right" },
-  { title: "of the floor's", align: "right" },
-  { title: "requests", align: "right" },
-  { title: "failed", align: "right" },
-];
+const COLUMNS = figureColumns(
+  "added in ms",
+  "p50",
+  "p99",
+  "p99.9",
+  "of the floor's: p50",
+  "p99",
+  "p99.9",
+  "CPU in us",
+  "of the floor's",
+  "requests",
+  "failed",
+);
 
 /** What each place adds over direct and over the floor: of the rounds' own, the median. */
 export function openFigures(open: readonly Open[], others: Figure): Figure[] {

@@ -1,203 +1,184 @@
+import { copyFileSync, existsSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { createOrganization, postCredits } from "../admin-client.ts";
 import { quantile } from "../quantile.ts";
-import type { Counts } from "../workers/counts.ts";
+import { cpuMicroseconds } from "../workerd.ts";
+import { NOW } from "./checkout.ts";
+import type { Checkout } from "./checkout.ts";
+import { whileCounting } from "./count.ts";
 import { estimate, progress } from "./figure.ts";
 import type { Figure } from "./figure.ts";
 import { openOrganization, startHome, targetOf } from "./gateway.ts";
-import type { Stage } from "./gateway.ts";
-import { pressAlone, startAlone } from "./alone.ts";
-import type { Alone, Checkout, Driver } from "./alone.ts";
+import type { RunningRegion, Stage } from "./gateway.ts";
 import { attempt, prepare, run, turned } from "./load.ts";
-import type { Target } from "./load.ts";
+import type { Outcome, Target } from "./load.ts";
 
 /** So many JSON completions of one organisation at once: the first few, and what it may have in flight and beyond. */
-export const LEVELS = [8, 64, 256] as const;
+const LEVELS = [8, 64, 256] as const;
+/** Above it, calls are not counted: most of it is shed. */
+const COUNTED_MOST = 64;
 const JSON_ASK = { kind: "json", words: 256 } as const;
 const KEYS = 100;
 const COUNTED = 640;
+const DRIVER = "scripts/workers/pressing.ts";
+const CALLERS = 8;
+const PAIRS = 150; // of each caller in a slice
+/** What an older commit lacks whose calls do not go together: each goes alone. */
+const GROUPS = "export class WalletGroups { walletOf(_, stub) { return stub(); } }\n";
 
-/** What one slice at one level saw. */
-export type Pressed = {
-  readonly perSecond: number;
-  readonly shedPercent: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-};
-/** Of one checkout, slice by slice. */
+/** Figures of one slice, by the end of their name; their units are UNITS'. */
+type Slice = Readonly<Record<string, number>>;
+/** Of one checkout, slice by slice: of its organisation at each level, and of its wallet alone. */
 export type PressedRuns = {
   readonly checkout: string;
-  readonly levels: Readonly<Record<number, readonly Pressed[]>>;
-  readonly callsPerRequest: Readonly<Record<number, number>>;
-  readonly alone: readonly Alone[];
+  readonly slices: Readonly<Record<string, readonly Slice[]>>;
 };
+const UNITS: Readonly<Record<string, string>> = {
+  ": a second": "",
+  ": object calls a request": "",
+  ": p50": "ms",
+  ": p99": "ms",
+  ": shed": "%",
+  " a second": "",
+  ": CPU of a pair": "us",
+};
+/** Of these, two checkouts are compared. */
+const COMPARED = new Set([": a second", " a second", ": CPU of a pair"]);
+const ALONE = "one wallet alone, eight callers: holds and settles";
 
 type Side = {
   readonly checkout: Checkout;
   readonly hot: Target;
-  readonly driver: Driver;
-  readonly levels: Record<number, Pressed[]>;
-  readonly calls: Record<number, number>;
-  readonly alone: Alone[];
+  readonly driver: RunningRegion & { readonly orgId: string };
+  readonly calls: Readonly<Record<number, number>>;
+  readonly slices: Record<string, Slice[]>;
 };
 
 /** Presses one organisation, then one wallet without anything around it, of each checkout in turn, there and back. */
 export async function measurePressed(
   stage: Stage,
   checkouts: readonly Checkout[],
-  options: { readonly rounds: number; readonly seconds: number },
+  { rounds, seconds }: { readonly rounds: number; readonly seconds: number },
 ): Promise<readonly PressedRuns[]> {
   const sides: Side[] = [];
   for (const checkout of checkouts) sides.push(await startSide(stage, checkout));
-  for (let round = 0; round < options.rounds; round++) {
-    progress(`pressing one wallet, round ${round + 1} of ${options.rounds}`);
-    for (const side of turned(sides, round)) {
+  for (let round = 0; round < rounds; round++) {
+    progress(`pressing one wallet, round ${round + 1} of ${rounds}`);
+    for (const { hot, calls, slices } of turned(sides, round)) {
       for (const atOnce of LEVELS) {
-        (side.levels[atOnce] ??= []).push(await press(side.hot, atOnce, options.seconds));
+        const slice = { ": object calls a request": calls[atOnce] ?? NaN };
+        const pressed = Object.assign(slice, await press(hot, atOnce, seconds));
+        (slices[`one organisation, ${atOnce} JSON at once`] ??= []).push(pressed);
       }
     }
-    for (const side of turned(sides, round)) side.alone.push(await pressAlone(side.driver));
+    for (const { driver, slices } of turned(sides, round)) {
+      (slices[ALONE] ??= []).push(await pressAlone(driver));
+    }
   }
-  return sides.map(({ checkout, levels, calls, alone }) => ({
-    checkout: checkout.name,
-    levels,
-    callsPerRequest: calls,
-    alone,
-  }));
+  return sides.map(({ checkout, slices }) => ({ checkout: checkout.name, slices }));
 }
 
 async function startSide(stage: Stage, checkout: Checkout): Promise<Side> {
-  progress(`${checkout.name}: starting, and counting calls`);
-  const { root } = checkout;
+  const { name, root } = checkout;
+  progress(`${name}: starting, and counting calls`);
   const calls = await countCalls(stage, checkout);
-  const home = stage.keep(await startHome(stage, { place: `pressed-${checkout.name}`, root }));
-  const keys = await openOrganization(home.admin, "regional", KEYS, "pressed");
-  const hot = targetOf("home", [home], keys);
+  const home = stage.keep(await startHome(stage, { place: `pressed-${name}`, root }));
+  const hot = targetOf("home", [home], await openOrganization(home.admin, "regional", KEYS));
   const driver = await startAlone(stage, checkout);
-  const side = { checkout, hot, driver, levels: {}, calls, alone: [] };
   await press(hot, 64, 2);
   await pressAlone(driver);
-  return side;
+  return { checkout, hot, driver, calls, slices: {} };
 }
 
 /** Calls of objects a completion makes at each level, by the checkout's own counters. */
-async function countCalls(stage: Stage, { name, root }: Checkout): Promise<Record<number, number>> {
-  const place = `calls-${name}`;
-  const home = await startHome(stage, { place, root, entry: "scripts/workers/counting.ts" });
-  try {
-    const keys = await openOrganization(home.admin, "regional", KEYS, "counted");
-    const target = targetOf("home", [home], keys);
-    const read = async () => (await (await fetch(`${home.url}__counts`)).json()) as Counts;
+function countCalls(stage: Stage, { name, root }: Checkout): Promise<Record<number, number>> {
+  const options = { place: `calls-${name}`, root, keys: KEYS };
+  return whileCounting(stage, options, async (target, read) => {
     const calls: Record<number, number> = {};
     await press(target, 64, 1); // every key is met
-    for (const atOnce of LEVELS.filter((level) => level <= 64)) {
+    for (const concurrency of LEVELS.filter((level) => level <= COUNTED_MOST)) {
       await sleep(200);
       await read();
-      await run({ ...JSON_ASK, target, requests: COUNTED, concurrency: atOnce });
-      calls[atOnce] = (await read()).objectCalls / COUNTED;
+      await run({ ...JSON_ASK, target, requests: COUNTED, concurrency });
+      calls[concurrency] = (await read()).objectCalls / COUNTED;
     }
     return calls;
-  } finally {
-    await home.stop();
-  }
+  });
 }
 
-type Answer = { readonly status: number; readonly ms: number };
-
 /** Asks for completions, so many at once, for so long. */
-async function pressed(
-  target: Target,
-  atOnce: number,
-  seconds: number,
-): Promise<{ readonly answers: readonly Answer[]; readonly elapsedMs: number }> {
+async function press(target: Target, atOnce: number, seconds: number): Promise<Slice> {
   const asked = prepare(target, JSON_ASK);
   const begunAt = performance.now();
-  const answers: Answer[] = [];
+  const answers: Outcome[] = [];
   const one = async (): Promise<void> => {
     while (performance.now() - begunAt < seconds * 1000) {
-      const { status, totalMs } = await attempt(target, asked);
-      answers.push({ status, ms: totalMs });
-      if (status === 503) await sleep(100); // as a client that was told to come later
+      const answer = await attempt(target, asked);
+      answers.push(answer);
+      if (answer.status === 503) await sleep(100); // as a client that was told to come later
     }
   };
   await Promise.all(Array.from({ length: atOnce }, one));
-  return { answers, elapsedMs: performance.now() - begunAt };
-}
-
-async function press(target: Target, atOnce: number, seconds: number): Promise<Pressed> {
-  const { answers, elapsedMs } = await pressed(target, atOnce, seconds);
-  const served = answers.filter(({ status }) => status === 200).map(({ ms }) => ms);
+  const elapsedMs = performance.now() - begunAt;
+  const served = answers.filter(({ status }) => status === 200).map(({ totalMs }) => totalMs);
   return {
-    perSecond: (served.length * 1000) / elapsedMs,
-    shedPercent: (100 * (answers.length - served.length)) / answers.length,
-    p50Ms: quantile(served, 0.5),
-    p99Ms: quantile(served, 0.99),
+    ": a second": (served.length * 1000) / elapsedMs,
+    ": p50": quantile(served, 0.5),
+    ": p99": quantile(served, 0.99),
+    ": shed": (100 * (answers.length - served.length)) / answers.length,
   };
 }
 
-/** The figures of each checkout, and of the first one's to the second's the median of the slices' own ratios. */
-// oxlint-disable-next-line complexity -- one figure after the other
-export function pressedFigures([now, before]: readonly PressedRuns[]): Figure[] {
-  if (now === undefined) return [];
-  const figures: Figure[] = [];
-  for (const atOnce of LEVELS) {
-    const name = `one organisation, ${atOnce} JSON at once`;
-    for (const side of before === undefined ? [now] : [now, before]) {
-      const of = (what: keyof Pressed) =>
-        estimate((side.levels[atOnce] ?? []).map((one) => one[what]));
-      const who = before === undefined ? "" : `, ${side.checkout}`;
-      figures.push(
-        { name: `${name}: a second${who}`, unit: "", ...of("perSecond") },
-        {
-          name: `${name}: object calls a request${who}`,
-          unit: "",
-          value: side.callsPerRequest[atOnce] ?? NaN,
-        },
-        { name: `${name}: p50${who}`, unit: "ms", ...of("p50Ms") },
-        { name: `${name}: p99${who}`, unit: "ms", ...of("p99Ms") },
-        { name: `${name}: shed${who}`, unit: "%", ...of("shedPercent") },
-      );
-    }
-    if (before !== undefined) {
-      const pairs = ratios(now.levels[atOnce] ?? [], before.levels[atOnce] ?? [], "perSecond");
-      figures.push({ name: `${name}: a second, ratio`, unit: "x", ...estimate(pairs) });
-    }
+/** A region whose one wallet is pressed without anything around it. A commit has what presses only where it stands in it. */
+async function startAlone(stage: Stage, { name, root }: Checkout): Promise<Side["driver"]> {
+  if (root !== NOW.root) {
+    copyFileSync(path.join(NOW.root, DRIVER), path.join(root, DRIVER));
+    const groups = path.join(root, "src/wallet/grouped-wallet.ts");
+    if (!existsSync(groups)) writeFileSync(groups, GROUPS);
   }
-  const alone = "one wallet alone, eight callers: holds and settles";
-  for (const side of before === undefined ? [now] : [now, before]) {
-    const who = before === undefined ? "" : `, ${side.checkout}`;
-    figures.push(
-      {
-        name: `${alone} a second${who}`,
-        unit: "",
-        ...estimate(side.alone.map((one) => 2 * one.pairsPerSecond)),
-      },
-      {
-        name: `${alone}: CPU of a pair${who}`,
-        unit: "us",
-        ...estimate(side.alone.map((one) => one.cpuUs)),
-      },
-    );
-  }
-  if (before === undefined) return figures;
-  return [
-    ...figures,
-    {
-      name: `${alone} a second, ratio`,
-      unit: "x",
-      ...estimate(ratios(now.alone, before.alone, "pairsPerSecond")),
-    },
-    {
-      name: `${alone}: CPU of a pair, ratio`,
-      unit: "x",
-      ...estimate(ratios(now.alone, before.alone, "cpuUs")),
-    },
-  ];
+  const place = { place: `alone-${name}`, root, entry: DRIVER };
+  const region = stage.keep(await startHome(stage, place));
+  const owner = { name: "Alone", slug: "alone", ownerEmail: "owner@alone.example" };
+  const { orgId } = await createOrganization(region.admin, { ...owner, keyScope: "regional" });
+  await postCredits(region.admin, orgId, { amount_micro: 1_000_000_000, reference: "bench" });
+  return { ...region, orgId };
 }
 
-function ratios<K extends string>(
-  over: readonly Readonly<Record<K, number>>[],
-  under: readonly Readonly<Record<K, number>>[],
-  what: K,
-): number[] {
-  return over.map((one, i) => one[what] / (under[i]?.[what] ?? NaN));
+/** Eight callers at once that do nothing but hold and settle, each its pairs one after the other. */
+async function pressAlone({ url, pid, orgId }: Side["driver"]): Promise<Slice> {
+  const [cpuBefore, begunAt] = [cpuMicroseconds(pid), performance.now()];
+  const one = async (): Promise<number> => {
+    const response = await fetch(`${url}__press?org=${orgId}&pairs=${PAIRS}`);
+    return ((await response.json()) as { readonly done: number }).done;
+  };
+  const answers = await Promise.all(Array.from({ length: CALLERS }, one));
+  const pairs = answers.reduce((sum, done) => sum + done, 0);
+  if (pairs !== CALLERS * PAIRS) throw new Error(`${pairs} of ${CALLERS * PAIRS} pairs were done`);
+  const elapsedMs = performance.now() - begunAt;
+  const cpuUs = (cpuMicroseconds(pid) - cpuBefore) / pairs;
+  return { " a second": (2 * pairs * 1000) / elapsedMs, ": CPU of a pair": cpuUs };
+}
+
+/** The figures of each checkout, and of the first one's to the second's the median of the slices' own ratios. */
+export function pressedFigures(sides: readonly PressedRuns[]): Figure[] {
+  const [now, before] = sides;
+  return Object.entries(now?.slices ?? {}).flatMap(([what, [first = {}]]) => {
+    const ends = Object.keys(UNITS).filter((end) => end in first);
+    const of = (side: PressedRuns | undefined, end: string): number[] =>
+      (side?.slices[what] ?? []).map((slice) => slice[end] ?? NaN);
+    const figure = (name: string, unit: string, values: number[]): Figure =>
+      Object.assign(estimate(values), { name: `${what}${name}`, unit });
+    const measured = sides.flatMap((side) => {
+      const who = before === undefined ? "" : `, ${side.checkout}`;
+      return ends.map((end) => figure(end + who, UNITS[end] ?? "", of(side, end)));
+    });
+    const compared = ends.filter((end) => before !== undefined && COMPARED.has(end));
+    const ratios = compared.map((end) => {
+      const under = of(before, end);
+      const pairs = of(now, end).map((value, i) => value / (under[i] ?? NaN));
+      return figure(`${end}, ratio`, "x", pairs);
+    });
+    return measured.concat(ratios);
+  });
 }

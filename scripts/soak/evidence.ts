@@ -72,7 +72,7 @@ async function unrestIn(region: SoakedRegion, tenants: readonly Tenant[]): Promi
   const { waiting } = await outboxOf(region);
   const open = sumOf(await walletsAt(region, tenants), (wallet) => wallet?.open ?? 0);
   if (waiting + open > 0) return `${waiting} messages and ${open} holds in ${name}`;
-  const books = await booksOf(region);
+  const books = new Map((await booksOf(region)).map((row) => [row.org_id, row.credits_micro]));
   const wallets = await atMost(READERS, tenantsAt(region, tenants), ({ orgId }) =>
     getOrganization(admin, orgId),
   );
@@ -87,12 +87,11 @@ async function outboxOf({ admin, name }: SoakedRegion): Promise<Evidence["outbox
   return { region: name, waiting: sum("waiting"), dead: sum("dead"), parked: sum("parked") };
 }
 
-/** Balances in a region's D1, read past the gateway: micros by organisation. */
-async function booksOf({ control }: SoakedRegion): Promise<Map<string, number>> {
-  type Row = { readonly org_id: string; readonly credits_micro: number };
-  const sql = "SELECT org_id, credits_micro FROM balances";
-  const rows = await control<readonly Row[]>("rows", { sql, values: [] });
-  return new Map(rows.map((row) => [row.org_id, row.credits_micro]));
+type Balance = { readonly org_id: string; readonly credits_micro: number };
+
+/** Balances in a region's D1, read past the gateway, in micros. */
+function booksOf({ control }: SoakedRegion): Promise<readonly Balance[]> {
+  return control("rows", { sql: "SELECT org_id, credits_micro FROM balances", values: [] });
 }
 
 /** The regions at rest: every organisation, outbox, and what registers and wallets have stored. */
@@ -102,7 +101,7 @@ export async function readAll(
 ): Promise<Pick<Evidence, "estates" | "outboxes" | "stored">> {
   const each = <T>(of: (region: SoakedRegion) => Promise<T>): Promise<T[]> =>
     Promise.all(REGIONS.map((name) => of(regions[name])));
-  const books = new Map((await each(booksOf)).flatMap((book) => [...book]));
+  const books = new Map((await each(booksOf)).flat().map((row) => [row.org_id, row.credits_micro]));
   const estates = await atMost(READERS, tenants, (one) => estateOf(regions[one.home], one, books));
   const outboxes = await each(outboxOf);
   const stored = (await each((home) => storedOf(home, regions, tenants))).flat();
