@@ -1,6 +1,6 @@
 import type { Idempotency } from "../lib/idempotency.ts";
 import type { Tables } from "../lib/tables.do.ts";
-import type { Head, Payment, PaymentRows, Purchase, Waiting } from "./purchase.ts";
+import type { Head, PaymentRows, Purchase } from "./purchase.ts";
 import { storedJson } from "../lib/stored-json.ts";
 
 /** `record`: the row as JSON; the columns beside it are what it is found by. Times in Unix ms. */
@@ -59,36 +59,33 @@ type Record_ = { readonly record: string };
 
 /** `PaymentRows` over an object's tables; all that one turn writes is committed together. */
 export function paymentRows(sql: SqlStorage): PaymentRows {
-  const one = (query: string, ...values: (string | number)[]): unknown => {
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- its caller says what the table holds
+  const one = <T>(query: string, ...values: (string | number)[]): T | null => {
     const [row] = sql.exec<Record_>(query, ...values).toArray();
-    return row === undefined ? null : JSON.parse(row.record);
+    return row === undefined ? null : storedJson<T>(row.record);
   };
-  const all = (query: string, ...values: (string | number)[]): readonly unknown[] =>
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- its caller says what the table holds
+  const all = <T>(query: string, ...values: (string | number)[]): readonly T[] =>
     sql
       .exec<Record_>(query, ...values)
       .toArray()
-      .map(({ record }): unknown => JSON.parse(record));
+      .map(({ record }) => storedJson<T>(record));
   return {
-    head: () => (one("SELECT record FROM head WHERE id = 1") as Head | null) ?? NOBODY,
+    head: () => one<Head>("SELECT record FROM head WHERE id = 1") ?? NOBODY,
     setHead: (head) => {
       sql.exec("INSERT OR REPLACE INTO head (id, record) VALUES (1, ?)", JSON.stringify(head));
     },
-    purchase: (id) => one("SELECT record FROM purchases WHERE id = ?", id) as Purchase | null,
+    purchase: (id) => one("SELECT record FROM purchases WHERE id = ?", id),
     purchaseOf: (object) =>
       one(
         "SELECT record FROM purchases WHERE session_id = ?1 OR invoice_id = ?1 OR payment_id = ?1",
         object,
-      ) as Purchase | null,
+      ),
     put: (purchase) => putPurchase(sql, purchase),
-    open: () =>
-      all("SELECT record FROM purchases WHERE is_open = 1 ORDER BY id") as readonly Purchase[],
-    since: (ms) =>
-      all(
-        "SELECT record FROM purchases WHERE created_at >= ? ORDER BY id",
-        ms,
-      ) as readonly Purchase[],
-    payment: (id) => one("SELECT record FROM payments WHERE id = ?", id) as Payment | null,
-    payments: () => all("SELECT record FROM payments ORDER BY id") as readonly Payment[],
+    open: () => all("SELECT record FROM purchases WHERE is_open = 1 ORDER BY id"),
+    since: (ms) => all("SELECT record FROM purchases WHERE created_at >= ? ORDER BY id", ms),
+    payment: (id) => one("SELECT record FROM payments WHERE id = ?", id),
+    payments: () => all("SELECT record FROM payments ORDER BY id"),
     putPayment: (payment) => {
       sql.exec(
         "INSERT OR REPLACE INTO payments (id, record) VALUES (?, ?)",
@@ -96,7 +93,7 @@ export function paymentRows(sql: SqlStorage): PaymentRows {
         JSON.stringify(payment),
       );
     },
-    waiting: () => all("SELECT record FROM hints ORDER BY event_id") as readonly Waiting[],
+    waiting: () => all("SELECT record FROM hints ORDER BY event_id"),
     putWaiting: (hint) => {
       sql.exec(
         "INSERT OR REPLACE INTO hints (event_id, record) VALUES (?, ?)",

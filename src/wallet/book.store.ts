@@ -208,13 +208,15 @@ export type BookCopy = {
 
 /** The book's copy of an organisation, read in one transaction; null when it has none. */
 export async function readBookCopy(db: D1Database, orgId: string): Promise<BookCopy | null> {
-  const [head, operators, settings, debts] = await db.batch<BookRow>([
+  const [head, operators, settings, debts] = await batchOf<
+    [HeadRow, StoredConfiguration, StoredSettings, StoredDebts]
+  >(db, [
     headStatement(db, orgId),
     db.prepare("SELECT rpm_limit, price_list, status FROM organizations WHERE id = ?").bind(orgId),
     db.prepare("SELECT * FROM settings WHERE org_id = ?").bind(orgId),
     db.prepare("SELECT * FROM debts WHERE org_id = ?").bind(orgId),
   ]);
-  const found = head === undefined ? null : headOf(head as D1Result<HeadRow>);
+  const found = head === undefined ? null : headOf(head);
   if (found === null) return null;
   return {
     head: found,
@@ -222,6 +224,14 @@ export async function readBookCopy(db: D1Database, orgId: string): Promise<BookC
     debts: debtsOf(debts?.results[0]),
     configuration: configurationOf(operators?.results[0]),
   };
+}
+
+/** Statements run in one transaction, each read by its own row. */
+function batchOf<Rows extends readonly unknown[]>(
+  db: D1Database,
+  statements: { readonly [At in keyof Rows]: D1PreparedStatement },
+) {
+  return db.batch([...statements]) as Promise<{ [At in keyof Rows]: D1Result<Rows[At]> }>;
 }
 
 /** The tables that are read in pages, each by its key. */
@@ -267,37 +277,56 @@ export function settingsRow(settings: Settings): BookRow {
   };
 }
 
-function settingsOf(row: BookRow | undefined): Settings | null {
+/** Rows of the book as a wallet that is made anew reads them. */
+type StoredSettings = {
+  readonly default_user_monthly_quota_micro: number | null;
+  readonly default_user_daily_quota_micro: number | null;
+  readonly default_alert_threshold: number;
+  readonly low_balance_threshold_micro: number | null;
+  readonly keep_responses_hours: number | null;
+  readonly auto_top_up: string | null;
+};
+type StoredDebts = {
+  readonly owed_micro: number;
+  readonly taken_micro: number;
+  readonly forgiven_micro: number;
+  readonly forgiven_by: string;
+};
+type StoredConfiguration = {
+  readonly rpm_limit: number | null;
+  readonly price_list: string | null;
+  readonly status: string;
+};
+
+function settingsOf(row: StoredSettings | undefined): Settings | null {
   if (row === undefined) return null;
   return {
-    monthlyQuota: microsOrNull(row["default_user_monthly_quota_micro"] as number | null),
-    dailyQuota: microsOrNull(row["default_user_daily_quota_micro"] as number | null),
-    alertThreshold: row["default_alert_threshold"] as number,
-    lowBalance: microsOrNull(row["low_balance_threshold_micro"] as number | null),
-    keepHours: (row["keep_responses_hours"] as number | null) ?? 0,
-    autoTopUp: storedJson<AutoTopUp | null>((row["auto_top_up"] as string | null) ?? "null"),
+    monthlyQuota: microsOrNull(row.default_user_monthly_quota_micro),
+    dailyQuota: microsOrNull(row.default_user_daily_quota_micro),
+    alertThreshold: row.default_alert_threshold,
+    lowBalance: microsOrNull(row.low_balance_threshold_micro),
+    keepHours: row.keep_responses_hours ?? 0,
+    autoTopUp: storedJson<AutoTopUp | null>(row.auto_top_up ?? "null"),
   };
 }
 
 /** With what was forgiven by each reference. */
 type BookDebts = Debts & { readonly forgivenBy: Readonly<Record<string, Micros>> };
 
-function debtsOf(row: BookRow | undefined): BookDebts | null {
+function debtsOf(row: StoredDebts | undefined): BookDebts | null {
   if (row === undefined) return null;
-  const amount = (name: string): Micros => micros(row[name] as number);
   return {
-    owed: amount("owed_micro"),
-    taken: amount("taken_micro"),
-    forgiven: amount("forgiven_micro"),
-    forgivenBy: JSON.parse(row["forgiven_by"] as string) as BookDebts["forgivenBy"],
+    owed: micros(row.owed_micro),
+    taken: micros(row.taken_micro),
+    forgiven: micros(row.forgiven_micro),
+    forgivenBy: storedJson<BookDebts["forgivenBy"]>(row.forgiven_by),
   };
 }
 
-function configurationOf(row: BookRow | undefined): Configuration | null {
+function configurationOf(row: StoredConfiguration | undefined): Configuration | null {
   if (row === undefined) return null;
-  const suspended = row["status"] === "suspended";
-  const priceList = row["price_list"] as string | null;
-  return { rpmLimit: row["rpm_limit"] as number | null, suspended, priceList };
+  const { rpm_limit: rpmLimit, price_list: priceList, status } = row;
+  return { rpmLimit, suspended: status === "suspended", priceList };
 }
 
 /** Forgets a wallet that was made and given up before anything was recorded. */

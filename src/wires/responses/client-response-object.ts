@@ -80,10 +80,29 @@ export type ResponseState = {
   readonly output: readonly OutputItem[];
 };
 
-/** What a response says of fields that its request left out; what clients read as a number or a text is never null. */
-const UNSAID = {
-  instructions: null as string | null,
-  tool_choice: "auto" as unknown,
+/** The fields of a request that a response always says. */
+type Unsaid = {
+  readonly instructions: string | null;
+  readonly tool_choice: unknown;
+  readonly parallel_tool_calls: boolean;
+  readonly temperature: number;
+  readonly top_p: number;
+  readonly presence_penalty: number;
+  readonly frequency_penalty: number;
+  readonly top_logprobs: number;
+  readonly truncation: string;
+  readonly max_output_tokens: number | null;
+  readonly max_tool_calls: number | null;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly user: string | null;
+  readonly safety_identifier: string | null;
+  readonly prompt_cache_key: string | null;
+  readonly previous_response_id: string | null;
+};
+/** What a response says of those that its request left out; what clients read as a number or a text is never null. */
+const UNSAID: Unsaid = {
+  instructions: null,
+  tool_choice: "auto",
   parallel_tool_calls: true,
   temperature: 1,
   top_p: 1,
@@ -91,13 +110,13 @@ const UNSAID = {
   frequency_penalty: 0,
   top_logprobs: 0,
   truncation: "disabled",
-  max_output_tokens: null as number | null,
-  max_tool_calls: null as number | null,
-  metadata: {} as Readonly<Record<string, string>>,
-  user: null as string | null,
-  safety_identifier: null as string | null,
-  prompt_cache_key: null as string | null,
-  previous_response_id: null as string | null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  metadata: {},
+  user: null,
+  safety_identifier: null,
+  prompt_cache_key: null,
+  previous_response_id: null,
 };
 /** The same in every response. */
 const OURS = {
@@ -107,7 +126,7 @@ const OURS = {
 } as const;
 
 /** The fields of a response that repeat the request. */
-export type Echo = typeof UNSAID &
+export type Echo = Unsaid &
   typeof OURS & {
     readonly tools: readonly JsonObject[];
     readonly text: JsonObject;
@@ -119,12 +138,12 @@ const ECHO_CHARACTERS_MAX = 131_072;
 
 /** What a response says of its request; tools and their choice as the client wrote them. */
 export function echoOf(body: ResponsesBody): Echo {
-  const keys = Object.keys(UNSAID) as (keyof typeof UNSAID)[];
+  const keys = Object.keys(UNSAID) as (keyof Unsaid)[];
   const said = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
   const { text } = body;
   const echo: Echo = {
     ...UNSAID,
-    ...(Object.fromEntries(said) as Partial<typeof UNSAID>),
+    ...(Object.fromEntries(said) as Partial<Unsaid>),
     ...OURS,
     tools: (body.tools ?? []).map(echoedTool),
     text: {
