@@ -1,4 +1,4 @@
-import type { Place } from "../../src/hosts/hosts.ts";
+import type { HostPlace } from "../../src/hosts/hosts.ts";
 
 /** What is wrong where a provider refuses a request, and what to do about it. */
 export type Diagnosis = {
@@ -12,7 +12,10 @@ const TIMEOUT_MS = 20_000;
  * Which of key, host and region is wrong, by asking each address with the same key for its list of models, which
  * costs nothing. Null where the first address, the one that is called, takes the key: then it is something else.
  */
-export async function diagnose(key: string, places: readonly Place[]): Promise<Diagnosis | null> {
+export async function diagnose(
+  key: string,
+  places: readonly HostPlace[],
+): Promise<Diagnosis | null> {
   const [called, ...others] = places;
   if (called === undefined) return null;
   const here = await asked(called.url, key);
@@ -37,9 +40,9 @@ export async function diagnose(key: string, places: readonly Place[]): Promise<D
 /** The place that an answer itself names, else the first that takes the key. */
 async function rightPlace(
   key: string,
-  others: readonly Place[],
+  others: readonly HostPlace[],
   named: string | null,
-): Promise<Place | null> {
+): Promise<HostPlace | null> {
   if (named !== null) {
     const known = others.find(({ url }) => hostOf(url) === named);
     return known ?? { tag: "global", url: `https://${named}` };
@@ -52,7 +55,7 @@ async function rightPlace(
   return null;
 }
 
-function remedyFor(wrong: "host" | "region", right: Place): string {
+function remedyFor(wrong: "host" | "region", right: HostPlace): string {
   if (wrong === "region") return `Use a key of this region here, and this one in ${right.tag}.`;
   const usual = right.tag === "global";
   return `See "what to set" in docs/providers.md: ${usual ? "the usual host is called where no host of a region was asked for" : "a host of a region is called where its setting is on"}.`;

@@ -12,7 +12,7 @@ export type BookedPrice = PriceRow & {
   readonly createdAt: number;
 };
 
-type Row = {
+type StoredPrice = {
   id: string;
   list: string;
   item: string;
@@ -39,7 +39,7 @@ export async function readPriceRows(
          WHERE before.list = ?1 AND before.item = prices.item AND before.from_at <= ?2), 0)`,
     )
     .bind(list, nowMs - BACK_MS)
-    .all<Row>();
+    .all<StoredPrice>();
   return results.map(rowOf);
 }
 
@@ -55,12 +55,12 @@ export async function listPrices(
        ORDER BY list, item, from_at LIMIT ?3`,
     )
     .bind(asked.list, asked.after, asked.limit)
-    .all<Row>();
+    .all<StoredPrice>();
   return results.map(bookedOf);
 }
 
 export async function findPrice(db: D1Database, id: string): Promise<BookedPrice | null> {
-  const row = await db.prepare("SELECT * FROM prices WHERE id = ?").bind(id).first<Row>();
+  const row = await db.prepare("SELECT * FROM prices WHERE id = ?").bind(id).first<StoredPrice>();
   return row === null ? null : bookedOf(row);
 }
 
@@ -76,7 +76,7 @@ export async function findPlaces(
         AND prices.item = asked.value ->> 1 AND prices.from_at = asked.value ->> 2`,
     )
     .bind(places)
-    .all<Row>();
+    .all<StoredPrice>();
   return new Map(results.map(bookedOf).map((row) => [placeOf(row), row]));
 }
 
@@ -117,12 +117,12 @@ export async function hasRows(db: D1Database, list: string): Promise<boolean> {
   return row !== null;
 }
 
-function bookedOf(row: Row): BookedPrice {
+function bookedOf(row: StoredPrice): BookedPrice {
   const { id, list, posted_by: postedBy, created_at: createdAt } = row;
   return { id, list, postedBy, createdAt, ...rowOf(row) };
 }
 
-function rowOf({ item, from_at: from, price, percent }: Row): PriceRow {
+function rowOf({ item, from_at: from, price, percent }: StoredPrice): PriceRow {
   return { item, from, says: chargedOf(price, percent) };
 }
 

@@ -48,7 +48,7 @@ type Answered = {
   readonly connection: CompanyIssuer | null;
 };
 type Finished = Result<{ readonly go: string; readonly cookies: readonly string[] }>;
-type Place = { readonly memberId: string; readonly orgId: string } | null;
+type LastPlace = { readonly memberId: string; readonly orgId: string } | null;
 
 /** What the log-in was begun for: a session, or more of the one that there is. */
 export async function finishLogIn(c: AppContext, answered: Answered): Promise<Finished> {
@@ -126,15 +126,19 @@ function realmOf({ connection }: Answered): Pick<PersonSession, "realm" | "conne
   return connection === null ? {} : { realm: connection.orgId, connection: connection.id };
 }
 
-type Known = Result<{
+type KnownPerson = Result<{
   readonly person: Person;
-  readonly place: Place;
+  readonly place: LastPlace;
   /** Whether this log-in has made the person. */
   readonly isNew: boolean;
 }>;
 
 /** The person of a log-in and what they act as: known, or made by a sign-up or an invitation. */
-async function whoIs(c: AppContext, services: PeopleServices, answered: Answered): Promise<Known> {
+async function whoIs(
+  c: AppContext,
+  services: PeopleServices,
+  answered: Answered,
+): Promise<KnownPerson> {
   const { purpose } = answered.ticket;
   const { connection } = answered;
   if (connection !== null) return whoIsOfCompany(services, { ...answered, connection });
@@ -164,7 +168,7 @@ function toldBy({ name, email, proven }: Claims): Told {
 async function whoIsOfCompany(
   services: PeopleServices,
   answered: Answered & { readonly connection: CompanyIssuer },
-): Promise<Known> {
+): Promise<KnownPerson> {
   const { db, now: nowMs } = services;
   const { claims, connection, ticket } = answered;
   const known = await personOfRealm(db, identityOf(answered), nowMs);
@@ -191,7 +195,7 @@ async function whoAccepts(
   services: PeopleServices,
   answered: Answered,
   known: Person | null,
-): Promise<Known> {
+): Promise<KnownPerson> {
   const { claims, ticket } = answered;
   const token = ticket.invitation ?? "";
   return letIn(services, answered, known, (person) =>
@@ -204,7 +208,7 @@ async function whoJoins(
   services: PeopleServices,
   answered: Answered,
   known: Person | null,
-): Promise<Known> {
+): Promise<KnownPerson> {
   const { claims, ticket } = answered;
   const company = await companyFor(services, ticket.company ?? "", claims.company);
   if (company === null) return refuse({ kind: "login_refused", why: "unknown" });
@@ -219,8 +223,8 @@ async function letIn(
   services: PeopleServices,
   answered: Answered,
   known: Person | null,
-  ask: (person: Person) => Promise<Result<NonNullable<Place>>>,
-): Promise<Known> {
+  ask: (person: Person) => Promise<Result<NonNullable<LastPlace>>>,
+): Promise<KnownPerson> {
   const { db, now: nowMs } = services;
   const told = toldBy(answered.claims);
   const fresh = { id: mintId("per_", nowMs), ...told, sessionsFrom: nowMs };
@@ -238,7 +242,7 @@ async function whoSignsUp(
   c: AppContext,
   services: PeopleServices,
   answered: Answered,
-): Promise<Known> {
+): Promise<KnownPerson> {
   const { claims } = answered;
   const identity = identityOf(answered);
   const told = toldBy(claims);
@@ -256,12 +260,12 @@ async function whoSignsUp(
   return ofKnown(services, other);
 }
 
-async function ofKnown(services: PeopleServices, person: Person): Promise<Known> {
+async function ofKnown(services: PeopleServices, person: Person): Promise<KnownPerson> {
   return success({ person, place: await lastPlace(services, person), isNew: false });
 }
 
 /** Where they were last; what their sign-up was promised and did not get is given now. */
-async function lastPlace(services: PeopleServices, person: Person): Promise<Place> {
+async function lastPlace(services: PeopleServices, person: Person): Promise<LastPlace> {
   const places = await membershipsOf(services.db, person.id);
   const last = places.find(({ isCompanys }) => isCompanys === 0);
   if (last === undefined) return null;

@@ -1,12 +1,11 @@
-import type { Region } from "../lib/regions.ts";
+import type { HostTag } from "../catalog/entry.ts";
 import type { Config, ConfigProblem } from "../config.ts";
 import type { Provider } from "./provider.ts";
 
 /** What the providers need of the configuration. */
 export type ProviderConfig = Pick<Config, "region" | "sandbox" | "providers" | "secret" | "ai">;
 
-/** Where a host promises to run: in a region, or nowhere in particular. */
-export type HostTag = Region | "global";
+export type { HostTag };
 
 /** A provider that this Worker knows by itself: live where its variables are set. */
 export type BuiltIn = {

@@ -29,12 +29,12 @@ export type DeltaCall = {
 };
 export type DeltaFunction = { readonly name?: string; readonly arguments?: string };
 
-type Choice = {
+type ChoiceHead = {
   readonly index: number;
   readonly logprobs?: JsonObject | null;
   readonly finish_reason: string | null;
 };
-export type ChunkChoice = Choice & { readonly delta: Delta };
+export type ChunkChoice = ChoiceHead & { readonly delta: Delta };
 
 /** A piece of an answer. */
 export type Chunk = {
@@ -47,7 +47,7 @@ export type Chunk = {
   readonly choices: readonly ChunkChoice[];
 };
 
-export type CompletionChoice = Choice & { readonly message: Delta };
+export type CompletionChoice = ChoiceHead & { readonly message: Delta };
 
 /** A whole answer. */
 export type Completion = Omit<Chunk, "choices"> & {

@@ -40,10 +40,10 @@ export function toolsOf(body: ChatBody): Tools | ProviderFailure {
   return { ...chosen, parallel: body.parallel_tool_calls !== false };
 }
 
-type Choice = ChatBody["tool_choice"];
+type ToolWish = ChatBody["tool_choice"];
 type Chosen = Pick<Tools, "list" | "choice">;
 
-function choose(list: readonly Tool[], asked: Choice): Chosen | ProviderFailure {
+function choose(list: readonly Tool[], asked: ToolWish): Chosen | ProviderFailure {
   if (typeof asked === "string" && list.length > 0) return { list, choice: asked };
   if (typeof asked !== "object") return { list, choice: "auto" };
   if (asked.type === "allowed_tools") return someOf(list, asked.allowed_tools);
@@ -54,7 +54,7 @@ function choose(list: readonly Tool[], asked: Choice): Chosen | ProviderFailure 
   return refusal("'tool_choice' names a function that 'tools' lacks.", "tool_choice");
 }
 
-type Allowed = Extract<NonNullable<Choice>, { type: "allowed_tools" }>["allowed_tools"];
+type Allowed = Extract<NonNullable<ToolWish>, { type: "allowed_tools" }>["allowed_tools"];
 
 /** The tools that a choice allows. */
 function someOf(list: readonly Tool[], { mode, tools }: Allowed): Chosen | ProviderFailure {

@@ -106,7 +106,7 @@ function addressOf(host: Host, config: ProviderConfig, key: string): string {
 }
 
 /** An address that a key may belong to, and what it promises. */
-export type Place = { readonly tag: HostTag; readonly url: string };
+export type HostPlace = { readonly tag: HostTag; readonly url: string };
 
 /**
  * Where a host's key may belong: the address that is called first, then the others of its maker; that one alone
@@ -115,7 +115,7 @@ export type Place = { readonly tag: HostTag; readonly url: string };
 export function placesOf(
   id: string,
   config: ProviderConfig,
-): { readonly key: string; readonly places: readonly Place[] } | null {
+): { readonly key: string; readonly places: readonly HostPlace[] } | null {
   const host = HOSTS.find((one) => one.id === id);
   if (host === undefined) return null;
   const tag = tagOf(host, config);

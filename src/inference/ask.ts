@@ -3,7 +3,7 @@ import { refuse } from "../lib/failure.ts";
 import { PROMPTS_AT_ONCE } from "../core/prompts-apart.ts";
 import type { ProviderFailure, Spent } from "../core/provider.ts";
 import { failover, whyFailed } from "../routing/failover.ts";
-import type { Asked, FailoverOptions, Served } from "../routing/failover.ts";
+import type { AskedRoute, FailoverOptions, Served } from "../routing/failover.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { FailedAttempt } from "../lib/generation.ts";
 import { named } from "./bound.ts";
@@ -61,7 +61,7 @@ type SpentThere = { readonly asked: Tried; readonly spent: Spent };
 /** What of the attempts so far somebody may have to pay for. */
 type Last = { asked: Tried | null; spent: SpentThere | null };
 
-function triedAt(routes: readonly PaidRoute[], { index, attempts, failed }: Asked): Tried | null {
+function triedAt(routes: readonly PaidRoute[], { index, attempts, failed }: AskedRoute): Tried | null {
   const paid = routes[index];
   if (paid === undefined) return null;
   const { route, cap, native } = paid;
@@ -72,7 +72,7 @@ function triedAt(routes: readonly PaidRoute[], { index, attempts, failed }: Aske
 /** The attempts before as receipts name them. */
 function failedThere(
   routes: readonly PaidRoute[],
-  failed: Asked["failed"],
+  failed: AskedRoute["failed"],
 ): readonly FailedAttempt[] {
   return failed.flatMap(({ index, why }) => {
     const route = routes[index]?.route;

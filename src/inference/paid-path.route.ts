@@ -269,9 +269,9 @@ async function toItsEnd(visit: Visit): Promise<void> {
   }
 }
 
-type Known = Omit<Read, "asked"> & { readonly request: PaidRequest };
+type BoundRequest = Omit<Read, "asked"> & { readonly request: PaidRequest };
 
-function runOf({ c, door, answered, slot }: Visit, known: Known): Run {
+function runOf({ c, door, answered, slot }: Visit, known: BoundRequest): Run {
   const { caller, idempotency, request, bytes: bodyBytes } = known;
   const timers = c.get("timers");
   const services = runServices(c, caller);

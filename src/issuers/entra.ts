@@ -4,7 +4,7 @@ import { IssuerAway, LoginRefused, shownName, subjectOf } from "./claims.ts";
 import type { Claims } from "./claims.ts";
 import { issuerFetch } from "./issuer-fetch.ts";
 import { authorizationUrl, exchange } from "./oidc.ts";
-import type { At, Known } from "./oidc.ts";
+import type { At, KnownIssuer } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
 const GUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
@@ -29,7 +29,7 @@ const claims = z.looseObject({
  * their tenant and `oid` there; an address proves nothing unless its owner's domain was (`xms_edov`).
  */
 export class Entra {
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, KnownIssuer>();
 
   async location(at: At, ticket: Ticket): Promise<string> {
     return authorizationUrl((await this.#metadata(at)).as, at, ticket);
@@ -62,7 +62,7 @@ export class Entra {
     };
   }
 
-  async #metadata(at: At): Promise<Known> {
+  async #metadata(at: At): Promise<KnownIssuer> {
     const tenant = at.entry.issuer ?? "organizations";
     const before = this.#known.get(tenant);
     if (before !== undefined && at.nowMs - before.readAt < METADATA_MS) return before;
@@ -111,7 +111,7 @@ function decoded(text: string): unknown {
 }
 
 /** A key that names its issuer signs for that one alone: that of private accounts for no company's tenant. */
-function mustSignFor({ keys }: Known, kid: string | undefined, issuer: string): void {
+function mustSignFor({ keys }: KnownIssuer, kid: string | undefined, issuer: string): void {
   if (kid === undefined) throw new LoginRefused("refused");
   const { jwks } = keys as {
     readonly jwks?: {

@@ -18,7 +18,7 @@ const ISSUED_SKEW_S = 60;
 const RECENT_S = 600;
 
 /** An issuer as this isolate knows it: what it says of itself, and its keys. */
-export type Known = {
+export type KnownIssuer = {
   readonly as: oauth.AuthorizationServer;
   readonly readAt: number;
   keys: oauth.JWKSCacheInput;
@@ -43,7 +43,7 @@ const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true 
 
 /** Issuers that say of themselves how to be asked (OpenID Connect Discovery 1.0). */
 export class Oidc {
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, KnownIssuer>();
 
   /** Where the browser goes. */
   async location(at: At, ticket: Ticket): Promise<string> {
@@ -59,7 +59,7 @@ export class Oidc {
   }
 
   /** What the issuer says of itself, at most an hour old. */
-  async known(at: At): Promise<Known> {
+  async known(at: At): Promise<KnownIssuer> {
     const known = await this.#read(at);
     const { authorization_endpoint: page, token_endpoint: token, jwks_uri: keys } = known.as;
     const { problemOf = () => null } = at;
@@ -68,7 +68,7 @@ export class Oidc {
     return known;
   }
 
-  async #read(at: At): Promise<Known> {
+  async #read(at: At): Promise<KnownIssuer> {
     const issuer = at.entry.kind === "google" ? GOOGLE : (at.entry.issuer ?? "");
     const before = this.#known.get(issuer);
     if (before !== undefined && at.nowMs - before.readAt < METADATA_MS) return before;
@@ -145,7 +145,7 @@ export async function authorizationUrl(
 }
 
 type Exchange = {
-  readonly known: Known;
+  readonly known: KnownIssuer;
   readonly as: oauth.AuthorizationServer;
   readonly at: At;
   readonly ticket: Ticket;
@@ -203,7 +203,7 @@ export async function exchange({
 
 /** The signature, by keys of at most five minutes; one that is not known is looked for once more. */
 async function verifySignature(
-  known: Known,
+  known: KnownIssuer,
   as: oauth.AuthorizationServer,
   response: Response,
   at: At,

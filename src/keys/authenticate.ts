@@ -216,8 +216,8 @@ const KEYS_MAX = 10_000;
  */
 const HEARD_MS = 15_000;
 
-type Known = { readonly hash: string; readonly shown?: Shown | undefined };
-type Learned = Known & Pick<VerifiedKey, "home">;
+type KeyName = { readonly hash: string; readonly shown?: Shown | undefined };
+type Learned = KeyName & Pick<VerifiedKey, "home">;
 
 /**
  * Whose each key of this home is, as its register said once: that never changes, so an isolate remembers
@@ -234,20 +234,20 @@ export class KnownCallers {
   /** When a key's register heard last of a use by a peer, Unix ms. */
   readonly #heard = new Map<string, number>();
 
-  get({ hash, shown }: Known): Caller | undefined {
+  get({ hash, shown }: KeyName): Caller | undefined {
     if (shown?.session !== undefined && this.#ended.has(shown.session.id)) return undefined;
     const caller = this.#callers.get(nameOf({ hash, shown }));
     return caller === undefined || shown === undefined ? caller : { ...caller, shown };
   }
 
   /** Whose it is or was: it may have died since. */
-  met({ hash, shown }: Known): Caller | undefined {
+  met({ hash, shown }: KeyName): Caller | undefined {
     const name = nameOf({ hash, shown });
     return this.#callers.get(name) ?? this.#died.get(name);
   }
 
   /** `get`, where its register has heard of a use by a peer lately and need not hear of this one. */
-  heardLately(key: Known, nowMs: number): Caller | undefined {
+  heardLately(key: KeyName, nowMs: number): Caller | undefined {
     const sinceMs = nowMs - (this.#heard.get(nameOf(key)) ?? -Infinity);
     return sinceMs >= 0 && sinceMs < HEARD_MS ? this.get(key) : undefined;
   }
@@ -266,7 +266,7 @@ export class KnownCallers {
    * Hears why one was refused. Where it is dead, whoever uses it again asks its register, before a body is read or a
    * wallet asked; where it is so for good, nobody.
    */
-  refused({ hash, shown }: Known, failure: Failure): void {
+  refused({ hash, shown }: KeyName, failure: Failure): void {
     if (failure.kind !== "invalid_api_key") return;
     const session = shown?.session?.id;
     if (session === undefined) this.#bury(nameOf({ hash, shown }));
@@ -283,7 +283,7 @@ export class KnownCallers {
   }
 
   /** Whether it was heard that this can never live again. */
-  isDead({ hash, shown }: Known): boolean {
+  isDead({ hash, shown }: KeyName): boolean {
     return this.#dead.has(shown?.session?.id ?? nameOf({ hash, shown }));
   }
 
@@ -299,7 +299,7 @@ export class KnownCallers {
   }
 }
 
-function nameOf({ hash, shown }: Known): string {
+function nameOf({ hash, shown }: KeyName): string {
   return secretOf(hash, shown) ?? hash;
 }
 

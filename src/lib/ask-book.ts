@@ -47,17 +47,17 @@ export async function askBook<T>(
   }
 }
 
-type Place = { readonly sinceMs: number };
+type BusyPlace = { readonly sinceMs: number };
 
-function takes(orgId: string, place: Place): boolean {
-  const places = busy.get(orgId) ?? new Set<Place>();
+function takes(orgId: string, place: BusyPlace): boolean {
+  const places = busy.get(orgId) ?? new Set<BusyPlace>();
   for (const one of places) if (elapsedMs() - one.sinceMs > LEASE_MS) places.delete(one);
   if (places.size >= AT_ONCE) return false;
   busy.set(orgId, places.add(place));
   return true;
 }
 
-function leave(orgId: string, place: Place): void {
+function leave(orgId: string, place: BusyPlace): void {
   const places = busy.get(orgId);
   places?.delete(place);
   if (places?.size === 0) busy.delete(orgId);

@@ -106,17 +106,17 @@ function spanOf(from: string, to: string): Result<{ fromMs: number; beforeMs: nu
   return success({ fromMs, beforeMs: lastMs + DAY_MS });
 }
 
-type Asked = { readonly id: string; readonly slug: string; readonly report: CostReport };
+type OrgCosts = { readonly id: string; readonly slug: string; readonly report: CostReport };
 
 /** What the wallets of a page of organisations say; `nextAfter` null: there are no more. */
 export async function costsOf(
   { db, wallet }: OperatorCall,
   query: CostQuery,
   after: string,
-): Promise<Result<{ reports: readonly Asked[]; nextAfter: string | null }>> {
+): Promise<Result<{ reports: readonly OrgCosts[]; nextAfter: string | null }>> {
   const page = await organizationIds(db, { after, limit: WALLETS_MAX + 1 });
   const shown = page.slice(0, WALLETS_MAX);
-  const reports: Asked[] = [];
+  const reports: OrgCosts[] = [];
   for (const { id, slug } of shown) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other: each may read many rows
     const report = await wallet(id).costs(query);

@@ -161,18 +161,18 @@ export type Served = {
 };
 
 /** A candidate that works on the request, at which attempt, and which failed before it. */
-export type Asked = Pick<Served, "index" | "attempts" | "failed">;
+export type AskedRoute = Pick<Served, "index" | "attempts" | "failed">;
 
 export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
   /** One for each isolate. */
   readonly health: RouteHealth;
   readonly now: () => number;
   /** Told whom the request was just sent to; null before each attempt, while it is not yet sent. */
-  readonly onAsked?: (asked: Asked | null) => void;
+  readonly onAsked?: (asked: AskedRoute | null) => void;
   /** Told of each attempt that failed, also one that the run's end cut short. */
-  readonly onFailed?: (asked: Asked, failure: ProviderFailure) => void;
+  readonly onFailed?: (asked: AskedRoute, failure: ProviderFailure) => void;
   /** Told what an attempt had used that the request itself made fail; paid for if no route serves. */
-  readonly onSpent?: (asked: Asked, spent: Spent) => void;
+  readonly onSpent?: (asked: AskedRoute, spent: Spent) => void;
   /** False once nobody waits for the answer any more: the attempt under way is the last. */
   readonly mayRetry?: () => boolean;
   /** The pause, in ms, before the same route is asked again; as long as it should be unless a test says otherwise. */
@@ -225,7 +225,7 @@ export async function failover(
 
 function noteFailure(
   order: AskingOrder,
-  asked: Asked,
+  asked: AskedRoute,
   failure: ProviderFailure,
   { onFailed, onSpent, signal }: FailoverOptions,
 ): void {

@@ -328,7 +328,7 @@ function forgetFinished(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET finished = 0 WHERE id = ?", webhookId);
 }
 
-type Row = {
+type StoredDelivery = {
   id: string;
   event_id: string;
   type: string;
@@ -362,7 +362,7 @@ export function selectDeliveries(
     before = last.number;
   }
   const rows = sql
-    .exec<Row>(
+    .exec<StoredDelivery>(
       `SELECT id, event_id, type, state, attempts, created_at, next_at, last_at, status, error, answer,
         duration_ms FROM deliveries WHERE webhook_id = ?1 AND number < ?2 AND (?4 IS NULL OR state = ?4)
         AND (?5 IS NULL OR type = ?5) ORDER BY number DESC LIMIT ?3`,

@@ -3,7 +3,7 @@ import type { Receiver } from "./delivery-rows.do.ts";
 import type { Webhook } from "./webhooks.store.ts";
 import { storedJson } from "../lib/stored-json.ts";
 
-type Row = {
+type StoredReceiver = {
   webhook: string;
   failing_since: number | null;
   paused_until: number | null;
@@ -13,7 +13,9 @@ type Row = {
 /** All receivers, by their ids. */
 export function selectReceivers(sql: SqlStorage): Receiver[] {
   return sql
-    .exec<Row>("SELECT webhook, failing_since, paused_until, ending FROM receivers ORDER BY id")
+    .exec<StoredReceiver>(
+      "SELECT webhook, failing_since, paused_until, ending FROM receivers ORDER BY id",
+    )
     .toArray()
     .map((row) => ({
       webhook: storedJson<Webhook>(row.webhook),

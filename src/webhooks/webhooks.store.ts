@@ -24,7 +24,7 @@ export type Webhook = {
   readonly changedAt: number;
 };
 
-type Row = {
+type StoredWebhook = {
   id: string;
   org_id: string;
   url: string;
@@ -40,7 +40,7 @@ export async function listWebhooks(db: D1Database, orgId: string): Promise<reado
   const { results } = await db
     .prepare("SELECT * FROM webhooks WHERE org_id = ? ORDER BY created_at, id")
     .bind(orgId)
-    .all<Row>();
+    .all<StoredWebhook>();
   return results.map(webhookOf);
 }
 
@@ -51,7 +51,7 @@ export async function findWebhook(
   const row = await db
     .prepare("SELECT * FROM webhooks WHERE id = ? AND org_id = ?")
     .bind(id, orgId)
-    .first<Row>();
+    .first<StoredWebhook>();
   return row === null ? null : webhookOf(row);
 }
 
@@ -68,7 +68,7 @@ export async function insertWebhook(
   by: ByKey,
 ): Promise<Result<Webhook>> {
   const { id, orgId, url, types } = webhook;
-  const [inserted] = await db.batch<Row>([
+  const [inserted] = await db.batch<StoredWebhook>([
     db
       .prepare(
         `INSERT INTO webhooks (id, org_id, url, types, secrets, created_at, changed_at)
@@ -111,7 +111,7 @@ export async function updateWebhook(
     ? { previous_until: change.secrets[1]?.until ?? null }
     : changesTold(before, change);
   const type = by.rotated ? "webhook.rotated" : "webhook.changed";
-  const [updated] = await db.batch<Row>([
+  const [updated] = await db.batch<StoredWebhook>([
     db
       .prepare(
         `UPDATE webhooks SET url = ?4, types = ?5, secrets = ?6, disabled_reason = ?7, changed_at = ?8
@@ -180,7 +180,7 @@ export async function resealSecrets(
          WHERE instr(value ->> 'sealed', ?1 || '.') <> 1) ORDER BY changed_at DESC LIMIT ${RESEALED_MAX}`,
     )
     .bind(keySecrets[0]?.id ?? "")
-    .all<Pick<Row, "id" | "org_id" | "secrets">>();
+    .all<Pick<StoredWebhook, "id" | "org_id" | "secrets">>();
   for (const { id, org_id: orgId, secrets } of results) {
     const sealed = storedJson<SealedSecret[]>(secrets);
     // oxlint-disable-next-line no-await-in-loop -- few, and rarely
@@ -248,7 +248,7 @@ function told(
   return eventIfChanged(db, { orgId, type, actor, subject: id, data, createdAt: nowMs });
 }
 
-function webhookOf(row: Row): Webhook {
+function webhookOf(row: StoredWebhook): Webhook {
   return {
     id: row.id,
     orgId: row.org_id,

@@ -1,7 +1,7 @@
 import { success } from "../../src/lib/failure.ts";
 import { decideName } from "../../src/wallet/rules/hold-guards.ts";
 import type { NameHolder } from "../../src/wallet/rules/hold-guards.ts";
-import type { Known } from "../../src/wallet/rules/ledger.ts";
+import type { KnownHold } from "../../src/wallet/rules/ledger.ts";
 import type { Named } from "./wallet-commands.ts";
 
 const DAY_MS = 86_400_000;
@@ -13,9 +13,9 @@ export class PlainIdempotency {
   readonly #granted: Granted[] = [];
   /** Expired requests whose key another body took: requests of their own, charged when they come. */
   readonly #left = new Set<string>();
-  readonly #rows: ReadonlyMap<string, Known>;
+  readonly #rows: ReadonlyMap<string, KnownHold>;
 
-  constructor(rows: ReadonlyMap<string, Known>) {
+  constructor(rows: ReadonlyMap<string, KnownHold>) {
     this.#rows = rows;
   }
 

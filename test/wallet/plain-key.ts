@@ -2,7 +2,7 @@ import { micros } from "../../src/lib/money.ts";
 import { budgetSpent } from "../../src/lib/key-terms.ts";
 import { addKeySpend, noKeySpend, TokenWindow } from "../../src/wallet/rules/key-limits.ts";
 import type { Budget } from "../../src/wallet/rules/key-limits.ts";
-import type { Known } from "../../src/wallet/rules/ledger.ts";
+import type { KnownHold } from "../../src/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/lib/period.ts";
 import type { Period } from "../../src/lib/period.ts";
 import type { Content, KeyLimits } from "./wallet-commands.ts";
@@ -15,14 +15,14 @@ export const LIMITED_KEY = "key_limited";
 export class PlainKey {
   budget: Budget | null;
   readonly #limits: KeyLimits;
-  readonly #rows: ReadonlyMap<string, Known>;
+  readonly #rows: ReadonlyMap<string, KnownHold>;
   readonly #window = new TokenWindow();
   /** Charges by day, week and month of admission, and in all. */
   readonly #spent = new Map<string, number>();
   /** Tokens of each grant: reserved, then what it came to. */
   readonly #tokens = new Map<string, { readonly at: number; count: number }>();
 
-  constructor(limits: KeyLimits, rows: ReadonlyMap<string, Known>, now: number) {
+  constructor(limits: KeyLimits, rows: ReadonlyMap<string, KnownHold>, now: number) {
     const { budget, period } = limits;
     this.#limits = limits;
     this.#rows = rows;
@@ -56,7 +56,7 @@ export class PlainKey {
     must(this.#counted(now) <= (tpm ?? Infinity), "K2 tokens of a minute");
   }
 
-  charged(known: Known, charged: number, tokens: number): void {
+  charged(known: KnownHold, charged: number, tokens: number): void {
     this.#counts(known.id, tokens);
     const { period } = known;
     for (const slot of slotsOf(period)) {

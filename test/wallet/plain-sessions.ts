@@ -3,7 +3,7 @@ import { budgetSpent } from "../../src/lib/key-terms.ts";
 import { sessionBudget } from "../../src/wallet/rules/key-limits.ts";
 import type { Budget } from "../../src/wallet/rules/key-limits.ts";
 import { rateWait, refuseDeadSession } from "../../src/wallet/rules/hold-guards.ts";
-import type { Known } from "../../src/wallet/rules/ledger.ts";
+import type { KnownHold } from "../../src/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/lib/period.ts";
 import type { SessionLimits } from "./wallet-commands.ts";
 
@@ -27,9 +27,9 @@ type PlainSession = {
 /** The sessions of the limited key, in memory, by their places in a script. */
 export class PlainSessions {
   readonly #all: readonly PlainSession[];
-  readonly #rows: ReadonlyMap<string, Known>;
+  readonly #rows: ReadonlyMap<string, KnownHold>;
 
-  constructor(all: readonly SessionLimits[], rows: ReadonlyMap<string, Known>, now: number) {
+  constructor(all: readonly SessionLimits[], rows: ReadonlyMap<string, KnownHold>, now: number) {
     this.#rows = rows;
     this.#all = all.map((limits) => {
       const nothing = { endedAt: null, log: [], total: 0, grants: [], spent: 0 };
@@ -132,7 +132,7 @@ export function sessionName(place: number | null): string | null {
 }
 
 /** The place of the session that a request is of. */
-export function placeOf({ session = null }: Known): number | null {
+export function placeOf({ session = null }: KnownHold): number | null {
   return session === null ? null : Number(session.slice("ses_".length));
 }
 

@@ -1,9 +1,9 @@
 import { micros } from "../../src/lib/money.ts";
-import type { Known } from "../../src/wallet/rules/ledger.ts";
+import type { KnownHold } from "../../src/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/lib/period.ts";
 
 /** What a void leaves of an id that was never held. */
-export function tombstone(id: string, now: number): Known {
+export function tombstone(id: string, now: number): KnownHold {
   const nothing = micros(0);
   return {
     id,

@@ -13,7 +13,7 @@ import {
   recallHold,
   recallSettle,
 } from "../../src/wallet/rules/ledger.ts";
-import type { Ask, Known } from "../../src/wallet/rules/ledger.ts";
+import type { Ask, KnownHold } from "../../src/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/lib/period.ts";
 import { addSpend, noSpend, spentIn } from "../../src/wallet/rules/quota.ts";
 import type { Period } from "../../src/lib/period.ts";
@@ -36,7 +36,7 @@ export type PlainLimits = {
 /** The wallet in memory: the real rules over Maps, and a record of all that happened. */
 export class PlainWallet {
   readonly books = emptyBooks();
-  readonly rows = new Map<string, Known>();
+  readonly rows = new Map<string, KnownHold>();
   readonly users = new Map<string, EndUser>();
   readonly credits = new Map<string, { amount: number; balance: number }>();
   readonly ledger: number[] = [];
@@ -284,7 +284,7 @@ export class PlainWallet {
     );
   }
 
-  #spend(user: EndUser, known: Known, posting: { charged: Micros; late: boolean }): void {
+  #spend(user: EndUser, known: KnownHold, posting: { charged: Micros; late: boolean }): void {
     const period = periodOf(known.admittedAt);
     const spend = addSpend(user.spend, period, posting.charged);
     this.users.set(user.externalId, { ...user, spend });

@@ -2,7 +2,7 @@ import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import { countTokens } from "./tokens.ts";
 
 /** What the sandbox reads out of a chat request's messages. */
-export type Asked = {
+export type Question = {
   /** The text of the last user message; null when there is none. */
   readonly ask: string | null;
   /** The tool messages at the end, in order: what the last round of calls brought. */
@@ -17,7 +17,7 @@ export type ToolResult = { readonly tool: string | null; readonly text: string }
 
 const TOKENS_PER_MESSAGE = 3;
 
-export function readAsked({ messages }: ChatBody): Asked {
+export function readAsked({ messages }: ChatBody): Question {
   const asked = messages.findLastIndex(({ role }) => role === "user");
   const since = messages.slice(asked + 1);
   const rounds = since.filter((message) => callsIn(message).length > 0).length;

@@ -1,6 +1,6 @@
 import type { ProviderFailure } from "../../core/provider.ts";
 import { readAsked } from "./asked.ts";
-import type { Asked } from "./asked.ts";
+import type { Question } from "./asked.ts";
 import { noFunctions, usesFunctions } from "../../core/conversation.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { fragmentsOf, wordsOf } from "./tokens.ts";
@@ -66,13 +66,13 @@ export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies
 }
 
 /** At most half of what may be said. */
-function thoughtOf({ ask, results }: Asked, cap: number): string {
+function thoughtOf({ ask, results }: Question, cap: number): string {
   const about =
     results.length > 0 ? "The results are here; I tell them." : "I repeat what was said.";
   return cutToTokens(`The user said: ${ask ?? "nothing"}. ${about}`, Math.floor(cap / 2));
 }
 
-function textFor(conversation: Asked): string {
+function textFor(conversation: Question): string {
   if (conversation.results.length === 0) return conversation.ask ?? GREETING;
   return conversation.results
     .map((result) => `${result.tool ?? "The tool"} returned: ${result.text}`)

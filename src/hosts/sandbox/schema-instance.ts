@@ -32,10 +32,10 @@ export function instanceOf(schema: unknown, variant = 0): unknown {
 
 type Making = { readonly root: unknown; workLeft: number };
 /** Where a value stands: the property that holds it, which of several it is, how deep it may go. */
-type Place = { readonly name: string; readonly variant: number; readonly levels: number };
+type PropertyPlace = { readonly name: string; readonly variant: number; readonly levels: number };
 
 /** A value there, or undefined where none can end within its levels and the work that is left. */
-function make(making: Making, schema: unknown, place: Place): unknown {
+function make(making: Making, schema: unknown, place: PropertyPlace): unknown {
   if (place.levels < 0 || --making.workLeft < 0) return undefined;
   const { anyOf, oneOf, ...own } = merged(making, objectOf(schema), 0);
   if ("const" in own) return own["const"];
@@ -52,7 +52,7 @@ function make(making: Making, schema: unknown, place: Place): unknown {
   return firstOf(inOrder, (type) => makeTyped(making, { ...own, type }, below));
 }
 
-function makeTyped(making: Making, schema: JsonObject, below: Place): unknown {
+function makeTyped(making: Making, schema: JsonObject, below: PropertyPlace): unknown {
   switch (schema["type"]) {
     case "object":
       return makeObject(making, schema, below);
@@ -73,7 +73,11 @@ function makeTyped(making: Making, schema: JsonObject, below: Place): unknown {
   }
 }
 
-function makeObject(making: Making, schema: JsonObject, below: Place): JsonObject | undefined {
+function makeObject(
+  making: Making,
+  schema: JsonObject,
+  below: PropertyPlace,
+): JsonObject | undefined {
   const properties = new Map(Object.entries(objectOf(schema["properties"])));
   const required = new Set(listOf(schema["required"]).map(String));
   making.workLeft -= (properties.size + required.size) / PARTS_PER_WORK;
@@ -90,7 +94,11 @@ function makeObject(making: Making, schema: JsonObject, below: Place): JsonObjec
   return Object.fromEntries(entries); // not by assignment: a property may be named __proto__
 }
 
-function makeArray(making: Making, schema: JsonObject, below: Place): unknown[] | undefined {
+function makeArray(
+  making: Making,
+  schema: JsonObject,
+  below: PropertyPlace,
+): unknown[] | undefined {
   const { prefixItems, items } = schema;
   const prefix = listOf(prefixItems);
   const least = Math.max(numberOf(schema["minItems"]) ?? 0, prefix.length);
@@ -181,7 +189,7 @@ const above = (schema: JsonObject): number => numberOf(schema["exclusiveMinimum"
 const under = (schema: JsonObject): number => numberOf(schema["exclusiveMaximum"]) ?? Infinity;
 
 /** By its format, else the property's own name, fitted to its length; in code points, as JSON schema counts. */
-function stringFor(schema: JsonObject, { name, variant }: Place): string {
+function stringFor(schema: JsonObject, { name, variant }: PropertyPlace): string {
   const format = FORMATS.get(String(schema["format"]));
   if (format !== undefined) return format(variant + 1);
   const least = Math.min(numberOf(schema["minLength"]) ?? 0, CHARACTERS_MAX);

@@ -12,7 +12,7 @@ import { hold, replay } from "./hold.do.ts";
 import type { HeldTerms } from "./hold-refusals.do.ts";
 import { standingBy } from "./hold-refusals.do.ts";
 import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
-import type { Place } from "./key-admissions.do.ts";
+import type { AdmissionPlace } from "./key-admissions.do.ts";
 import { touchStorage } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 import type { LiveKey } from "../tables/key-rows.do.ts";
@@ -48,7 +48,7 @@ export function admit(gate: Gate, called: Called): Promise<Result<AdmittedKey>> 
 }
 
 /** A free place in the key's minute for a request that fits its session's own: what that refuses takes none. */
-function placeOf({ keys }: Gate, desk: Desk, { keyHash, shown }: Called): Result<Place> {
+function placeOf({ keys }: Gate, desk: Desk, { keyHash, shown }: Called): Result<AdmissionPlace> {
   const place = keys.place(desk, keyHash, shown);
   return (place.ok ? refuseSessionRate(desk, shown?.session) : null) ?? place;
 }

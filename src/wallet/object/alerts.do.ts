@@ -128,7 +128,7 @@ export function rearmedAt(desk: Desk, balance: number, seq: number): number {
   return rearms(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
 }
 
-type Row = {
+type StoredAlert = {
   id: string;
   kind: AlertRecord["kind"];
   external_id: string | null;
@@ -144,7 +144,11 @@ const COLUMNS = "id, kind, external_id, period, threshold, limit_micro, value_mi
 /** Newest first. */
 export function selectAlertPage(sql: SqlStorage, limit: number, offset: number): AlertRecord[] {
   return sql
-    .exec<Row>(`SELECT ${COLUMNS} FROM alerts ORDER BY id DESC LIMIT ? OFFSET ?`, limit, offset)
+    .exec<StoredAlert>(
+      `SELECT ${COLUMNS} FROM alerts ORDER BY id DESC LIMIT ? OFFSET ?`,
+      limit,
+      offset,
+    )
     .toArray()
     .map(alertOf);
 }
@@ -183,7 +187,7 @@ function hasUnbooked({ sql, memory: { row } }: Desk): boolean {
 /** A page of the alerts raised for publishes from that of `last` on and after it, as the book has them. */
 export function selectAlertsAfter(sql: SqlStorage, last: BookRow): BookRow[] {
   return sql
-    .exec<Row & { changed: number }>(
+    .exec<StoredAlert & { changed: number }>(
       `SELECT ${COLUMNS}, changed FROM alerts WHERE (changed, id) > (?, ?)
       ORDER BY changed, id LIMIT ${PAGE_ROWS}`,
       last["changed"],
@@ -192,7 +196,7 @@ export function selectAlertsAfter(sql: SqlStorage, last: BookRow): BookRow[] {
     .toArray();
 }
 
-function alertOf(row: Row): AlertRecord {
+function alertOf(row: StoredAlert): AlertRecord {
   return {
     id: row.id,
     kind: row.kind,

@@ -12,7 +12,7 @@ import { DAY_MS } from "../../lib/clock.ts";
 /** Rows that one answer looks at. */
 const ROWS_MAX = 50_000;
 
-type Row = {
+type CostSum = {
   admitted_at: number;
   charged: number;
   prompt_tokens: number;
@@ -26,7 +26,7 @@ export function readCosts({ sql, env, nowMs }: Desk, asked: CostQuery): CostRepo
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const fromMs = Math.max(asked.fromMs, keptMs);
   const rows = sql
-    .exec<Row>(
+    .exec<CostSum>(
       `SELECT admitted_at, charged, prompt_tokens, completion_tokens, detail, names.text AS sold
       FROM requests JOIN names ON names.number = requests.sold
       WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state = 'settled'

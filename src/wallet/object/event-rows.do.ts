@@ -171,7 +171,7 @@ export function forgetOldEvents(sql: SqlStorage, nowMs: number): boolean {
   return gone.length >= GONE_MAX;
 }
 
-type Row = {
+type StoredEvent = {
   seq: number;
   id: string;
   type: EventType;
@@ -193,7 +193,7 @@ export function selectEventPage({ sql, nowMs }: Desk, query: EventQuery): EventP
   const place = last ?? { at: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
   const ofType = query.type === null ? "?5 IS NULL" : "type = ?5";
   const rows = sql
-    .exec<Row>(
+    .exec<StoredEvent>(
       `SELECT ${COLUMNS} FROM events WHERE created_at >= ?1 AND created_at < ?2
         AND (created_at, seq) < (?3, ?4) AND ${ofType}
       ORDER BY created_at DESC, seq DESC LIMIT ?6`,
@@ -217,7 +217,7 @@ export function selectEventsSince(
   limit: number,
 ): EventRecord[] {
   return sql
-    .exec<Row>(
+    .exec<StoredEvent>(
       `SELECT ${COLUMNS} FROM events WHERE created_at >= ? ORDER BY created_at, seq LIMIT ?`,
       Math.max(sinceMs, nowMs - YEAR_MS),
       limit,
@@ -232,7 +232,7 @@ export function selectUntold(
   limit: number,
 ): { readonly events: readonly EventRecord[]; readonly lastSeq: number } {
   const rows = sql
-    .exec<Row>(
+    .exec<StoredEvent>(
       `SELECT ${COLUMNS} FROM events WHERE seq > (SELECT told_seq FROM event_log) ORDER BY seq LIMIT ?`,
       limit,
     )
@@ -275,7 +275,10 @@ export function forgetName(
 /** Events whose name is gone, that the webhooks' object may have with it. */
 export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRecord[] {
   return sql
-    .exec<Row>(`SELECT ${COLUMNS} FROM events WHERE renamed = 1 ORDER BY seq LIMIT ?`, limit)
+    .exec<StoredEvent>(
+      `SELECT ${COLUMNS} FROM events WHERE renamed = 1 ORDER BY seq LIMIT ?`,
+      limit,
+    )
     .toArray()
     .map(recordOf);
 }
@@ -305,7 +308,7 @@ function selectDropped(sql: SqlStorage): EventPage["dropped"] {
   return until === null ? null : { events: dropped, until };
 }
 
-function recordOf(row: Row): EventRecord {
+function recordOf(row: StoredEvent): EventRecord {
   const actor = { kind: row.actor_kind, id: row.actor_id } as Actor;
   return {
     id: row.id,

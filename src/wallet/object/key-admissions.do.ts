@@ -58,10 +58,10 @@ type AdmissionDesk = Pick<Objects, "register"> & {
 /** A question to a key's register. Stale: the key was changed here meanwhile, which the answer may not know. */
 type Question = { readonly hash: string; isStale: boolean };
 
-type Asked = (register: RegisterCalls) => Promise<Identified>;
+type AskRegister = (register: RegisterCalls) => Promise<Identified>;
 
 /** A free place in a key's minute. */
-export type Place = {
+export type AdmissionPlace = {
   readonly hash: string;
   readonly key: KnownKey;
   readonly record: LiveKey;
@@ -152,7 +152,7 @@ export class KeyAdmissions {
   }
 
   /** The next place in the key's minute, not yet taken, or why there is none: `invalid_api_key`, `rate_limited`. */
-  place(desk: Desk, hash: string, shown?: Shown): Result<Place> {
+  place(desk: Desk, hash: string, shown?: Shown): Result<AdmissionPlace> {
     const live = this.live(desk, hash, shown);
     if (!live.ok) return live;
     const record = live.value;
@@ -173,7 +173,7 @@ export class KeyAdmissions {
   }
 
   /** Takes a place that was given in this turn. */
-  take(desk: Desk, { hash, key, record, entry }: Place): void {
+  take(desk: Desk, { hash, key, record, entry }: AdmissionPlace): void {
     insertAdmission(desk.sql, key.number, entry);
     key.window.append(entry);
     addUse(desk.memory, hash, entry.at);
@@ -287,7 +287,7 @@ export class KeyAdmissions {
     return refuse({ kind: "overloaded" });
   }
 
-  async #asked(question: Question, ask: Asked): Promise<Identified> {
+  async #asked(question: Question, ask: AskRegister): Promise<Identified> {
     this.#questions.add(question);
     try {
       return await within(ask(this.#keeping.register(question.hash)), REGISTER_TIMEOUT_MS);
@@ -304,7 +304,7 @@ export class KeyAdmissions {
   }
 
   /** Asks what is true of the key by now. Noted before, so that it is one a minute however slow the register is. */
-  #refresh(desk: Desk, hash: string, ask: Asked): void {
+  #refresh(desk: Desk, hash: string, ask: AskRegister): void {
     this.#check(desk, hash, desk.clockMs);
     this.#keeping.waitUntil(this.#refreshed(hash, ask));
   }
@@ -324,7 +324,7 @@ export class KeyAdmissions {
   }
 
   /** Takes over what the register says now. While it cannot be asked, admissions go on. */
-  async #refreshed(hash: string, ask: Asked): Promise<void> {
+  async #refreshed(hash: string, ask: AskRegister): Promise<void> {
     const question = { hash, isStale: false };
     const said = await this.#asked(question, ask);
     const desk = this.#keeping.desk();

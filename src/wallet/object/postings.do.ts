@@ -12,7 +12,7 @@ import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
 import { decideCredit } from "../rules/credit.ts";
 import { closeHold, decideSettle, dueHolds, recallSettle } from "../rules/ledger.ts";
-import type { Known, OpenHold, Posting } from "../rules/ledger.ts";
+import type { KnownHold, OpenHold, Posting } from "../rules/ledger.ts";
 import type { Period } from "../../lib/period.ts";
 import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
@@ -69,7 +69,7 @@ export function settle(
 function post(
   desk: Desk,
   settlement: Settlement,
-  { known, actor }: { readonly known: Known | OpenHold; readonly actor: Actor | null },
+  { known, actor }: { readonly known: KnownHold | OpenHold; readonly actor: Actor | null },
 ): SettleAnswer {
   const { memory } = desk;
   const endUser = known.endUserId === null ? null : findEndUser(desk, "id", known.endUserId);

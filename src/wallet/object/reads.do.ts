@@ -174,7 +174,7 @@ export function readEvents(desk: Desk, query: EventQuery): Result<EventPage> {
 /** Rows that one answer looks at: some ten milliseconds in which nobody is charged. */
 const SCANNED_MAX = 10_000;
 
-type Row = {
+type StoredGeneration = {
   id: string;
   state: RequestState;
   admitted_at: number;
@@ -201,7 +201,7 @@ const WITH_FAILED = "requests LEFT JOIN failed_requests AS failed ON failed.id =
  */
 export function readRequest({ sql }: Desk, id: string): Result<RequestRecord> {
   const [row] = sql
-    .exec<Row>(`SELECT ${COLUMNS} FROM ${WITH_FAILED} WHERE requests.id = ?`, id)
+    .exec<StoredGeneration>(`SELECT ${COLUMNS} FROM ${WITH_FAILED} WHERE requests.id = ?`, id)
     .toArray();
   if (row !== undefined) return success(recordOf(row));
   const failed = selectFailed(sql, id);
@@ -253,7 +253,7 @@ function heldRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRe
   const states = asked.states ?? (asked.state === null ? undefined : [asked.state]);
   const models = asked.models ?? (asked.model === null ? undefined : [asked.model]);
   return sql
-    .exec<Row>(
+    .exec<StoredGeneration>(
       `SELECT ${COLUMNS} FROM ${WITH_FAILED}
       WHERE requests.id >= ?1 AND requests.id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4
         AND (?5 IS NULL OR state IN (SELECT value FROM json_each(?5)))
@@ -329,7 +329,7 @@ function bare(column: string): string {
   return column.slice(0, column.lastIndexOf(" AS "));
 }
 
-function recordOf(row: Row): RequestRecord {
+function recordOf(row: StoredGeneration): RequestRecord {
   return {
     id: row.id,
     state: row.state,
@@ -344,7 +344,7 @@ function recordOf(row: Row): RequestRecord {
   };
 }
 
-function generationOf(row: Row): GenerationRecord {
+function generationOf(row: StoredGeneration): GenerationRecord {
   return {
     ...generationIn(row),
     id: row.id,

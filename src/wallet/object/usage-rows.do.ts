@@ -25,7 +25,7 @@ const EXPRESSIONS: Readonly<Record<RowDimension, string>> = {
 const FIRST_BYTE = "detail ->> '$[4]'";
 const DURATION = "detail ->> '$[5]'";
 
-type Row = TokenCounts & {
+type UsageSum = TokenCounts & {
   one: string | null;
   two: string | null;
   requests: number;
@@ -96,9 +96,9 @@ function expressionOf(dimension: RowDimension | undefined): string {
   return dimension === undefined ? "NULL" : EXPRESSIONS[dimension];
 }
 
-function groupsOf(sql: SqlStorage, asked: RowsQuery & Start): Row[] {
+function groupsOf(sql: SqlStorage, asked: RowsQuery & Start): UsageSum[] {
   return sql
-    .exec<Row>(
+    .exec<UsageSum>(
       `SELECT ${namesOf(asked)}, count(*) AS requests, sum(charged) AS cost,
         ${columnsOfTokens(({ inRow }) => `sum(${inRow})`)},
         coalesce(sum(completion_tokens) FILTER (WHERE ${FIRST_BYTE} IS NOT NULL), 0) AS spoken,
@@ -127,7 +127,7 @@ function timesOf(sql: SqlStorage, asked: RowsQuery & Start): Times {
   return times;
 }
 
-function groupOf(row: Row, { by }: RowsQuery, times: Times | null): RowsGroup {
+function groupOf(row: UsageSum, { by }: RowsQuery, times: Times | null): RowsGroup {
   const { one, two } = row;
   const amounts = {
     requests: row.requests,

@@ -19,7 +19,7 @@ const USAGE_BY_DAY: ReadonlyMap<UsageGroupBy, Dimension> = new Map([
   ["day,key", "key"],
   ["day,user", "user"],
 ]);
-type Asked = Days & { readonly groupBy: Dimension };
+type UsageQuery = Days & { readonly groupBy: Dimension };
 
 type Sums = TokenCounts & { readonly requests: number; readonly cost: number };
 type GroupRow = Sums & { readonly name: string };
@@ -46,7 +46,11 @@ export function readUsage(
  * Days in order, and in each its groups: the totals as they are stored, with what the newest checkpoint does not
  * have. Reads as many rows as it answers.
  */
-function usageByDay(desk: Desk, asked: Asked, { limit, after }: UsagePage): Result<UsageReport> {
+function usageByDay(
+  desk: Desk,
+  asked: UsageQuery,
+  { limit, after }: UsagePage,
+): Result<UsageReport> {
   const [afterDay, afterName] = after === null ? ["", ""] : [after.slice(0, 10), after.slice(11)];
   const rows = new Map<string, Sums & { readonly day: string; readonly name: string }>();
   const stored = desk.sql
@@ -93,7 +97,7 @@ function added(one: Sums, other: Sums): Sums {
  * Usage of whole UTC days: a page of groups in the order of SQLite's text, and the total of all. A page over many
  * days has fewer groups than asked for.
  */
-function usageBy(desk: Desk, asked: Asked, page: UsagePage): Result<UsageReport> {
+function usageBy(desk: Desk, asked: UsageQuery, page: UsagePage): Result<UsageReport> {
   const groups = new Map<string, UsageAmounts>();
   const end = asked.groupBy === "day" ? null : endOfPage(desk.sql, asked, page);
   const later = laterGroups(desk, asked, page.after).filter(
@@ -124,7 +128,7 @@ const DAYS = "SELECT day FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 
  */
 function endOfPage(
   sql: SqlStorage,
-  { from, to, groupBy }: Asked,
+  { from, to, groupBy }: UsageQuery,
   { after, limit }: UsagePage,
 ): string | null {
   const { days } = sql
@@ -158,7 +162,7 @@ function isAfter(after: string | null): string {
 
 function storedGroups(
   sql: SqlStorage,
-  { from, to, groupBy }: Asked,
+  { from, to, groupBy }: UsageQuery,
   { after, limit, end }: UsagePage & { readonly end: string | null },
 ): GroupRow[] {
   if (groupBy === "day") {
@@ -188,14 +192,14 @@ function storedGroups(
 }
 
 /** What the newest checkpoint does not have yet. */
-function laterTotals({ memory }: Desk, { from, to, groupBy }: Asked): UsageTotal[] {
+function laterTotals({ memory }: Desk, { from, to, groupBy }: UsageQuery): UsageTotal[] {
   return [...memory.usage.values()].filter(
     ({ dimension, day }) => dimension === groupBy && day >= from && day <= to,
   );
 }
 
 /** The same as groups, of those after `after`. */
-function laterGroups(desk: Desk, asked: Asked, after: string | null): GroupRow[] {
+function laterGroups(desk: Desk, asked: UsageQuery, after: string | null): GroupRow[] {
   const { groupBy } = asked;
   return laterTotals(desk, asked)
     .map((total) => Object.assign({}, total, { name: groupBy === "day" ? total.day : total.name }))
@@ -203,7 +207,7 @@ function laterGroups(desk: Desk, asked: Asked, after: string | null): GroupRow[]
 }
 
 /** Every request is counted on its day, whatever else it is counted by. */
-function totalOf(desk: Desk, asked: Asked): UsageAmounts {
+function totalOf(desk: Desk, asked: UsageQuery): UsageAmounts {
   const { from, to } = asked;
   const stored = desk.sql
     .exec<Sums>(

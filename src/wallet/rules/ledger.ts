@@ -12,7 +12,7 @@ import type { EndUser, PerPeriod } from "./quota.ts";
 import type { RequestState } from "../../contracts/wallet.ts";
 
 /** What the wallet remembers of an id. `granted` is null when it was never granted. */
-export type Known = {
+export type KnownHold = {
   readonly id: string;
   readonly state: RequestState;
   readonly least: Micros;
@@ -34,7 +34,7 @@ export type Known = {
 };
 
 /** The part of a hold that must be the same when its id comes again. */
-type HoldContent = Pick<Known, "id" | "least" | "most" | "externalId">;
+type HoldContent = Pick<KnownHold, "id" | "least" | "most" | "externalId">;
 
 /** What an outcome came to. `late`: the hold had expired. `overHold`: it cost more than was held. */
 export type Posting = {
@@ -177,7 +177,7 @@ function notBelowZero(amount: number): Micros {
 }
 
 /** The answer an id got before: its grant, its refusal, or that it is over. Other content is a bug. */
-export function recallHold(known: Known, content: HoldContent): Result<Micros> | null {
+export function recallHold(known: KnownHold, content: HoldContent): Result<Micros> | null {
   if (known.granted === null && known.state === "voided") return refuse({ kind: "overloaded" });
   const same =
     known.least === content.least &&
@@ -196,7 +196,7 @@ export function recallHold(known: Known, content: HoldContent): Result<Micros> |
 export function decideSettle(
   books: Books,
   settled: {
-    readonly known: Known | OpenHold;
+    readonly known: KnownHold | OpenHold;
     readonly cost: Micros;
     readonly endUser: EndUser | null;
     readonly budget: Budget | null;
@@ -224,7 +224,7 @@ export function decideSettle(
 }
 
 /** What a settled, voided or refused id answers again; null when its outcome is still to be decided. */
-export function recallSettle(known: Known): Recalled | null {
+export function recallSettle(known: KnownHold): Recalled | null {
   switch (known.state) {
     case "settled":
       return { charged: known.charged, shortfall: known.shortfall };

@@ -5,7 +5,7 @@ import { endOf, periodOfDay } from "../../lib/period.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 
-type Row = {
+type StoredEndUser = {
   id: string;
   external_id: string;
   monthly_quota: number | null;
@@ -28,7 +28,9 @@ export function selectEndUser(
   value: string,
 ): EndUser | null {
   const which = column === "id" ? "id = ?" : "external_id = ? AND departed IS NULL";
-  const [row] = sql.exec<Row>(`SELECT ${COLUMNS} FROM end_users WHERE ${which}`, value).toArray();
+  const [row] = sql
+    .exec<StoredEndUser>(`SELECT ${COLUMNS} FROM end_users WHERE ${which}`, value)
+    .toArray();
   return row === undefined ? null : endUserOf(row);
 }
 
@@ -56,7 +58,7 @@ export function selectEndUserPage(
       : sql.exec<{ number: number }>("SELECT number FROM end_users WHERE id = ?", after).toArray();
   if (last === undefined) return null;
   return sql
-    .exec<Row>(
+    .exec<StoredEndUser>(
       `SELECT ${COLUMNS} FROM end_users WHERE number > ? AND departed IS NULL ORDER BY number LIMIT ? OFFSET ?`,
       last.number,
       limit,
@@ -166,7 +168,7 @@ export function selectDepartedEndUser(
   month: string,
 ): { readonly user: EndUser; readonly account: number } | null {
   const [row] = sql
-    .exec<Row & { account: number }>(
+    .exec<StoredEndUser & { account: number }>(
       `SELECT ${COLUMNS}, coalesce(account, number) AS account FROM end_users
       WHERE external_id = ? AND departed = ?`,
       hash,
@@ -223,7 +225,7 @@ function deleteDeparted(
     .map(({ id }) => id);
 }
 
-function endUserOf(row: Row): EndUser {
+function endUserOf(row: StoredEndUser): EndUser {
   return {
     id: row.id,
     externalId: row.external_id,

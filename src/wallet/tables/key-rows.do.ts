@@ -35,7 +35,7 @@ export type KnownKey = {
   readonly window: RateWindow;
 };
 
-type Row = {
+type StoredKey = {
   number: number;
   key_id: string | null;
   member_id: string | null;
@@ -51,7 +51,7 @@ type Row = {
 /** The key with this hash, or null. */
 export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
   const [row] = sql
-    .exec<Row>(
+    .exec<StoredKey>(
       `SELECT number, key_id, member_id, scope, rpm_limit, terms, secrets, checked_at, revoked_at,
         sessions_cut
       FROM keys WHERE hash = ?`,
@@ -73,14 +73,17 @@ export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
 
 /** The key with this id as far as its register was asked, dead or not; null when it never came. */
 export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
-  const [row] = sql.exec<Row & { hash: string }>("SELECT * FROM keys WHERE key_id = ?", keyId);
+  const [row] = sql.exec<StoredKey & { hash: string }>(
+    "SELECT * FROM keys WHERE key_id = ?",
+    keyId,
+  );
   const record = row === undefined ? null : recordOf(row);
   if (row === undefined || record === null) return null;
   const { memberId, scope, rpmLimit } = record;
   return { keyId, keyHash: row.hash, memberId, scope, rpmLimit };
 }
 
-function recordOf(row: Row): LiveKey | null {
+function recordOf(row: StoredKey): LiveKey | null {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = row;
   if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;
   const terms = termsOfText(row.terms);

@@ -6,7 +6,7 @@ import { micros } from "../../lib/money.ts";
 import type { Micros } from "../../lib/money.ts";
 import { promptTokens } from "../../lib/usage.ts";
 import type { NameHolder } from "../rules/hold-guards.ts";
-import type { Known, OpenHold, Posting } from "../rules/ledger.ts";
+import type { KnownHold, OpenHold, Posting } from "../rules/ledger.ts";
 import type { RequestState, HoldRequest, Settlement } from "../../contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../lib/period.ts";
 import { microsOrNull } from "../rules/quota.ts";
@@ -15,7 +15,7 @@ import type { Period } from "../../lib/period.ts";
 import { storedJson } from "../../lib/stored-json.ts";
 import { forgetOldest } from "../../lib/forget-oldest.ts";
 
-type Row = {
+type StoredRequest = {
   id: string;
   state: RequestState;
   admitted_at: number;
@@ -41,9 +41,9 @@ export const END_USER_ID = `coalesce((SELECT end_users.id FROM end_users WHERE a
 export const MODEL = "(SELECT text ->> '$.model' FROM names WHERE number = sold) AS model";
 
 /** What is remembered of an id, or null. */
-export function selectRequest(sql: SqlStorage, id: string): Known | null {
+export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
   const [row] = sql
-    .exec<Row>(
+    .exec<StoredRequest>(
       `SELECT id, state, admitted_at, period_day, least, most, granted, tokens, external_id, ${END_USER_ID},
         ${KEY_ID}, session, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail
       FROM requests WHERE id = ?`,
@@ -71,7 +71,7 @@ export function selectRequest(sql: SqlStorage, id: string): Known | null {
 }
 
 /** The period of a request's spend: that of its admission, or a later one that the wallet had seen. */
-export function periodOfRow(row: Pick<Row, "admitted_at" | "period_day">): Period {
+export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day">): Period {
   return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
 }
 
@@ -150,7 +150,7 @@ export function insertRequest(
 }
 
 /** A request's place in the ledger. */
-type Place = { readonly seq: number; readonly balance: Micros; readonly at: number };
+type LedgerPlace = { readonly seq: number; readonly balance: Micros; readonly at: number };
 
 const SETTLE = `UPDATE requests SET state = 'settled', charged = ?, cost = ?, shortfall = ?,
   prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?, sold = ?`;
@@ -163,7 +163,7 @@ export function updateSettled(
     posting,
     place,
     sold,
-  }: { readonly posting: Posting; readonly place: Place; readonly sold: number },
+  }: { readonly posting: Posting; readonly place: LedgerPlace; readonly sold: number },
 ): void {
   const { id, cost, generation } = settlement;
   const changes = [
@@ -189,7 +189,7 @@ export function updateSettled(
 }
 
 /** A hold that nobody came back for: a ledger row of nothing. */
-export function updateExpired(sql: SqlStorage, id: string, place: Place): void {
+export function updateExpired(sql: SqlStorage, id: string, place: LedgerPlace): void {
   const cursor = sql.exec(
     `UPDATE requests SET state = 'expired', seq = ?, balance = ?, settled_at = ?
     WHERE id = ? AND state = 'held'`,
@@ -213,7 +213,7 @@ export function updateVoided(sql: SqlStorage, id: string, at: number): void {
 
 /** A ledger row that is not a request's own. Amounts change the balance, `absorbed` does not. */
 type Entry = {
-  readonly place: Place;
+  readonly place: LedgerPlace;
   readonly kind: "usage" | "credit" | "shortfall";
   readonly amount: Micros;
   readonly absorbed?: Micros;

@@ -30,7 +30,7 @@ export type SessionRow = {
   readonly endedAt: number | null;
 };
 
-type Row = {
+type StoredSession = {
   id: string;
   key_id: string | null;
   terms: string | null;
@@ -78,7 +78,7 @@ export function noteSessionRate({ rates }: SessionMemory, id: string, at: number
 const RATES_MAX = 1000;
 
 export function selectSession(sql: SqlStorage, id: string): SessionRow | null {
-  const [row] = sql.exec<Row>("SELECT * FROM sessions WHERE id = ?", id);
+  const [row] = sql.exec<StoredSession>("SELECT * FROM sessions WHERE id = ?", id);
   return row === undefined ? null : rowOf(row);
 }
 
@@ -149,7 +149,7 @@ export function selectLiveSessions(
   }: { readonly nowMs: number; readonly limit: number; readonly after: string },
 ): readonly SessionRow[] {
   return sql
-    .exec<Row>(
+    .exec<StoredSession>(
       `SELECT * FROM sessions WHERE id > ?1 AND terms IS NOT NULL AND ended_at IS NULL
         AND expires_at > ?2 AND (?3 IS NULL OR key_id = ?3) AND key_id IN (SELECT key_id FROM keys
           WHERE revoked_at IS NULL AND (?4 IS NULL OR member_id = ?4))
@@ -201,7 +201,7 @@ export function deleteSessions(
   return before - memory.rows;
 }
 
-function rowOf(row: Row): SessionRow {
+function rowOf(row: StoredSession): SessionRow {
   return {
     id: row.id,
     keyId: row.key_id,

@@ -315,7 +315,7 @@ export type WalletRow = {
   readonly settings: Settings;
 };
 
-type Row = {
+type StoredWallet = {
   org_id: string;
   epoch: string;
   created_at: number;
@@ -338,7 +338,9 @@ type Row = {
 };
 
 export function readWalletRow(sql: SqlStorage): WalletRow {
-  const row = sql.exec<Row>("SELECT * FROM wallet JOIN settings USING (id) WHERE id = 1").one();
+  const row = sql
+    .exec<StoredWallet>("SELECT * FROM wallet JOIN settings USING (id) WHERE id = 1")
+    .one();
   return {
     orgId: row.org_id,
     epoch: row.epoch,

@@ -9,7 +9,7 @@ type Block = JsonObject;
 export type Message = { readonly role: "user" | "assistant"; readonly content: Block[] };
 
 /** What is asked: instructions, if any, and what was said. */
-export type Asked = {
+export type Instructed = {
   readonly system?: readonly JsonObject[];
   readonly messages: readonly Message[];
 };

@@ -11,7 +11,7 @@ import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.
 import { promptOf } from "../../core/prompt.ts";
 import { answerFormat } from "./answer-format.ts";
 import { converseMessages } from "./converse-messages.ts";
-import type { Asked, Message } from "./converse-messages.ts";
+import type { Instructed, Message } from "./converse-messages.ts";
 import { toolFields } from "./converse-tools.ts";
 import type { ToolFields } from "./converse-tools.ts";
 import { modelFields } from "./model-fields.ts";
@@ -94,7 +94,7 @@ function bodyOf({ call, caches, said, tools, fields }: Sendable): JsonObject | P
 }
 
 /** Instructions alone are what is asked. */
-function withInstructions(system: readonly string[], messages: readonly Message[]): Asked {
+function withInstructions(system: readonly string[], messages: readonly Message[]): Instructed {
   const texts = system.filter((text) => text.trim() !== "").map((text) => ({ text }));
   if (texts.length === 0) return { messages };
   if (messages.length > 0) return { system: texts, messages };
@@ -123,7 +123,7 @@ const CACHE_POINT = { cachePoint: { type: "default" } };
  * cached: Claude's after the last thing that the user said, so that the next turn finds all before it;
  * Nova's after the instructions, where it is sure to be taken.
  */
-function withCachePoint(asked: Asked, family: Family): Asked {
+function withCachePoint(asked: Instructed, family: Family): Instructed {
   if (family === "nova" && asked.system !== undefined) {
     return { ...asked, system: [...asked.system, CACHE_POINT] };
   }

@@ -41,26 +41,26 @@ export function toolFields(asked: Tools, format: AnswerFormat, model: string): T
   return { toolConfig: { tools: specs, toolChoice }, isForced, words };
 }
 
-type Choice = Exclude<Tools["choice"], "none">;
+type ToolWish = Exclude<Tools["choice"], "none">;
 
 /** The answer tool must be called, or one of the client's tools before it. */
-function wantedOf({ choice }: Tools, format: AnswerFormat, isAlone: boolean): Choice {
+function wantedOf({ choice }: Tools, format: AnswerFormat, isAlone: boolean): ToolWish {
   if (format.kind === "tool") return isAlone ? { name: format.name } : "required";
   return choice === "none" ? "auto" : choice;
 }
 
-function wordsFor(choice: Choice): string {
+function wordsFor(choice: ToolWish): string {
   if (choice === "auto") return "";
   if (choice === "required") return "Answer by calling one of the tools.";
   return `Answer by calling the tool ${choice.name}.`;
 }
 
-function converseChoice(choice: Choice): JsonObject {
+function converseChoice(choice: ToolWish): JsonObject {
   if (typeof choice === "object") return { tool: { name: choice.name } };
   return choice === "required" ? { any: {} } : { auto: {} };
 }
 
-function claudeChoice(choice: Choice): JsonObject {
+function claudeChoice(choice: ToolWish): JsonObject {
   if (typeof choice === "object") return { type: "tool", name: choice.name };
   return { type: choice === "required" ? "any" : "auto" };
 }

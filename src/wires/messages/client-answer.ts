@@ -9,7 +9,7 @@ import { claudeBlock } from "./client-thoughts.ts";
 export type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
 
 /** A message as the client gets it, without usage: blocks in the order thoughts, text, calls. */
-export type Said = {
+export type ClientSaid = {
   readonly content: readonly JsonObject[];
   readonly stop_reason: StopReason;
   readonly stop_sequence: null;
@@ -20,7 +20,7 @@ export type Said = {
 export type Names = ReadonlyMap<string, string>;
 
 /** The core's answer (a chat completion) as a message. */
-export function saidOf({ choices }: JsonObject, names: Names): Said {
+export function saidOf({ choices }: JsonObject, names: Names): ClientSaid {
   const choice: Named<"message" | "finish_reason"> = objectOf(listOf(choices)[0]);
   const message: Message = objectOf(choice.message);
   const calls = listOf(message.tool_calls).filter(isObject);
@@ -89,7 +89,7 @@ export function wholeBlock(block: unknown): JsonObject {
 export function stopOf(
   finish: string,
   said: { readonly calls: boolean; readonly refusal: string | null },
-): Omit<Said, "content"> {
+): Omit<ClientSaid, "content"> {
   const stop = { stop_sequence: null, stop_details: null };
   if (finish === "content_filter" || said.refusal !== null) {
     const explanation = said.refusal;

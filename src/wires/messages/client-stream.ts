@@ -16,7 +16,7 @@ import {
   usageOf,
   wholeBlock,
 } from "./client-answer.ts";
-import type { Names, Said } from "./client-answer.ts";
+import type { Names, ClientSaid } from "./client-answer.ts";
 import { errorOf } from "./client-dialect.ts";
 import { claudeBlock } from "./client-thoughts.ts";
 
@@ -176,7 +176,7 @@ export class BlockWriter {
   }
 
   /** Closes what is open and says how the message ended. */
-  end(): { readonly text: string; readonly stop: Omit<Said, "content"> } {
+  end(): { readonly text: string; readonly stop: Omit<ClientSaid, "content"> } {
     const refusal = this.#refusal === "" ? null : this.#refusal;
     const stop = stopOf(this.#finish, { calls: this.#calls.size > 0, refusal });
     return { text: this.#blocks.end(), stop };

@@ -43,7 +43,7 @@ export function withoutServerTools(body: CountBody, dropped: Set<string>): Resul
 
 /** A choice that forces what is not there would be answered without it. */
 function choiceProblem(
-  choice: Choice | null,
+  choice: ToolWish | null,
   kept: readonly Tool[],
   left: ReadonlySet<string>,
 ): Result<never> | null {
@@ -65,7 +65,7 @@ function mayBe({ type, name }: Tool, chosen: string): boolean {
   return name === chosen || /_toolset_\d{8}$/.test(type ?? "");
 }
 
-type Choice = NonNullable<CountBody["tool_choice"]>;
+type ToolWish = NonNullable<CountBody["tool_choice"]>;
 
 function customProblem({ name, input_schema: schema }: Tool, at: number): Result<never> | null {
   if (name === undefined || name === null) {
@@ -121,7 +121,7 @@ function functionOf(
   };
 }
 
-function choiceOf(choice: Choice, names: ToolNames): unknown {
+function choiceOf(choice: ToolWish, names: ToolNames): unknown {
   switch (choice.type) {
     case "auto":
       return "auto";

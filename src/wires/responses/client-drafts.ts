@@ -14,7 +14,7 @@ import type { Origin } from "./client-tools.ts";
 
 /** Writes one event, numbered in order; "" where only the items are wanted. */
 export type Write = (type: string, fields: object) => string;
-export type Place = { readonly id: string; readonly index: number; readonly write: Write };
+export type DraftPlace = { readonly id: string; readonly index: number; readonly write: Write };
 type Status = OutputItem["status"];
 
 /** An item of an answer while it grows; a call in its midst has no end. */
@@ -26,11 +26,11 @@ export type Draft = Part & {
 
 /** What all items have in common. */
 export abstract class BaseDraft implements Draft {
-  protected readonly place: Place;
+  protected readonly place: DraftPlace;
   protected status: Status = "in_progress";
   isOpen = false;
 
-  constructor(place: Place) {
+  constructor(place: DraftPlace) {
     this.place = place;
   }
 
@@ -95,7 +95,7 @@ export class MessageDraft extends BaseDraft {
   readonly #parts: GrowingPart[] = [];
   readonly #phase: Phase | null;
 
-  constructor(place: Place, phase: Phase | null = null) {
+  constructor(place: DraftPlace, phase: Phase | null = null) {
     super(place);
     this.#phase = phase;
   }
@@ -242,7 +242,7 @@ export class CallDraft extends BaseDraft {
   /** Said by whoever calls natively; else the arguments tell. */
   isEnded = false;
 
-  constructor(place: Place, origin: Origin, callId: string, isNative = false) {
+  constructor(place: DraftPlace, origin: Origin, callId: string, isNative = false) {
     super(place);
     this.#origin = origin;
     this.#callId = callId;

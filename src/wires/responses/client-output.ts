@@ -6,7 +6,7 @@ import { OneOpen } from "../../core/one-open.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Delta, DeltaCall } from "../../core/chunk.ts";
 import { CallDraft, MessageDraft } from "./client-drafts.ts";
-import type { Beside, Draft, OpenText, Place, Write } from "./client-drafts.ts";
+import type { Beside, Draft, OpenText, DraftPlace, Write } from "./client-drafts.ts";
 import { ReasoningDraft } from "./client-reasoning.ts";
 import type { Shown } from "./client-request.ts";
 import { annotationsOf, logprobsOf } from "./client-response-object.ts";
@@ -222,13 +222,13 @@ export class Output {
   }
 
   /** The next item, with what is kept so far before it. */
-  #begin<D extends Draft>(prefix: string, made: (place: Place) => D): Begun<D> {
+  #begin<D extends Draft>(prefix: string, made: (place: DraftPlace) => D): Begun<D> {
     const before = this.#beginKept();
     const { said, draft } = this.#add(prefix, made);
     return { said: before + said, draft };
   }
 
-  #add<D extends Draft>(prefix: string, made: (place: Place) => D): Begun<D> {
+  #add<D extends Draft>(prefix: string, made: (place: DraftPlace) => D): Begun<D> {
     const index = this.#drafts.parts.length;
     const draft = made({ id: `${prefix}_${this.#own}${index}`, index, write: this.#write });
     return { said: this.#drafts.add(draft), draft };

@@ -2,7 +2,7 @@ import { isEmpty, sealed } from "../../core/kept-thoughts.ts";
 import type { KeptThoughts } from "../../core/kept-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { BaseDraft } from "./client-drafts.ts";
-import type { Place } from "./client-drafts.ts";
+import type { DraftPlace } from "./client-drafts.ts";
 import type { OutputItem, SummaryPart } from "./client-response-object.ts";
 
 /** What the model thought, as far as it may be seen, and what its next turn needs of it. */
@@ -14,7 +14,7 @@ export class ReasoningDraft extends BaseDraft {
   /** Whether the client asked to see what its next turn needs. */
   readonly #isShown: boolean;
 
-  constructor(place: Place, isShown: boolean) {
+  constructor(place: DraftPlace, isShown: boolean) {
     super(place);
     this.#isShown = isShown;
   }

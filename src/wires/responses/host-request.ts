@@ -189,7 +189,7 @@ function toolFields({ tools = [], tool_choice: choice }: ChatBody): JsonObject {
 }
 
 type Tool = NonNullable<ChatBody["tools"]>[number];
-type Choice = NonNullable<ChatBody["tool_choice"]>;
+type ToolWish = NonNullable<ChatBody["tool_choice"]>;
 
 /** Not strict unless said: Responses would be, chat is not. */
 function toolOf(tool: Tool): JsonObject {
@@ -209,7 +209,7 @@ function toolOf(tool: Tool): JsonObject {
   };
 }
 
-function choiceOf(choice: Choice): unknown {
+function choiceOf(choice: ToolWish): unknown {
   if (typeof choice === "string") return choice;
   if (choice.type !== "allowed_tools") return nameOf(choice);
   const { mode, tools } = choice.allowed_tools;
@@ -217,7 +217,7 @@ function choiceOf(choice: Choice): unknown {
 }
 
 /** Chat nests the name of a tool under its type. */
-function nameOf(one: Exclude<Choice, string | { type: "allowed_tools" }>): JsonObject {
+function nameOf(one: Exclude<ToolWish, string | { type: "allowed_tools" }>): JsonObject {
   const { name } = one.type === "function" ? one.function : one.custom;
   return { type: one.type, name };
 }
