@@ -5,6 +5,7 @@ import { parsePayments } from "./config-payments.ts";
 import type { PaymentsConfig } from "./config-payments.ts";
 import { parseKeySecrets, parseOperators, parsePeers } from "./config-secrets.ts";
 import type { KeySecret, OperatorToken, PeerConfig } from "./config-secrets.ts";
+import { KIND_NAMES } from "./lib/kinds.ts";
 import { REGIONS } from "./lib/regions.ts";
 import type { Region } from "./lib/regions.ts";
 import { OUR_WORDS, describeError } from "./lib/issue-text.ts";
@@ -40,7 +41,7 @@ const providers = z.array(
 const models = z.array(
   z.strictObject({
     id: name,
-    kind: z.enum(["chat", "embeddings"]),
+    kind: z.enum(KIND_NAMES),
     context: tokens,
     max_output: z.optional(tokens),
     abilities: z.optional(z.array(z.enum(["tools", "vision", "reasoning", "dimensions"]))),
@@ -238,7 +239,7 @@ export function configOf(bindings: object): ParsedConfig {
 /** One whole-number var, or its default when it is unset or out of range (parseConfig reports that). */
 export function numberVar(bindings: object, variable: NumberVar): number {
   const [fallback, least, most] = NUMBERS[variable];
-  const raw = (bindings as Bindings)[variable];
+  const raw: unknown = Reflect.get(bindings, variable);
   if (raw === undefined || raw === "") return fallback;
   const value = Number(raw);
   return Number.isSafeInteger(value) && value >= least && value <= most ? value : fallback;
@@ -278,7 +279,7 @@ function parseJsonVariable<T>(
 }
 
 function versionOf(metadata: unknown): string {
-  const id = (metadata as { id?: unknown } | undefined)?.id;
+  const id = typeof metadata === "object" && metadata !== null && "id" in metadata && metadata.id;
   return typeof id === "string" && id !== "" ? id : "dev";
 }
 
@@ -295,7 +296,8 @@ function mailingOf(
 }
 
 function isAiBinding(value: unknown): value is AiBinding {
-  return typeof (value as { run?: unknown } | undefined | null)?.run === "function";
+  if (typeof value !== "object" || value === null) return false;
+  return "run" in value && typeof value.run === "function";
 }
 
 /** `z.url` would also do, at 1.6 KB, and would let spaces around it pass. */

@@ -151,7 +151,7 @@ const NAMES: readonly Column<ListedModel>[] = [
     title: "Takes",
     wide: true,
     value: ({ kind, input_modalities }) =>
-      kind === "chat" ? input_modalities.join(", ") : "text, for a vector",
+      kind === "chat" ? input_modalities.join(", ") : `text, for ${kind}`,
   },
   tokens("context", "Context", ({ context_length }) => context_length),
   tokens("output", "Max output tokens", ({ max_output_tokens }) => max_output_tokens),

@@ -1,10 +1,11 @@
+import type { Model } from "../api/types.ts";
 import { useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
 
 /** A model as the list shows it, beyond what OpenAI's shape has. Prices in dollars for a token, as text. */
 export type ListedModel = {
   readonly id: string;
-  readonly kind: "chat" | "embeddings";
+  readonly kind: Model["kind"];
   readonly owned_by: string;
   readonly context_length: number;
   readonly max_output_tokens: number | null;

@@ -1,4 +1,4 @@
-import type { ModelKind } from "../../src/catalog/model.ts";
+import type { Kind } from "../../src/lib/kinds.ts";
 import { error, note, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 
@@ -8,7 +8,7 @@ export type AliasChange = {
   readonly now: Aliases;
   /** What the deploy would make of it. */
   readonly after: Aliases;
-  readonly kindOf: (name: string) => ModelKind | undefined;
+  readonly kindOf: (name: string) => Kind | undefined;
   readonly isAccepted: boolean;
 };
 

@@ -1,7 +1,7 @@
 import type { Unstable_Config } from "wrangler";
 import { ALIAS_KINDS } from "../../src/catalog/aliases.ts";
 import { allowedTags } from "../../src/catalog/catalog.ts";
-import type { ModelKind } from "../../src/catalog/model.ts";
+import type { Kind } from "../../src/lib/kinds.ts";
 import { CATALOGUE } from "../../src/catalog/models.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { Config } from "../../src/config.ts";
@@ -33,7 +33,7 @@ export type Outlook = {
   /** The model that each alias would mean; null where the Worker would refuse to serve. */
   readonly aliases: ReadonlyMap<string, string> | null;
   /** The kind of model that an alias or model id stands for, as far as it is known. */
-  readonly kindOf: (name: string) => ModelKind | undefined;
+  readonly kindOf: (name: string) => Kind | undefined;
   /** Provider secrets that are taken as set because nobody could say. */
   readonly assumed: readonly string[];
 };

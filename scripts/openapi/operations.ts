@@ -1,4 +1,5 @@
-import { chatBody, embeddingsBody } from "../../src/core/core-request.ts";
+import { chatBody } from "../../src/core/core-request.ts";
+import { embeddingsBody } from "../../src/core/embeddings.ts";
 import { countBody, messagesBody } from "../../src/wires/messages/client-request.ts";
 import { completionsBody } from "../../src/doors/completions.ts";
 import { responsesBody } from "../../src/wires/responses/client-request.ts";

@@ -1,3 +1,4 @@
+import { KIND_NAMES } from "../../src/lib/kinds.ts";
 import * as z from "zod";
 import { record, time } from "./fields.ts";
 
@@ -45,7 +46,7 @@ export const catalog = record("CatalogModels", {
   models: z.array(
     z.strictObject({
       id: z.string(),
-      kind: z.enum(["chat", "embeddings"]),
+      kind: z.enum(KIND_NAMES),
       aliases: z.array(z.string()),
       routes: z.array(catalogRoute),
     }),

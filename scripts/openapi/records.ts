@@ -1,3 +1,4 @@
+import { KIND_NAMES } from "../../src/lib/kinds.ts";
 import * as z from "zod";
 import { EVENT_TYPES } from "../../src/lib/event.ts";
 import { freshMemberKey } from "./key-records.ts";
@@ -136,7 +137,7 @@ export const model = record("Model", {
   created: z.int().min(1).describe("Unix seconds."),
   display_name: z.string().min(1),
   owned_by: z.string().min(1),
-  kind: z.enum(["chat", "embeddings"]),
+  kind: z.enum(KIND_NAMES),
   context_length: z.int().min(1).describe("Tokens."),
   max_output_tokens: z.int().min(1).nullable(),
   input_modalities: z.array(z.enum(["text", "image"])).min(1),

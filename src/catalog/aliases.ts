@@ -1,8 +1,9 @@
 import type { Config } from "../config.ts";
-import type { Model, ModelKind } from "./model.ts";
+import type { Model } from "./model.ts";
+import type { Kind } from "../lib/kinds.ts";
 
 /** The built-in aliases and the kind of model each stands for. */
-export const ALIAS_KINDS: ReadonlyMap<string, ModelKind> = new Map([
+export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
   ["smart", "chat"],
   ["fast", "chat"],
   ["cheap", "chat"],
@@ -76,7 +77,7 @@ function builtIn(
 }
 
 /** The lowest blended price ((3 x input + output) / 4) at the first route; by id among equals. */
-function cheapest(models: readonly Model[], kind: ModelKind): string | undefined {
+function cheapest(models: readonly Model[], kind: Kind): string | undefined {
   const ranked = models
     .filter((model) => model.kind === kind)
     .toSorted((a, b) => blendedPrice(a) - blendedPrice(b) || (a.id < b.id ? -1 : 1));

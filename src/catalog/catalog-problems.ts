@@ -1,6 +1,6 @@
 import type { Config, ConfigProblem } from "../config.ts";
 import { ALIAS_KINDS } from "./aliases.ts";
-import type { ModelKind } from "./model.ts";
+import type { Kind } from "../lib/kinds.ts";
 import { CATALOGUE } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
 
@@ -65,7 +65,7 @@ function modelProblems(
 }
 
 function aliasProblems(config: Pick<Config, "models" | "aliases">): string[] {
-  const kinds = new Map<string, ModelKind>(
+  const kinds = new Map<string, Kind>(
     [...BUILT_IN, ...config.models].map((model) => [model.id, model.kind]),
   );
   return Object.entries(config.aliases).flatMap(([alias, id]) => {

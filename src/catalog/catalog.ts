@@ -12,7 +12,9 @@ import type { ListedModel, PricedModel } from "./listed-model.ts";
 import { changesOfModel, pricedModel } from "./price-lists.ts";
 import type { Pricing } from "./price-lists.ts";
 import type { Hosts } from "./live-model.ts";
-import type { Model, ModelKind } from "./model.ts";
+import type { Model } from "./model.ts";
+import { KINDS } from "../lib/kinds.ts";
+import type { Kind } from "../lib/kinds.ts";
 import { CATALOGUE } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
 import type { Region } from "../lib/regions.ts";
@@ -93,15 +95,20 @@ function bareNamesOf(
 }
 
 /** The model a name means here, see `modelNamed`. Failure: model_not_found, which says so of a model of another kind. */
-export function resolveModel(catalog: Catalog, name: string, kind: ModelKind): Result<Model> {
+export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result<Model> {
   const model = modelNamed(catalog, name);
   if (model?.kind === kind) return success(model);
-  const message = model === undefined ? undefined : OTHER_KIND[model.kind](name);
+  const message = model === undefined ? undefined : askedThere(name, model);
   return refuse({
     kind: "model_not_found",
     model: name,
     ...(message !== undefined && { message }),
   });
+}
+
+function askedThere(name: string, { kind }: Model): string {
+  const { does, path } = KINDS[kind];
+  return `The model '${name}' ${does}: ask ${path}.`;
 }
 
 /** The model of any name: an alias, an id, an id without its maker, or a Claude as its maker writes it. */
@@ -126,12 +133,6 @@ function claudeName(name: string): string {
     .replace(/-(?:\d{8}|latest)$/, "")
     .replace(/-(\d{1,2})-(\d{1,2})$/, "-$1.$2");
 }
-
-const OTHER_KIND: Readonly<Record<ModelKind, (name: string) => string>> = {
-  embeddings: (name) =>
-    `The model '${name}' makes embeddings and does not chat: ask /v1/embeddings.`,
-  chat: (name) => `The model '${name}' chats and makes no embeddings: ask /v1/chat/completions.`,
-};
 
 /** The names of what is sold here, as lists of allowed models are written: see `ModelNames` in keys/terms.ts. */
 export function modelNames(catalog: Catalog) {

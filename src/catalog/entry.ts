@@ -1,5 +1,6 @@
 import type { Price } from "../lib/usage.ts";
-import type { Ability, ModelKind, RouteLimits } from "./model.ts";
+import type { Ability, RouteLimits } from "./model.ts";
+import type { InputKind, Kind } from "../lib/kinds.ts";
 import type { Region } from "../lib/regions.ts";
 
 /** Where a provider's hosts promise to run: in a region, or nowhere in particular. */
@@ -62,12 +63,12 @@ export type RouteEntry = {
 export type CatalogueEntry = {
   /** maker/model. */
   readonly id: string;
-  readonly kind: ModelKind;
+  readonly kind: Kind;
   /** The day of its first public release; for a few it is known to the month only. */
   readonly released: string;
   /** Tokens. */
   readonly context: number;
-  /** Most output tokens of one choice; 0 for embeddings. */
+  /** Most output tokens of one choice; 0 for a kind without output. */
   readonly maxOutput: number;
   readonly minOutput: number;
   readonly abilities: readonly Ability[];
@@ -130,18 +131,17 @@ export function embeddings(
   [context, dimensions, estimateFactor]: readonly [number, "any" | "fixed", number],
   routes: readonly RouteEntry[],
 ): CatalogueEntry {
-  return {
-    id,
-    kind: "embeddings",
-    released,
-    context,
-    maxOutput: 0,
-    minOutput: 1,
-    abilities: dimensions === "any" ? ["dimensions"] : [],
-    imageTokens: 0,
-    estimateFactor,
-    routes,
-  };
+  const abilities: readonly Ability[] = dimensions === "any" ? ["dimensions"] : [];
+  return withoutOutput("embeddings", id, { released, context, estimateFactor, abilities, routes });
+}
+
+/** A model of any kind without output; `id` is maker/model. */
+export function withoutOutput(
+  kind: InputKind,
+  id: string,
+  facts: Pick<CatalogueEntry, "released" | "context" | "estimateFactor" | "abilities" | "routes">,
+): CatalogueEntry {
+  return { id, kind, maxOutput: 0, minOutput: 1, imageTokens: 0, ...facts };
 }
 
 /**
@@ -221,9 +221,10 @@ const ONE_TEXT: RouteLimits = { inputs: 128 };
  */
 export function limitsOfProvider(
   provider: string,
-  { kind, upstreamId }: { readonly kind: ModelKind; readonly upstreamId: string },
+  { kind, upstreamId }: { readonly kind: Kind; readonly upstreamId: string },
 ): RouteLimits {
   if (kind === "embeddings") return takesOneText(provider, upstreamId) ? ONE_TEXT : {};
+  if (kind !== "chat") return {};
   if (!Object.hasOwn(LIMITS, provider) || NO_REASONING.test(upstreamId)) return {};
   return LIMITS[provider as ProviderId] ?? {};
 }

@@ -1,6 +1,8 @@
 import { timestamp } from "../lib/clock.ts";
 import type { Price, Unit } from "../lib/usage.ts";
-import type { Ability, Model, ModelKind } from "./model.ts";
+import type { Ability, Model } from "./model.ts";
+import { KINDS } from "../lib/kinds.ts";
+import type { Kind } from "../lib/kinds.ts";
 import type { Region } from "../lib/regions.ts";
 
 /** A model, or an alias of one, as `GET /v1/models` shows it. Tokens; prices in dollars per token, as text. */
@@ -12,9 +14,9 @@ export type ListedModel = {
   /** Unix seconds. */
   readonly created: number;
   readonly owned_by: string;
-  readonly kind: ModelKind;
+  readonly kind: Kind;
   readonly context_length: number;
-  /** Null for embeddings: they have no output. */
+  /** Null for a kind without output. */
   readonly max_output_tokens: number | null;
   readonly input_modalities: readonly ("text" | "image")[];
   /** Fields of a request that it heeds for certain, beyond its input. */
@@ -47,8 +49,6 @@ export type PricedModel = {
   readonly next: { readonly from: number; readonly model: Model } | null;
 };
 
-const CHAT_PARAMETERS = ["max_tokens", "max_completion_tokens", "stream", "user"];
-const EMBEDDING_PARAMETERS = ["encoding_format", "user"];
 /** What an ability adds. */
 const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
   tools: ["tools", "tool_choice", "parallel_tool_calls"],
@@ -60,8 +60,7 @@ const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
 /** What is known of a model under one of its names. */
 export function listedModel(id: string, { model, next }: PricedModel, region: Region): ListedModel {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
-  const isChat = kind === "chat";
-  const own = isChat ? CHAT_PARAMETERS : EMBEDDING_PARAMETERS;
+  const { hasOutput, parameters } = KINDS[kind];
   return {
     id,
     object: "model",
@@ -70,11 +69,11 @@ export function listedModel(id: string, { model, next }: PricedModel, region: Re
     owned_by: ownedBy,
     kind,
     context_length: context,
-    max_output_tokens: isChat ? maxOutput : null,
+    max_output_tokens: hasOutput ? maxOutput : null,
     input_modalities: abilities.includes("vision") ? ["text", "image"] : ["text"],
     supported_parameters: [
-      ...own,
-      ...(isChat && routes.some(({ limits }) => limits?.choices !== 1) ? ["n"] : []),
+      ...parameters,
+      ...(kind === "chat" && routes.some(({ limits }) => limits?.choices !== 1) ? ["n"] : []),
       ...abilities.flatMap((ability) => OF_ABILITY[ability]),
     ],
     pricing: listedPrice(model),

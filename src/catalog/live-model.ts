@@ -3,7 +3,9 @@ import type { Price } from "../lib/usage.ts";
 import { isOver, priceOn } from "./dated.ts";
 import { limitsOfProvider, UNKNOWN_IMAGE, WIDEST, WIDEST_TOOLS } from "./entry.ts";
 import type { CatalogueEntry, HostTag, RouteEntry } from "./entry.ts";
-import type { Model, ModelKind, Route, RouteLimits } from "./model.ts";
+import type { Model, Route, RouteLimits } from "./model.ts";
+import { KINDS } from "../lib/kinds.ts";
+import type { Kind } from "../lib/kinds.ts";
 import { longPromptPrice, raisedPrices, withMarkup } from "./price.ts";
 import type { Region } from "../lib/regions.ts";
 
@@ -81,7 +83,7 @@ export function modelOfOperator(
     ownedBy: entry.routes[0]?.provider ?? "operator",
     created: OPERATOR_MODEL_CREATED,
     context: entry.context,
-    maxOutput: entry.kind === "chat" ? (entry.max_output ?? entry.context) : 0,
+    maxOutput: KINDS[entry.kind].hasOutput ? (entry.max_output ?? entry.context) : 0,
     minOutput: 1,
     abilities,
     imageTokens: abilities.includes("vision") ? UNKNOWN_IMAGE : 0,
@@ -94,7 +96,7 @@ export function modelOfOperator(
 function routeOfOperator(
   { provider, upstream_id: upstreamId }: ModelEntry["routes"][number],
   price: Price,
-  { kind, like }: { readonly kind: ModelKind; readonly like: string },
+  { kind, like }: { readonly kind: Kind; readonly like: string },
 ): Route {
   return {
     provider,
@@ -126,7 +128,7 @@ function routeSold(
   route: RouteEntry,
   tag: HostTag,
   best: Best,
-  { region, markupPercent, day, kind }: Terms & { readonly kind: ModelKind },
+  { region, markupPercent, day, kind }: Terms & { readonly kind: Kind },
 ): Route {
   const { provider, upstreamId } = route;
   const { from } = priceOn(route, day);

@@ -1,6 +1,6 @@
+import type { Kind } from "../lib/kinds.ts";
 import type { Price } from "../lib/usage.ts";
 
-export type ModelKind = "chat" | "embeddings";
 export type Ability = "tools" | "vision" | "reasoning" | "dimensions";
 
 /**
@@ -54,7 +54,7 @@ export type Route = {
 /** What can be bought in this region: a model with at least one live route, in order of preference. */
 export type Model = {
   readonly id: string;
-  readonly kind: ModelKind;
+  readonly kind: Kind;
   readonly ownedBy: string;
   /** An entry of MODELS, at a price of its own. */
   readonly isConfigured?: true;
@@ -62,7 +62,7 @@ export type Model = {
   readonly created: number;
   /** Context window in tokens. */
   readonly context: number;
-  /** Most output tokens of one choice; 0 for embeddings. */
+  /** Most output tokens of one choice; 0 for a kind without output. */
   readonly maxOutput: number;
   /** Least output cap the model accepts; 1 where it does not care. */
   readonly minOutput: number;

@@ -1,4 +1,5 @@
 import type { ChatBody } from "./core-request.ts";
+import { INPUT_KINDS } from "./kinds.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
 /** An answer that is given whole has no more. */
@@ -16,19 +17,15 @@ export function tokenBytes({ logprobs, top_logprobs: tops = 0 }: ChatBody): numb
 /** The failure of an answer that is too large to be held; what was asked for can be too large. */
 export function tooLarge(call: ProviderCall): ProviderFailure {
   const refused = { kind: "refused", reason: "body_too_large" } as const;
-  switch (call.kind) {
-    case "embeddings": {
-      const message = `${TOO_LARGE}send fewer inputs at once, or ask for fewer 'dimensions'.`;
-      return { ...refused, message, param: "input", spent: { usage: null, output: 0 } };
-    }
-    case "chat": {
-      const { n = 1, logprobs } = call.body;
-      // no text of one choice is so long: the host has gone astray
-      if (n === 1 && logprobs !== true) return { kind: "retry", reason: "body_too_large" };
-      const output = Math.floor(JSON_BYTES_MAX / tokenBytes(call.body));
-      const message = `${TOO_LARGE}ask for less, or for it as a stream.`;
-      const param = logprobs === true ? "logprobs" : "n";
-      return { ...refused, message, param, spent: { usage: null, output } };
-    }
+  if (call.kind !== "chat") {
+    const { advice, param } = INPUT_KINDS[call.kind].smaller;
+    return { ...refused, message: TOO_LARGE + advice, param, spent: { usage: null, output: 0 } };
   }
+  const { n = 1, logprobs } = call.body;
+  // no text of one choice is so long: the host has gone astray
+  if (n === 1 && logprobs !== true) return { kind: "retry", reason: "body_too_large" };
+  const output = Math.floor(JSON_BYTES_MAX / tokenBytes(call.body));
+  const message = `${TOO_LARGE}ask for less, or for it as a stream.`;
+  const param = logprobs === true ? "logprobs" : "n";
+  return { ...refused, message, param, spent: { usage: null, output } };
 }

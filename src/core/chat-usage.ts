@@ -34,25 +34,23 @@ export type UsageShape = {
  * larger than their whole are clamped to it; a count that is missing, negative, fractional, not a number
  * or absurd makes the usage missing (null), so that it is estimated instead. So does a prompt of 0.
  */
-export function readUsage(
-  raw: unknown,
-  kind: "chat" | "embeddings",
-  differs: UsageShape = {},
-): Usage | null {
-  return countedUsage(readCounts(raw, kind, differs));
+export function readUsage(raw: unknown, differs: UsageShape = {}): Usage | null {
+  return countedUsage(readCounts(raw, differs));
+}
+
+/** The same of an answer without output. Voyage says the total alone. */
+export function readInputUsage(raw: unknown): Usage | null {
+  const read = counts(raw);
+  return countedUsage(usageOf(read, read.prompt_tokens ?? read.total_tokens, 0, {}));
 }
 
 /** As `readUsage`, but explicit zeros are zeros: for hosts that report one event of a stream alone. */
-export function readCounts(
-  raw: unknown,
-  kind: "chat" | "embeddings",
-  differs: UsageShape = {},
-): Usage | null {
+export function readCounts(raw: unknown, differs: UsageShape = {}): Usage | null {
   const read = counts(raw);
-  const { prompt_tokens, completion_tokens, total_tokens: total } = read;
-  // Voyage says the total of an embedding alone.
-  const [asked, given] =
-    kind === "chat" ? [prompt_tokens, completion_tokens] : [prompt_tokens ?? total, 0];
+  return usageOf(read, read.prompt_tokens, read.completion_tokens, differs);
+}
+
+function usageOf(read: Counts, asked: unknown, given: unknown, differs: UsageShape): Usage | null {
   const [prompt, output] = [tokenCount(asked), tokenCount(given)];
   if (prompt === null || output === null) return null;
   const cached = cachedTokens(read);
@@ -61,7 +59,7 @@ export function readCounts(
   const isApart = differs.apart === true;
   const whole = isApart && cached > prompt ? prompt + cached : prompt;
   // A total without it says that, for once, reasoning is inside.
-  const isInside = !isApart || tokenCount(total) === whole + output;
+  const isInside = !isApart || tokenCount(read.total_tokens) === whole + output;
   const said = isInside ? output : output + thought;
   const cacheRead = Math.min(cached, whole);
   const cacheWrite = Math.min(written, whole - cacheRead);

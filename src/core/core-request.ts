@@ -12,22 +12,6 @@ export const PDF_HEAD = `data:${PDF};base64,`;
 /** Of a PDF without one, where it must have a name. */
 export const FILENAME = "document.pdf";
 
-/**
- * What every door asks of the core: OpenAI's chat or embeddings, checked, with the fields that let
- * another dialect survive the way (`reasoning_details`, ...). `stream` and `user` of the body say nothing
- * here: the door does. Adapters forward an allow-list of its fields.
- */
-export type CoreRequest = ChatRequest | EmbeddingsRequest;
-/** `apart`: each message is a prompt that is answered apart, all with the body's settings; never as a stream. */
-export type ChatRequest = {
-  readonly kind: "chat";
-  readonly body: ChatBody;
-  readonly apart?: true;
-};
-export type EmbeddingsRequest = { readonly kind: "embeddings"; readonly body: EmbeddingsBody };
-/** What is sold: each kind has its requests and calls, and a handler in every wire. */
-export type Kind = CoreRequest["kind"];
-
 const MESSAGES_MAX = 10_000;
 export const CHOICES_MAX = 128;
 export const MODEL_CHARACTERS_MAX = 256;
@@ -343,33 +327,4 @@ function isUsageWish(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { include_usage: wish } = value as { include_usage?: unknown };
   return isFlag(wish) && Object.keys(value).length === 1;
-}
-
-/** OpenAI's bounds (openapi.yaml, CreateEmbeddingRequest). */
-export const INPUTS_MAX = 2048;
-const DIMENSIONS_MAX = 100_000;
-const TOKEN_ID_MAX = 10_000_000;
-
-const token = z.int().check(z.minimum(0), z.maximum(TOKEN_ID_MAX));
-const inputs = [z.minLength(1), z.maxLength(INPUTS_MAX)] as const;
-const input = z.union([
-  nonempty,
-  z.array(nonempty).check(...inputs),
-  z.array(token).check(...inputs),
-  z.array(z.array(token).check(z.minLength(1), z.maxLength(8192))).check(...inputs),
-]);
-export const embeddingsBody = z.looseObject({
-  model: z.string().check(z.minLength(1), z.maxLength(256)),
-  input,
-  encoding_format: z.optional(z.enum(["float", "base64"])),
-  dimensions: z.optional(z.int().check(z.minimum(1), z.maximum(DIMENSIONS_MAX))),
-  input_type: z.optional(z.string().check(z.maxLength(64))),
-  user: z.optional(user),
-});
-
-export type EmbeddingsBody = z.infer<typeof embeddingsBody>;
-
-/** Parses the body of POST /v1/embeddings. `null` means absent. Failures: 400 with `param`. */
-export function parseEmbeddingsRequest(value: object): Result<EmbeddingsBody> {
-  return parseBody(embeddingsBody, withoutNulls(value));
 }

@@ -4,11 +4,11 @@ import type { Usage } from "../lib/usage.ts";
 import type { RecallAsked, Recalled } from "../contracts/kept.ts";
 import type { JsonObject, NativeBody, NativeWire } from "./provider.ts";
 import type { Chunk } from "./chunk.ts";
-import type { CoreRequest } from "./core-request.ts";
+import type { CoreRequest } from "./kinds.ts";
 import type { Weights } from "./prompt-size.ts";
 
 /**
- * A door is one client's dialect over the core, which is chat (or embeddings) in OpenAI's shape: it
+ * A door is one client's dialect over the core, which is a kind of call (`kinds.ts`) in OpenAI's shape: it
  * parses a body into the core's request and writes the core's answer in its own shape. It knows no
  * money, no key and no route; `paid-path.route.ts` does all of that, the same for every door.
  *
@@ -16,7 +16,7 @@ import type { Weights } from "./prompt-size.ts";
  * the tests hold every door alike. `ANSWER_IDS` of lib/generation.ts must know its prefix.
  */
 export type Door = {
-  readonly name: "chat" | "completions" | "embeddings" | "messages" | "responses";
+  readonly name: string;
   /** Where POST is answered. */
   readonly path: `/v1/${string}`;
   /** For a request; null: errors and headers are OpenAI's. It also speaks for every path below `path`. */

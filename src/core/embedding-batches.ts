@@ -11,7 +11,7 @@ import type {
   ProviderFailure,
 } from "./provider.ts";
 import { countedUsage } from "./token-count.ts";
-import { wireUsage } from "./wire-usage.ts";
+import { inputUsage } from "./wire-usage.ts";
 
 /** How many requests of one call are under way at a time. */
 const BATCHES_AT_ONCE = 4;
@@ -63,6 +63,12 @@ export async function inBatches(
   }
   const vectors = parts.flatMap((part) => part.body["data"] as readonly JsonObject[]);
   return { kind: "json", ...embeddingList(vectors, summedUsage(parts.map((part) => part.usage))) };
+}
+
+/** The same as a wire's handler has it, where every model takes as many. */
+export function inBatchesOf(size: number) {
+  return (call: EmbeddingsCall, send: Slices["send"]): Promise<ProviderAnswer> =>
+    inBatches(call, size, send);
 }
 
 /** The answers of all slices in their order, or the first failure alone: after it no more is sent. */
@@ -124,7 +130,7 @@ export function embeddingList(vectors: readonly unknown[], reported: Usage | nul
   });
   const body = { object: "list", data };
   return {
-    body: usage === null ? body : { ...body, usage: wireUsage(usage, "embeddings") },
+    body: usage === null ? body : { ...body, usage: inputUsage(usage) },
     usage,
   };
 }

@@ -1,16 +1,17 @@
+import { KIND_NAMES } from "../lib/kinds.ts";
+import type { Kind } from "../lib/kinds.ts";
 import { boundedText, discardBody } from "../http/bounded-body.ts";
 import { logException } from "../lib/log.ts";
 import { estimateTokens } from "../lib/tokens.ts";
 import { JSON_BYTES_MAX, tooLarge } from "./answer-size.ts";
-import { inBatches } from "./embedding-batches.ts";
 import { GatheringBody } from "./gathering-body.ts";
 import { parseObject } from "./json-value.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 import { PacedReader } from "./paced-reader.ts";
 import type {
   Answer,
+  CallOf,
   ChatCall,
-  EmbeddingsCall,
   EventStream,
   JsonObject,
   Provider,
@@ -39,20 +40,15 @@ export type Handler<Call extends ProviderCall> = {
   ask(call: Call): Promise<Response | ProviderFailure>;
   /** Converts the JSON of a 2xx; null when it is no answer of theirs. */
   answer(raw: JsonObject, call: Call, headers: Headers): Answer | ProviderFailure | null;
+  /** Where one request may not hold all of a call: it is cut, and each part sent by `send`. */
+  inParts?(call: Call, send: (part: Call) => Promise<ProviderAnswer>): Promise<ProviderAnswer>;
 };
 
-/** One provider's wire format: a handler for each kind of call, null where it has none, and what they share. */
-export type Wire = {
+/** One provider's wire format: a handler for each kind of call that it does, and what they share. */
+export type Wire = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
   readonly id: string;
   /** The media type of its streams. */
   readonly streamType: string;
-  readonly chat: Handler<ChatCall>;
-  readonly embeddings:
-    | (Handler<EmbeddingsCall> & {
-        /** How many texts one request may hold; null: any number, and tokens too. A call is cut accordingly. */
-        textsMax(upstreamId: string): number | null;
-      })
-    | null;
   /** The failure that a 2xx with this JSON holds, or null. */
   failureInside(raw: JsonObject): ProviderFailure | null;
   /** Converts an answer outside 2xx. */
@@ -70,26 +66,32 @@ const ERROR_BYTES_MAX = 64 * 1024;
 
 /** The provider that speaks a wire format over HTTP: what all of them have in common. */
 export function httpProvider(wire: Wire): Provider {
-  return { id: wire.id, send: (call) => sendOver(wire, call) };
+  return { id: wire.id, kinds: kindsOf(wire), send: (call) => sendOver(wire, call) };
+}
+
+/** What can be asked over a wire. */
+export function kindsOf(wire: Wire): readonly Kind[] {
+  return KIND_NAMES.filter((kind) => wire[kind] !== undefined);
 }
 
 /** A call over a wire. Throws for a bug of ours. */
 export function sendOver(wire: Wire, call: ProviderCall): Promise<ProviderAnswer> {
-  switch (call.kind) {
-    case "chat":
-      return sendBy(wire, wire.chat, call);
-    case "embeddings": {
-      const { embeddings } = wire;
-      if (embeddings === null) return Promise.resolve(failed(NO_EMBEDDINGS));
-      const textsMax = embeddings.textsMax(call.upstreamId);
-      return textsMax === null
-        ? sendBy(wire, embeddings, call)
-        : inBatches(call, textsMax, (part) => sendBy(wire, embeddings, part));
-    }
-  }
+  return call.kind === "chat"
+    ? handled(wire, wire.chat, call)
+    : handled(wire, wire[call.kind], call);
 }
 
-const NO_EMBEDDINGS: ProviderFailure = { kind: "disabled", reason: "no_embeddings" };
+function handled<Call extends ProviderCall>(
+  wire: Wire,
+  handler: Handler<Call> | undefined,
+  call: Call,
+): Promise<ProviderAnswer> {
+  if (handler === undefined) {
+    return Promise.resolve(failed({ kind: "disabled", reason: `no_${call.kind}` }));
+  }
+  if (handler.inParts === undefined) return sendBy(wire, handler, call);
+  return handler.inParts(call, (part) => sendBy(wire, handler, part));
+}
 
 async function sendBy<Call extends ProviderCall>(
   wire: Wire,

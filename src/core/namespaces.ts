@@ -1,5 +1,5 @@
 import { isObject, listOf, textOf } from "./json-value.ts";
-import type { JsonObject } from "./provider.ts";
+import type { JsonObject } from "./json-value.ts";
 import { fittingName } from "./tool-name.ts";
 
 /** The name of a tool for wires that know no namespaces; `null`: it stands in none. */

@@ -1,10 +1,10 @@
 import type { Model } from "../catalog/model.ts";
 import { estimateTokens, utf8Bytes } from "../lib/tokens.ts";
 import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
+import type { JsonObject } from "./json-value.ts";
 import { PDF_HEAD } from "./core-request.ts";
 import { flatName } from "./namespaces.ts";
-import type { JsonObject } from "./provider.ts";
-import type { ChatBody, ChatMessage, EmbeddingsBody } from "./core-request.ts";
+import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { pagesIn } from "./pdf-pages.ts";
 
 const MESSAGE_OVERHEAD = 8;
@@ -18,7 +18,6 @@ const REQUEST_OVERHEAD = 16;
 const TOOLS_TOKENS = 350;
 /** What the definition of a tool that the model's maker knows takes of the prompt, at most. */
 const KNOWN_TOOL_TOKENS = 1500;
-const INPUT_OVERHEAD = 4;
 /** Below this many bytes the hard bound is the estimate too: short texts are where estimates err most. */
 const SHORT_PROMPT_BYTES = 512;
 /** However a text is written, it is never estimated as fewer tokens than one for so many of its bytes. */
@@ -55,7 +54,7 @@ export const NO_WEIGHTS: Weights = new Map();
 
 /** The size of a chat request in the core's words, as any adapter may write it. */
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
-  const tally = new Tally(model);
+  const tally = new PromptTally(model);
   for (const message of body.messages) tally.message(message);
   for (const field of [body.tools, body["functions"], body.response_format]) {
     if (field === undefined) continue;
@@ -94,7 +93,7 @@ const TUNING = [
 
 /** The size of a request in a wire of the provider's own, of which every string and key is counted. */
 export function nativePromptSize(body: JsonObject, weights: Weights, model: Model): PromptSize {
-  const tally = new Tally(model, weights);
+  const tally = new PromptTally(model, weights);
   for (const [field, value] of Object.entries(body)) {
     if (CONVERSATION.has(field)) tally.walk(value);
     else if (field === "tools") for (const tool of listOf(value)) tally.tool(tool);
@@ -109,19 +108,6 @@ export function nativePromptSize(body: JsonObject, weights: Weights, model: Mode
 }
 
 const CONVERSATION: ReadonlySet<string> = new Set(["messages", "system", "input", "instructions"]);
-
-/** The size of what is to be embedded. */
-export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): PromptSize {
-  const tally = new Tally(model);
-  const inputs = typeof body.input === "string" ? [body.input] : body.input;
-  for (const input of inputs) {
-    if (typeof input === "number") tally.tokens += 1;
-    else if (typeof input === "string") tally.text(input);
-    else tally.tokens += input.length;
-    if (typeof input !== "number") tally.overhead += INPUT_OVERHEAD;
-  }
-  return tally.size();
-}
 
 /** The larger of two sizes of one request, told in two wires. */
 export function largerSize(one: PromptSize, other: PromptSize): PromptSize {
@@ -154,7 +140,7 @@ type Part =
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 
 /** Adds up what a prompt holds; each text is walked once. */
-class Tally {
+export class PromptTally {
   overhead = 0;
   /** Tokens that are known exactly or only by a fixed bound: token arrays, images. */
   tokens = 0;

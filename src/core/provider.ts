@@ -1,5 +1,5 @@
 import type { Usage } from "../lib/usage.ts";
-import type { ChatRequest, EmbeddingsRequest } from "./core-request.ts";
+import type { ChatRequest, InputKind, InputRequest, Kind } from "./kinds.ts";
 import type { JsonObject } from "./json-value.ts";
 import type { Chunk } from "./chunk.ts";
 
@@ -69,11 +69,15 @@ export type ChatCall = Attempting &
     readonly cap: number;
   };
 
-/** One attempt of an embedding at one route. */
-export type EmbeddingsCall = Attempting & EmbeddingsRequest & { readonly stream: false };
+/** One attempt of a call without output at one route. */
+export type InputCall<K extends InputKind = InputKind> = Attempting &
+  InputRequest<K> & { readonly stream: false };
+export type EmbeddingsCall = InputCall<"embeddings">;
 
-/** One attempt at one route, of each kind that is sold. */
-export type ProviderCall = ChatCall | EmbeddingsCall;
+/** One attempt at one route, of any kind that is sold. */
+export type ProviderCall = ChatCall | InputCall;
+/** The same of one kind. */
+export type CallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCall;
 
 /** What the network chunks of one handing on held, as OpenAI chunks in the upstream's order. */
 export type StreamEvent =
@@ -168,6 +172,8 @@ export type ProviderAnswer =
 
 export type Provider = {
   readonly id: string;
+  /** What it can be asked; absent: chats alone. Nothing is sold at it that it cannot be asked. */
+  readonly kinds?: readonly Kind[];
   /** Whether it answers this model in that wire; absent: in none. */
   readonly speaks?: (wire: NativeWire, upstreamId: string) => boolean;
   /** Whether it takes PDFs inside a request, with models that see images. */

@@ -35,7 +35,7 @@ export function completionOf(
   usage: Usage | null,
 ): { readonly body: Completion; readonly usage: Usage | null } {
   const body = { object: "chat.completion", choices: choices.map(choiceOf) };
-  return { body: usage === null ? body : { ...body, usage: wireUsage(usage, "chat") }, usage };
+  return { body: usage === null ? body : { ...body, usage: wireUsage(usage) }, usage };
 }
 
 /** What of it counts as output: texts, names and arguments of calls. */

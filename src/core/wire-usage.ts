@@ -1,11 +1,10 @@
 import { promptTokens } from "../lib/usage.ts";
 import type { Usage } from "../lib/usage.ts";
-import type { JsonObject } from "./provider.ts";
+import type { JsonObject } from "./json-value.ts";
 
 /** The `usage` object of an OpenAI answer. */
-export function wireUsage(usage: Usage, kind: "chat" | "embeddings"): JsonObject {
+export function wireUsage(usage: Usage): JsonObject {
   const prompt = promptTokens(usage);
-  if (kind === "embeddings") return { prompt_tokens: prompt, total_tokens: prompt };
   return {
     prompt_tokens: prompt,
     completion_tokens: usage.output,
@@ -13,4 +12,10 @@ export function wireUsage(usage: Usage, kind: "chat" | "embeddings"): JsonObject
     prompt_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
     completion_tokens_details: { reasoning_tokens: usage.reasoning },
   };
+}
+
+/** The same of an answer without output. */
+export function inputUsage(usage: Usage): JsonObject {
+  const prompt = promptTokens(usage);
+  return { prompt_tokens: prompt, total_tokens: prompt };
 }

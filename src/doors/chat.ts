@@ -41,7 +41,7 @@ function completion(answer: JsonObject, { id, created, model, usage }: Receipt):
     object: "chat.completion",
     created,
     model,
-    usage: wireUsage(usage, "chat"),
+    usage: wireUsage(usage),
   };
 }
 

@@ -116,7 +116,7 @@ function completion(answer: JsonObject, { id, created, model, usage }: Receipt):
       logprobs: null,
       finish_reason,
     })),
-    usage: wireUsage(usage, "chat"),
+    usage: wireUsage(usage),
   };
 }
 

@@ -1,8 +1,8 @@
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import { encodeEmbeddings } from "../core/embedding-encoding.ts";
-import { wireUsage } from "../core/wire-usage.ts";
-import { parseEmbeddingsRequest } from "../core/core-request.ts";
+import { inputUsage } from "../core/wire-usage.ts";
+import { parseEmbeddingsRequest } from "../core/embeddings.ts";
 import type { Asked, Door } from "../core/door.ts";
 
 /** POST /v1/embeddings. */
@@ -29,7 +29,7 @@ function parse(value: object): Result<Asked> {
         object: "list",
         data: encodeEmbeddings(answer["data"], encoding),
         model,
-        usage: wireUsage(usage, "embeddings"),
+        usage: inputUsage(usage),
       }),
     },
     native: null,

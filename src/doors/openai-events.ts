@@ -26,7 +26,7 @@ export function lastEvents(
   includeUsage: boolean,
 ): string {
   if (!includeUsage) return DONE;
-  const told = { ...wireUsage(usage, "chat"), cost_micro: costMicro };
+  const told = { ...wireUsage(usage), cost_micro: costMicro };
   return eventOf({ ...chunk, usage: told }) + DONE;
 }
 

@@ -81,7 +81,6 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): Wire {
           ? messagesAnswer(raw, jsonToolOf(call), secret)
           : nativeAnswer(raw, keepsAnHour(call.native.body)),
     },
-    embeddings: null,
     failureInside: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
     failure: (status, headers, bodyText, call) =>
       imagePlaced(messagesFailure(status, headers, bodyText, secret), call),

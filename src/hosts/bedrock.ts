@@ -1,4 +1,5 @@
 import type { HostTag } from "../core/built-in.ts";
+import { inBatches } from "../core/embedding-batches.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
 import { textOf } from "../core/json-value.ts";
@@ -66,7 +67,7 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Wire {
       answer: (raw, call) => converseAnswer(raw, answerTool(call)),
     },
     embeddings: {
-      textsMax: (model) => embeddingMaker(model).textsMax,
+      inParts: (call, send) => inBatches(call, embeddingMaker(call.upstreamId).textsMax, send),
       async ask(call) {
         const body = await at(call, () => Promise.resolve(embeddingsRequest(call)));
         if (isFailure(body)) return body;

@@ -1,5 +1,6 @@
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltIn } from "../core/built-in.ts";
+import { inBatchesOf } from "../core/embedding-batches.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
@@ -50,7 +51,7 @@ function wireOf(base: string, secret: string): Wire {
       answer: chatAnswer,
     },
     embeddings: {
-      textsMax: () => TEXTS_MAX,
+      inParts: inBatchesOf(TEXTS_MAX),
       ask: (call) => send(call, "/embed", embedRequest(call)),
       answer: embedAnswer,
     },

@@ -1,4 +1,5 @@
 import { discardBody } from "../http/bounded-body.ts";
+import { inBatches } from "../core/embedding-batches.ts";
 import { httpProvider, post } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
@@ -45,7 +46,7 @@ function wireOf(service: Service): Wire {
       answer: chatAnswer,
     },
     embeddings: {
-      textsMax: embeddings.size,
+      inParts: (call, send) => inBatches(call, embeddings.size(call.upstreamId), send),
       ask: (call) =>
         asked(service, call, {
           method: embeddings.method,

@@ -1,4 +1,5 @@
-import { httpProvider, post, sendOver, trimmedUrl } from "../core/http-provider.ts";
+import { inBatchesOf } from "../core/embedding-batches.ts";
+import { httpProvider, kindsOf, post, sendOver, trimmedUrl } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
 import type { Provider, ProviderCall } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
@@ -37,6 +38,7 @@ function withResponses({ id, baseUrl, profile, secret }: OpenAiHost, chat: Wire)
   const responses = responsesWire({ id, url, headers, ...(secret !== undefined && { secret }) });
   return {
     id,
+    kinds: kindsOf(chat),
     takesTokens: true, // it is OpenAI itself
     readsFiles: true,
     speaks: (wire) => wire === "responses",
@@ -68,7 +70,7 @@ function wireOf({ id, baseUrl, profile, secret }: OpenAiHost): Wire {
       answer: (raw) => chatAnswer(raw, profile.usage),
     },
     embeddings: {
-      textsMax: () => profile.textsMax ?? null,
+      ...(profile.textsMax !== undefined && { inParts: inBatchesOf(profile.textsMax) }),
       ask: (call) => send(call, profile.embeddingsPath, embeddingsRequest(call, profile)),
       answer: embeddingsAnswer,
     },

@@ -52,7 +52,6 @@ export function responsesWire({ id, url, headers, secret }: ResponsesHost): Wire
       answer: (raw, { native }) =>
         native === undefined ? responsesAnswer(raw, secret) : nativeAnswer(raw, secret),
     },
-    embeddings: null,
     failureInside: (raw) => {
       const { error, output } = raw;
       return isObject(error) && !Array.isArray(output) ? responseFailure(raw, secret) : null;

@@ -1,6 +1,6 @@
 import type { AiBinding } from "../config.ts";
 import type { BuiltIn } from "../core/built-in.ts";
-import { embeddingList, textsIn } from "../core/embedding-batches.ts";
+import { embeddingList, inBatchesOf, textsIn } from "../core/embedding-batches.ts";
 import { httpProvider, notReached } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
 import { listOf } from "../core/json-value.ts";
@@ -49,7 +49,7 @@ function wireOf(ai: AiBinding): Wire {
       answer: chatAnswer,
     },
     embeddings: {
-      textsMax: () => TEXTS_MAX,
+      inParts: inBatchesOf(TEXTS_MAX),
       ask: (call) => run(ai, call, embeddingInputs(call)),
       answer: embeddingAnswer,
     },

@@ -1,6 +1,6 @@
 import { resolveModel } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
-import type { Ability, Model, Route } from "../catalog/model.ts";
+import type { Model, Route } from "../catalog/model.ts";
 import { NO_LISTS, pricedModel } from "../catalog/price-lists.ts";
 import type { Pricing } from "../catalog/price-lists.ts";
 import { priceAt } from "../catalog/price.ts";
@@ -8,19 +8,22 @@ import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import type { Provider } from "../core/provider.ts";
 import { askedCap } from "../core/core-request.ts";
-import type { ChatBody, EmbeddingsBody } from "../core/core-request.ts";
+import type { ChatBody } from "../core/core-request.ts";
+import { INPUT_KINDS } from "../core/kinds.ts";
+import type { InputKind, InputRequest } from "../core/kinds.ts";
 import type { Asked, Native } from "../core/door.ts";
 import { capThatFits, costBounds, outputCap } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 import {
   apartPromptSize,
   chatPromptSize,
-  embeddingsPromptSize,
   hasParts,
   largerSize,
   nativePromptSize,
 } from "../core/prompt-size.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
+import { needOf, routesThat } from "../core/route-needs.ts";
+import type { Need } from "../core/route-needs.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /** What a request may be served by. `defaultCap`: output tokens where a request does not say; Infinity: the model's own most. */
@@ -46,7 +49,7 @@ export function bounded(asked: Asked, sold: Sold): Result<PaidRequest> {
   const bound =
     request.kind === "chat"
       ? boundChat(request.body, asked, sold)
-      : boundEmbeddings(request.body, asked, sold);
+      : boundInput(request, asked, sold);
   return bound.ok ? bound : named(bound, asked);
 }
 
@@ -145,13 +148,18 @@ function readers(
     : invalid(`The model '${id}' does not accept files here: send their text.`, "messages");
 }
 
-function boundEmbeddings(body: EmbeddingsBody, asked: Asked, sold: Sold): Result<PaidRequest> {
-  const resolved = resolveModel(sold.catalog, body.model, "embeddings");
+function boundInput<K extends InputKind>(
+  { kind, body }: InputRequest<K>,
+  asked: Asked,
+  sold: Sold,
+): Result<PaidRequest> {
+  const resolved = resolveModel(sold.catalog, body.model, kind);
   if (!resolved.ok) return resolved;
   const model = resolved.value;
-  const routes = ableToEmbed(pricedFor(model, sold), body);
+  const row = INPUT_KINDS[kind];
+  const routes = routesThat(row.needs(body), pricedFor(model, sold));
   if (!routes.ok) return routes;
-  const prompt = embeddingsPromptSize(body, model);
+  const prompt = row.size(body, model);
   const bounds = costBounds(routes.value, prompt, null);
   return success({
     ...common(asked, model, sold),
@@ -255,13 +263,6 @@ type ChatNeeds = {
   readonly cap: OutputCap;
 };
 
-/** Something that a request needs of a route, the field that asks for it, and how its lack is said. */
-type Need = {
-  readonly param: string;
-  readonly lack: string;
-  readonly met: (route: Route) => boolean;
-};
-
 /**
  * The routes of a model that can do a chat request, in order: `n`, images and tools by what each route is
  * said to lack; then its length, so far as another route remains. Failures: 400 with the `param`
@@ -294,44 +295,6 @@ export function ableRoutes(
   });
   const able = routesThat(needs, model);
   return able.ok ? success(longEnough(able.value, model, prompt.estimate + cap.least)) : able;
-}
-
-/**
- * The routes of a model that can embed so many inputs with the asked number of dimensions, in order.
- * Failures: 400 with the `param` that no route can do.
- */
-export function ableToEmbed(model: Model, body: EmbeddingsBody): Result<readonly Route[]> {
-  const inputs = inputsOf(body);
-  const needs: Need[] = [
-    {
-      param: "input",
-      lack: `embed ${inputs} inputs at once`,
-      met: ({ limits }) => inputs <= (limits?.inputs ?? inputs),
-    },
-  ];
-  if (body.dimensions !== undefined) {
-    needs.push(needOf("dimensions", "dimensions", "change its dimensions"));
-  }
-  return routesThat(needs, model);
-}
-
-/** A list of tokens is one input. */
-function inputsOf({ input }: EmbeddingsBody): number {
-  return Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
-}
-
-function needOf(ability: Ability, param: string, lack: string): Need {
-  return { param, lack, met: ({ limits }) => limits?.lacks?.includes(ability) !== true };
-}
-
-/** The routes that meet all needs; the first need that leaves none is what is refused. */
-function routesThat(needs: readonly Need[], model: Model): Result<readonly Route[]> {
-  let able = model.routes;
-  for (const { param, lack, met } of needs) {
-    able = able.filter(met);
-    if (able.length === 0) return invalid(`The model '${model.id}' does not ${lack}.`, param);
-  }
-  return success(able);
 }
 
 /**

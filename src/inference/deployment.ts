@@ -3,6 +3,7 @@ import { catalogProblems } from "../catalog/catalog-problems.ts";
 import { buildCatalog } from "../catalog/catalog.ts";
 import type { Catalog, LaterCatalog } from "../catalog/catalog.ts";
 import { Isolate } from "../http/isolate.ts";
+import type { Kind } from "../lib/kinds.ts";
 import type { Provider } from "../core/provider.ts";
 import { BUILT_IN, buildProviders, liveProviders, providerProblems } from "../hosts/registry.ts";
 import { RouteHealth } from "../routing/route-health.ts";
@@ -25,9 +26,10 @@ export function deploymentOf(config: Config): Deployment {
 }
 
 function makeDeployment(config: Config): Deployment {
+  const providers = buildProviders(config, sandboxProvider());
   return {
     ...catalogsOf(config),
-    providers: buildProviders(config, sandboxProvider()),
+    providers,
     health: new RouteHealth(),
     problems: [
       ...catalogProblems(
@@ -35,8 +37,27 @@ function makeDeployment(config: Config): Deployment {
         BUILT_IN.map((builtIn) => builtIn.id),
       ),
       ...providerProblems(config),
+      ...unaskable(config, providers),
     ],
   };
+}
+
+/** Models with a route to a provider that cannot be asked for such: they would be sold and never answered. */
+function unaskable({ models }: Config, providers: Deployment["providers"]): ConfigProblem[] {
+  return models.flatMap(({ id, kind, routes }) =>
+    routes
+      .filter(({ provider }) => !canBeAsked(providers.get(provider), kind))
+      .map(({ provider }) => {
+        return {
+          variable: "MODELS",
+          problem: `"${id}" is for ${kind}, which "${provider}" does not do`,
+        };
+      }),
+  );
+}
+
+function canBeAsked(provider: Provider | undefined, kind: Kind): boolean {
+  return provider === undefined || (provider.kinds ?? ["chat"]).includes(kind);
 }
 
 function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAfter"> {

@@ -15,7 +15,7 @@ import type { KnownCallers } from "../keys/authenticate.ts";
 import type { KeptCalls, Recalled } from "../contracts/kept.ts";
 import type { Tally } from "../metrics/tally.ts";
 import type { Candidate } from "../routing/attempt.ts";
-import type { CoreRequest } from "../core/core-request.ts";
+import type { CoreRequest } from "../core/kinds.ts";
 import type { JsonObject, Provider } from "../core/provider.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import type { OutcomeItem } from "../contracts/outbox.ts";
@@ -50,7 +50,7 @@ export type PaidRequest = {
   /** What is kept of it; null where nothing is, which is known once the hold is granted. */
   keep: ToKeep | null;
   readonly prompt: PromptSize;
-  /** Null for embeddings: they have no output. */
+  /** Null for a kind without output. */
   readonly cap: OutputCap | null;
   bounds: Bounds;
 };
@@ -189,7 +189,7 @@ export type Held = {
 /** The route that serves, and what it may cost. */
 export type ServingRoute = {
   readonly route: Route;
-  /** The output cap that was sent, tokens per choice; null for embeddings. */
+  /** The output cap that was sent, tokens per choice; null for a kind without output. */
   readonly cap: number | null;
   /** It was asked, and answers, in the door's own wire. */
   readonly isNative: boolean;

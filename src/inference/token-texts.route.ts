@@ -6,7 +6,7 @@ import type { Result } from "../lib/failure.ts";
 import { logAlert, reasonOf } from "../lib/log.ts";
 import type { Provider } from "../core/provider.ts";
 import type { Asked } from "../core/door.ts";
-import type { EmbeddingsBody } from "../core/core-request.ts";
+import type { EmbeddingsBody } from "../core/embeddings.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /** Where scripts/site/tokens.ts puts it among the static assets. */

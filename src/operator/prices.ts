@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
 import { CATALOGUE } from "../catalog/models.ts";
-import type { ModelKind } from "../catalog/model.ts";
+import { KINDS } from "../lib/kinds.ts";
+import type { Kind } from "../lib/kinds.ts";
 import {
   deletePrice,
   findPlaces,
@@ -176,7 +177,7 @@ function refusePrice(
     kind,
     price,
   }: Pick<PostedRow, "item"> & {
-    readonly kind: ModelKind | null;
+    readonly kind: Kind | null;
     readonly price: NonNullable<PostedRow["price"]>;
   },
   at: string,
@@ -184,16 +185,17 @@ function refusePrice(
   if (kind === null) {
     return invalid(`${at}.price is of one model; of '${item}' say percent.`, `${at}.price`);
   }
-  if (kind === "chat" && price.output === undefined) {
+  const { hasOutput } = KINDS[kind];
+  if (hasOutput && price.output === undefined) {
     return invalid(`${at}.price.output is missing: '${item}' answers.`, `${at}.price.output`);
   }
-  if (kind === "embeddings" && price.output !== undefined) {
+  if (!hasOutput && price.output !== undefined) {
     return invalid(`${at}.price.output: '${item}' has no output.`, `${at}.price.output`);
   }
   return null;
 }
 
-function kindOf({ models }: OperatorCall, id: string): ModelKind | null {
+function kindOf({ models }: OperatorCall, id: string): Kind | null {
   return models.get(id)?.kind ?? CATALOGUE.find((entry) => entry.id === id)?.kind ?? null;
 }
 

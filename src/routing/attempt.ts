@@ -1,4 +1,4 @@
-import type { CoreRequest } from "../core/core-request.ts";
+import type { CoreRequest } from "../core/kinds.ts";
 import type { After, StopSignal } from "../lib/timers.ts";
 import type {
   Customer,
@@ -93,7 +93,7 @@ function callOf(
   request: AttemptRequest,
   told: Pick<ProviderCall, "signal" | "onDropped" | "onDispatch" | "onDownload">,
 ): ProviderCall {
-  if (request.kind === "embeddings") return { ...request, ...told, upstreamId, stream: false };
+  if (request.kind !== "chat") return { ...request, ...told, upstreamId, stream: false };
   if (cap === null) throw new Error("a chat is sent with a cap");
   return { ...request, ...told, upstreamId, cap, native };
 }

@@ -134,7 +134,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "prompts of `/v1/completions`": ["doors/completions.ts PROMPTS_MAX"],
   "choices (`n`)": ["core/core-request.ts CHOICES_MAX"],
   "texts of an embeddings request; `dimensions`": [
-    "core/core-request.ts INPUTS_MAX",
+    "core/embeddings.ts INPUTS_MAX",
     "core/core-request.ts DIMENSIONS_MAX",
   ],
   "name of a model": ["core/core-request.ts MODEL_CHARACTERS_MAX"],

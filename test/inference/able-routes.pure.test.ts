@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Model, Route, RouteLimits } from "../../src/catalog/model.ts";
-import { ableRoutes, ableToEmbed } from "../../src/inference/bound.ts";
+import { embeddingNeeds } from "../../src/core/embeddings.ts";
+import { routesThat } from "../../src/core/route-needs.ts";
+import { ableRoutes } from "../../src/inference/bound.ts";
 import type { ChatBody } from "../../src/core/core-request.ts";
 import { outputCap } from "../../src/inference/hold-bounds.ts";
 import { MODEL, ROUTE } from "./run-fixture.ts";
@@ -33,7 +35,7 @@ function modelOf(...limits: (RouteLimits | undefined)[]): Model {
 /** How many routes may embed it, or what is refused. */
 function embedders(model: Model, dimensions?: number): unknown {
   const body = { model: "m", input: "a", ...(dimensions !== undefined && { dimensions }) };
-  const routes = ableToEmbed(model, body);
+  const routes = routesThat(embeddingNeeds(body), model);
   return routes.ok ? routes.value.length : routes.failure;
 }
 
@@ -108,7 +110,7 @@ describe("the routes of a chat request", () => {
 
 /** How many routes may embed these, or what is refused. */
 function routesFor(model: Model, input: string | string[] | number[] | number[][]): unknown {
-  const routes = ableToEmbed(model, { model: "m", input });
+  const routes = routesThat(embeddingNeeds({ model: "m", input }), model);
   return routes.ok ? routes.value.length : routes.failure;
 }
 

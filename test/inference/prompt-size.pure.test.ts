@@ -1,11 +1,8 @@
+import { embeddingsPromptSize } from "../../src/core/embeddings.ts";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatBody } from "../../src/core/core-request.ts";
-import {
-  chatPromptSize,
-  embeddingsPromptSize,
-  nativePromptSize,
-} from "../../src/core/prompt-size.ts";
+import { chatPromptSize, nativePromptSize } from "../../src/core/prompt-size.ts";
 import { MODEL } from "./run-fixture.ts";
 
 const body = (fields: object): ChatBody => ({

@@ -1,6 +1,7 @@
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Catalog } from "../../src/catalog/catalog.ts";
-import type { ModelKind, Route } from "../../src/catalog/model.ts";
+import type { Route } from "../../src/catalog/model.ts";
+import type { Kind } from "../../src/lib/kinds.ts";
 import { CATALOGUE } from "../../src/catalog/models.ts";
 import { parseConfig } from "../../src/config.ts";
 import type { Config } from "../../src/config.ts";
@@ -78,6 +79,8 @@ describe.each(["eu", "us"] as const)("every provider set, in %s:", (region) => {
     expect(deployment.problems).toEqual([]);
     const routes = routesOf(deployment.catalogAt(0));
     expect(routes.length).toBeGreaterThan(PROVIDERS.length);
+    const kindsOf = (provider: string) => deployment.providers.get(provider)?.kinds ?? ["chat"];
+    expect(routes.filter(({ kind, provider }) => !kindsOf(provider).includes(kind))).toEqual([]);
     const silent = await walk(routes, deployment, () => prompts(asked).length + runs.length);
     expect(silent).toEqual([]);
     expect(prompts(asked).filter((host) => !ALLOWED[region].includes(host))).toEqual([]);
@@ -98,6 +101,20 @@ describe.each(["eu", "us"] as const)("every provider set, in %s:", (region) => {
     }));
     expect(live.toSorted(byId)).toEqual(wanted.toSorted(byId));
   });
+});
+
+it("an operator's model is refused where its provider cannot be asked for such", () => {
+  const routes = [{ provider: "anthropic", upstream_id: "m" }];
+  const price = { input: 1, output: 1 };
+  const MODELS = JSON.stringify(
+    ["chat", "embeddings"].map((kind) => ({ id: `own/${kind}`, kind, context: 9, price, routes })),
+  );
+  expect(deploymentOf(configOf("eu", { MODELS })).problems).toEqual([
+    {
+      variable: "MODELS",
+      problem: '"own/embeddings" is for embeddings, which "anthropic" does not do',
+    },
+  ]);
 });
 
 it.each([
@@ -125,7 +142,7 @@ it("a promise that costs more is asked for: inference_geo, where Anthropic's pri
   }
 });
 
-type Asking = Route & { readonly name: string; readonly kind: ModelKind };
+type Asking = Route & { readonly name: string; readonly kind: Kind };
 
 /** Every route by every name that leads to it. */
 function routesOf({ models, aliases }: Catalog): Asking[] {

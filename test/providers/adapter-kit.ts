@@ -1,5 +1,6 @@
 import { expect, vi } from "vitest";
-import type { ChatBody, Kind } from "../../src/core/core-request.ts";
+import type { ChatBody } from "../../src/core/core-request.ts";
+import type { Kind } from "../../src/lib/kinds.ts";
 import type {
   ChatCall,
   EmbeddingsCall,

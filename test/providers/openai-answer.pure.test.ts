@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { base64ToFloats, floatsToBase64 } from "../../src/core/embedding-encoding.ts";
 import { chatAnswer, embeddingsAnswer } from "../../src/wires/chat/answer.ts";
-import { readUsage } from "../../src/core/chat-usage.ts";
+import { readInputUsage, readUsage } from "../../src/core/chat-usage.ts";
 import type { JsonObject } from "../../src/core/provider.ts";
 import { wireUsage } from "../../src/core/wire-usage.ts";
 
@@ -70,36 +70,33 @@ it("native finish reasons never leave, and one that means failure is no answer",
 });
 
 it("usage splits the prompt without overlap, and a prompt of none is no usage", () => {
-  const usage = readUsage(
-    {
-      prompt_tokens: 100,
-      completion_tokens: 50,
-      prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 10 },
-      completion_tokens_details: { reasoning_tokens: 20 },
-    },
-    "chat",
-  );
+  const usage = readUsage({
+    prompt_tokens: 100,
+    completion_tokens: 50,
+    prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 10 },
+    completion_tokens_details: { reasoning_tokens: 20 },
+  });
   expect(usage).toEqual({ input: 30, cacheRead: 60, cacheWrite: 10, output: 50, reasoning: 20 });
-  expect(usage && wireUsage(usage, "chat")).toMatchObject({
+  expect(usage && wireUsage(usage)).toMatchObject({
     prompt_tokens: 100,
     completion_tokens: 50,
     total_tokens: 150,
   });
-  expect(readUsage({ prompt_tokens: 0, completion_tokens: 0 }, "chat")).toBeNull();
-  expect(readUsage({ prompt_tokens: 0, completion_tokens: 3 }, "chat")).toBeNull();
-  expect(readUsage({ prompt_tokens: 7, completion_tokens: 0 }, "chat")).toMatchObject({
+  expect(readUsage({ prompt_tokens: 0, completion_tokens: 0 })).toBeNull();
+  expect(readUsage({ prompt_tokens: 0, completion_tokens: 3 })).toBeNull();
+  expect(readUsage({ prompt_tokens: 7, completion_tokens: 0 })).toMatchObject({
     input: 7,
     output: 0,
   });
-  expect(readUsage({ prompt_tokens: 8, total_tokens: 8 }, "embeddings")).toMatchObject({
+  expect(readInputUsage({ prompt_tokens: 8, total_tokens: 8 })).toMatchObject({
     input: 8,
   });
 });
 
 it("odd usage is missing and odd details are clamped; nothing is negative, fractional or a crash", () => {
   for (const bad of [-1, 0.5, Number.NaN, "7", null, undefined, 1e300, {}, Infinity]) {
-    expect(readUsage({ prompt_tokens: bad, completion_tokens: 1 }, "chat")).toBeNull();
-    expect(readUsage({ prompt_tokens: 1, completion_tokens: bad }, "chat")).toBeNull();
+    expect(readUsage({ prompt_tokens: bad, completion_tokens: 1 })).toBeNull();
+    expect(readUsage({ prompt_tokens: 1, completion_tokens: bad })).toBeNull();
   }
   fc.assert(
     fc.property(
@@ -108,15 +105,12 @@ it("odd usage is missing and odd details are clamped; nothing is negative, fract
       fc.anything(),
       fc.integer({ min: 1, max: 1000 }),
       (a, b, c, prompt) => {
-        const usage = readUsage(
-          {
-            prompt_tokens: prompt,
-            completion_tokens: 5,
-            prompt_tokens_details: { cached_tokens: a, cache_write_tokens: b },
-            completion_tokens_details: { reasoning_tokens: c },
-          },
-          "chat",
-        );
+        const usage = readUsage({
+          prompt_tokens: prompt,
+          completion_tokens: 5,
+          prompt_tokens_details: { cached_tokens: a, cache_write_tokens: b },
+          completion_tokens_details: { reasoning_tokens: c },
+        });
         expect(usage).not.toBeNull();
         if (usage === null) return;
         expect(usage.input + usage.cacheRead + usage.cacheWrite).toBe(prompt);
@@ -130,7 +124,7 @@ it("odd usage is missing and odd details are clamped; nothing is negative, fract
     completion_tokens: 1,
     prompt_tokens_details: { cached_tokens: 9 },
   };
-  expect(readUsage(swapped, "chat")).toMatchObject({ input: 0, cacheRead: 5 });
+  expect(readUsage(swapped)).toMatchObject({ input: 0, cacheRead: 5 });
 });
 
 const of = (input: unknown) => callOf({ kind: "embeddings", body: { input } });

@@ -2,8 +2,8 @@ import { afterEach, expect, it, vi } from "vitest";
 import { converseMessages } from "../../src/wires/converse/converse-messages.ts";
 import { conversationOf } from "../../src/core/conversation.ts";
 import { httpProvider, post } from "../../src/core/http-provider.ts";
-import type { Wire } from "../../src/core/http-provider.ts";
-import type { ProviderCall } from "../../src/core/provider.ts";
+import type { Handler, Wire } from "../../src/core/http-provider.ts";
+import type { ChatCall, ProviderCall } from "../../src/core/provider.ts";
 import { callOf, chatOf } from "./adapter-kit.ts";
 
 afterEach(() => {
@@ -13,12 +13,11 @@ afterEach(() => {
 const TARGET = { url: "https://up.test/", headers: {}, body: "{}" };
 
 /** A provider that converts a request like this, and answers nothing. */
-function asking(ask: Wire["chat"]["ask"]) {
+function asking(ask: Handler<ChatCall>["ask"]) {
   const wire: Wire = {
     id: "up",
     streamType: "text/event-stream",
     chat: { ask, answer: () => null },
-    embeddings: null,
     failureInside: () => null,
     failure: (status) => ({ kind: "retry", reason: String(status) }),
     reader: () => ({ push: () => [], flush: () => [], ended: false }),

@@ -4,7 +4,7 @@ import type { Reader, Row } from "./usage-row.ts";
 
 const compatible = (profile: string): Reader => {
   const shape = PROFILES.get(profile)?.usage;
-  return (answer) => readUsage(usageIn(answer, shape ?? {}), "chat", shape);
+  return (answer) => readUsage(usageIn(answer, shape ?? {}), shape);
 };
 /** Usage as OpenAI-compatible hosts were recorded. */
 export const COMPATIBLE_ROWS: readonly Row[] = [

@@ -96,7 +96,7 @@ export const NATIVE_ROWS: readonly Row[] = [
   },
   {
     upstream: "Workers AI: as OpenAI",
-    reader: (answer) => readUsage(answer["usage"], "chat"),
+    reader: (answer) => readUsage(answer["usage"]),
     raw: {
       usage: {
         prompt_tokens: 26,
@@ -110,7 +110,7 @@ export const NATIVE_ROWS: readonly Row[] = [
   },
   {
     upstream: "Workers AI: a prompt of zero tokens is no usage",
-    reader: (answer) => readUsage(answer["usage"], "chat"),
+    reader: (answer) => readUsage(answer["usage"]),
     raw: { usage: { prompt_tokens: 0, completion_tokens: 2, total_tokens: 2 } },
     want: null,
     wire: null,

@@ -3,14 +3,14 @@ import { embeddingsAnswer as bedrockAnswer } from "../../src/wires/converse/embe
 import { embedAnswer } from "../../src/wires/cohere/answer.ts";
 import { BATCH_EMBED_CONTENTS, PREDICT } from "../../src/wires/gemini/embeddings.ts";
 import { embeddingsAnswer } from "../../src/wires/chat/answer.ts";
-import { readUsage } from "../../src/core/chat-usage.ts";
+import { readInputUsage } from "../../src/core/chat-usage.ts";
 import { wireUsage } from "../../src/core/wire-usage.ts";
 import { COMPATIBLE_ROWS } from "./usage-rows-compatible.ts";
 import { NATIVE_ROWS } from "./usage-rows-native.ts";
 import { callOf } from "./adapter-kit.ts";
 import type { Reader, Row } from "./usage-row.ts";
 
-const embeddings: Reader = (answer) => readUsage(answer["usage"], "embeddings");
+const embeddings: Reader = (answer) => readInputUsage(answer["usage"]);
 
 /** What counts what; each family of upstreams has its rows. */
 const ROWS: readonly Row[] = [...COMPATIBLE_ROWS, ...NATIVE_ROWS];
@@ -25,7 +25,7 @@ it.each(ROWS)("$upstream", ({ reader, raw, want, wire }) => {
     usage.reasoning,
   ];
   expect(numbers).toEqual(want);
-  const shown = usage && wireUsage(usage, "chat");
+  const shown = usage && wireUsage(usage);
   const counts = shown && [
     shown["prompt_tokens"],
     shown["completion_tokens"],

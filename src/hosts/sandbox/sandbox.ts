@@ -46,14 +46,13 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
     call.onDispatch?.();
     const fault = FAULTS.get(call.upstreamId);
     if (fault !== undefined) return failed(fault);
-    if (call.kind === "embeddings") {
-      return call.upstreamId === EMBED ? embeddingsAnswer(call) : failed(UNKNOWN_MODEL);
-    }
+    if (call.kind === "embeddings" && call.upstreamId === EMBED) return embeddingsAnswer(call);
+    if (call.kind !== "chat") return failed(UNKNOWN_MODEL);
     const behaviour = BEHAVIOURS.get(call.upstreamId);
     if (behaviour === undefined) return failed(UNKNOWN_MODEL);
     return chat(call, behaviour, delays, clock());
   };
-  return { id: "sandbox", readsFiles: true, send };
+  return { id: "sandbox", kinds: ["chat", "embeddings"], readsFiles: true, send };
 }
 
 async function chat(

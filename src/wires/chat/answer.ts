@@ -8,12 +8,12 @@ import {
 } from "../../core/chat-message.ts";
 import { isObject } from "../../core/json-value.ts";
 import type { Named } from "../../core/json-value.ts";
-import { readUsage, usageIn } from "../../core/chat-usage.ts";
+import { readInputUsage, readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
 import { textIn, withSpent } from "../../core/spent.ts";
-import { wireUsage } from "../../core/wire-usage.ts";
-import type { EmbeddingsBody } from "../../core/core-request.ts";
+import { inputUsage, wireUsage } from "../../core/wire-usage.ts";
+import { inputCount } from "../../core/embeddings.ts";
 import type { Answer, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 
 /**
@@ -27,7 +27,7 @@ export function chatAnswer(
 ): Answer | ProviderFailure | null {
   const given = raw.choices;
   if (!Array.isArray(given) || given.length === 0) return null;
-  const usage = readUsage(usageIn(raw, shape), "chat", shape);
+  const usage = readUsage(usageIn(raw, shape), shape);
   const choices: CompletionChoice[] = [];
   let broken: ProviderFailure | null = null;
   for (const [position, one] of given.entries()) {
@@ -40,7 +40,7 @@ export function chatAnswer(
   }
   const body = { ...envelope(raw), object: "chat.completion", choices };
   if (broken !== null) return withSpent(broken, { usage, said: textIn(body) });
-  return { body: usage === null ? body : { ...body, usage: wireUsage(usage, "chat") }, usage };
+  return { body: usage === null ? body : { ...body, usage: wireUsage(usage) }, usage };
 }
 
 type RawChoice = JsonObject & Named<"index" | "message" | "finish_reason">;
@@ -64,19 +64,13 @@ export function embeddingsAnswer(
     if (!vectors.has(index)) return null;
     data.push({ object: "embedding", index, embedding: vectors.get(index) });
   }
-  const usage = readUsage(raw.usage, "embeddings");
+  const usage = readInputUsage(raw.usage);
   const model = typeof raw.model === "string" ? { model: raw.model } : {};
   const body = { object: "list", data, ...model };
   return {
-    body: usage === null ? body : { ...body, usage: wireUsage(usage, "embeddings") },
+    body: usage === null ? body : { ...body, usage: inputUsage(usage) },
     usage,
   };
-}
-
-/** How many vectors an `input` asks for: one for a text or a token array, else one per item. */
-function inputCount({ input }: EmbeddingsBody): number {
-  if (!Array.isArray(input)) return 1;
-  return typeof input[0] === "number" ? 1 : input.length;
 }
 
 /** Its `finish_reason` is null where it broke off. */

@@ -27,7 +27,7 @@ import type { TextTemplate } from "../../core/text-template.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 
 /** What is known of a choice so far. */
-type Choice = {
+type ChoiceState = {
   readonly tools: Tool[];
   /** Our index of the call that the upstream last named by its own index. */
   readonly current: Map<number, number>;
@@ -53,7 +53,7 @@ export class ChunkReader {
   #broken: ProviderFailure | null = null;
   /** What every chunk repeats, taken from the first. */
   #head: Omit<Chunk, "choices"> | null = null;
-  readonly #choices = new Map<number, Choice>();
+  readonly #choices = new Map<number, ChoiceState>();
   readonly #secret: string | undefined;
   readonly #shape: UsageShape;
   readonly #asked: number;
@@ -82,7 +82,7 @@ export class ChunkReader {
     if (trimmed === "[DONE]") return this.#end();
     const raw = parseObject(data);
     if (raw === null) return this.fail("bad_event");
-    const usage = readUsage(usageIn(raw, this.#shape), "chat", this.#shape);
+    const usage = readUsage(usageIn(raw, this.#shape), this.#shape);
     if (this.#broken !== null) return this.#failWith(this.#broken, usage);
     if (name !== "error" && !hasError(raw)) return this.#chunk(raw, usage, data);
     return this.#failWith(streamFailure(raw, this.#secret), usage);
@@ -162,7 +162,7 @@ export class ChunkReader {
   #parts(raw: RawChoice, index: number): (Omit<ChunkChoice, "index"> | null)[] {
     const known = this.#choices.get(index);
     if (known?.finished === true) return [];
-    const choice: Choice = known ?? { tools: [], current: new Map(), finished: false };
+    const choice: ChoiceState = known ?? { tools: [], current: new Map(), finished: false };
     this.#choices.set(index, choice);
     const deltas = this.#deltas(isObject(raw.delta) ? raw.delta : {}, choice, known === undefined);
     const given = logprobsOf(raw);
@@ -179,7 +179,7 @@ export class ChunkReader {
   }
 
   /** The deltas worth sending, in order: role, content and reasoning first, then each tool call. */
-  #deltas(raw: JsonObject & Message, choice: Choice, first: boolean): Delta[] {
+  #deltas(raw: JsonObject & Message, choice: ChoiceState, first: boolean): Delta[] {
     const calls = Array.isArray(raw.tool_calls) ? raw.tool_calls.filter(isObject) : [];
     const [content, refusal] = [contentText(raw.content), text(raw.refusal)];
     const rest: Delta = {
@@ -213,7 +213,7 @@ function templateOf(data: string, events: readonly StreamEvent[]): TextTemplate 
 }
 
 /** One tool call of a delta: whole the first time, its arguments alone from then on. */
-function toolDelta(raw: Called, choice: Choice, position: number): DeltaCall {
+function toolDelta(raw: Called, choice: ChoiceState, position: number): DeltaCall {
   const theirs = indexOf(raw, position);
   const id = text(raw.id);
   const known = choice.current.get(theirs);
@@ -232,7 +232,7 @@ function nameOf(raw: Called): string {
   return textIn(called?.name) || textIn(custom?.name);
 }
 
-function begun(raw: Called, choice: Choice, theirs: number): DeltaCall {
+function begun(raw: Called, choice: ChoiceState, theirs: number): DeltaCall {
   const index = choice.tools.length;
   const called: Named<"name" | "arguments"> = objectOf(raw.function);
   const given = argumentsText(called.arguments);
@@ -257,7 +257,7 @@ function continued(raw: Called, tool: Tool, index: number): DeltaCall {
 }
 
 /** "{}" for each tool that was called without arguments: clients parse them without looking. */
-function missingArguments(choice: Choice): JsonObject[] {
+function missingArguments(choice: ChoiceState): JsonObject[] {
   return choice.tools.flatMap((tool, index) =>
     tool.custom || tool.hasArguments
       ? []

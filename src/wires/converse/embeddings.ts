@@ -1,6 +1,6 @@
 import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
-import type { EmbeddingsBody } from "../../core/core-request.ts";
+import type { EmbeddingsBody } from "../../core/embeddings.ts";
 import type { Answer, EmbeddingsCall, JsonObject } from "../../core/provider.ts";
 import { tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";

@@ -23,15 +23,12 @@ type Complained = Named<"error" | "code" | "type" | "message" | "param">;
 /** A response's `usage`: input includes what was cached, output includes reasoning. Null without one. */
 export function responseUsage(raw: unknown): Usage | null {
   const usage: Counts = objectOf(raw);
-  return readUsage(
-    {
-      prompt_tokens: usage.input_tokens,
-      completion_tokens: usage.output_tokens,
-      prompt_tokens_details: usage.input_tokens_details,
-      completion_tokens_details: usage.output_tokens_details,
-    },
-    "chat",
-  );
+  return readUsage({
+    prompt_tokens: usage.input_tokens,
+    completion_tokens: usage.output_tokens,
+    prompt_tokens_details: usage.input_tokens_details,
+    completion_tokens_details: usage.output_tokens_details,
+  });
 }
 
 /** Codes of an error inside a response that are about what was asked. */

@@ -28,7 +28,7 @@ export function chatAnswer(whole: JsonObject, call: ChatCall): Answer | Provider
   const named = calls.filter((one) => one.name !== "").map(saidCall);
   const leaked = named.length === 0 ? leakedCalls(text, call) : [];
   const tools = leaked.length > 0 ? leaked : named;
-  const usage = readUsage(reported, "chat");
+  const usage = readUsage(reported);
   const said: Said[] = [{ kind: "text", text }, { kind: "thought", text: reasoning }, ...tools];
   if (finish === "error" || finish === "abort") {
     return withSpent(brokenOff(finish), { usage, said: outputOf(said) });

@@ -113,7 +113,7 @@ export class WorkersAiStream implements PayloadReader {
    */
   #reported(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;
-    const usage = readCounts(reported, "chat");
+    const usage = readCounts(reported);
     if (usage === null || this.#ended) return [];
     const isTotal = promptTokens(usage) > 0;
     if (isTotal) this.#usage = usage;
