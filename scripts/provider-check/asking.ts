@@ -1,4 +1,4 @@
-import type { Kind } from "../../src/core/core-request.ts";
+import type { Kind } from "../../src/lib/kinds.ts";
 import type {
   JsonObject,
   Provider,

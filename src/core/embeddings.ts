@@ -17,16 +17,16 @@ const INPUT_OVERHEAD = 4;
 
 const nonempty = z.string().check(z.minLength(1));
 const token = z.int().check(z.minimum(0), z.maximum(TOKEN_ID_MAX));
-const inputs = [z.minLength(1), z.maxLength(INPUTS_MAX)] as const;
-const input = z.union([
+const within = [z.minLength(1), z.maxLength(INPUTS_MAX)] as const;
+const anyInput = z.union([
   nonempty,
-  z.array(nonempty).check(...inputs),
-  z.array(token).check(...inputs),
-  z.array(z.array(token).check(z.minLength(1), z.maxLength(8192))).check(...inputs),
+  z.array(nonempty).check(...within),
+  z.array(token).check(...within),
+  z.array(z.array(token).check(z.minLength(1), z.maxLength(8192))).check(...within),
 ]);
 export const embeddingsBody = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(256)),
-  input,
+  input: anyInput,
   encoding_format: z.optional(z.enum(["float", "base64"])),
   dimensions: z.optional(z.int().check(z.minimum(1), z.maximum(DIMENSIONS_MAX))),
   input_type: z.optional(z.string().check(z.maxLength(64))),

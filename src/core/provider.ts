@@ -70,12 +70,12 @@ export type ChatCall = Attempting &
   };
 
 /** One attempt of a call without output at one route. */
-export type InputCall<K extends InputKind = InputKind> = Attempting &
+export type InputCall<K extends InputKind> = Attempting &
   InputRequest<K> & { readonly stream: false };
 export type EmbeddingsCall = InputCall<"embeddings">;
 
 /** One attempt at one route, of any kind that is sold. */
-export type ProviderCall = ChatCall | InputCall;
+export type ProviderCall = ChatCall | InputCall<InputKind>;
 /** The same of one kind. */
 export type CallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCall;
 

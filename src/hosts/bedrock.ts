@@ -67,7 +67,8 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Wire {
       answer: (raw, call) => converseAnswer(raw, answerTool(call)),
     },
     embeddings: {
-      inParts: (call, send) => inBatches(call, embeddingMaker(call.upstreamId).textsMax, send),
+      inParts: (call, sendPart) =>
+        inBatches(call, embeddingMaker(call.upstreamId).textsMax, sendPart),
       async ask(call) {
         const body = await at(call, () => Promise.resolve(embeddingsRequest(call)));
         if (isFailure(body)) return body;
