@@ -41,9 +41,9 @@ const LOOKUPS_MAX = 105;
 /** Exported types that two files name alike: a new one takes a name of its own. */
 const NAMED_ALIKE = new Set(
   `Answer Ask Begun Block CallDraft Called Candidate ChangedBy Charged ChunkReader Closed
-  Converted Counted Ending FailedAttempt Head Held JsonObject Message NativeReader
-  NativeRequest NewOrganization Part Post Reached Read Recalled Reply RequestRecord Rule
-  Seen Session Shown Sold Step StopReason Told Tool ToolFields Turn View Wire`.split(/\s+/),
+  Converted Counted Ending Head Held JsonObject Message NativeReader
+  NativeRequest NewOrganization Part Post Reached Recalled Reply Rule
+  Seen Session Shown Sold Step StopReason Tool ToolFields View Wire`.split(/\s+/),
 );
 
 it("src has no more casts, untyped reads and names of two meanings than before", () => {

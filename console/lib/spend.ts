@@ -1,15 +1,5 @@
 import { DAY, daysBetween, monthStart, utcDay } from "./time.ts";
 
-/** A sum of one UTC day and one group (a model, a key, an end user; null where a request had none). */
-export type DayRow = {
-  readonly day: string;
-  readonly group: string | null;
-  readonly requests: number;
-  readonly prompt_tokens: number;
-  readonly cached_tokens: number;
-  readonly completion_tokens: number;
-  readonly cost_micro: number;
-};
 const METRICS = [
   "requests",
   "prompt_tokens",
@@ -18,6 +8,15 @@ const METRICS = [
   "cost_micro",
 ] as const;
 export type Metric = (typeof METRICS)[number];
+/** What is summed up. */
+type Amounts = Readonly<Record<Metric, number>>;
+/** A sum of one UTC day and one group (a model, a key, an end user; null where a request had none). */
+export type DayRow = Amounts & { readonly day: string; readonly group: string | null };
+/** So many requests that used nothing, as those that failed. */
+export function unused(requests: number): Amounts {
+  const sums = Object.fromEntries(METRICS.map((name) => [name, 0]));
+  return { ...sums, requests } as Amounts;
+}
 export type Series = { readonly name: string | null; readonly values: readonly number[] };
 
 /** What rows sum up to. */
@@ -26,7 +25,7 @@ export function sumOf(rows: readonly DayRow[], metric: Metric): number {
 }
 
 /** What a group came to over all days. */
-export type Sum = Readonly<Record<Metric, number>> & { readonly group: string | null };
+export type Sum = Amounts & { readonly group: string | null };
 
 /** Each group's sums, what cost most first; equal ones by name. */
 export function summed(rows: readonly DayRow[], metric: Metric = "cost_micro"): readonly Sum[] {

@@ -1,4 +1,4 @@
-import { stacked } from "../lib/spend.ts";
+import { stacked, unused } from "../lib/spend.ts";
 import { grouped } from "../lib/money.ts";
 import { colorsOf } from "../state/colors.ts";
 import { useRead } from "../state/reads.ts";
@@ -8,7 +8,6 @@ import { Shown } from "./states.tsx";
 
 const EVERY_MS = 30_000;
 const MOST = 7;
-const NOTHING = { prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0, cost_micro: 0 };
 
 /** What failed or was refused, by code: bars of UTC hours where `parts` are hours, else of days. */
 export function ErrorChart({
@@ -29,8 +28,7 @@ export function ErrorChart({
         const rows = data.map(({ hour = "", group = "", count }) => ({
           day: hour.slice(0, length),
           group,
-          requests: count,
-          ...NOTHING,
+          ...unused(count),
         }));
         const all = stacked(rows, parts, { metric: "requests", most: MOST });
         const colorOf = colorsOf(all.map(({ name }) => name));

@@ -61,7 +61,10 @@ type SpentThere = { readonly asked: Tried; readonly spent: Spent };
 /** What of the attempts so far somebody may have to pay for. */
 type Last = { asked: Tried | null; spent: SpentThere | null };
 
-function triedAt(routes: readonly PaidRoute[], { index, attempts, failed }: AskedRoute): Tried | null {
+function triedAt(
+  routes: readonly PaidRoute[],
+  { index, attempts, failed }: AskedRoute,
+): Tried | null {
   const paid = routes[index];
   if (paid === undefined) return null;
   const { route, cap, native } = paid;
