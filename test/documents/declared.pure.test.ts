@@ -135,7 +135,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "choices (`n`)": ["core/core-request.ts CHOICES_MAX"],
   "texts of an embeddings request; `dimensions`": [
     "core/embeddings.ts INPUTS_MAX",
-    "core/core-request.ts DIMENSIONS_MAX",
+    "core/embeddings.ts DIMENSIONS_MAX",
   ],
   "name of a model": ["core/core-request.ts MODEL_CHARACTERS_MAX"],
   "images downloaded for a request": [
