@@ -1,3 +1,4 @@
+import { storedJson } from "../lib/stored-json.ts";
 import { hmacKey, hmacSha256, verifyHmac } from "../lib/hmac.ts";
 import type { PriceRow } from "./price-lists.ts";
 
@@ -41,7 +42,7 @@ export function cachedCopies(
       const [tag, body] = [text.slice(0, TAG_DIGITS), text.slice(TAG_DIGITS)];
       if (!/^[0-9a-f]{64}$/.test(tag)) return null;
       const isOurs = verifyHmac(await hmacKey(secret), Uint8Array.fromHex(tag), signed(list, body));
-      return (await isOurs) ? (JSON.parse(body) as PriceCopy) : null;
+      return (await isOurs) ? storedJson<PriceCopy>(body) : null;
     },
   };
 }

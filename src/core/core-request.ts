@@ -4,7 +4,7 @@ import { externalIdProblem } from "../lib/external-id.ts";
 import { invalid, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { isObject } from "./json-value.ts";
-import type { JsonObject } from "./json-value.ts";
+import type { JsonObject, Named } from "./json-value.ts";
 
 export const PDF = "application/pdf";
 /** Before the base64 of a PDF. */
@@ -318,13 +318,13 @@ function areTexts(messages: unknown): boolean {
 /** A message of a role and a text, and nothing else. */
 function isText(message: unknown): boolean {
   if (typeof message !== "object" || message === null) return false;
-  const { role, content } = message as { role?: unknown; content?: unknown };
+  const { role, content }: Named<"role" | "content"> = message;
   if (typeof content !== "string" || !ROLES.has(role)) return false;
   return Object.keys(message).length === 2;
 }
 
 function isUsageWish(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
-  const { include_usage: wish } = value as { include_usage?: unknown };
+  const { include_usage: wish }: Named<"include_usage"> = value;
   return isFlag(wish) && Object.keys(value).length === 1;
 }

@@ -13,6 +13,11 @@ export function parseObject(text: string | null): JsonObject | null {
   }
 }
 
+/** The text that a JSON string literal stands for. */
+export function literalText(literal: string): string {
+  return String(JSON.parse(literal));
+}
+
 /** Reading of untyped JSON: what has another shape than asked for reads as empty. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};

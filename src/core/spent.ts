@@ -1,3 +1,4 @@
+import { literalText } from "./json-value.ts";
 import { estimateTokens } from "../lib/tokens.ts";
 import type { Usage } from "../lib/usage.ts";
 import { outputText } from "./output-text.ts";
@@ -43,7 +44,7 @@ export function withSpentIn(
   let said = "";
   for (const event of events) {
     if (event.kind === "usage") usage = event.partial === true ? null : event.usage;
-    else if (event.kind === "text") said += JSON.parse(event.json) as string;
+    else if (event.kind === "text") said += literalText(event.json);
     else if (event.kind === "native") said += event.said;
     else if (event.kind === "chunk") said += textIn(event.chunk);
   }

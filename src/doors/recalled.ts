@@ -6,6 +6,7 @@ import { itemsIn, itemsOfLink, responseIn } from "../kept/kept-items.ts";
 import type { RecallAsked, Recalled } from "../contracts/kept.ts";
 import { mintedAt } from "../lib/id.ts";
 import { isObject, listOf } from "../core/json-value.ts";
+import type { Named } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { ITEMS_MAX } from "../wires/responses/client-request.ts";
 
@@ -18,9 +19,11 @@ export type Unfolded = {
   readonly own: readonly JsonObject[] | null;
 };
 
+type Naming = Named<"previous_response_id" | "input">;
+
 /** What of kept answers a body names by ids of ours; null: nothing. Pure, for any body. */
 export function namedIn(body: object): RecallAsked | null {
-  const { previous_response_id: id, input } = body as JsonObject;
+  const { previous_response_id: id, input }: Naming = body;
   const previous = typeof id === "string" && mintedAt(id, RESPONSE_ID) !== null ? id : null;
   const outputs = new Set<string>();
   const inputs = new Set<string>();
@@ -34,7 +37,7 @@ export function namedIn(body: object): RecallAsked | null {
 
 /** The whole conversation, as if it had been sent: 400 for what is not kept. */
 export function unfolded(body: object, recalled: Recalled | undefined): Result<Unfolded> {
-  const { previous_response_id: previous, input } = body as JsonObject;
+  const { previous_response_id: previous, input }: Naming = body;
   const items = typeof input === "string" ? [saidBy(input)] : input;
   if (!Array.isArray(items)) return success({ body, before: 0, own: null });
   const links = typeof previous === "string" ? (recalled?.links ?? null) : [];

@@ -1,3 +1,4 @@
+import { literalText } from "../core/json-value.ts";
 import { estimateTokens } from "../lib/tokens.ts";
 import type { Usage } from "../lib/usage.ts";
 import type { NativeSaid } from "../core/provider.ts";
@@ -66,7 +67,7 @@ export class StreamMeter {
   /** A text as a JSON string literal. */
   seeText(json: string): void {
     if (this.#isLeft) return;
-    this.#uncounted += json.includes("\\") ? (JSON.parse(json) as string) : json.slice(1, -1);
+    this.#uncounted += json.includes("\\") ? literalText(json) : json.slice(1, -1);
   }
 
   /** An event in the upstream's own wire: it has one choice. */

@@ -1,3 +1,4 @@
+import { storedJson } from "../lib/stored-json.ts";
 import { inputItemId } from "./item-ids.ts";
 import type { Link } from "../contracts/kept.ts";
 
@@ -13,11 +14,11 @@ export type KeptResponse = {
 
 /** What a request added to its conversation. The texts are ours: what stands in them was checked when it came. */
 export function itemsIn(input: Uint8Array): readonly Item[] {
-  return parsed(input) as Item[];
+  return storedJson<Item[]>(textOf(input));
 }
 
 export function responseIn(response: Uint8Array): KeptResponse {
-  return parsed(response) as KeptResponse;
+  return storedJson<KeptResponse>(textOf(response));
 }
 
 /** What a link says to the next turn: what its request added, then what was answered. */
@@ -62,8 +63,4 @@ function shownItem(item: Item, id: string): Item & { readonly id: string } {
 
 export function textOf(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
-}
-
-function parsed(text: Uint8Array): unknown {
-  return JSON.parse(textOf(text));
 }

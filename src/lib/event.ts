@@ -125,7 +125,7 @@ function shortOf(value: unknown, path: string, leftOut: string[]): unknown {
 export function changesOf<T extends object>(before: T, after: { readonly [K in keyof T]?: T[K] }) {
   const changes: Record<string, { readonly from: unknown; readonly to: unknown }> = {};
   for (const [name, to] of Object.entries(after)) {
-    const from = (before as Record<string, unknown>)[name] ?? null;
+    const from: unknown = Reflect.get(before, name) ?? null;
     if (to === undefined || JSON.stringify(from) === JSON.stringify(to)) continue;
     changes[name] = { from, to };
   }

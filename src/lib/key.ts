@@ -1,3 +1,4 @@
+import { storedJson } from "./stored-json.ts";
 import * as z from "zod/mini";
 import type { KeyTerms } from "./key-terms.ts";
 
@@ -52,6 +53,6 @@ export function secretsText(secrets: KeySecrets): string | null {
 
 /** Reads what `secretsText` wrote, and the same as the book gathers it: empty where a key was never rotated. */
 export function secretsOfText(text: string | null | undefined): KeySecrets {
-  const pairs = JSON.parse(text ?? "[]") as readonly (readonly [string, number | null])[];
+  const pairs = storedJson<readonly (readonly [string, number | null])[]>(text ?? "[]");
   return pairs.length === 0 ? null : pairs.map(([hash, retiresAt]) => ({ hash, retiresAt }));
 }

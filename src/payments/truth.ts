@@ -207,8 +207,13 @@ async function close(
   return goTo(world, now, "read", { tries, nextAt: world.now() + pauseMs(tries) });
 }
 
-const hasStatus = (status: string) => (body: unknown) =>
-  (body as { status?: unknown } | null)?.status === status;
+function isRecord(
+  body: unknown,
+): body is { readonly status?: unknown; readonly deleted?: unknown } {
+  return typeof body === "object" && body !== null;
+}
+
+const hasStatus = (status: string) => (body: unknown) => isRecord(body) && body.status === status;
 
 export const expireStep: RunStep = async (world, purchase) => {
   const { id, sessionId } = purchase;
@@ -228,6 +233,6 @@ export const discardStep: RunStep = async (world, purchase) => {
   const path = `/v1/invoices/${purchase.invoiceId}`;
   const call = { method: "DELETE", path, body: null, key: null } as const;
   return close(world, purchase, call, (body) => {
-    return (body as { deleted?: unknown } | null)?.deleted === true;
+    return isRecord(body) && body.deleted === true;
   });
 };

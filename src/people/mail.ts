@@ -25,7 +25,7 @@ export function mailer(
     })();
     waitUntil(
       sending.catch((error: unknown) => {
-        const { code } = error as { readonly code?: unknown };
+        const code = error instanceof Error && "code" in error ? error.code : null;
         // The error's own words may name who was written to.
         const reason = typeof code === "string" && /^E_[A-Z_]{1,60}$/.test(code) ? code : "failed";
         logWarning("mail_not_sent", { reason });

@@ -77,7 +77,7 @@ export function countTest(
     .exec<{ tests: string }>("SELECT tests FROM receivers WHERE id = ?", webhookId)
     .one();
   const isOfMinute = (at: number): boolean => at > nowMs - MINUTE_MS && at <= nowMs;
-  const last = (JSON.parse(tests) as number[]).filter(isOfMinute);
+  const last = storedJson<number[]>(tests).filter(isOfMinute);
   const [oldest] = last;
   if (oldest !== undefined && last.length >= limit) return oldest + MINUTE_MS - nowMs;
   const counted = JSON.stringify([...last, nowMs]);

@@ -45,7 +45,8 @@ export function failureInside(raw: unknown, secrets: readonly string[]): Provide
 /** The value of a JSON text, or null. */
 export function parsed(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    const value: unknown = JSON.parse(text);
+    return value;
   } catch {
     return null;
   }

@@ -1,6 +1,10 @@
+import { listOf } from "../../core/json-value.ts";
+import { asIs, shape } from "../../core/shape.ts";
 import { badImage, conversationOf } from "../../core/conversation.ts";
 import type { ProviderCall, ProviderFailure } from "../../core/provider.ts";
 import { messagesOf } from "./host-messages.ts";
+
+const typed = shape({ type: asIs });
 
 /** How Claude refuses an image: by its block, or without saying which. */
 const BY_BLOCK = /^messages\.(\d+)\.content\.(\d+)\.image\b/;
@@ -22,10 +26,10 @@ export function imagePlaced(failure: ProviderFailure, call: ProviderCall): Provi
   );
   const { messages } = messagesOf(said, true);
   const named = messages[Number(turn)]?.["content"];
-  const wanted = Array.isArray(named) ? (named[Number(block)] as unknown) : undefined;
+  const wanted: unknown = Array.isArray(named) ? named[Number(block)] : undefined;
   const images = messages
-    .flatMap(({ content }) => content as readonly { readonly type: unknown }[])
-    .filter(({ type }) => type === "image");
+    .flatMap(({ content }) => listOf(content))
+    .filter((one) => typed(one).type === "image");
   const at = places.at(images.findIndex((image) => image === wanted));
   return at === undefined ? failure : { ...failure, ...badImage(message, at) };
 }

@@ -1,4 +1,4 @@
-import { isObject } from "../../core/json-value.ts";
+import { isObject, literalText } from "../../core/json-value.ts";
 import type { Part } from "../../core/one-open.ts";
 import { CustomInput } from "./client-custom-input.ts";
 import type {
@@ -115,7 +115,7 @@ export class MessageDraft extends BaseDraft {
     part.literal += json.slice(1, -1);
     part.logprobs.push(...logprobs);
     const isSaid = json !== '""' || logprobs.length > 0;
-    if (isSaid) said += this.#sayText(JSON.parse(json) as string, logprobs);
+    if (isSaid) said += this.#sayText(literalText(json), logprobs);
     for (const annotation of annotations) {
       part.annotations.push(annotation);
       said += this.#sayAnnotation(annotation, part.annotations.length - 1);
@@ -226,7 +226,7 @@ function empty({ kind }: GrowingPart): GrowingPart {
 function partOf(part: GrowingPart): TextPart | RefusalPart {
   if (part.kind === "refusal") return { type: "refusal", refusal: part.refusal };
   const { logprobs, annotations } = part;
-  const text = JSON.parse(`"${part.literal}"`) as string;
+  const text = literalText(`"${part.literal}"`);
   return { type: "output_text", text, annotations: [...annotations], logprobs: [...logprobs] };
 }
 

@@ -1,5 +1,5 @@
 import { FILENAME, PDF_HEAD } from "../../core/core-request.ts";
-import { listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import { listOf, numberOf, objectOf, textOf, literalText } from "../../core/json-value.ts";
 import { flatName, withoutNamespaces } from "../../core/namespaces.ts";
 import { reasoningItem, reasoningDetail } from "./host-rules.ts";
 import { itemsIn, partsIn } from "./raw.ts";
@@ -234,7 +234,7 @@ export class NativeItems {
 
   /** Another piece of the last text, a JSON literal. */
   more(json: string): string {
-    return this.#text(this.#last, JSON.parse(json) as string, this.#beside([], []));
+    return this.#text(this.#last, literalText(json), this.#beside([], []));
   }
 
   /** What is to be sent for an event. */
