@@ -5,8 +5,8 @@ import type { UsageTotal } from "../rules/usage-totals.ts";
 import { updateEndUserSpend } from "../tables/end-user-rows.do.ts";
 import { putBudget } from "../tables/key-rows.do.ts";
 import { storeSessionSpend } from "../tables/session-rows.do.ts";
-import { updateWalletRow } from "../tables/wallet-schema.do.ts";
-import type { WalletRow } from "../tables/wallet-schema.do.ts";
+import { updateWalletRow } from "../tables/wallet-row.do.ts";
+import type { WalletRow } from "../tables/wallet-row.do.ts";
 import type { Desk } from "./memory.do.ts";
 
 /**

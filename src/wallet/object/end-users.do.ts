@@ -26,7 +26,7 @@ import {
 import { addEvent, forgetName } from "./event-rows.do.ts";
 import { enableTopUp } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
-import { updateSettings } from "../tables/wallet-schema.do.ts";
+import { updateSettings } from "../tables/wallet-row.do.ts";
 import type {
   Configuration,
   ConfigurationChange,

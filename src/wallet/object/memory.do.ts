@@ -25,9 +25,9 @@ import type { NameNumbers } from "../tables/request-rows.do.ts";
 import { addSessionSpend, loadSessionRates, loadSessions } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
 import { bookedSettings, readCheckpoint } from "../tables/checkpoint-rows.do.ts";
-import { readWalletRow, updateWalletRow } from "../tables/wallet-schema.do.ts";
+import { readWalletRow, updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { Settings } from "../../contracts/settings.ts";
-import type { WalletRow } from "../tables/wallet-schema.do.ts";
+import type { WalletRow } from "../tables/wallet-row.do.ts";
 import type { BalanceAnswer } from "../../contracts/wallet.ts";
 import { HOUR_MS } from "../../lib/clock.ts";
 

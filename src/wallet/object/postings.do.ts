@@ -29,7 +29,7 @@ import {
   updateVoided,
 } from "../tables/request-rows.do.ts";
 import { soldOf } from "../tables/generation-text.ts";
-import { updateWalletRow } from "../tables/wallet-schema.do.ts";
+import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type {
   BalanceAnswer,
   CreditRequest,

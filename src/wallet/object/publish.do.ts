@@ -7,7 +7,7 @@ import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
 import { selectDebtsRow, selectPaymentsPage } from "../tables/payment-rows.do.ts";
 import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
 import type { Settings } from "../../contracts/settings.ts";
-import type { WalletRow } from "../tables/wallet-schema.do.ts";
+import type { WalletRow } from "../tables/wallet-row.do.ts";
 import { addUse, changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";

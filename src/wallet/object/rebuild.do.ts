@@ -11,7 +11,7 @@ import { addEvent } from "./event-rows.do.ts";
 import { insertEntry } from "../tables/request-rows.do.ts";
 import { NO_TOP_UP } from "../rules/top-up.ts";
 import { insertForgiven, putDebts, putTopUp } from "../tables/payment-rows.do.ts";
-import { updateSettings, updateWalletRow } from "../tables/wallet-schema.do.ts";
+import { updateSettings, updateWalletRow } from "../tables/wallet-row.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Desk } from "./memory.do.ts";
 

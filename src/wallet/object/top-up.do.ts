@@ -8,7 +8,7 @@ import { WEEK_MS, timestamp } from "../../lib/clock.ts";
 import { decideTopUp, endTopUp, wantTopUp } from "../rules/top-up.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
-import { updateSettings } from "../tables/wallet-schema.do.ts";
+import { updateSettings } from "../tables/wallet-row.do.ts";
 import { addEvent } from "./event-rows.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Desk, Memory } from "./memory.do.ts";

@@ -1,5 +1,5 @@
 import type { Settings } from "../../contracts/settings.ts";
-import type { WalletRow } from "./wallet-schema.do.ts";
+import type { WalletRow } from "./wallet-row.do.ts";
 
 type Checkpoint = { seq: number; balance: number; clock: number; newest: number; floor_id: string };
 
