@@ -151,6 +151,11 @@ export type Spent = {
   readonly output: number;
 };
 
+/** Whether it is why a request could not be made, instead of the request, its body or its answer. */
+export function isFailure(made: object | string | ProviderFailure): made is ProviderFailure {
+  return typeof made === "object" && "reason" in made && "kind" in made;
+}
+
 /** Whether what was asked may have provoked the failure: then it is not the host's to pay for. */
 export function isProvoked({ kind, fault }: ProviderFailure): boolean {
   return kind === "refused" || fault === "request";

@@ -4,6 +4,7 @@ import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
 import { textOf } from "../core/json-value.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
+import { isFailure } from "../core/provider.ts";
 import type { Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import { answerTool } from "../wires/converse/answer-format.ts";
 import { bedrockFailure, exceptionFailure } from "../wires/converse/bedrock-failure.ts";
@@ -83,8 +84,4 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Wire {
     failure: (status, headers, bodyText) => bedrockFailure(status, headers, bodyText, secrets),
     reader: (call) => new ConverseReader(answerTool(call), secrets),
   };
-}
-
-function isFailure(body: OutgoingBody | ProviderFailure): body is ProviderFailure {
-  return typeof body === "object" && "reason" in body;
 }

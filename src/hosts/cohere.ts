@@ -3,6 +3,7 @@ import type { BuiltIn } from "../core/built-in.ts";
 import { inBatchesOf } from "../core/embedding-batches.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
+import { isFailure } from "../core/provider.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { httpFailure } from "../core/upstream-failure.ts";
@@ -59,10 +60,6 @@ function wireOf(base: string, secret: string): Wire {
     failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),
     reader: () => sseReader(new CohereStream()),
   };
-}
-
-function isFailure(request: JsonObject | ProviderFailure): request is ProviderFailure {
-  return "reason" in request;
 }
 
 function failureOf(

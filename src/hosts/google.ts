@@ -3,6 +3,7 @@ import { inBatches } from "../core/embedding-batches.ts";
 import { httpProvider, post } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
+import { isFailure } from "../core/provider.ts";
 import type { Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { chatAnswer } from "../wires/gemini/answer.ts";
@@ -41,7 +42,7 @@ function wireOf(service: Service): Wire {
       async ask(call) {
         const body = await chatRequest(call);
         const method = call.stream ? "streamGenerateContent?alt=sse" : "generateContent";
-        return isRefused(body) ? body : asked(service, call, { method, body });
+        return isFailure(body) ? body : asked(service, call, { method, body });
       },
       answer: chatAnswer,
     },
@@ -76,12 +77,4 @@ async function asked(
   discardBody(response);
   const second = await service.credential();
   return isFailure(second) ? second : post(call, { url, headers: second, body });
-}
-
-function isRefused(body: OutgoingBody | ProviderFailure): body is ProviderFailure {
-  return typeof body === "object" && "reason" in body;
-}
-
-function isFailure(value: Credential | Response | ProviderFailure): value is ProviderFailure {
-  return "reason" in value;
 }

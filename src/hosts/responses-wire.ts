@@ -5,6 +5,7 @@ import { hmacKey, hmacSha256 } from "../lib/hmac.ts";
 import type { HmacKey } from "../lib/hmac.ts";
 import { isObject, listOf, parseObject } from "../core/json-value.ts";
 import { asIs, shape } from "../core/shape.ts";
+import { isFailure } from "../core/provider.ts";
 import type { JsonObject, ProviderFailure, ChatCall } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { httpFailure } from "../core/upstream-failure.ts";
@@ -84,10 +85,6 @@ async function againWithoutReasoning(
   const text = (await boundedText(answer, ERROR_BYTES_MAX)) ?? "";
   if (complaint(parseObject(text)).error.code === NOT_OURS) return send({ ...body, input: kept });
   return new Response(text, { status: answer.status, headers: answer.headers });
-}
-
-function isFailure(body: JsonObject | ProviderFailure): body is ProviderFailure {
-  return typeof body.reason === "string" && typeof body["kind"] === "string";
 }
 
 const HASHES_MAX = 512;

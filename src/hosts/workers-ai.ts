@@ -4,6 +4,7 @@ import { embeddingList, inBatchesOf, textsIn } from "../core/embedding-batches.t
 import { httpProvider, notReached } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
 import { listOf } from "../core/json-value.ts";
+import { isFailure } from "../core/provider.ts";
 import type {
   Answer,
   EmbeddingsCall,
@@ -44,7 +45,7 @@ function wireOf(ai: AiBinding): Wire {
     chat: {
       async ask(call) {
         const inputs = chatInputs(call);
-        return isRefusal(inputs) ? inputs : run(ai, call, inputs);
+        return isFailure(inputs) ? inputs : run(ai, call, inputs);
       },
       answer: chatAnswer,
     },
@@ -74,10 +75,6 @@ async function run(
   } catch (error) {
     return (call.signal.aborted ? null : thrownFailure(error)) ?? notReached(call);
   }
-}
-
-function isRefusal(inputs: JsonObject | ProviderFailure): inputs is ProviderFailure {
-  return inputs["kind" as keyof typeof inputs] === "refused";
 }
 
 function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {

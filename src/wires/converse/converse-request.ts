@@ -7,6 +7,7 @@ import { withInlineImages } from "../../core/inline-image.ts";
 import type { InlineConversation } from "../../core/inline-image.ts";
 import { outgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
+import { isFailure } from "../../core/provider.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { promptOf } from "../../core/prompt.ts";
 import { answerFormat } from "./answer-format.ts";
@@ -60,10 +61,6 @@ export async function converseRequest(call: ChatCall): Promise<OutgoingBody | Pr
   if (isFailure(request)) return request;
   tellDropped(call, { ...request, ...(hasCachePoint(request) && { cachePoint }) }, PLACES);
   return outgoingBody(request, inline.downloads);
-}
-
-function isFailure(request: JsonObject | ProviderFailure): request is ProviderFailure {
-  return typeof request.reason === "string";
 }
 
 type Sendable = {
