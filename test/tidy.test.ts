@@ -36,8 +36,8 @@ it("nothing is left unfinished or switched off", () => {
 });
 
 /** Where src stands. Who lowers one of these lowers the number; nobody raises it. */
-const CASTS_MAX = 72;
-const LOOKUPS_MAX = 105;
+const CASTS_MAX = 70;
+const LOOKUPS_MAX = 104;
 /** Exported types that two files name alike: a new one takes a name of its own. */
 const NAMED_ALIKE = new Set(
   `Answer Begun Block CallDraft Called Candidate Charged ChunkReader Converted Counted Ending

@@ -27,7 +27,7 @@ export async function notFound(c: Context<AppEnv>): Promise<Response> {
 
 /** What a browser gets that asks for a page; null: it is a program, or this deployment serves no pages. */
 async function pageFor(c: Context<AppEnv>, path: string): Promise<Response | null> {
-  const { ASSETS: assets }: { readonly ASSETS?: Fetcher } = c.env;
+  const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };
   const wantsPage = (c.req.header("accept") ?? "").includes("text/html");
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";
   if (assets === undefined || !wantsPage || !isRead || FOR_PROGRAMS.test(path)) return null;

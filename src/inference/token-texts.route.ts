@@ -47,7 +47,7 @@ export async function withTexts(
 ): Promise<Result<Asked> | null> {
   const { request } = asked;
   if (request.kind !== "embeddings" || !isOfTokens(request.body.input)) return null;
-  const { ASSETS: assets }: { readonly ASSETS?: Fetcher } = c.env;
+  const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };
   const takesTokens = routes.every(({ provider }) => providers.get(provider)?.takesTokens === true);
   if (takesTokens) return null;
   if (assets === undefined) {

@@ -11,43 +11,47 @@ export class WalletGroups {
 
   /** An organisation's wallet as a request asks it: `stub` and `after` are the request's own. */
   walletOf(orgId: string, stub: () => Grouping, after: After): GroupedCalls {
-    return new GroupedWallet((part) =>
+    const ask = (part: WalletPart): Promise<PartResult> =>
       this.#groups.ask(orgId, {
         part,
         alone: () => callPart(stub(), part),
         together: (parts) => stub().together(parts),
         after,
-      }),
-    );
+      });
+    return new GroupedWallet(ask as AskPart); // `callPart` answers to a part what its call answers
   }
 }
 
 /** What a call answers to its part. */
 type ResultOf<K extends keyof GroupedCalls> = Awaited<ReturnType<GroupedCalls[K]>>;
 
-class GroupedWallet implements GroupedCalls {
-  readonly #ask: (part: WalletPart) => Promise<PartResult>;
+type AskPart = <K extends WalletPart["call"]>(
+  part: Extract<WalletPart, { readonly call: K }>,
+) => Promise<ResultOf<K>>;
 
-  constructor(ask: (part: WalletPart) => Promise<PartResult>) {
+class GroupedWallet implements GroupedCalls {
+  readonly #ask: AskPart;
+
+  constructor(ask: AskPart) {
     this.#ask = ask;
   }
 
   hold(...args: Parameters<GroupedCalls["hold"]>): Promise<ResultOf<"hold">> {
-    return this.#ask({ call: "hold", args }) as Promise<ResultOf<"hold">>;
+    return this.#ask({ call: "hold", args });
   }
 
   admitAndHold(
     ...args: Parameters<GroupedCalls["admitAndHold"]>
   ): Promise<ResultOf<"admitAndHold">> {
-    return this.#ask({ call: "admitAndHold", args }) as Promise<ResultOf<"admitAndHold">>;
+    return this.#ask({ call: "admitAndHold", args });
   }
 
   settle(...args: Parameters<GroupedCalls["settle"]>): Promise<ResultOf<"settle">> {
-    return this.#ask({ call: "settle", args }) as Promise<ResultOf<"settle">>;
+    return this.#ask({ call: "settle", args });
   }
 
   void(...args: Parameters<GroupedCalls["void"]>): Promise<ResultOf<"void">> {
-    return this.#ask({ call: "void", args }) as Promise<ResultOf<"void">>;
+    return this.#ask({ call: "void", args });
   }
 }
 
