@@ -1,3 +1,4 @@
+import { KIND_NAMES } from "../../src/lib/kinds.ts";
 import { expect } from "vitest";
 import * as z from "zod";
 
@@ -144,7 +145,7 @@ export const model = z.strictObject({
   created: z.int().min(1),
   display_name: z.string().min(1),
   owned_by: z.string().min(1),
-  kind: z.enum(["chat", "embeddings"]),
+  kind: z.enum(KIND_NAMES),
   context_length: z.int().min(1),
   max_output_tokens: z.int().min(1).nullable(),
   input_modalities: z.array(z.enum(["text", "image"])).min(1),
