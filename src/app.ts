@@ -101,11 +101,11 @@ app.use("/console/api/*", requireOwnPage);
 app.get("/console/api/login", issuersRoute);
 app.post("/console/api/login/start", startRoute);
 app.route("/console/api/people", peopleRoutes());
-app.post("/console/api/login", loginRoute);
-app.get("/console/api/session", sessionRoute);
+app.post("/console/api/login", (c) => loginRoute(c, PATHS));
+app.get("/console/api/session", (c) => sessionRoute(c, PATHS));
 app.post("/console/api/logout", logoutRoute);
-app.post("/console/api/as", seeAsRoute);
-app.delete("/console/api/as", seeAsNobodyRoute);
+app.post("/console/api/as", (c) => seeAsRoute(c, PATHS));
+app.delete("/console/api/as", (c) => seeAsNobodyRoute(c, PATHS));
 refuseOtherMethods(app, [
   { method: "GET", path: "/console/api/login" },
   { method: "POST", path: "/console/api/login" },

@@ -18,7 +18,7 @@ import {
   revokeKeyRoute,
   rotateKeyRoute,
 } from "./keys/keys.route.ts";
-import { findKey, memberKeyIds } from "./keys/keys.store.ts";
+import { findKey, memberKeyIds, membersByKey } from "./keys/keys.store.ts";
 import { createSessionRoute, endSessionRoute, listSessionsRoute } from "./keys/sessions.route.ts";
 import { now } from "./lib/clock.ts";
 import type { Role } from "./lib/caller.ts";
@@ -130,7 +130,7 @@ export const PATHS: readonly Path[] = [
   endpoint("GET /v1/credits/purchases/:id", "managed", ACCOUNTANTS, readPurchaseRoute),
   endpoint("POST /v1/credits/purchases/:id/cancel", "managed", ACCOUNTANTS, cancelPurchaseRoute),
   endpoint("POST /v1/credits/portal", "managed", ACCOUNTANTS, portalRoute),
-  endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute),
+  endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute(membersByKey)),
   endpoint("GET /v1/holds", "managed", OWN, holdsRoute(memberKeyIds)),
   endpoint("GET /v1/generations", "managed", OWN, listGenerationsRoute(memberKeyIds)),
   endpoint(

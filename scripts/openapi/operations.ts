@@ -171,7 +171,7 @@ const OTHERS: Readonly<Record<string, Description>> = {
     errors: ["model_not_allowed", "model_not_found"],
   }),
   "GET /v1/balance": described("What the organisation has", { 200: record.balance }),
-  "GET /v1/usage": described("Spend by day, model, key or end user, or by day and one of these", {
+  "GET /v1/usage": described("Spend by day, model, key, end user or member, or by two of these", {
     200: spent.usage,
     description:
       "Days are UTC and both included; the last 30 unless said, at most 366. By `day,model`, say, each row has its `day` as well.",
@@ -195,7 +195,7 @@ const OTHERS: Readonly<Record<string, Description>> = {
   "GET /v1/errors": described("How many requests failed or were refused, and by what", {
     200: spent.errors,
     description:
-      "Counted by hour, key and code; all of them, also those that are no longer kept by themselves.",
+      "Counted by hour, key and code; all of them, also those that are no longer kept by themselves. By `model`, `provider` (the last that was asked) or `user` of those that are kept by themselves, and `model`, `provider` and `external_id` choose among these; `complete_from` says since when that is all.",
     query: errorsQuery,
   }),
   "GET /v1/alerts": described("Quotas reached and balances that ran low, newest first", {

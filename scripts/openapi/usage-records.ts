@@ -154,11 +154,15 @@ export const generation = record("Generation", {
 export const errors = record("Errors", {
   from: day,
   to: day,
-  group_by: z.enum(["code", "key", "hour", "hour,code"]),
+  group_by: z.enum(["code", "key", "hour", "hour,code", "model", "provider", "user"]),
   data: z.array(
     z.strictObject({
       hour: time.optional(),
-      group: z.string().optional().describe("The code, or the key's id."),
+      group: z
+        .string()
+        .nullable()
+        .optional()
+        .describe("As `group_by` says; null: without a model, provider or end user."),
       status: z.int().optional(),
       count,
       last_at: time,
@@ -166,6 +170,9 @@ export const errors = record("Errors", {
     }),
   ),
   total: count,
+  complete_from: time
+    .optional()
+    .describe("By model, provider or end user: since when all that failed is in the answer."),
 });
 const next_after = z.string().optional().describe("Where more may follow: what `after` takes.");
 export const generations = record("Generations", {

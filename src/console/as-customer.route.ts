@@ -11,6 +11,7 @@ import { refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
 import type { RateState } from "../lib/key-terms.ts";
 import { objectsOf } from "../contracts/objects.ts";
+import type { MayRow } from "./may.ts";
 import { askSessions, enterSession, failSession } from "./own-session.route.ts";
 import type { LiveOperator, LiveSession } from "./own-session.route.ts";
 import { sessionView } from "./session-view.route.ts";
@@ -26,7 +27,7 @@ const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(10
  * POST /console/api/as { org }: from here on this operator's session reads `/v1` as an owner of the organisation would
  * (its id or slug), and changes nothing. The organisation's log says so, once an hour. Answers the session anew.
  */
-export async function seeAsRoute(c: AppContext): Promise<Response> {
+export async function seeAsRoute(c: AppContext, rows: readonly MayRow[]): Promise<Response> {
   const body = await readJson(c.req.raw, LIMITS);
   const fields = body.ok ? parseFields(asSchema, [], body.value) : body;
   if (!fields.ok) return fail(c, fields.failure);
@@ -37,13 +38,14 @@ export async function seeAsRoute(c: AppContext): Promise<Response> {
   const { operator } = entered.value.identity;
   const noted = await told(c, found.value.id, operator.name);
   if (!noted.ok) return fail(c, noted.failure);
-  return become(c, entered.value, found.value.id);
+  return become(c, rows, { session: entered.value, orgId: found.value.id });
 }
 
 /** DELETE /console/api/as: the operator's session is an operator's again. */
-export async function seeAsNobodyRoute(c: AppContext): Promise<Response> {
+export async function seeAsNobodyRoute(c: AppContext, rows: readonly MayRow[]): Promise<Response> {
   const entered = await operatorSession(c);
-  return entered.ok ? become(c, entered.value, null) : failSession(c, entered.failure);
+  if (!entered.ok) return failSession(c, entered.failure);
+  return become(c, rows, { session: entered.value, orgId: null });
 }
 
 type OperatorSession = LiveSession & { readonly identity: LiveOperator };
@@ -77,8 +79,8 @@ async function told(c: AppContext, orgId: string, operator: string): Promise<Res
 
 async function become(
   c: AppContext,
-  session: OperatorSession,
-  orgId: string | null,
+  rows: readonly MayRow[],
+  { session, orgId }: { readonly session: OperatorSession; readonly orgId: string | null },
 ): Promise<Response> {
   const { as: _, ...own } = session.identity.session;
   const identity = orgId === null ? own : { ...own, as: orgId };
@@ -87,7 +89,10 @@ async function become(
     sessions.become(place.session, identity),
   );
   if (!became.ok) return failSession(c, became.failure);
-  const view = await sessionView(c, { ...session.identity, as: orgId }, expiresAt);
+  const view = await sessionView(c, rows, {
+    identity: { ...session.identity, as: orgId },
+    expiresAt,
+  });
   return view.ok ? c.json(view.value) : failSession(c, view.failure);
 }
 

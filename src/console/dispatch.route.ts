@@ -10,6 +10,7 @@ import { now } from "../lib/clock.ts";
 import type { Failure } from "../lib/failure.ts";
 import { vouchForOperator } from "../operator/operator-token.ts";
 import { viewerOf } from "./as-customer.route.ts";
+import { PLAYGROUND } from "./may.ts";
 import { enterSession, failSession } from "./own-session.route.ts";
 import type { LiveIdentity, LivePerson, LiveSession } from "./own-session.route.ts";
 import { hasFreshLogIn, isLasting } from "./step-up.ts";
@@ -24,13 +25,6 @@ type Surface = {
   readonly askingPaths: ReadonlySet<string>;
 };
 
-/** What the playground may ask: it spends the key's own minute and money. */
-const PLAYGROUND: ReadonlySet<string> = new Set([
-  "/v1/chat/completions",
-  "/v1/responses",
-  "/v1/messages",
-  "/v1/embeddings",
-]);
 /** Headers that a call may depend on; no credential and no origin among them. */
 const REQUEST_HEADERS = [
   "accept",

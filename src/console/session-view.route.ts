@@ -7,16 +7,27 @@ import type { Result } from "../lib/failure.ts";
 import { isLimited } from "../lib/key-terms.ts";
 import type { Acting } from "../people/people.store.ts";
 import type { LiveIdentity } from "./own-session.route.ts";
+import { mayOf } from "./may.ts";
+import type { MayRow, Standing } from "./may.ts";
 import { findViewed } from "./viewed.store.ts";
 import { findViewer } from "./viewer.store.ts";
 
-/** The JSON of a session: what the console's first page needs to know. */
+/** The JSON of a session: what the console's first page needs to know, and what it may ask of `rows`. */
 export async function sessionView(
   c: Context<AppEnv>,
-  identity: LiveIdentity,
-  expiresAt: number,
+  rows: readonly MayRow[],
+  { identity, expiresAt }: { readonly identity: LiveIdentity; readonly expiresAt: number },
 ): Promise<Result<object>> {
+  const viewed = await whoOf(c, identity);
+  if (!viewed.ok) return viewed;
+  const { who, standing } = viewed.value;
   const common = { region: c.var.config.region, expires_at: timestamp(expiresAt) };
+  return success({ ...who, ...common, may: mayOf(rows, standing) });
+}
+
+type Who = { readonly who: object; readonly standing: Standing };
+
+async function whoOf(c: Context<AppEnv>, identity: LiveIdentity): Promise<Result<Who>> {
   if (identity.kind === "operator") {
     const { as, operator } = identity;
     const viewed =
@@ -26,9 +37,16 @@ export async function sessionView(
     if (!viewed.ok) return viewed;
     const role = viewed.value === null ? "operator" : "owner";
     const nobody = { organization: viewed.value, key: null, member: null };
-    return success({ kind: "operator", role, operator: operator.role, ...nobody, ...common });
+    const who = { kind: "operator", role, operator: operator.role, ...nobody };
+    const standing: Standing =
+      viewed.value === null ? { kind: "operator", role: operator.role } : { kind: "viewer" };
+    return success({ who, standing });
   }
-  if (identity.kind === "person") return success({ ...personView(identity.acting), ...common });
+  if (identity.kind === "person") {
+    const { acting } = identity;
+    const standing = { kind: "person", role: acting.as?.role ?? null } as const;
+    return success({ who: personView(acting), standing });
+  }
   const { keyId, orgId, terms } = identity.known;
   const fields = { key_id: keyId, org_id: orgId };
   const viewer = await askBook(() => findViewer(c.env.DB, keyId), "viewer_unreadable", fields);
@@ -37,11 +55,8 @@ export async function sessionView(
   const { key, member } = viewer.value;
   const limited = isLimited(terms);
   return success({
-    kind: "key",
-    role: member.role,
-    ...viewer.value,
-    key: { ...key, limited },
-    ...common,
+    who: { kind: "key", role: member.role, ...viewer.value, key: { ...key, limited } },
+    standing: { kind: "key", role: member.role, isLimited: limited },
   });
 }
 

@@ -19,6 +19,7 @@ import {
   ownSession,
 } from "./own-session.route.ts";
 import type { ConsoleIdentity } from "../contracts/console-session.ts";
+import type { MayRow } from "./may.ts";
 import { endedCookie, hasSessionCookie } from "./session-cookie.ts";
 import { sessionView } from "./session-view.route.ts";
 import { forgetOldest } from "../lib/forget-oldest.ts";
@@ -65,10 +66,10 @@ const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_
  * 12 hours in a cookie. 401 for anything else, 400 for a key of another home, 429 for too many tries. What
  * was forged is found out without I/O.
  */
-export async function loginRoute(c: AppContext): Promise<Response> {
+export async function loginRoute(c: AppContext, rows: readonly MayRow[]): Promise<Response> {
   const body = await readJson(c.req.raw, LOGIN_LIMITS);
   const fields = body.ok ? parseFields(loginSchema, [], body.value) : body;
-  const made = fields.ok ? await paced(c, () => logIn(c, fields.value.key.trim())) : fields;
+  const made = fields.ok ? await paced(c, () => logIn(c, rows, fields.value.key.trim())) : fields;
   if (!made.ok) return fail(c, made.failure);
   c.header("set-cookie", made.value.cookie);
   return c.json(made.value.view);
@@ -96,7 +97,7 @@ export async function paced<T>(c: AppContext, ask: () => Promise<Result<T>>): Pr
 const makePace = (): LoginPace => new LoginPace();
 
 /** A session for who holds this text, counted as a login: its JSON and its cookie. */
-async function logIn(c: AppContext, text: string): Promise<Login> {
+async function logIn(c: AppContext, rows: readonly MayRow[], text: string): Promise<Login> {
   const found = await identityOf(c, text);
   if (!found.ok) return found;
   const live = await liveIdentity(c, found.value);
@@ -104,22 +105,21 @@ async function logIn(c: AppContext, text: string): Promise<Login> {
   const opened = await openSession(c, found.value);
   if (!opened.ok) return opened;
   const { cookie, expiresAt } = opened.value;
-  const view = await sessionView(c, live.value, expiresAt);
+  const view = await sessionView(c, rows, { identity: live.value, expiresAt });
   if (view.ok) return success({ view: view.value, cookie });
   c.executionCtx.waitUntil(closeSession(c, opened.value));
   return view;
 }
 
 /**
- * GET /console/api/session: who is logged in, until when. 204 for a browser that has no cookie of ours: to open the
+ * GET /console/api/session: who is logged in, until when, and what of `rows` and more it may ask. 204 for a browser that has no cookie of ours: to open the
  * page is no error. 401 for one whose session is over.
  */
-export async function sessionRoute(c: AppContext): Promise<Response> {
+export async function sessionRoute(c: AppContext, rows: readonly MayRow[]): Promise<Response> {
   if (!hasSessionCookie(c.var.config.region, c.req.header("cookie"))) return c.body(null, 204);
   const entered = await enterSession(c, true);
   if (!entered.ok) return failSession(c, entered.failure);
-  const { identity, expiresAt } = entered.value;
-  const view = await sessionView(c, identity, expiresAt);
+  const view = await sessionView(c, rows, entered.value);
   return view.ok ? c.json(view.value) : failSession(c, view.failure);
 }
 

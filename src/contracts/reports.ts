@@ -21,8 +21,10 @@ export type UsageReport = {
   readonly nextAfter: string | null;
 };
 
-/** What rows of usage are by: a day or hour (UTC) of admission, or what a request has. */
-const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user"] as const;
+/** What rows of usage are by: a day or hour (UTC) of admission, what a request has, or whose its key is. */
+const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user", "member"] as const;
+/** Ids of members by the ids of their keys. */
+export type KeyMembers = Readonly<Record<string, string>>;
 export type RowDimension = (typeof ROW_DIMENSIONS)[number];
 /** Requests that were admitted from `fromMs` to before `beforeMs` (Unix ms), of any of those that each list names. */
 export type RowsQuery = {
@@ -34,6 +36,8 @@ export type RowsQuery = {
   readonly providers: readonly string[] | null;
   readonly keyIds: readonly string[] | null;
   readonly externalIds: readonly string[] | null;
+  /** Whose each key is, for who asks by members; null: nobody does. */
+  readonly members: KeyMembers | null;
   /** Whether times are asked for too. */
   readonly latency: boolean;
 };

@@ -6,6 +6,8 @@ import type {
   FailedRequest,
   FailureQuery,
   FailureReport,
+  KeptFailureQuery,
+  KeptFailureReport,
 } from "../lib/failed-request.ts";
 import type { Failure, Result } from "../lib/failure.ts";
 import type { Generation } from "../lib/generation.ts";
@@ -359,6 +361,8 @@ export type WalletCalls = WalletPaymentCalls & {
   /** Keeps the newest of these requests by themselves and counts all. Not to be repeated: it would count twice. */
   noteFailed(batch: FailedBatch): Promise<Result<null>>;
   failures(asked: FailureQuery): Promise<Result<FailureReport>>;
+  /** The same by what the counts have not, of the requests that are kept by themselves. */
+  keptFailures(asked: KeptFailureQuery): Promise<Result<KeptFailureReport>>;
   /** Open now, oldest first; `keyIds` null: of every key. */
   holds(asked: {
     readonly limit: number;

@@ -66,6 +66,26 @@ export type FailureQuery = {
 };
 export type FailureReport = { readonly counts: readonly FailureCount[] };
 
+/** What a request that failed has and an hour's count has not. */
+export type FailureDimension = "model" | "provider" | "user";
+/** As `FailureQuery`, of the requests that are kept by themselves; those of `only` alone where it is not null. */
+export type KeptFailureQuery = FailureQuery & {
+  readonly by: FailureDimension;
+  readonly only: Readonly<Record<FailureDimension, readonly string[] | null>>;
+};
+/** How many of one model, provider (the last that was asked) or end user; `group` null: of none. */
+export type FailureGroup = {
+  readonly group: string | null;
+  count: number;
+  lastAt: number;
+  lastId: string;
+};
+/** `completeFrom`: of what failed before it not every request is kept by itself, Unix ms. */
+export type KeptFailureReport = {
+  readonly groups: readonly FailureGroup[];
+  readonly completeFrom: number;
+};
+
 const count = z.int().check(z.minimum(0));
 const word = z.string().check(z.maxLength(256));
 const id = z.string().check(z.regex(/^req_[0-9A-Za-z]{24}$/));

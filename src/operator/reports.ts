@@ -1,5 +1,6 @@
 import type { Answer } from "../http/endpoint.ts";
 import { pageQuery, parseQuery } from "../http/parse-body.ts";
+import { membersByKey } from "../keys/keys.store.ts";
 import { success } from "../lib/failure.ts";
 import { eventQuery, eventsView, alertsView } from "../wallet/routes/reads.route.ts";
 import { answerUsage } from "../wallet/routes/usage.route.ts";
@@ -10,7 +11,11 @@ import type { OperatorCall } from "./operator-context.ts";
 export async function getUsage(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
-  return answerUsage(call.url, call.now, (ask) => ask(call.wallet(found.value.id)));
+  const { id } = found.value;
+  return answerUsage(call.url, call.now, {
+    ask: (ask) => ask(call.wallet(id)),
+    members: async () => success(await membersByKey(call.db, id)),
+  });
 }
 
 /** `GET /orgs/{id}/alerts?limit&offset`: as `GET /v1/alerts`. */

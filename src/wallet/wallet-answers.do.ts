@@ -1,3 +1,5 @@
+import type { KeptFailureQuery, KeptFailureReport } from "../lib/failed-request.ts";
+import { readKeptFailures } from "./object/failures.do.ts";
 import { DurableObject } from "cloudflare:workers";
 import type {
   CreditPage,
@@ -69,6 +71,10 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
 
   async usageOfRows(asked: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
     return this.deciding().decide((desk) => success(readUsageOfRows(desk, asked)));
+  }
+
+  async keptFailures(asked: KeptFailureQuery): Promise<Result<KeptFailureReport>> {
+    return this.deciding().decide((desk) => success(readKeptFailures(desk, asked)));
   }
 
   async usage(

@@ -67,6 +67,7 @@ describe("POST /console/api/login", () => {
       member: { id: account.memberId, email: "owner@example.com", role: "owner" },
       region: "eu",
       expires_at: expect.any(String),
+      may: expect.any(Object),
     });
     expect(Math.abs(Date.parse(seen.expires_at) - Date.now() - 12 * HOURS_MS)).toBeLessThan(60_000);
     const again = await page("/session", cookieOf(response));

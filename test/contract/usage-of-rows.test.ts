@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { setClock } from "../wallet/wallet-desk.ts";
-import { addKey, chat, errorOf, openAccount, send } from "./client.ts";
+import { addKey, addMember, chat, errorOf, openAccount, send } from "./client.ts";
 
 /** Of a day that is always to come. */
 const LATE = Date.UTC(2036, 10, 20, 23, 59);
@@ -64,6 +64,24 @@ it("two things, hours and filters come to what the requests' receipts do, over a
   const times = await usage(account.key, `${days}&group_by=model&with=latency`);
   expect(times.data).toMatchObject([{ first_byte_ms: { n: 3 } }]);
   expect((await usage(account.key, days)).total).toEqual(hours.total);
+});
+
+it("by member it is the sum of its keys', and a filter of members leaves the others out", async () => {
+  const owner = await openAccount();
+  const ben = await addMember(owner.orgId, "member");
+  const second = await addKey(owner.orgId, ben.memberId);
+  for (const key of [owner.key, ben.key, second.key, second.key]) await chat(key, { user: "ann" });
+  const rows = await usage(owner.key, "group_by=member&with=latency");
+  expect(rows.data).toHaveLength(2);
+  expect(rows.data).toContainEqual(
+    expect.objectContaining({ group: ben.memberId, requests: 3, first_byte_ms: expect.anything() }),
+  );
+  const both = await usage(owner.key, `group_by=model,member&member_id=${ben.memberId}`);
+  expect(both.data).toMatchObject([{ group: "sandbox/echo", group2: ben.memberId, requests: 3 }]);
+  const one = `group_by=key&member_id=${ben.memberId}&key_id=${second.keyId},${owner.keyId}`;
+  expect((await usage(owner.key, one)).data).toMatchObject([{ group: second.keyId, requests: 2 }]);
+  const none = await usage(owner.key, "group_by=day&member_id=nobody");
+  expect(none.total.requests).toBe(0);
 });
 
 it("400: more than 72 hours, what is no hour, an end before its beginning", async () => {

@@ -215,4 +215,37 @@ describe("counts and filters", () => {
     expect((await send(`/v1/generations/${made[49]?.id ?? ""}`, { key })).status).toBe(404);
     expect((await send(`/v1/generations/${made[50]?.id ?? ""}`, { key })).status).toBe(200);
   });
+
+  it("by model, provider and end user they are those that are kept, and it says since when that is all", async () => {
+    const { orgId, key, keyId } = await openAccount();
+    await chat(key, { model: "nope/none", user: "ann" });
+    await chat(key, { model: "nope/none", user: "bob" });
+    await chat(key, { model: "nope/other", user: "ann" });
+    const read = async (query: string) => {
+      const response = await send(`/v1/errors?${query}`, { key });
+      return response.json<{ data: object[]; total: number; complete_from: string }>();
+    };
+    const midnight = `${new Date().toISOString().slice(0, 10)}T00:00:00.000Z`;
+    expect(await read("group_by=model")).toMatchObject({
+      data: [
+        { group: "nope/none", count: 2 },
+        { group: "nope/other", count: 1 },
+      ],
+      total: 3,
+      complete_from: midnight,
+    });
+    expect(await read("group_by=provider")).toMatchObject({ data: [{ group: null, count: 3 }] });
+    expect(await read("group_by=user&model=nope/none")).toMatchObject({ total: 2 });
+    expect(await read("group_by=model&external_id=ann")).toMatchObject({ total: 2 });
+    const hour = Math.floor(Date.now() / 3_600_000) * 3_600_000;
+    const lastId = mintId("req_", Date.now());
+    const more = { hour, keyId, code: "x", status: 400, count: 5, lastAt: Date.now(), lastId };
+    await sayAsPeer("failures", { org_id: orgId, batch: { requests: [], counts: [more] } });
+    expect(await read("group_by=model")).toMatchObject({
+      total: 3,
+      complete_from: new Date(hour + 3_600_000).toISOString(),
+    });
+    const refused = await send("/v1/errors?group_by=code&model=nope/none", { key });
+    expect((await errorOf(refused, 400)).param).toBe("model");
+  });
 });

@@ -20,6 +20,7 @@ const EXPRESSIONS: Readonly<Record<RowDimension, string>> = {
   provider: "sold.text ->> '$.provider'",
   key: "keys_named.text",
   user: "external_id",
+  member: "members.member",
 };
 /** `Rest` of request-rows.do.ts has them there. */
 const FIRST_BYTE = "detail ->> '$[4]'";
@@ -68,16 +69,27 @@ function beginning({ sql, env, nowMs }: Desk, { fromMs, beforeMs }: RowsQuery): 
     : { fromId: end.id, fromMs: Math.max(since, end.admitted_at) };
 }
 
-const FILTERED = `FROM requests JOIN names AS sold ON sold.number = requests.sold
-    JOIN names AS keys_named ON keys_named.number = requests.key
-  WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state = 'settled'
+/** Whose keys are whose, looked up by the key; a part of what asks by members alone. */
+const MEMBERS =
+  "WITH members AS MATERIALIZED (SELECT key AS key_id, value AS member FROM json_each(?9))";
+
+/** What is summed up, and of which requests. */
+function statement(asked: RowsQuery, columns: string, rest: string): string {
+  const joined = "LEFT JOIN members ON members.key_id = keys_named.text";
+  const [first, more] = asked.members === null ? ["", ""] : [MEMBERS, joined];
+  return `${first} SELECT ${namesOf(asked)}, ${columns} ${TABLES} ${more} ${FILTERED} ${rest}`;
+}
+
+const TABLES = `FROM requests JOIN names AS sold ON sold.number = requests.sold
+    JOIN names AS keys_named ON keys_named.number = requests.key`;
+const FILTERED = `WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state = 'settled'
     AND (?5 IS NULL OR sold.text ->> '$.model' IN (SELECT value FROM json_each(?5)))
     AND (?6 IS NULL OR sold.text ->> '$.provider' IN (SELECT value FROM json_each(?6)))
     AND (?7 IS NULL OR keys_named.text IN (SELECT value FROM json_each(?7)))
     AND (?8 IS NULL OR coalesce(external_id, '') IN (SELECT value FROM json_each(?8)))`;
 
 function bindings(asked: RowsQuery & Start): (string | number | null)[] {
-  const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds } = asked;
+  const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds, members } = asked;
   const lists = [models, providers, keyIds, externalIds];
   return [
     fromId,
@@ -85,6 +97,7 @@ function bindings(asked: RowsQuery & Start): (string | number | null)[] {
     fromMs,
     beforeMs,
     ...lists.map((list) => (list === null ? null : JSON.stringify(list))),
+    ...(members === null ? [] : [JSON.stringify(members)]),
   ];
 }
 
@@ -99,11 +112,14 @@ function expressionOf(dimension: RowDimension | undefined): string {
 function groupsOf(sql: SqlStorage, asked: RowsQuery & Start): UsageSum[] {
   return sql
     .exec<UsageSum>(
-      `SELECT ${namesOf(asked)}, count(*) AS requests, sum(charged) AS cost,
+      statement(
+        asked,
+        `count(*) AS requests, sum(charged) AS cost,
         ${columnsOfTokens(({ inRow }) => `sum(${inRow})`)},
         coalesce(sum(completion_tokens) FILTER (WHERE ${FIRST_BYTE} IS NOT NULL), 0) AS spoken,
-        coalesce(sum(${DURATION} - ${FIRST_BYTE}), 0) AS speaking
-      ${FILTERED} GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ${GROUPS_MAX}`,
+        coalesce(sum(${DURATION} - ${FIRST_BYTE}), 0) AS speaking`,
+        `GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ${GROUPS_MAX}`,
+      ),
       ...bindings(asked),
     )
     .toArray();
@@ -115,7 +131,7 @@ type Times = ReadonlyMap<string, readonly number[]>;
 function timesOf(sql: SqlStorage, asked: RowsQuery & Start): Times {
   const times = new Map<string, number[]>();
   const rows = sql.exec<{ one: string | null; two: string | null; ms: number }>(
-    `SELECT ${namesOf(asked)}, ${FIRST_BYTE} AS ms ${FILTERED} AND ${FIRST_BYTE} IS NOT NULL ORDER BY ms`,
+    statement(asked, `${FIRST_BYTE} AS ms`, `AND ${FIRST_BYTE} IS NOT NULL ORDER BY ms`),
     ...bindings(asked),
   );
   for (const { one, two, ms } of rows) {

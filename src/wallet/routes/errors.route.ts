@@ -3,48 +3,90 @@ import type { AppContext } from "../../http/context.ts";
 import type { Answer } from "../../http/endpoint.ts";
 import { once, parseQuery } from "../../http/parse-body.ts";
 import { DAY_MS, now, timestamp } from "../../lib/clock.ts";
-import type { FailureCount } from "../../lib/failed-request.ts";
+import type {
+  FailureCount,
+  FailureQuery,
+  KeptFailureQuery,
+  KeptFailureReport,
+} from "../../lib/failed-request.ts";
 import { invalid, success } from "../../lib/failure.ts";
+import type { Result } from "../../lib/failure.ts";
 import { periodOf } from "../../lib/period.ts";
 import { keysOf } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
 import { askOwnWallet } from "./reads.route.ts";
-import { day, startOf } from "./usage.route.ts";
+import { day, several, startOf } from "./usage.route.ts";
 
+/** What all are counted by, and what only those that are kept by themselves have. */
+const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
+const KEPT_BY = ["model", "provider", "user"] as const;
 export const errorsQuery = z.object({
   from: z.optional(day),
   to: z.optional(day),
-  group_by: z._default(z.enum(["code", "key", "hour", "hour,code"]), "code"),
-  key_id: z.optional(once.check(z.minLength(1), z.maxLength(256))),
+  group_by: z._default(z.enum([...COUNTED_BY, ...KEPT_BY]), "code"),
+  key_id: z.optional(several),
+  model: z.optional(several),
+  provider: z.optional(several),
+  external_id: z.optional(once.check(z.minLength(1), z.maxLength(256))),
 });
-type GroupBy = z.infer<typeof errorsQuery>["group_by"];
+type Fields = z.infer<typeof errorsQuery>;
+type GroupBy = (typeof COUNTED_BY)[number];
 
 /**
- * GET /v1/errors?from&to&group_by&key_id: how many requests failed or were refused on the UTC days `from` to `to`
+ * GET /v1/errors?from&to&group_by&...: how many requests failed or were refused on the UTC days `from` to `to`
  * (today unless said), by what; a `member` sees those of its own keys. All are counted, also those that are no
- * longer kept by themselves.
+ * longer kept by themselves; by model, provider or end user those that are, and `complete_from` says since when that
+ * is all. 400 where a filter asks that of anything else.
  */
 export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
   return async (c) => {
     const asked = parseQuery(errorsQuery, c.req.url);
     if (!asked.ok) return asked;
-    const {
-      to = periodOf(now(c.env)).day,
-      from = to,
-      group_by: groupBy,
-      key_id: key,
-    } = asked.value;
+    const { to = periodOf(now(c.env)).day, from = to, group_by: groupBy, key_id } = asked.value;
     const fromMs = startOf(from) ?? 0;
     const beforeMs = (startOf(to) ?? 0) + DAY_MS;
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
-    const keys = await keysOf(c, memberKeys, key === undefined ? null : [key]);
+    const keys = await keysOf(c, memberKeys, key_id ?? null);
     if (!keys.ok) return keys;
     const keyIds = keys.value;
+    const days = { from, to, group_by: groupBy };
+    const kept = keptQuery(asked.value, { fromMs, beforeMs, keyIds });
+    if (!kept.ok) return kept;
+    if (kept.value !== null) {
+      const query = kept.value;
+      const report = await askOwnWallet(c, (wallet) => wallet.keptFailures(query));
+      return report.ok ? success({ ...days, ...keptView(report.value) }) : report;
+    }
     const report = await askOwnWallet(c, (wallet) => wallet.failures({ fromMs, beforeMs, keyIds }));
     if (!report.ok) return report;
     const { counts } = report.value;
     const total = counts.reduce((sum, one) => sum + one.count, 0);
-    return success({ from, to, group_by: groupBy, data: grouped(counts, groupBy), total });
+    return success({ ...days, data: grouped(counts, groupBy as GroupBy), total });
+  };
+}
+
+/** What only those that are kept by themselves can say; null for what is counted. */
+function keptQuery(fields: Fields, query: FailureQuery): Result<KeptFailureQuery | null> {
+  const { group_by, model = null, provider = null, external_id } = fields;
+  const only = { model, provider, user: external_id === undefined ? null : [external_id] };
+  const by = KEPT_BY.find((name) => name === group_by);
+  if (by !== undefined) return success({ ...query, by, only });
+  const filters = { model, provider, external_id: only.user };
+  const [wrong] = Object.entries(filters).find(([, named]) => named !== null) ?? [];
+  if (wrong === undefined) return success(null);
+  return invalid(`${wrong} goes with group_by ${KEPT_BY.join(", ")}.`, wrong);
+}
+
+function keptView({ groups, completeFrom }: KeptFailureReport) {
+  return {
+    data: groups.map(({ group, count, lastAt, lastId }) => ({
+      group,
+      count,
+      last_at: timestamp(lastAt),
+      last_id: lastId,
+    })),
+    total: groups.reduce((sum, { count }) => sum + count, 0),
+    complete_from: timestamp(completeFrom),
   };
 }
 

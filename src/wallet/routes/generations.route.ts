@@ -20,7 +20,7 @@ import type {
   WalletCalls,
 } from "../../contracts/wallet.ts";
 import { askOwnWallet } from "./reads.route.ts";
-import { day, startOf } from "./usage.route.ts";
+import { day, several, startOf } from "./usage.route.ts";
 
 type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
@@ -30,11 +30,6 @@ type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<objec
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
 const text = once.check(z.minLength(1), z.maxLength(256));
-/** Several by comma. */
-const several = z.pipe(
-  once.check(z.minLength(1), z.maxLength(2000)),
-  z.transform((list) => list.split(",")),
-);
 const STATES = ["held", "settled", "voided", "expired", "refused"] as const;
 /** What `error` stands for. */
 const ERRORS: readonly RequestState[] = ["voided", "expired", "refused"];

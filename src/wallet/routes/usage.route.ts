@@ -2,6 +2,7 @@ import * as z from "zod/mini";
 import type { AppContext } from "../../http/context.ts";
 import type { Answer, View } from "../../http/endpoint.ts";
 import { once, parseQuery, wholeNumber } from "../../http/parse-body.ts";
+import { askBook } from "../../lib/ask-book.ts";
 import { DAY_MS, HOUR_MS, now, timestamp } from "../../lib/clock.ts";
 import { invalid, success } from "../../lib/failure.ts";
 import type { Result } from "../../lib/failure.ts";
@@ -10,6 +11,7 @@ import { amountsView } from "../../lib/usage-sums.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { WalletCalls } from "../../contracts/wallet.ts";
 import type {
+  KeyMembers,
   RowDimension,
   RowsGroup,
   RowsQuery,
@@ -20,22 +22,44 @@ import type {
 } from "../../contracts/reports.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
+/** Whose each key of an organisation is, revoked or not. Throws when D1 fails. */
+export type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
+
 /** GET /v1/usage?from&to&group_by&...: what the organisation used and paid, always current. */
-export async function usageRoute(c: AppContext): Promise<Answer> {
-  return answerUsage(c.req.url, now(c.env), (call) => askOwnWallet(c, call));
+export function usageRoute(keyMembers: ReadKeyMembers): (c: AppContext) => Promise<Answer> {
+  return async (c) => {
+    const { orgId } = c.var.admitted.caller;
+    return answerUsage(c.req.url, now(c.env), {
+      ask: (call) => askOwnWallet(c, call),
+      members: () =>
+        askBook(() => keyMembers(c.env.DB, orgId), "members_unreadable", { org_id: orgId }),
+    });
+  };
 }
 
-type AskWallet = <T>(
-  call: (wallet: Pick<WalletCalls, "usage" | "usageOfRows">) => Promise<Result<T>>,
-) => Promise<Result<T>>;
+/** What an answer of usage is made from: the wallet, and whose its keys are. */
+type UsageSources = {
+  readonly ask: <T>(
+    call: (wallet: Pick<WalletCalls, "usage" | "usageOfRows">) => Promise<Result<T>>,
+  ) => Promise<Result<T>>;
+  readonly members: () => Promise<Result<KeyMembers>>;
+};
 
 /** What a URL asks of usage, as a wallet says it: of the totals where they have it, else of the requests' own rows. */
-export async function answerUsage(url: string, nowMs: number, ask: AskWallet): Promise<Answer> {
+export async function answerUsage(
+  url: string,
+  nowMs: number,
+  { ask, members }: UsageSources,
+): Promise<Answer> {
   const rows = rowsQuery(url, nowMs);
   if (!rows.ok) return rows;
   if (rows.value !== null) {
-    const { asked, view } = rows.value;
-    const answer = await ask((wallet) => wallet.usageOfRows(asked));
+    const { asked, memberIds, view } = rows.value;
+    const isOfMembers = memberIds !== null || asked.by.includes("member");
+    const known = isOfMembers ? await members() : success(null);
+    if (!known.ok) return known;
+    const query = { ...asked, members: known.value, keyIds: keysOf(asked, memberIds, known.value) };
+    const answer = await ask((wallet) => wallet.usageOfRows(query));
     return answer.ok ? success(view(answer.value)) : answer;
   }
   const query = usageQuery(url, nowMs);
@@ -77,6 +101,12 @@ const OF_ROWS = [
   "provider,key",
   "provider,user",
   "key,user",
+  "member",
+  "hour,member",
+  "day,member",
+  "model,member",
+  "provider,member",
+  "user,member",
 ] as const;
 const NO_DAY_OR_HOUR = "must be a day or an hour, as 2026-11-23T14";
 /** A UTC day or hour, YYYY-MM-DD or YYYY-MM-DDTHH. */
@@ -85,7 +115,7 @@ const dayOrHour = once.check(
   z.refine((text) => beginOf(text) !== null, NO_DAY_OR_HOUR),
 );
 /** Several by comma. */
-const several = z.pipe(
+export const several = z.pipe(
   once.check(z.minLength(1), z.maxLength(2000)),
   z.transform((list) => list.split(",")),
 );
@@ -97,6 +127,7 @@ export const usageParameters = z.object({
   provider: z.optional(several),
   key_id: z.optional(several),
   external_id: z.optional(once.check(z.maxLength(256))),
+  member_id: z.optional(several),
   with: z.optional(z.enum(["latency"])),
   limit: wholeNumber(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
   after: z._default(z.nullable(once), null),
@@ -145,7 +176,9 @@ function usageView(asked: UsageQuery, report: UsageReport): View {
 const HOURS_MAX = 72;
 
 type RowsAsked = {
-  readonly asked: RowsQuery;
+  readonly asked: Omit<RowsQuery, "members">;
+  /** Of whose keys alone; null: of anybody's. */
+  readonly memberIds: readonly string[] | null;
   readonly view: (report: RowsReport) => View;
 };
 
@@ -165,10 +198,25 @@ function rowsQuery(url: string, nowMs: number): Result<RowsAsked | null> {
   }
   const by = groupBy.split(",") as RowDimension[];
   const asked = { fromMs, beforeMs, by, ...listsOf(fields.value) };
-  return success({ asked, view: (report) => rowsView({ from, to, groupBy }, by, report) });
+  return success({
+    asked,
+    memberIds: fields.value.member_id ?? null,
+    view: (report) => rowsView({ from, to, groupBy }, by, report),
+  });
 }
 
-function listsOf(fields: Fields): Omit<RowsQuery, "fromMs" | "beforeMs" | "by"> {
+/** The keys asked for that belong to one of these members; null: all. */
+function keysOf(
+  { keyIds }: Pick<RowsQuery, "keyIds">,
+  memberIds: readonly string[] | null,
+  members: KeyMembers | null,
+): readonly string[] | null {
+  if (memberIds === null || members === null) return keyIds;
+  const theirs = Object.keys(members).filter((id) => memberIds.includes(members[id] ?? ""));
+  return keyIds === null ? theirs : theirs.filter((id) => keyIds.includes(id));
+}
+
+function listsOf(fields: Fields): Omit<RowsQuery, "fromMs" | "beforeMs" | "by" | "members"> {
   return {
     models: fields.model ?? null,
     providers: fields.provider ?? null,
@@ -179,7 +227,7 @@ function listsOf(fields: Fields): Omit<RowsQuery, "fromMs" | "beforeMs" | "by"> 
 }
 
 function isOfTotals(fields: Fields): boolean {
-  const { latency, ...lists } = listsOf(fields);
+  const { latency, ...lists } = { ...listsOf(fields), members: fields.member_id ?? null };
   const isHourly = [fields.from, fields.to].some((text) => text?.includes("T") === true);
   const isDaily = DAILY.some((one) => one === fields.group_by);
   return isDaily && !isHourly && !latency && Object.values(lists).every((list) => list === null);

@@ -84,6 +84,18 @@ export function selectFailed(sql: SqlStorage, id: string): FailedRequest | null 
   return row === undefined ? null : storedJson<FailedRequest>(row.detail);
 }
 
+/** What is kept by itself of those that came from `fromMs` to before `beforeMs`. */
+export function selectKept(sql: SqlStorage, fromMs: number, beforeMs: number): FailedRequest[] {
+  return sql
+    .exec<{ detail: string }>(
+      "SELECT detail FROM failed_requests WHERE at >= ? AND at < ?",
+      fromMs,
+      beforeMs,
+    )
+    .toArray()
+    .map(({ detail }) => storedJson<FailedRequest>(detail));
+}
+
 type CountRow = {
   hour: number;
   key_id: string;

@@ -1,0 +1,78 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { PATHS } from "../../src/paths.ts";
+import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import { ADMIN_TOKEN, addMember, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+import { login, page } from "./console-client.ts";
+
+const ROLES = ["owner", "admin", "billing", "member"] as const;
+type May = Readonly<Record<string, "all" | "own">>;
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount();
+});
+
+async function mayOf(cookie: string): Promise<May> {
+  return (await (await page("/session", cookie)).json<{ may: May }>()).may;
+}
+
+const named = (method: string, path: string): string =>
+  `${method} ${path.replaceAll(/:(\w+)(?:\{[^/]+\})?/g, "{$1}")}`;
+
+/** Reads that want nothing but the organisation's id in their path. */
+const READS = PATHS.filter(({ method, path }) => method === "GET" && !/:(?!org_id)/.test(path)).map(
+  ({ path }) => path,
+);
+
+/** Each of these reads is answered for who may, and 403 for anybody else. */
+async function expectTrue(cookie: string, may: May): Promise<void> {
+  for (const path of READS) {
+    const { status } = await page(path.replace(":org_id", account.orgId), cookie);
+    expect([path, status]).toEqual([path, named("GET", path) in may ? 200 : 403]);
+  }
+}
+
+describe("GET /console/api/session says what it may ask", () => {
+  it.each(ROLES)("the key of a role: %s", async (role) => {
+    const { key } = await addMember(account.orgId, role);
+    const cookie = await login(key);
+    const may = await mayOf(cookie);
+    const open = PATHS.filter(({ who }) => who.roles.includes(role)).filter(
+      ({ path }) => !/^\/v1\/(?:completions|images|audio|messages\/count_tokens)/.test(path),
+    );
+    expect(Object.keys(may).toSorted()).toEqual(
+      open.map(({ method, path }) => named(method, path)).toSorted(),
+    );
+    for (const { method, path, who } of open) {
+      const isOwn = who.others !== undefined && !who.others.includes(role);
+      expect([path, may[named(method, path)]]).toEqual([path, isOwn ? "own" : "all"]);
+    }
+    await expectTrue(cookie, may);
+  });
+
+  it("a key with limits of its own: nothing that is managed", async () => {
+    const terms = { name: "limited", budget_dollars: 1, budget_period: "day" };
+    const made = await send("/v1/keys", { key: account.key, body: terms });
+    const cookie = await login((await made.json<{ key: string }>()).key);
+    const may = await mayOf(cookie);
+    expect(may).toMatchObject({ "GET /v1/key": "all", "POST /v1/chat/completions": "all" });
+    expect(may).not.toHaveProperty(["POST /v1/keys"]);
+    await expectTrue(cookie, may);
+  });
+
+  it("an operator its own calls, and one who sees as a customer does no change", async () => {
+    const cookie = await login(ADMIN_TOKEN);
+    const own = await mayOf(cookie);
+    expect(Object.keys(own).toSorted()).toEqual(
+      OPERATOR_ENDPOINTS.map(({ method, path }) => named(method, `/admin/v1${path}`)).toSorted(),
+    );
+    await page("/as", cookie, { method: "POST", body: { org: account.orgId } });
+    const may = await mayOf(cookie);
+    expect(Object.keys(may).filter((name) => !name.startsWith("GET "))).toEqual([]);
+    for (const path of READS.filter((one) => one !== "/v1/key")) {
+      expect(may).toHaveProperty([named("GET", path)]);
+      expect((await page(path.replace(":org_id", account.orgId), cookie)).status).toBe(200);
+    }
+  });
+});
