@@ -12,9 +12,10 @@ import { broughtKey, organizationOf } from "./state/link.ts";
 import { goTo, hrefOf, route } from "./state/route.ts";
 import { nextScheme, scheme } from "./state/scheme.ts";
 import {
-  isLimited,
+  isManager,
   isViewing,
   leave,
+  may,
   recallSession,
   seeAs,
   session,
@@ -24,7 +25,7 @@ import { Badge, Facts, Money } from "./ui/basics.tsx";
 import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
 import { LazyPage, fetchAhead, fetchWhenIdle } from "./ui/lazy.tsx";
-import { ConnectionBar } from "./ui/states.tsx";
+import { ConnectionBar, Inline } from "./ui/states.tsx";
 
 /** The whole console: who is logged in sees the pages, anybody else the way in. */
 export function App() {
@@ -91,6 +92,7 @@ function Shell() {
   const pages = PAGES.filter(({ forWhom }) => forWhom(who));
   const page = pages.find((one) => one.path === (path[0] ?? "")) ?? pages[0];
   const [help, setHelp] = useState(false);
+  const [more, setMore] = useState(false);
   const [Found, setFound] = useState<{ readonly Box: typeof Box } | null>(null);
   const find = (): void => void import("./pages/box.tsx").then(setFound, () => lostConnection());
   useEffect(() => fetchWhenIdle(pages), [who]);
@@ -102,7 +104,12 @@ function Shell() {
   if (page === undefined) return null;
   return (
     <div class="shell">
-      <Rail pages={pages} current={page} onSkip={() => content.current?.focus()} />
+      <Rail
+        pages={pages}
+        current={page}
+        onSkip={() => content.current?.focus()}
+        onMore={() => setMore(true)}
+      />
       <div class="body">
         <ConnectionBar />
         {isViewing(who) && <ViewingBar />}
@@ -112,6 +119,7 @@ function Shell() {
         </main>
       </div>
       {Found && <Found.Box pages={pages} onClose={() => setFound(null)} />}
+      {more && <More pages={pages} onClose={() => setMore(false)} />}
       {help && <Help pages={pages} onClose={() => setHelp(false)} />}
     </div>
   );
@@ -121,10 +129,12 @@ function Rail({
   pages,
   current,
   onSkip,
+  onMore,
 }: {
   pages: readonly Page[];
   current: Page;
   onSkip: () => void;
+  onMore: () => void;
 }) {
   return (
     <nav class="rail" aria-label="Pages">
@@ -149,7 +159,35 @@ function Rail({
       <a class="foot" href="/docs/">
         Documents
       </a>
+      <button type="button" class="quiet more" onClick={onMore}>
+        More
+      </button>
     </nav>
+  );
+}
+
+/** All that a phone's four tabs leave out, and what is a tab of a page. */
+function More({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
+  const webhooks = isManager(useSession())
+    ? [["Webhooks", hrefOf(["events"], { tab: "Webhooks" })] as const]
+    : [];
+  const links = [
+    ...pages.map(({ title, path }) => [title, hrefOf(path === "" ? [] : [path])] as const),
+    ...webhooks,
+    ["Documents", "/docs/"] as const,
+  ];
+  return (
+    <Dialog title="More" onClose={onClose} asks={false}>
+      <ul class="sheet">
+        {links.map(([title, href]) => (
+          <li key={title}>
+            <a href={href} onClick={onClose}>
+              {title}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </Dialog>
   );
 }
 
@@ -182,7 +220,7 @@ function TopLine({ onFind }: { onFind: () => void }) {
         {organization?.name ?? (kind === "operator" ? "Operator" : "No organisation yet")}
       </strong>
       <Badge>{region.toUpperCase()}</Badge>
-      {organization !== null && !isLimited(who) && <Available />}
+      {may(who, "GET /v1/balance") && <Available />}
       <span class="spacer" />
       <button type="button" class="quiet" onClick={onFind} title="Ctrl-K">
         Find
@@ -210,17 +248,22 @@ function TopLine({ onFind }: { onFind: () => void }) {
 
 /** What is left, on every page; read every 5 s. */
 function Available() {
-  const { data } = useRead("GET /v1/balance", {}, { every: 5000 });
-  if (data === undefined) return <span class="available" />;
+  const read = useRead("GET /v1/balance", {}, { every: 5000 });
   return (
     <span class="available">
-      <Money micros={data.available_micro} kind="left" />{" "}
-      <span class="small muted wide-only">available</span>
-      {data.held_micro > 0 && (
-        <span class="small muted wide-only">
-          , <Money micros={data.held_micro} /> held
-        </span>
-      )}
+      <Inline read={read}>
+        {({ available_micro: available, held_micro: held }) => (
+          <>
+            <Money micros={available} kind="left" />{" "}
+            <span class="small muted wide-only">available</span>
+            {held > 0 && (
+              <span class="small muted wide-only">
+                , <Money micros={held} /> held
+              </span>
+            )}
+          </>
+        )}
+      </Inline>
     </span>
   );
 }

@@ -1,6 +1,7 @@
 import type { FunctionComponent } from "preact";
 import type { Session } from "./api/session.ts";
-import { isLimited, isOperator, isPerson, isSenior, isViewing } from "./state/session.ts";
+import type { Call } from "./api/client.ts";
+import { isLimited, isOperator, isPerson, isSenior, may } from "./state/session.ts";
 import type { IconName } from "./ui/icons.tsx";
 
 /** A page of the rail: what stands behind `#/` names it. */
@@ -16,10 +17,15 @@ export type Page = {
   readonly load: () => Promise<FunctionComponent>;
 };
 
-const isPayer = (session: Session): boolean => session.organization !== null;
-const unlimited = (session: Session): boolean => isPayer(session) && !isLimited(session);
-const spends = (session: Session): boolean => isPayer(session) && !isViewing(session);
-const isMember = (session: Session): boolean => isPerson(session) && isPayer(session);
+/** Of who may make this call. */
+const who =
+  (call: Call) =>
+  (session: Session): boolean =>
+    may(session, call);
+const isPayer = who("GET /v1/models");
+const unlimited = who("GET /v1/keys");
+const spends = who("POST /v1/chat/completions");
+const isMember = who("GET /console/api/people/members");
 
 /** Every page, in the order of the rail; the first that a session may see is its home. */
 export const PAGES: readonly Page[] = [

@@ -16,6 +16,8 @@ export type Session = {
     readonly limited: boolean;
   } | null;
   readonly member: { readonly id: string } | null;
+  /** Each call that is not refused for who asks it; `own`: of what belongs to its member alone. */
+  readonly may: Readonly<Record<string, "all" | "own">>;
   readonly region: string;
   readonly expires_at: string;
 };

@@ -11,7 +11,14 @@ export type Metric = (typeof METRICS)[number];
 /** What is summed up. */
 type Amounts = Readonly<Record<Metric, number>>;
 /** A sum of one UTC day and one group (a model, a key, an end user; null where a request had none). */
-export type DayRow = Amounts & { readonly day: string; readonly group: string | null };
+export type DayRow = Amounts & {
+  readonly day: string;
+  readonly group: string | null;
+  /** Of usage by two things that are no time, and where times were asked for. */
+  readonly group2?: string | null;
+  readonly first_byte_ms?: { readonly p50: number | null; readonly p99: number | null };
+  readonly tokens_per_s?: number | null;
+};
 /** So many requests that used nothing, as those that failed. */
 export function unused(requests: number): Amounts {
   const sums = Object.fromEntries(METRICS.map((name) => [name, 0]));

@@ -2,16 +2,32 @@ import { percent } from "../lib/money.ts";
 import { sumOf, summed } from "../lib/spend.ts";
 import type { DayRow, Metric, Sum } from "../lib/spend.ts";
 import { colorsOf } from "../state/colors.ts";
+import type { Call } from "../api/client.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
-import { useKeyNames } from "../state/spend.ts";
+import { useMay } from "../state/session.ts";
+import { useGroupNames } from "../state/spend.ts";
 import type { Splits } from "../state/spend.ts";
-import { Count, ModelName, Money, Tokens } from "../ui/basics.tsx";
+import { ModelName, Tokens } from "../ui/basics.tsx";
 import { Swatch } from "../ui/chart.tsx";
+import { AVERAGE, REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
 import { Table, usd } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
-/** How requests without one are named. */
-export const NO_USER = "without an end user";
+/** How a split is headed, and its ids in a file. */
+export const TITLES: Readonly<Record<Splits, string>> = {
+  model: "Model",
+  provider: "Provider",
+  key: "Key",
+  user: "End user",
+  member: "Member",
+};
+export const IDS: Readonly<Record<Splits, string>> = {
+  model: "model",
+  provider: "provider",
+  key: "key_id",
+  user: "external_id",
+  member: "member_id",
+};
 
 /** By how much: `+12 %`. */
 export function changed(now: number, before: number): string {
@@ -33,18 +49,17 @@ export function Sums({
   drawn: ReadonlySet<string | null>;
 }) {
   const [query] = useQuery();
-  const nameOfKey = useKeyNames();
+  const nameOfGroup = useGroupNames();
   const total = sumOf(rows, "cost_micro");
   const sums = summed(rows);
-  const nameOf = (group: string | null): string =>
-    by === "key" ? nameOfKey(group) : (group ?? NO_USER);
+  const nameOf = (group: string | null): string => nameOfGroup(by, group);
   return (
     <Table
       name={`Activity ${by}`}
       columns={[
         groupColumn(by, drawn, nameOf),
         ...columnsOf(total, before && summed(before)),
-        verbs(by),
+        ...verbs(by, useMay()),
       ]}
       rows={sums}
       keyOf={({ group }) => group ?? ""}
@@ -76,13 +91,10 @@ function groupColumn(
   const colorOf = colorsOf([...drawn]);
   return {
     id: "group",
-    title: { model: "Model", provider: "Provider", key: "Key", user: "End user" }[by],
+    title: TITLES[by],
     value: ({ group }) => nameOf(group),
     csv: [
-      [
-        { model: "model", provider: "provider", key: "key_id", user: "external_id" }[by],
-        ({ group }) => group,
-      ],
+      [IDS[by], ({ group }) => group],
       ...(by === "key" ? [["key", ({ group }: Sum) => nameOf(group)] as const] : []),
     ],
     cell: ({ group }) => (
@@ -94,48 +106,30 @@ function groupColumn(
   };
 }
 
-/** What stops a row's spending, and what it asked. */
-function verbs(by: Splits): Column<Sum> {
-  const pages = { key: ["keys", "Limit"], user: ["end-users", "Set quota"] } as const;
-  return {
-    id: "verbs",
-    title: "To do",
-    wide: true,
-    value: () => null,
-    csv: [],
-    cell: ({ group }) => {
-      if (group === null || by === "model" || by === "provider") return "";
-      const [page, verb] = pages[by];
-      return (
-        <a
-          href={hrefOf([page, group], by === "user" ? { do: "quota" } : {})}
-          onClick={(event) => event.stopPropagation()}
-        >
-          {verb}
-        </a>
-      );
-    },
-  };
+/** What stops a row's spending, where one may. */
+function verbs(by: Splits, may: (call: Call) => boolean): readonly Column<Sum>[] {
+  if (by !== "key" && by !== "user") return [];
+  const [call, page, text] = STOPS[by];
+  if (!may(call)) return [];
+  const cell = ({ group }: Sum) =>
+    group !== null && (
+      <a href={hrefOf([page, group], { do: "quota" })} onClick={(event) => event.stopPropagation()}>
+        {text}
+      </a>
+    );
+  return [{ id: "verbs", title: "To do", wide: true, value: () => null, csv: [], cell }];
 }
+
+const STOPS = {
+  key: ["PATCH /v1/keys/{id}", "keys", "Limit"],
+  user: ["PATCH /v1/users/{external_id}", "end-users", "Set quota"],
+} as const;
 
 function columnsOf(total: number, before: readonly Sum[] | undefined): readonly Column<Sum>[] {
   const earlier = new Map(before?.map(({ group, cost_micro }) => [group, cost_micro]));
   return [
-    {
-      id: "cost_micro",
-      title: "Spend",
-      align: "right",
-      value: ({ cost_micro }) => cost_micro,
-      csv: [["cost_usd", ({ cost_micro }) => usd(cost_micro)]],
-      cell: ({ cost_micro }) => <Money micros={cost_micro} />,
-    },
-    {
-      id: "share",
-      title: "Share",
-      align: "right",
-      value: ({ cost_micro }) => (total === 0 ? 0 : cost_micro / total),
-      cell: ({ cost_micro }) => percent(total === 0 ? 0 : cost_micro / total),
-    },
+    SPEND,
+    shareOf(total),
     {
       id: "change",
       title: "Change",
@@ -149,26 +143,8 @@ function columnsOf(total: number, before: readonly Sum[] | undefined): readonly 
         return <span class="change">{before && text}</span>;
       },
     },
-    {
-      id: "requests",
-      title: "Requests",
-      align: "right",
-      wide: true,
-      value: ({ requests }) => requests,
-      cell: ({ requests }) => <Count count={requests} />,
-    },
-    {
-      id: "each",
-      title: "Avg cost",
-      align: "right",
-      wide: true,
-      value: ({ cost_micro, requests }) => (requests === 0 ? null : cost_micro / requests),
-      csv: [
-        ["avg_cost_usd", ({ cost_micro, requests }) => usd(cost_micro / Math.max(1, requests))],
-      ],
-      cell: ({ cost_micro, requests }) =>
-        requests === 0 ? "" : <Money micros={Math.ceil(cost_micro / requests)} />,
-    },
+    REQUESTS,
+    AVERAGE,
     tokens("prompt_tokens", "Input tokens"),
     tokens("cached_tokens", "Cached tokens"),
     tokens("completion_tokens", "Output tokens"),

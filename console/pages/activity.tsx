@@ -1,22 +1,22 @@
-import { cacheShares, stacked, sumOf } from "../lib/spend.ts";
+import { stacked, sumOf } from "../lib/spend.ts";
 import type { DayRow, Metric } from "../lib/spend.ts";
-import { counted, grouped, percent, short, spent } from "../lib/money.ts";
-import { DAY, daysBetween, exactly, hourStart, hoursBetween, took } from "../lib/time.ts";
-import { daysOf, lengthOf, rangeBefore, rangeOf } from "../lib/range.ts";
-import type { Range } from "../lib/range.ts";
-import { colorsOf } from "../state/colors.ts";
-import { useLatency } from "../state/latency.ts";
+import { counted, short, spent } from "../lib/money.ts";
+import { exactly, hourStart } from "../lib/time.ts";
+import { daysOf, rangeBefore } from "../lib/range.ts";
+import { CHIPS, LATENCY, METRICS, SPLITS, isTimed, pairOf, useLooked } from "../state/activity.ts";
+import type { Looked } from "../state/activity.ts";
+import { beside } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import type { Query } from "../state/route.ts";
-import { useActivity, useKeyNames } from "../state/spend.ts";
-import type { Only, Splits } from "../state/spend.ts";
-import { Head, Money, Panel, useNow } from "../ui/basics.tsx";
-import { Chart } from "../ui/chart.tsx";
-import { ErrorChart } from "../ui/error-chart.tsx";
+import { useActivity, useGroupNames } from "../state/spend.ts";
+import type { Splits } from "../state/spend.ts";
+import { Head, Money, Panel } from "../ui/basics.tsx";
 import { Choice, Day } from "../ui/filters.tsx";
+import { LazyPage } from "../ui/lazy.tsx";
+import type { Part } from "../ui/lazy.tsx";
+import { GROUPS_MOST, GroupChart } from "../ui/group-chart.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
 import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
-import { NO_USER, Sums, changed } from "./activity-sums.tsx";
+import { Sums, changed } from "./activity-sums.tsx";
 
 const RANGES = [
   ["30", "30 days"],
@@ -29,60 +29,34 @@ const RANGES = [
   ["last-month", "last month"],
   ["dates", "dates"],
 ] as const;
-const METRICS = [
-  ["cost_micro", "spend"],
-  ["requests", "requests"],
-  ["prompt_tokens", "input tokens"],
-  ["completion_tokens", "output tokens"],
-  ["cached_tokens", "cached tokens"],
-  ["cache_share", "share from cache"],
-  ["first_byte", "TTFT"],
-  ["errors", "errors"],
-] as const;
-const SPLITS = [
-  ["model", "by model"],
-  ["provider", "by provider"],
-  ["key", "by key"],
-  ["user", "by end user"],
-] as const;
-/** What is looked at alone, by its name in the address and in the API. */
-const CHIPS = [
-  ["model", "model"],
-  ["provider", "provider"],
-  ["key", "key_id"],
-  ["user", "external_id"],
-] as const;
-/** Groups that a chart names; the others are one. */
-const MOST = 7;
-/** Days are drawn by the hour up to so many. */
-const HOURLY_DAYS = 3;
+/** The chart of a measure that is no sum of a split: a script of its own. */
+const MEASURES: Part = {
+  load: async () => (await import("./activity-measures.tsx")).ActivityMeasures,
+};
+/** What stands below where it is no sum of one split: a script of its own. */
+const GROUPS: Part = {
+  load: async () => (await import("./activity-groups.tsx")).ActivityGroups,
+};
 
 /** Who spent it, on what, when: bars by day or hour, their sums, and the same of the period before. */
 export function Activity() {
-  const [query, update] = useQuery();
-  const now = useNow();
-  const range = rangeOf(query, now);
-  const isHourly = lengthOf(range) <= HOURLY_DAYS * DAY;
-  const days = isHourly
-    ? hoursBetween(range.from, range.to, now)
-    : daysBetween(range.from, range.to);
-  const by = SPLITS.find(([name]) => name === query["split"])?.[0] ?? "model";
-  const metric = METRICS.find(([name]) => name === query["metric"])?.[0] ?? "cost_micro";
-  const only = onlyOf(query);
+  const [, update] = useQuery();
+  const { range, parts: days, isHourly, only, by, second, metric } = useLooked();
   const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
-  const read = useActivity({ ...range, ...only, group_by });
+  const timed = isTimed(metric) && LATENCY;
+  const read = useActivity({ ...range, ...only, group_by, ...timed });
   const before = useActivity({ ...rangeBefore(range), ...only, group_by: by });
+  const isApart = metric === "errors" || isTimed(metric) || second !== undefined;
   const pick = (from: string, to: string): void => update({ range: "dates", from, to });
   return (
     <>
       <Head
         title="Activity"
-        text="Click a bar or drag over several to look closer, a row to look at it alone; Back undoes each step."
+        text="Click a bar or drag over several to look closer; Back undoes it."
       />
       <div class="filter-line">
         <Period />
-        <Choice name="metric" label="Show" options={METRICS} />
-        <Choice name="split" label="Split" options={SPLITS} />
+        <Splitting by={by} />
         <ModelFilter />
         <Chips />
         <a href={hrefOf(["requests"], { ...daysOf(range), ...only })}>View requests</a>
@@ -97,25 +71,39 @@ export function Activity() {
               </p>
             )}
             <Panel title={titleOf(metric, by)}>
-              <Summary rows={rows} before={before.data?.rows} parts={days.length} range={range} />
-              <Drawing
+              <Summary
                 rows={rows}
-                days={days}
-                range={daysOf(range)}
-                by={by}
-                metric={metric}
-                onSelect={pick}
+                before={beside(before)?.rows}
+                parts={days.length}
+                one={isHourly ? "an hour" : "a day"}
               />
+              <Drawing rows={rows} days={days} by={by} metric={metric} onSelect={pick} />
             </Panel>
-            <Sums
-              rows={rows}
-              before={before.data?.rows}
-              by={by}
-              drawn={drawnOf(rows, days, metric)}
-            />
+            {isApart && <LazyPage page={GROUPS} />}
+            {!isApart && (
+              <Sums
+                rows={rows}
+                before={beside(before)?.rows}
+                by={by}
+                drawn={drawnOf(rows, days, metric)}
+              />
+            )}
           </>
         )}
       </Shown>
+    </>
+  );
+}
+
+/** What is measured, and by what: by one thing, or by two together. */
+function Splitting({ by }: { by: Splits }) {
+  const seconds = SPLITS.filter(([name]) => pairOf(by, name));
+  const and = seconds.map(([name, text]) => [name, text.replace("by", "and")] as const);
+  return (
+    <>
+      <Choice name="metric" label="Show" options={METRICS} />
+      <Choice name="split" label="Split" options={SPLITS} />
+      <Choice name="split2" label="And by" options={[["", "alone"], ...and]} />
     </>
   );
 }
@@ -154,7 +142,7 @@ function Period() {
 /** What is looked at alone, each gone at a click. */
 function Chips() {
   const [query, update] = useQuery();
-  const nameOfKey = useKeyNames();
+  const nameOf = useGroupNames();
   return (
     <>
       {CHIPS.flatMap(([name]) => {
@@ -162,20 +150,11 @@ function Chips() {
         if (value === undefined) return [];
         return (
           <button key={name} type="button" onClick={() => update({ [name]: "" })}>
-            {name === "key" ? nameOfKey(value) : value} ✕
+            {nameOf(name, value)} ✕
           </button>
         );
       })}
     </>
-  );
-}
-
-function onlyOf(query: Query): Only {
-  return Object.fromEntries(
-    CHIPS.flatMap(([name, field]) => {
-      const value = query[name];
-      return value === undefined ? [] : [[field, value]];
-    }),
   );
 }
 
@@ -184,17 +163,16 @@ function Summary({
   rows,
   before,
   parts,
-  range,
+  one,
 }: {
   rows: readonly DayRow[];
   before: readonly DayRow[] | undefined;
   parts: number;
-  range: Range;
+  one: string;
 }) {
   const cost = sumOf(rows, "cost_micro");
   const requests = sumOf(rows, "requests");
   const earlier = before && sumOf(before, "cost_micro");
-  const one = lengthOf(range) <= HOURLY_DAYS * DAY ? "an hour" : "a day";
   return (
     <p class="small">
       <Money micros={cost} /> in {counted(requests, "request")}; on average{" "}
@@ -210,76 +188,40 @@ function wordOf(list: readonly (readonly [string, string])[], name: string): str
 }
 
 function titleOf(metric: Drawn["metric"], by: Splits): string {
-  const isWhole = isUngrouped(metric);
+  const isWhole = metric === "cache_share" || metric === "errors";
   const title = `${wordOf(METRICS, metric)}${isWhole ? "" : ` ${wordOf(SPLITS, by)}`}`;
   return title.slice(0, 1).toUpperCase() + title.slice(1);
 }
 
-/** Whether a measure has no groups: it is one for all, or has groups of its own. */
-function isUngrouped(metric: Drawn["metric"]): metric is "cache_share" | "first_byte" | "errors" {
-  return metric === "first_byte" || metric === "cache_share" || metric === "errors";
+/** Whether a measure is drawn apart: it is one for all, has groups of its own, or is of times. */
+function isApartDrawn(metric: Drawn["metric"]): metric is Exclude<Drawn["metric"], Metric> {
+  return metric === "cache_share" || metric === "errors" || isTimed(metric);
 }
 
 type Drawn = {
   readonly rows: readonly DayRow[];
   readonly days: readonly string[];
-  readonly range: Range;
   readonly by: Splits;
-  readonly metric: Metric | "cache_share" | "first_byte" | "errors";
+  readonly metric: Looked["metric"];
   readonly onSelect: (from: string, to: string) => void;
 };
 
-function Drawing({ rows, days, range, by, metric, onSelect }: Drawn) {
-  const nameOfKey = useKeyNames();
-  if (metric === "first_byte") return <FirstBytes range={range} days={days} />;
-  if (metric === "errors") return <ErrorChart range={range} parts={days} onSelect={onSelect} />;
-  if (metric === "cache_share") {
-    const series = [{ label: "of all prompts", slot: 0, values: cacheShares(rows, days) }];
-    return (
-      <Chart name="Share from cache" days={days} series={series} kind="lines" show={percent} />
-    );
-  }
+function Drawing({ rows, days, by, metric, onSelect }: Drawn) {
+  const nameOf = useGroupNames();
+  if (isApartDrawn(metric)) return <LazyPage page={MEASURES} height={304} />;
   if (rows.length === 0) {
     return <Empty text="Nothing was asked in these days." children={<FirstSteps />} />;
   }
-  const all = stacked(rows, days, { metric, most: MOST });
-  const colorOf = colorsOf(all.map(({ name }) => name));
-  const series = all.map(({ name, values }) => ({
-    label: by === "key" && name !== "other" ? nameOfKey(name) : (name ?? NO_USER),
-    slot: colorOf(name),
-    values,
-  }));
   return (
-    <Chart
+    <GroupChart
       name={`${wordOf(METRICS, metric)} by day and ${by}`}
-      days={days}
-      series={series}
+      rows={rows}
+      parts={days}
+      metric={metric}
+      labelOf={(group) => nameOf(by, group)}
       show={metric === "cost_micro" ? spent : short}
       onSelect={onSelect}
     />
-  );
-}
-
-function FirstBytes({ range, days }: { range: Range; days: readonly string[] }) {
-  const read = useLatency(range, days);
-  return (
-    <Shown read={read} height={304}>
-      {({ requests, p50, p99 }) => (
-        <>
-          <Chart
-            name="TTFT by day"
-            days={days}
-            kind="lines"
-            show={took}
-            series={[
-              { label: "p50", slot: 0, values: p50 },
-              { label: "p99", slot: 1, values: p99 },
-            ]}
-          />
-          <p class="small muted">Of the newest {grouped(requests)} charged requests.</p>
-        </>
-      )}
-    </Shown>
   );
 }
 
@@ -289,6 +231,6 @@ function drawnOf(
   days: readonly string[],
   metric: Drawn["metric"],
 ): ReadonlySet<string | null> {
-  if (isUngrouped(metric)) return new Set();
-  return new Set(stacked(rows, days, { metric, most: MOST }).map(({ name }) => name));
+  if (isApartDrawn(metric)) return new Set();
+  return new Set(stacked(rows, days, { metric, most: GROUPS_MOST }).map(({ name }) => name));
 }

@@ -3,7 +3,8 @@ import type { Moved } from "../lib/balance-curve.ts";
 import { left, spent } from "../lib/money.ts";
 import { DAY, dayName, daysBetween, utcDay } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
-import { Panel, useNow } from "../ui/basics.tsx";
+import { Panel } from "../ui/basics.tsx";
+import { useNow } from "../state/now.ts";
 import { Chart } from "../ui/chart.tsx";
 import { Shown } from "../ui/states.tsx";
 

@@ -7,11 +7,11 @@ import type { Page } from "../pages.ts";
 import { counted } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { useModels } from "../state/models.ts";
-import { useLoaded, useRead } from "../state/reads.ts";
+import { beside, useLoaded, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { isLimited, isOperator, isSenior, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
-import { useNow } from "../ui/basics.tsx";
+import { useNow } from "../state/now.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { stateOf } from "../ui/key-facts.tsx";
 
@@ -130,9 +130,9 @@ function useKeyFinds(text: string, isRead: boolean): readonly Find[] {
   const now = useNow();
   const isSecret = SECRET.test(text);
   const senior = isSenior(useSession());
-  const keys = useRead(isRead ? "GET /v1/keys" : null).data?.keys ?? [];
+  const keys = beside(useRead(isRead ? "GET /v1/keys" : null))?.keys ?? [];
   const range = { from: utcDay(now - DAY), to: utcDay(now) };
-  const shares = useShares(senior && isSecret ? "key" : null, range).data;
+  const shares = beside(useShares(senior && isSecret ? "key" : null, range));
   if (text === "") return [];
   const low = text.toLowerCase();
   if (!isSecret) {
@@ -159,7 +159,7 @@ function useKeyFinds(text: string, isRead: boolean): readonly Find[] {
 }
 
 function useModelFinds(text: string, isRead: boolean): readonly Find[] {
-  const models = useModels(isRead).data?.data ?? [];
+  const models = beside(useModels(isRead))?.data ?? [];
   if (text === "") return [];
   return models
     .filter(({ id }) => id.toLowerCase().includes(text.toLowerCase()))
@@ -169,7 +169,7 @@ function useModelFinds(text: string, isRead: boolean): readonly Find[] {
 
 /** The documents' own search: its index is read when something is typed. */
 function useDocuments(text: string): readonly Find[] {
-  const { data } = useLoaded(text.length < 2 ? null : "/docs/ index", readIndex);
+  const data = beside(useLoaded(text.length < 2 ? null : "/docs/ index", readIndex));
   if (text.length < 2 || data === undefined) return [];
   return search(data, text, { audience: "use", most: OF_EACH }).map(({ title, heading, url }) => ({
     what: "Document",

@@ -7,9 +7,9 @@ import type { Outcome } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
 import { connectKey } from "../state/connect-key.ts";
 import { useModels } from "../state/models.ts";
-import { change, useLoaded, useRead } from "../state/reads.ts";
+import { beside, change, useLoaded, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
-import { isLimited, useSession } from "../state/session.ts";
+import { useMay, useSession } from "../state/session.ts";
 import { Code, Copy, Head } from "../ui/basics.tsx";
 import { useChange } from "../ui/dialog.tsx";
 import { Failed, Shown } from "../ui/states.tsx";
@@ -68,7 +68,7 @@ function placed(text: string, key: string): string {
 
 function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: string | null }) {
   const masked = secret === null ? YOUR_KEY : `${secret.slice(0, SHOWN)}…`;
-  const live = (useModels().data?.data ?? []).flatMap(({ id, alias_of }) =>
+  const live = (beside(useModels())?.data ?? []).flatMap(({ id, alias_of }) =>
     alias_of === undefined ? [id] : [],
   );
   return (
@@ -94,7 +94,7 @@ function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: str
 /** Takes a key or makes one; it stays in this tab's memory. */
 function KeyLine({ client }: { client: string }) {
   const held = useCell(connectKey);
-  const mayMake = !isLimited(useSession());
+  const mayMake = useMay()("POST /v1/keys");
   if (held !== null) return <HeldLine secret={held.secret} />;
   return (
     <>
@@ -149,7 +149,7 @@ function MakeKey({ client }: { client: string }) {
 }
 
 function PasteKey({ mayMake }: { mayMake: boolean }) {
-  const known = useRead(mayMake ? "GET /v1/keys" : null).data?.keys ?? [];
+  const known = beside(useRead(mayMake ? "GET /v1/keys" : null))?.keys ?? [];
   const take = (text: string): void => {
     const secret = text.trim();
     const id = known.find(({ prefix }) => secret.startsWith(prefix))?.id ?? null;

@@ -1,9 +1,9 @@
 import { spent } from "../lib/money.ts";
 import { cardName, kindOf, stateOf, wayOf } from "../lib/purchases.ts";
 import type { Credits as Known, Purchase } from "../lib/purchases.ts";
-import { change, useRead } from "../state/reads.ts";
+import { beside, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
-import { isSenior, useSession } from "../state/session.ts";
+import { useMay } from "../state/session.ts";
 import { Badge, Head, Money, Panel, Time } from "../ui/basics.tsx";
 import { useChange } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
@@ -20,18 +20,19 @@ const ABOUT_OWED = "/docs/credits#when-a-payment-goes-back";
 
 /** What is left, how to add to it, and every amount that came or went. */
 export function Credits() {
-  const mayBuy = isSenior(useSession());
+  const may = useMay();
+  const mayRead = may("GET /v1/credits");
   return (
     <>
       <Head
         title="Credits"
         text="What is left, what comes in by itself, and every amount that came or went."
       >
-        {mayBuy && <Portal />}
+        {may("POST /v1/credits/portal") && <Portal />}
       </Head>
       <Left />
-      {mayBuy && <BalanceCurve />}
-      {mayBuy ? (
+      {mayRead && <BalanceCurve />}
+      {mayRead ? (
         <Buying />
       ) : (
         <Empty text="Owners, admins and billing add credits here: ask one of them for more." />
@@ -147,7 +148,8 @@ function Buying() {
       every: EVERY_MS,
     },
   );
-  const isSold = (moved.page.data?.sold ?? null) !== null;
+  const mayBuy = useMay()("POST /v1/credits/purchases");
+  const isSold = (beside(moved.page)?.sold ?? null) !== null;
   return (
     <>
       {isSold && <UnderWay />}
@@ -156,14 +158,16 @@ function Buying() {
           credits.sold === null ? (
             <Empty text="Who runs this region sells its credits by hand: ask them for more." />
           ) : (
-            <div class="halves">
-              <Buy
-                key={String(credits.sold.card?.last4)}
-                sold={credits.sold}
-                onBought={({ id }) => update({ purchase: id })}
-              />
-              <TopUp credits={credits} hasCard={credits.sold.card !== null} />
-            </div>
+            mayBuy && (
+              <div class="halves">
+                <Buy
+                  key={String(credits.sold.card?.last4)}
+                  sold={credits.sold}
+                  onBought={({ id }) => update({ purchase: id })}
+                />
+                <TopUp credits={credits} hasCard={credits.sold.card !== null} />
+              </div>
+            )
           )
         }
       </Shown>

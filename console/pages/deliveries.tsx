@@ -4,6 +4,7 @@ import { took } from "../lib/time.ts";
 import { counted } from "../lib/money.ts";
 import { change } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
+import { useMay } from "../state/session.ts";
 import { Badge, Facts, Panel, Tabs, Time } from "../ui/basics.tsx";
 import { Dialog, useChange } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
@@ -11,12 +12,15 @@ import { Empty, Failed, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
+const RESEND = "POST /v1/webhooks/{id}/resend";
+
 /** What was sent to a webhook and what waits for it, newest first. */
 export function Deliveries({ id }: { id: string }) {
   const [opened, setOpened] = useState<Delivery | null>(null);
   const [query] = useQuery();
   const { state } = query;
   const isKnown = state === "failed" || state === "pending";
+  const mayResend = useMay()(RESEND);
   const { page, rows, pager } = usePages(
     "GET /v1/webhooks/{id}/deliveries",
     { path: { id }, query: isKnown ? { state } : {} },
@@ -37,12 +41,12 @@ export function Deliveries({ id }: { id: string }) {
           hrefOf(["events", id], { ...query, state: name }),
         ])}
       />
-      {isKnown && <ResendAll id={id} state={state} />}
+      {isKnown && mayResend && <ResendAll id={id} state={state} />}
       <Shown read={page} height={240}>
         {() => (
           <Table
             name="Deliveries"
-            columns={[...COLUMNS, verbs(id)]}
+            columns={mayResend ? [...COLUMNS, verbs(id)] : COLUMNS}
             rows={rows}
             keyOf={(delivery: Delivery) => delivery.id}
             open={setOpened}
@@ -77,7 +81,7 @@ function useResend(
 ) {
   const [queued, setQueued] = useState<number | null>(null);
   const { busy, failure, start } = useChange(
-    () => change("POST /v1/webhooks/{id}/resend", { path: { id }, body }, ["/v1/webhooks"]),
+    () => change(RESEND, { path: { id }, body }, ["/v1/webhooks"]),
     (answer) => setQueued(answer.queued),
   );
   return { queued, busy, failure, start };
@@ -177,6 +181,7 @@ function Detail({
   onClose: () => void;
 }) {
   const { attempts, answer, duration_ms } = delivery;
+  const mayResend = useMay()(RESEND);
   const { queued, busy, failure, start } = useResend(id, { delivery_id: delivery.id });
   return (
     <Dialog title={delivery.type} onClose={onClose} wide>
@@ -195,9 +200,11 @@ function Detail({
       {failure && <Failed failure={failure} />}
       <div class="actions end">
         {queued !== null && <span role="status">It is on its way.</span>}
-        <button type="button" class="primary" disabled={busy} onClick={start}>
-          Resend
-        </button>
+        {mayResend && (
+          <button type="button" class="primary" disabled={busy} onClick={start}>
+            Resend
+          </button>
+        )}
       </div>
     </Dialog>
   );

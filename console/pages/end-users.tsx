@@ -2,9 +2,9 @@ import { useState } from "preact/hooks";
 import type { EndUser } from "../api/types.ts";
 import { left, microsOf, percent } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
-import { change, useRead } from "../state/reads.ts";
+import { beside, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
-import { isSenior, useSession } from "../state/session.ts";
+import { isSenior, useMay, useSession } from "../state/session.ts";
 import { Bar, Facts, Head, Money, Time } from "../ui/basics.tsx";
 import { Confirm, Dialog, Field, FormDialog, useNumbers } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
@@ -33,6 +33,7 @@ export function EndUsers() {
     },
   );
   const [, id] = path;
+  const may = useMay();
   const spent = isSenior(useSession()) ? (query["spent"] ?? "") : "";
   return (
     <>
@@ -45,9 +46,11 @@ export function EndUsers() {
           </>
         }
       >
-        <button type="button" class="primary" onClick={() => setMaking(true)}>
-          New end user
-        </button>
+        {may("POST /v1/users") && (
+          <button type="button" class="primary" onClick={() => setMaking(true)}>
+            New end user
+          </button>
+        )}
       </Head>
       {spent !== "" && <Spenders period={spent} filters={<Period />} />}
       {spent === "" && (
@@ -149,12 +152,15 @@ type Doing = "read" | "edit" | "delete";
 
 function Detail({ externalId, onClose }: { externalId: string; onClose: () => void }) {
   const [{ do: wanted }] = useQuery();
-  const [doing, setDoing] = useState<Doing>(wanted === "quota" ? "edit" : "read");
+  const may = useMay();
+  const mayChange = may("PATCH /v1/users/{external_id}");
+  const [doing, setDoing] = useState<Doing>(wanted === "quota" && mayChange ? "edit" : "read");
   const path = { external_id: externalId };
   const read = useRead("GET /v1/users/{external_id}", { path }, { every: 5000 });
   const back = (): void => setDoing("read");
-  if (doing === "edit" && read.data) {
-    return <EditEndUser user={read.data} onClose={wanted === "quota" ? onClose : back} />;
+  const known = beside(read);
+  if (doing === "edit" && known) {
+    return <EditEndUser user={known} onClose={wanted === "quota" ? onClose : back} />;
   }
   if (doing === "delete") {
     return (
@@ -209,12 +215,16 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
         )}
       </Shown>
       <div class="actions end">
-        <button type="button" disabled={!read.data} onClick={() => setDoing("edit")}>
-          Change quotas
-        </button>
-        <button type="button" class="danger" onClick={() => setDoing("delete")}>
-          Delete…
-        </button>
+        {mayChange && (
+          <button type="button" disabled={!known} onClick={() => setDoing("edit")}>
+            Change quotas
+          </button>
+        )}
+        {may("DELETE /v1/users/{external_id}") && (
+          <button type="button" class="danger" onClick={() => setDoing("delete")}>
+            Delete…
+          </button>
+        )}
       </div>
     </Dialog>
   );

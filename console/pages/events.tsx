@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks";
 import type { Event } from "../api/types.ts";
-import type { Page } from "../pages.ts";
 import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { EVENT_TYPES } from "../lib/event-types.ts";
@@ -13,6 +12,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Choice, ClearFilters, Day } from "../ui/filters.tsx";
 import { EVENTS, EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
+import type { Part } from "../ui/lazy.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
@@ -24,12 +24,7 @@ const LOUD =
   /balance\.low|declined|needs_customer|reversed|paused|quota_reached|budget_reached|disabled|alert/;
 
 /** Where events are sent: a script of its own. */
-const WEBHOOK_PAGE: Page = {
-  path: "webhooks",
-  title: WEBHOOKS,
-  icon: "events",
-  key: "",
-  forWhom: isManager,
+const WEBHOOK_PAGE: Part = {
   load: async () => (await import("./webhook-pages.tsx")).WebhookPages,
 };
 

@@ -3,11 +3,12 @@ import type { Key } from "../api/types.ts";
 import { sumOf } from "../lib/spend.ts";
 import { counted, grouped } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
-import { change } from "../state/reads.ts";
+import { beside, change } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
-import { isSenior, useSession } from "../state/session.ts";
+import { isSenior, useMay, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
-import { Facts, Money, Time, useNow } from "../ui/basics.tsx";
+import { Facts, Money, Time } from "../ui/basics.tsx";
+import { useNow } from "../state/now.ts";
 import { Confirm, Dialog, Field, FormDialog } from "../ui/dialog.tsx";
 import { RotateKey } from "./rotate-key.tsx";
 import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
@@ -18,7 +19,7 @@ type Doing = "read" | "edit" | "rotate" | "revoke";
 /** One key: what it spent, its limits, and its end. */
 export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const [{ do: wanted }] = useQuery();
-  const isLive = stateOf(apiKey, useNow()) === "live";
+  const isLive = useMay()("DELETE /v1/keys/{id}") && stateOf(apiKey, useNow()) === "live";
   const [doing, setDoing] = useState<Doing>(wanted === "revoke" && isLive ? "revoke" : "read");
   const { id, name } = apiKey;
   const used = useUse(id);
@@ -51,7 +52,7 @@ function useUse(id: string): { requests: number; micros: number } | undefined {
   const now = useNow();
   const senior = isSenior(useSession());
   const range = { from: utcDay(now - DAY), to: utcDay(now) };
-  const shares = useShares(senior ? "key" : null, range).data;
+  const shares = beside(useShares(senior ? "key" : null, range));
   const rows = shares?.rows.filter(({ group }) => group === id);
   return rows && { requests: sumOf(rows, "requests"), micros: sumOf(rows, "cost_micro") };
 }
@@ -101,22 +102,31 @@ function KeyFacts({
           This console is logged in with it: revoking it closes the console.
         </p>
       )}
-      <div class="actions end">
-        {live && (
-          <>
-            <button type="button" onClick={() => onDo("edit")}>
-              Change name and limits
-            </button>
-            <button type="button" onClick={() => onDo("rotate")}>
-              Rotate…
-            </button>
-            <button type="button" class="danger" onClick={() => onDo("revoke")}>
-              Revoke…
-            </button>
-          </>
-        )}
-      </div>
+      {live && <Verbs onDo={onDo} />}
     </Dialog>
+  );
+}
+
+function Verbs({ onDo }: { onDo: (doing: Doing) => void }) {
+  const may = useMay();
+  return (
+    <div class="actions end">
+      {may("PATCH /v1/keys/{id}") && (
+        <button type="button" onClick={() => onDo("edit")}>
+          Change name and limits
+        </button>
+      )}
+      {may("POST /v1/keys/{id}/rotate") && (
+        <button type="button" onClick={() => onDo("rotate")}>
+          Rotate…
+        </button>
+      )}
+      {may("DELETE /v1/keys/{id}") && (
+        <button type="button" class="danger" onClick={() => onDo("revoke")}>
+          Revoke…
+        </button>
+      )}
+    </div>
   );
 }
 

@@ -1,9 +1,11 @@
 import { useState } from "preact/hooks";
 import type { Key } from "../api/types.ts";
 import { useCell } from "../state/cell.ts";
-import { useRead } from "../state/reads.ts";
+import { beside, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
-import { Head, Tabs, Time, Tokens, useNow } from "../ui/basics.tsx";
+import { useMay } from "../state/session.ts";
+import { Head, Tabs, Time, Tokens } from "../ui/basics.tsx";
+import { useNow } from "../state/now.ts";
 import { Budget, KeyState, stateOf } from "../ui/key-facts.tsx";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
@@ -16,6 +18,7 @@ import { Sessions } from "./sessions.tsx";
 export function Keys() {
   const [query, update] = useQuery();
   const [making, setMaking] = useState(query["make"] !== undefined);
+  const mayMake = useMay()("POST /v1/keys");
   const tab = query["tab"] === "sessions" ? "Sessions" : "Keys";
   return (
     <>
@@ -23,9 +26,11 @@ export function Keys() {
         title="Keys"
         text="Who may spend, and how much. Open a key to limit, rotate or revoke it; a revoked one is dead at once, in every region."
       >
-        <button type="button" class="primary" onClick={() => setMaking(true)}>
-          New key
-        </button>
+        {mayMake && (
+          <button type="button" class="primary" onClick={() => setMaking(true)}>
+            New key
+          </button>
+        )}
       </Head>
       <Tabs
         label="Keys and sessions"
@@ -36,7 +41,7 @@ export function Keys() {
         current={tab}
       />
       {tab === "Sessions" ? <Sessions /> : <KeyList />}
-      {making && (
+      {making && mayMake && (
         <NewKey
           models={query["models"]?.split(",") ?? null}
           onClose={() => {
@@ -55,7 +60,7 @@ function KeyList() {
   const { all = "" } = query;
   const now = useNow();
   const read = useRead("GET /v1/keys", {}, { every: 15_000 });
-  const opened = read.data?.keys.find(({ id }) => id === path[1]);
+  const opened = beside(read)?.keys.find(({ id }) => id === path[1]);
   return (
     <>
       <Shown read={read} height={480}>

@@ -2,11 +2,12 @@ import { summed } from "../lib/spend.ts";
 import { DAY, took, utcDay } from "../lib/time.ts";
 import { modelHint, nextPrice, perMillion, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
-import { useRead } from "../state/reads.ts";
+import { beside, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
-import { isLimited, isSenior, useSession } from "../state/session.ts";
+import { isSenior, may, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
-import { Copy, Head, Money, Tokens, useNow } from "../ui/basics.tsx";
+import { Copy, Head, Money, Tokens } from "../ui/basics.tsx";
+import { useNow } from "../state/now.ts";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Table, usd } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -19,7 +20,7 @@ export function Models() {
   const read = useModels();
   const used = useUsed();
   const who = useSession();
-  const mayLimit = !isLimited(who);
+  const mayLimit = may(who, "POST /v1/keys");
   return (
     <>
       <Head
@@ -30,7 +31,11 @@ export function Models() {
         {({ data }) => (
           <Table
             name="Models"
-            columns={[...NAMES, ...(isSenior(who) ? spendColumns(used) : []), verbs(mayLimit)]}
+            columns={[
+              ...NAMES,
+              ...(isSenior(who) ? spendColumns(used) : []),
+              verbs({ mayTry: may(who, "POST /v1/chat/completions"), mayLimit }),
+            ]}
             rows={data}
             keyOf={({ id }: ListedModel) => id}
             empty={
@@ -47,10 +52,9 @@ function useUsed(): (id: string) => Used | undefined {
   const senior = isSenior(useSession());
   const now = useNow();
   const range = { from: utcDay(now - 29 * DAY), to: utcDay(now) };
-  const spend = useShares(senior ? "model" : null, range).data?.rows ?? [];
-  const times = useRead(senior ? "GET /v1/usage" : null, {
-    query: { ...range, group_by: "model", with: "latency" },
-  }).data?.data;
+  const spend = beside(useShares(senior ? "model" : null, range))?.rows ?? [];
+  const query = { ...range, group_by: "model", with: "latency" } as const;
+  const times = beside(useRead(senior ? "GET /v1/usage" : null, { query }))?.data;
   const ttft = new Map(times?.map(({ group, first_byte_ms: ms }) => [group, ms?.p50 ?? null]));
   const sums = new Map(summed(spend).map(({ group, cost_micro }) => [group, cost_micro]));
   return (id) => {
@@ -178,7 +182,7 @@ const NAMES: readonly Column<ListedModel>[] = [
 ];
 
 /** What one does with a model. */
-function verbs(mayLimit: boolean): Column<ListedModel> {
+function verbs({ mayTry, mayLimit }: Record<"mayTry" | "mayLimit", boolean>): Column<ListedModel> {
   return {
     id: "do",
     title: "To do",
@@ -186,7 +190,7 @@ function verbs(mayLimit: boolean): Column<ListedModel> {
     csv: [],
     cell: ({ id, kind }) => (
       <>
-        {kind === "chat" && <a href={hrefOf(["playground"], { model: id })}>Try</a>}{" "}
+        {mayTry && kind === "chat" && <a href={hrefOf(["playground"], { model: id })}>Try</a>}{" "}
         {mayLimit && (
           <a href={hrefOf(["keys"], { make: "1", models: id })} title={`A key for ${id} alone`}>
             Key

@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Calls } from "../api/types.ts";
 import { microsOf, spent } from "../lib/money.ts";
 import { cardName, stateOf, wayOf } from "../lib/purchases.ts";
-import { change, useRead } from "../state/reads.ts";
+import { beside, change, useRead } from "../state/reads.ts";
 import { Badge, Facts, Money, Panel, Time } from "../ui/basics.tsx";
 import { Dialog, Field, FormDialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
@@ -61,7 +61,7 @@ export function OrganizationPayments({ id }: { id: string }) {
       every: EVERY_MS,
     },
   );
-  const owed = credits.data?.owed_micro ?? 0;
+  const owed = beside(credits)?.owed_micro ?? 0;
   return (
     <Panel
       title="Payments"

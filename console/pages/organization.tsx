@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { LedgerRow, MemberKey, OrganizationAndMoney } from "../api/types.ts";
 import { grouped, microsOf } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
-import { change, useRead } from "../state/reads.ts";
+import { beside, change, useRead } from "../state/reads.ts";
 import { goTo, route } from "../state/route.ts";
 import { seeAs } from "../state/session.ts";
 import { Badge, Facts, Head, Money, Panel, Time } from "../ui/basics.tsx";
@@ -28,7 +28,7 @@ function OrganizationDetail({ id }: { id: string }) {
   const [doing, setDoing] = useState<Doing>(null);
   const read = useRead("GET /admin/v1/orgs/{id}", { path }, { every: 5000 });
   const close = (): void => setDoing(null);
-  const one = read.data;
+  const one = beside(read);
   return (
     <>
       <Head title={one?.name ?? "Organisation"} text={<code>{id}</code>}>

@@ -2,14 +2,13 @@ import { useRef, useState } from "preact/hooks";
 import type { Outcome } from "../api/client.ts";
 import type { CreatedOrganization, ListedOrganization } from "../api/types.ts";
 import { microsOf } from "../lib/money.ts";
-import type { Page } from "../pages.ts";
 import { useCell } from "../state/cell.ts";
 import { change } from "../state/reads.ts";
 import { goTo, route, useQuery } from "../state/route.ts";
-import { isOperator } from "../state/session.ts";
 import { Badge, Head, Money, Time } from "../ui/basics.tsx";
 import { Field, FormDialog } from "../ui/dialog.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
+import type { Part } from "../ui/lazy.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
@@ -17,12 +16,7 @@ import type { Column } from "../ui/table.tsx";
 import { KeySecret } from "../ui/secret.tsx";
 
 /** The one that the address names: a script of its own. */
-const ORGANIZATION: Page = {
-  path: "organizations",
-  title: "Organisation",
-  icon: "operator",
-  key: "",
-  forWhom: isOperator,
+const ORGANIZATION: Part = {
   load: async () => (await import("./organization.tsx")).Organization,
 };
 

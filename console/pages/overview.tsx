@@ -1,19 +1,21 @@
 import type { ComponentChildren } from "preact";
-import { runway, stacked, sumOf, summed, totalsOf } from "../lib/spend.ts";
+import { runway, sumOf, summed, totalsOf } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { counted, percent, spent } from "../lib/money.ts";
 import { DAY, daysBetween, monthStart, utcDay } from "../lib/time.ts";
 import { colorsOf } from "../state/colors.ts";
-import { useRead } from "../state/reads.ts";
+import { beside, useRead } from "../state/reads.ts";
 import type { Read as Reading } from "../state/reads.ts";
 import { goTo, hrefOf } from "../state/route.ts";
 import { isSenior, useSession } from "../state/session.ts";
 import { useKeyNames, useShares, useSpend } from "../state/spend.ts";
 import type { Range, SplitBy } from "../state/spend.ts";
-import { Count, Head, Money, Panel, useNow } from "../ui/basics.tsx";
-import { Chart, Swatch } from "../ui/chart.tsx";
+import { Count, Head, Money, Panel } from "../ui/basics.tsx";
+import { useNow } from "../state/now.ts";
+import { Swatch } from "../ui/chart.tsx";
+import { GroupChart } from "../ui/group-chart.tsx";
 import { RequestTable } from "../ui/request-table.tsx";
-import { Empty, FirstSteps, Shown, Skeleton } from "../ui/states.tsx";
+import { Empty, FirstSteps, Inline, Shown } from "../ui/states.tsx";
 
 const EVERY_MS = 5000;
 const SPEND_EVERY_MS = 30_000;
@@ -35,8 +37,9 @@ function Spending() {
   const today = utcDay(now);
   // From the first of last month: all sums of the page are of these rows.
   const read = useSpend("model", { from: monthStart(today, 1), to: today });
-  const sums = read.data?.rows;
+  const sums = beside(read)?.rows;
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
+  const left = beside(balance);
   const days = daysBetween(utcDay(now - 29 * DAY), today);
   const range = { from: days[0] ?? today, to: today };
   const rows = sums?.filter(({ day }) => day >= range.from) ?? [];
@@ -46,26 +49,30 @@ function Spending() {
       <div class="cards">
         <Card
           title="Available"
-          note={balance.data && sums ? runway(balance.data.available_micro, sums, now) : undefined}
+          note={left && sums ? runway(left.available_micro, sums, now) : undefined}
         >
-          <Read read={balance}>
+          <Inline read={balance}>
             {({ available_micro: micros }) => <Money micros={micros} kind="left" />}
-          </Read>
+          </Inline>
         </Card>
         <Card title="Held" note="by running requests">
-          <Read read={balance}>{({ held_micro: micros }) => <Money micros={micros} />}</Read>
+          <Inline read={balance}>{({ held_micro: micros }) => <Money micros={micros} />}</Inline>
         </Card>
         <Card title="Today" note="since 00:00 UTC">
-          <Read read={read}>{({ rows: all }) => <Money micros={totalsOf(all, now).today} />}</Read>
+          <Inline read={read}>
+            {({ rows: all }) => <Money micros={totalsOf(all, now).today} />}
+          </Inline>
         </Card>
         <Card
           title="This month"
           note={totals && `last month to this day: ${spent(totals.lastMonthToDate)}`}
         >
-          <Read read={read}>{({ rows: all }) => <Money micros={totalsOf(all, now).month} />}</Read>
+          <Inline read={read}>
+            {({ rows: all }) => <Money micros={totalsOf(all, now).month} />}
+          </Inline>
         </Card>
       </div>
-      {balance.data?.available_micro === 0 && <NothingLeft />}
+      {left?.available_micro === 0 && <NothingLeft />}
       <Alerts />
       <ErrorsToday />
       <Panel title="Spend of 30 days, by model">
@@ -74,7 +81,7 @@ function Spending() {
         </Shown>
       </Panel>
       <div class="thirds">
-        <Top title="Models" by="model" rows={sums && rows} />
+        <Top title="Models" by="model" read={read} from={range.from} />
         <TopOf title="Keys" by="key" range={range} to={["Limit or revoke", hrefOf(["keys"])]} />
         <TopOf
           title="End users"
@@ -84,26 +91,6 @@ function Spending() {
         />
       </div>
     </>
-  );
-}
-
-/** A number of a card, or that it could not be read, with another try. */
-function Read<T>({
-  read,
-  children,
-}: {
-  read: Reading<T>;
-  children: (data: T) => ComponentChildren;
-}) {
-  if (read.data !== undefined) return <>{children(read.data)}</>;
-  if (read.failure === undefined) return null;
-  return (
-    <span class="small warn-text" title={read.failure.message}>
-      ▲ not read{" "}
-      <button type="button" class="quiet" onClick={read.again}>
-        Try again
-      </button>
-    </span>
   );
 }
 
@@ -119,35 +106,37 @@ function NothingLeft() {
   );
 }
 
-/** What failed or was refused today, by code, each a click away. */
+/** What failed or was refused today, by code, each a click away; nothing where nothing did. */
 function ErrorsToday() {
-  const { data } = useRead("GET /v1/errors", {}, { every: SPEND_EVERY_MS });
-  if (data === undefined || data.total === 0) return null;
+  const read = useRead("GET /v1/errors", {}, { every: SPEND_EVERY_MS });
+  const isNone = beside(read)?.total === 0 && read.failure === undefined;
+  if (isNone) return null;
   return (
     <p class="notice calm">
-      {counted(data.total, "error")} today (UTC):{" "}
-      {data.data.slice(0, 4).map(({ group = "", count }) => (
-        <a key={group} href={hrefOf(["requests"], { status: "error", code: group })}>
-          {count} {group}{" "}
-        </a>
-      ))}
+      <Inline read={read}>
+        {({ total, data }) => (
+          <>
+            {counted(total, "error")} today (UTC):{" "}
+            {data.slice(0, 4).map(({ group, count }) => (
+              <a key={group} href={hrefOf(["requests"], { status: "error", code: group ?? "" })}>
+                {count} {group}{" "}
+              </a>
+            ))}
+          </>
+        )}
+      </Inline>
     </p>
   );
 }
 
 function SpendChart({ rows, days }: { rows: readonly DayRow[]; days: readonly string[] }) {
-  const all = stacked(rows, days, { metric: "cost_micro", most: 7 });
-  const colorOf = colorsOf(all.map(({ name }) => name));
-  const series = all.map(({ name, values }) => ({
-    label: name ?? "none",
-    slot: colorOf(name),
-    values,
-  }));
   return (
-    <Chart
+    <GroupChart
       name="Spend of 30 days by model"
-      days={days}
-      series={series}
+      rows={rows}
+      parts={days}
+      metric="cost_micro"
+      labelOf={(group) => group ?? "none"}
       show={spent}
       onSelect={(from, to) => goTo(["activity"], { range: "dates", from, to })}
     />
@@ -180,13 +169,38 @@ type Ranked = {
 };
 
 function TopOf({ range, ...ranked }: Ranked & { range: Range }) {
-  return <Top {...ranked} rows={useShares(ranked.by, range).data?.rows} />;
+  return <Top {...ranked} read={useShares(ranked.by, range)} from={range.from} />;
+}
+
+/** Those that spent most since a day. */
+function Top({
+  title,
+  by,
+  to,
+  read,
+  from,
+}: Ranked & { read: Reading<{ readonly rows: readonly DayRow[] }>; from: string }) {
+  return (
+    <Panel
+      title={title}
+      aside={
+        to && (
+          <a class="small" href={to[1]}>
+            {to[0]}
+          </a>
+        )
+      }
+    >
+      <Shown read={read} height={172}>
+        {({ rows }) => <TopFive by={by} rows={rows.filter(({ day }) => day >= from)} />}
+      </Shown>
+    </Panel>
+  );
 }
 
 /** The five that spent most, each with its share. */
-function Top({ title, by, to, rows }: Ranked & { rows: readonly DayRow[] | undefined }) {
+function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
   const nameOfKey = useKeyNames();
-  if (rows === undefined) return <Panel title={title} children={<Skeleton height={220} />} />;
   const total = sumOf(rows, "cost_micro");
   const sums = summed(rows);
   const top = sums.slice(0, 5);
@@ -200,16 +214,7 @@ function Top({ title, by, to, rows }: Ranked & { rows: readonly DayRow[] | undef
     return hrefOf(["activity"], { split: by, [by]: group ?? "" });
   };
   return (
-    <Panel
-      title={title}
-      aside={
-        to && (
-          <a class="small" href={to[1]}>
-            {to[0]}
-          </a>
-        )
-      }
-    >
+    <>
       <ol class="top-list">
         {top.map(({ group, cost_micro: micros }) => (
           <li key={group}>
@@ -228,16 +233,19 @@ function Top({ title, by, to, rows }: Ranked & { rows: readonly DayRow[] | undef
         ))}
       </ol>
       {top.length === 0 && <p class="muted small">Nothing was spent in 30 days.</p>}
-    </Panel>
+    </>
   );
 }
 
 /** Alerts of the last day, if there are any. */
 function Alerts() {
   const now = useNow();
-  const { data } = useRead("GET /v1/alerts", { query: { limit: 5 } }, { every: SPEND_EVERY_MS });
-  const open = data?.alerts.filter(({ created_at }) => now - Date.parse(created_at) < DAY) ?? [];
-  if (data === undefined) return <p class="notice calm" />;
+  const read = useRead("GET /v1/alerts", { query: { limit: 5 } }, { every: SPEND_EVERY_MS });
+  const alerts = beside(read)?.alerts;
+  if (alerts === undefined || read.failure !== undefined) {
+    return <p class="notice calm" children={<Inline read={read}>{() => "Alerts"}</Inline>} />;
+  }
+  const open = alerts.filter(({ created_at }) => now - Date.parse(created_at) < DAY);
   if (open.length === 0) return <p class="notice calm muted">No alerts in the last 24 hours.</p>;
   const [first] = open;
   return (
@@ -264,10 +272,14 @@ function OwnShare() {
   return (
     <div class="cards">
       <Card title="Available" note="of the organisation">
-        {balance.data && <Money micros={balance.data.available_micro} kind="left" />}
+        <Inline read={balance}>
+          {({ available_micro: micros }) => <Money micros={micros} kind="left" />}
+        </Inline>
       </Card>
       <Card title="Your keys" note="that are not revoked">
-        {keys.data && <Count count={keys.data.keys.filter(({ revoked }) => !revoked).length} />}
+        <Inline read={keys}>
+          {({ keys: all }) => <Count count={all.filter(({ revoked }) => !revoked).length} />}
+        </Inline>
       </Card>
     </div>
   );

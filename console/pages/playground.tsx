@@ -1,3 +1,4 @@
+import { beside } from "../state/reads.ts";
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
@@ -70,7 +71,7 @@ const NOTHING: Answer = {
 /** Asks a model as the application would, and shows what the answer cost. */
 export function Playground() {
   const [query, update] = useQuery();
-  const models = useModels().data;
+  const models = beside(useModels());
   const chat = models?.data.filter(({ kind }) => kind === "chat") ?? [];
   const model = chat.find(({ id }) => id === (query["model"] ?? "smart")) ?? chat[0];
   const asked = useCell(typed);

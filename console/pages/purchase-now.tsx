@@ -2,7 +2,8 @@ import { useEffect } from "preact/hooks";
 import { left } from "../lib/money.ts";
 import { isFinal, remedyOf } from "../lib/purchases.ts";
 import type { Purchase } from "../lib/purchases.ts";
-import { change, touched, useRead } from "../state/reads.ts";
+import { beside, change, touched, useRead } from "../state/reads.ts";
+import { useMay } from "../state/session.ts";
 import { useChange } from "../ui/dialog.tsx";
 import { Failed, Shown } from "../ui/states.tsx";
 import { TOUCHES } from "./buy.tsx";
@@ -12,7 +13,7 @@ const EVERY_MS = 1500;
 /** Where one purchase stands, asked again until it is over; its end is shown until somebody closes it. */
 export function PurchaseNow({ id, onClose }: { id: string; onClose: () => void }) {
   const read = useRead("GET /v1/credits/purchases/{id}", { path: { id } }, { every: EVERY_MS });
-  const state = read.data?.state;
+  const state = beside(read)?.state;
   useEffect(() => {
     if (state !== undefined) touched(TOUCHES.filter((path) => path !== "/v1/orgs"));
   }, [state]);
@@ -25,10 +26,6 @@ export function PurchaseNow({ id, onClose }: { id: string; onClose: () => void }
 
 function Told({ purchase, onClose }: { purchase: Purchase; onClose: () => void }) {
   const { state, amount_dollars: dollars, url, credited_micro: credited } = purchase;
-  const cancel = useChange(
-    () => change("POST /v1/credits/purchases/{id}/cancel", { path: { id: purchase.id } }, TOUCHES),
-    () => undefined,
-  );
   const isPage = purchase.method === "checkout";
   return (
     <div class="notice" role="status">
@@ -61,17 +58,32 @@ function Told({ purchase, onClose }: { purchase: Purchase; onClose: () => void }
       {!isFinal(purchase) && state !== "needs_customer" && (
         <span aria-busy="false">{dollars} dollars: asking the bank…</span>
       )}{" "}
-      {state === "needs_customer" && (
-        <button type="button" disabled={cancel.busy} onClick={cancel.start}>
-          Do not pay
-        </button>
-      )}
+      {state === "needs_customer" && <Cancel id={purchase.id} />}
       {isFinal(purchase) && (
         <button type="button" class="quiet" onClick={onClose}>
           Close
         </button>
       )}
-      {cancel.failure && <Failed failure={cancel.failure} />}
     </div>
   );
 }
+
+function Cancel({ id }: { id: string }) {
+  const mayCancel = useMay()(CANCEL);
+  const { busy, failure, start } = useChange(
+    () => change(CANCEL, { path: { id } }, TOUCHES),
+    () => undefined,
+  );
+  return (
+    mayCancel && (
+      <>
+        <button type="button" disabled={busy} onClick={start}>
+          Do not pay
+        </button>
+        {failure && <Failed failure={failure} />}
+      </>
+    )
+  );
+}
+
+const CANCEL = "POST /v1/credits/purchases/{id}/cancel";

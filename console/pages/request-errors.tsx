@@ -2,7 +2,7 @@ import { counted, grouped } from "../lib/money.ts";
 import { hoursBetween, utcDay } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
-import { useNow } from "../ui/basics.tsx";
+import { useNow } from "../state/now.ts";
 import { ErrorChart } from "../ui/error-chart.tsx";
 import { Shown } from "../ui/states.tsx";
 
@@ -30,17 +30,19 @@ function ErrorCounts() {
           {total === 0 ? "No errors" : counted(total, "error")}{" "}
           {from === undefined ? "today (UTC)" : `from ${from} to ${to ?? ""}`}
           {data.length > 0 && ": "}
-          {data.map(({ group = "", count }) => (
-            <button
-              key={group}
-              type="button"
-              class="quiet"
-              aria-pressed={query["code"] === group}
-              onClick={() => update({ code: query["code"] === group ? "" : group })}
-            >
-              {grouped(count)} {group}
-            </button>
-          ))}
+          {data
+            .map(({ group: code, count }) => ({ group: code ?? "", count }))
+            .map(({ group, count }) => (
+              <button
+                key={group}
+                type="button"
+                class="quiet"
+                aria-pressed={query["code"] === group}
+                onClick={() => update({ code: query["code"] === group ? "" : group })}
+              >
+                {grouped(count)} {group}
+              </button>
+            ))}
         </p>
       )}
     </Shown>

@@ -1,17 +1,19 @@
 import type { Hold, Generation } from "../api/types.ts";
-import type { Page } from "../pages.ts";
 import { grouped } from "../lib/money.ts";
 import { duration, exactly } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
-import { useRead } from "../state/reads.ts";
+import { beside, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
-import { Head, Money, Tabs, useNow } from "../ui/basics.tsx";
+import { Head, Money, Tabs } from "../ui/basics.tsx";
+import { useNow } from "../state/now.ts";
 import { Choice, ClearFilters, Day, Text } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
+import type { Part } from "../ui/lazy.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
 import { usePages } from "../ui/pages.ts";
 import { requestColumns } from "../ui/request-table.tsx";
+import { useSteady } from "../ui/steady.ts";
 import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -28,13 +30,13 @@ const TABS = [
 ] as const;
 
 /** What failed: a script of its own. */
-const ERRORS: Page = {
-  path: "requests",
-  title: "Errors",
-  icon: "requests",
-  key: "",
-  forWhom: () => true,
+const ERRORS: Part = {
   load: async () => (await import("./request-errors.tsx")).RequestErrors,
+};
+
+/** How many came to what: a script of its own. */
+const STATES: Part = {
+  load: async () => (await import("./request-states.tsx")).RequestStates,
 };
 
 /** What happened to a request: every one of them, with its bill, and those that are under way. */
@@ -55,6 +57,8 @@ export function Requests() {
     },
   );
   const [, id] = path;
+  const steady = useSteady(rows, JSON.stringify([chosen, pager.label]));
+  const { waiting, letIn } = steady;
   return (
     <>
       <Head title="Requests" text="What happened to each, and what it cost: newest first." />
@@ -66,25 +70,36 @@ export function Requests() {
           hrefOf(["requests"], { ...query, status, code: "" }),
         ])}
       />
-      {query["status"] === "error" && <LazyPage page={ERRORS} height={340} />}
+      {query["status"] !== "held" && (
+        <LazyPage page={query["status"] === "error" ? ERRORS : STATES} height={340} />
+      )}
       {query["status"] === "held" && <OpenHolds />}
       <Shown read={page} height={480}>
         {() => (
-          <Table
-            name="Requests"
-            columns={requestColumns(nameOfKey)}
-            rows={rows}
-            keyOf={(row: Generation) => row.id}
-            open={(row) => goTo(["requests", row.id], query)}
-            pager={pager}
-            filters={<Filters />}
-            empty={
-              <Empty
-                text="No request yet. The first one shows here a moment after its answer."
-                children={<FirstSteps />}
-              />
-            }
-          />
+          <div {...steady.watch}>
+            {waiting > 0 && (
+              <p class="center">
+                <button type="button" class="quiet" onClick={letIn}>
+                  ↑ {grouped(waiting)} new
+                </button>
+              </p>
+            )}
+            <Table
+              name="Requests"
+              columns={requestColumns(nameOfKey)}
+              rows={steady.shown}
+              keyOf={(row: Generation) => row.id}
+              open={(row) => goTo(["requests", row.id], query)}
+              pager={pager}
+              filters={<Filters />}
+              empty={
+                <Empty
+                  text="No request yet. The first one shows here a moment after its answer."
+                  children={<FirstSteps />}
+                />
+              }
+            />
+          </div>
         )}
       </Shown>
       {id !== undefined && (
@@ -107,8 +122,8 @@ function besideOf(rows: readonly Generation[], id: string): Beside {
 
 function Filters() {
   const [query] = useQuery();
-  const { data } = useRead("GET /v1/keys");
-  const keys = data?.keys.map(({ id, name }) => [id, name] as const) ?? [];
+  const known = beside(useRead("GET /v1/keys"));
+  const keys = known?.keys.map(({ id, name }) => [id, name] as const) ?? [];
   return (
     <>
       <input
@@ -133,13 +148,20 @@ function Filters() {
 
 /** What is held now, with its age. */
 function OpenHolds() {
-  const { data } = useRead("GET /v1/holds", { query: { limit: 20 } }, { every: 5000 });
-  const holds = data?.holds ?? [];
+  const read = useRead("GET /v1/holds", { query: { limit: 20 } }, { every: 5000 });
+  return (
+    <Shown read={read} height={36}>
+      {({ holds, next_after }) => (
+        <Running holds={holds} more={next_after === undefined ? "" : " and more"} />
+      )}
+    </Shown>
+  );
+}
+
+function Running({ holds, more }: { holds: readonly Hold[]; more: string }) {
   const [oldest] = holds;
   const now = Math.max(useNow(), Date.now());
-  if (data === undefined) return <p class="notice calm" />;
   if (oldest === undefined) return <p class="notice calm muted">Nothing is running.</p>;
-  const more = data.next_after === undefined ? "" : " and more";
   const held = holds.reduce((sum, { granted_micro }) => sum + granted_micro, 0);
   return (
     <details class="notice calm">

@@ -3,6 +3,7 @@ import type { Session } from "../api/types.ts";
 import { microsOf, spent } from "../lib/money.ts";
 import { change, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
+import { useMay } from "../state/session.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Bar, Money, Time } from "../ui/basics.tsx";
 import { Confirm } from "../ui/dialog.tsx";
@@ -16,6 +17,7 @@ export function Sessions() {
   const nameOfKey = useKeyNames();
   const [ending, setEnding] = useState<Session | null>(null);
   const done = (): void => setEnding(null);
+  const mayEnd = useMay()("DELETE /v1/sessions/{id}");
   return (
     <>
       <Shown read={read} height={480}>
@@ -25,7 +27,7 @@ export function Sessions() {
             columns={columnsOf(nameOfKey)}
             rows={sessions}
             keyOf={({ id }) => id}
-            open={setEnding}
+            {...(mayEnd && { open: setEnding })}
             empty={
               <Empty
                 text="No session is in use. A key makes one for a browser, an agent's run or a child process; it shows here from its first request on."

@@ -1,14 +1,15 @@
 import { useState } from "preact/hooks";
 import type { Organization, Settings as OrgSettings } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
-import { session, useSession } from "../state/session.ts";
+import { session, useMay, useSession } from "../state/session.ts";
 import { Facts, Head, Panel } from "../ui/basics.tsx";
 import { Field, Form, useNumbers } from "../ui/dialog.tsx";
 import { Shown } from "../ui/states.tsx";
 
 /** What holds for the whole organisation. */
 export function Settings() {
-  const { organization, role } = useSession();
+  const { organization } = useSession();
+  const may = useMay();
   const path = { org_id: organization?.id ?? "" };
   const own = useRead("GET /v1/orgs/{org_id}", { path });
   const settings = useRead("GET /v1/orgs/{org_id}/settings", { path });
@@ -18,7 +19,11 @@ export function Settings() {
       <Panel title="Organisation">
         <Shown read={own} height={200}>
           {(one) => (
-            <Naming key={`${one.name} ${one.slug}`} organization={one} isOwner={role === "owner"} />
+            <Naming
+              key={`${one.name} ${one.slug}`}
+              organization={one}
+              mayName={may("PATCH /v1/orgs/{org_id}")}
+            />
           )}
         </Shown>
       </Panel>
@@ -31,11 +36,11 @@ export function Settings() {
   );
 }
 
-function Naming({ organization, isOwner }: { organization: Organization; isOwner: boolean }) {
+function Naming({ organization, mayName }: { organization: Organization; mayName: boolean }) {
   const [name, setName] = useState(organization.name);
   const [slug, setSlug] = useState(organization.slug);
   const path = { org_id: organization.id };
-  if (!isOwner) {
+  if (!mayName) {
     return (
       <Facts
         facts={[
@@ -81,6 +86,9 @@ const FIELDS = [
 
 function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSettings }) {
   const limits = useNumbers(FIELDS, settings);
+  if (!useMay()("PATCH /v1/orgs/{org_id}/settings")) {
+    return <Facts facts={FIELDS.map(([name, label]) => [label, settings[name] ?? "none"])} />;
+  }
   return (
     <Form
       verb="Save"

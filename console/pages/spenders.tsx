@@ -1,15 +1,15 @@
 import type { ComponentChildren } from "preact";
 import { sumOf, summed } from "../lib/spend.ts";
 import type { Sum } from "../lib/spend.ts";
-import { percent } from "../lib/money.ts";
 import { daysOf, rangeOf } from "../lib/range.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
-import { isSenior, useSession } from "../state/session.ts";
+import { isSenior, useMay, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
-import { Count, Money, useNow } from "../ui/basics.tsx";
+import { useNow } from "../state/now.ts";
 import { Choice } from "../ui/filters.tsx";
+import { REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
 import { Empty, Shown } from "../ui/states.tsx";
-import { Table, usd } from "../ui/table.tsx";
+import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const PERIODS = [
@@ -31,12 +31,13 @@ export function Spenders({ period, filters }: { period: string; filters: Compone
   const [query] = useQuery();
   const range = daysOf(rangeOf({ range: period }, useNow()));
   const read = useShares("user", range);
+  const mayCap = useMay()("PATCH /v1/users/{external_id}");
   return (
     <Shown read={read} height={480}>
       {({ rows }) => (
         <Table
           name="End users by spend"
-          columns={columnsOf(sumOf(rows, "cost_micro"))}
+          columns={columnsOf(sumOf(rows, "cost_micro"), mayCap)}
           rows={summed(rows).filter(({ group }) => group !== null)}
           keyOf={({ group }) => group ?? ""}
           open={({ group }) => goTo(["end-users", group ?? ""], query)}
@@ -48,7 +49,7 @@ export function Spenders({ period, filters }: { period: string; filters: Compone
   );
 }
 
-function columnsOf(total: number): readonly Column<Sum>[] {
+function columnsOf(total: number, mayCap: boolean): readonly Column<Sum>[] {
   return [
     {
       id: "external_id",
@@ -57,29 +58,20 @@ function columnsOf(total: number): readonly Column<Sum>[] {
       csv: [["external_id", ({ group }) => group]],
       cell: ({ group }) => <strong class="break">{group}</strong>,
     },
-    {
-      id: "cost",
-      title: "Spend",
-      align: "right",
-      value: ({ cost_micro }) => cost_micro,
-      csv: [["cost_usd", ({ cost_micro }) => usd(cost_micro)]],
-      cell: ({ cost_micro }) => <Money micros={cost_micro} />,
-    },
-    {
-      id: "share",
-      title: "Share",
-      align: "right",
-      value: ({ cost_micro }) => (total === 0 ? 0 : cost_micro / total),
-      cell: ({ cost_micro }) => percent(total === 0 ? 0 : cost_micro / total),
-    },
-    {
-      id: "requests",
-      title: "Requests",
-      align: "right",
-      value: ({ requests }) => requests,
-      cell: ({ requests }) => <Count count={requests} />,
-    },
-    { id: "do", title: "To do", value: () => null, csv: [], cell: (row) => <SetQuota {...row} /> },
+    SPEND,
+    shareOf(total),
+    { ...REQUESTS, wide: false },
+    ...(mayCap
+      ? [
+          {
+            id: "do",
+            title: "To do",
+            value: () => null,
+            csv: [],
+            cell: (row: Sum) => <SetQuota {...row} />,
+          },
+        ]
+      : []),
   ];
 }
 

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Invitation, MadeInvitation, TeamMember } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
-import { isManager, useSession } from "../state/session.ts";
+import { may, useSession } from "../state/session.ts";
 import { Badge, Head, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { Company } from "./company.tsx";
@@ -17,7 +17,7 @@ type Role = (typeof ROLES)[number];
 /** Who is in the organisation, as what, and who may join. */
 export function Team() {
   const who = useSession();
-  const manages = isManager(who);
+  const manages = may(who, "POST /console/api/people/invitations");
   const [inviting, setInviting] = useState(false);
   const [removing, setRemoving] = useState<TeamMember | null>(null);
   const read = useRead("GET /console/api/people/members", {});
@@ -43,7 +43,8 @@ export function Team() {
         )}
       </Shown>
       {manages && <Invitations />}
-      {who.role === "owner" && who.organization?.is_personal === false && <Company />}
+      {may(who, "POST /console/api/people/company/domains") &&
+        who.organization?.is_personal === false && <Company />}
       {inviting && <Invite onClose={() => setInviting(false)} />}
       {removing && (
         <Confirm

@@ -3,8 +3,9 @@ import type { Credits } from "../lib/purchases.ts";
 import { whyDisabled } from "../lib/purchases.ts";
 import { microsOf, spent } from "../lib/money.ts";
 import { change } from "../state/reads.ts";
-import { useSession } from "../state/session.ts";
-import { Badge, Bar, Panel, Time, useNow } from "../ui/basics.tsx";
+import { useMay, useSession } from "../state/session.ts";
+import { Badge, Bar, Panel, Time } from "../ui/basics.tsx";
+import { useNow } from "../state/now.ts";
 import { Form, useChange, useNumbers } from "../ui/dialog.tsx";
 import { Failed } from "../ui/states.tsx";
 import { TOUCHES } from "./buy.tsx";
@@ -24,6 +25,7 @@ const USUAL = { below_dollars: 5, amount_dollars: 25, most_per_month_dollars: 10
 export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean }) {
   const { auto_top_up: chosen, top_up: state } = credits;
   const [isOpen, setOpen] = useState(false);
+  const maySet = useMay()("PATCH /v1/orgs/{org_id}/settings");
   const isOn = chosen !== null && state.disabled_reason === null;
   return (
     <Panel
@@ -40,7 +42,7 @@ export function TopUp({ credits, hasCard }: { credits: Credits; hasCard: boolean
           It needs a card that is kept: buy once with "Keep the card for later payments".
         </p>
       )}
-      {hasCard && !isOpen && (
+      {hasCard && !isOpen && maySet && (
         <p class="actions">
           <button type="button" onClick={() => setOpen(true)}>
             {isOn ? "Change…" : "Turn on…"}

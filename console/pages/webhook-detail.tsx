@@ -1,14 +1,16 @@
+import type { WebhookHealth } from "../lib/webhook-health.ts";
 import { useEffect, useState } from "preact/hooks";
 import type { Webhook, WebhookTest } from "../api/types.ts";
 import { counted, grouped } from "../lib/money.ts";
 import { took } from "../lib/time.ts";
-import { change, useRead } from "../state/reads.ts";
+import { beside, change, useRead } from "../state/reads.ts";
+import { useMay } from "../state/session.ts";
 import { Facts, Head, Time } from "../ui/basics.tsx";
 import { Confirm, Dialog, useChange } from "../ui/dialog.tsx";
 import { Failed, Shown } from "../ui/states.tsx";
 import { Beginning, Deliveries, answerOf } from "./deliveries.tsx";
 import { EditWebhook, ReplayEvents, RotateWebhook, TOUCHES } from "./webhook-forms.tsx";
-import { HealthBadge, WebhookState, toWebhooks, useHealth } from "./webhooks.tsx";
+import { HealthBadge, WebhookState, toWebhooks, Health } from "./webhooks.tsx";
 
 type Doing = "test" | "edit" | "switch" | "rotate" | "replay" | null;
 
@@ -24,12 +26,14 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
   const [doing, setDoing] = useState<Doing>(null);
   const read = useRead("GET /v1/webhooks/{id}", { path: { id } }, { every: 5000 });
   const close = (): void => setDoing(null);
-  const one = read.data;
+  const one = beside(read);
   const button = (what: Doing, text: string) => (
     <button type="button" onClick={() => setDoing(what)}>
       {text}
     </button>
   );
+  const may = useMay();
+  const mayChange = may("PATCH /v1/webhooks/{id}");
   return (
     <>
       <Head title="Webhook" text={one && <span class="break">{one.url}</span>}>
@@ -38,16 +42,20 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
         </button>
         {one && (
           <>
-            {button("edit", "Change")}
-            {button("switch", one.enabled ? "Switch off…" : "Switch on…")}
-            {button("rotate", "Rotate secret…")}
-            {one.enabled && button("replay", "Replay…")}
-            <button type="button" class="danger" onClick={() => onDelete(one)}>
-              Delete…
-            </button>
-            <button type="button" class="primary" onClick={() => setDoing("test")}>
-              Test call
-            </button>
+            {mayChange && button("edit", "Change")}
+            {mayChange && button("switch", one.enabled ? "Switch off…" : "Switch on…")}
+            {may("POST /v1/webhooks/{id}/rotate") && button("rotate", "Rotate secret…")}
+            {one.enabled && may("POST /v1/webhooks/{id}/replay") && button("replay", "Replay…")}
+            {may("DELETE /v1/webhooks/{id}") && (
+              <button type="button" class="danger" onClick={() => onDelete(one)}>
+                Delete…
+              </button>
+            )}
+            {may("POST /v1/webhooks/{id}/test") && (
+              <button type="button" class="primary" onClick={() => setDoing("test")}>
+                Test call
+              </button>
+            )}
           </>
         )}
       </Head>
@@ -71,19 +79,13 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
 type Props = { readonly webhook: Webhook; readonly onClose: () => void };
 
 function WebhookFacts({ webhook }: { webhook: Webhook }) {
-  const health = useHealth(webhook.id);
   const { previous_secret_until: until } = webhook;
   return (
     <Facts
       inPanel
       facts={[
         ["State", <WebhookState key="state" webhook={webhook} />],
-        ["Health", health && <HealthBadge key="health" health={health} />],
-        [
-          "Last 24 hours",
-          health && `${grouped(health.delivered)} delivered, ${grouped(health.failed)} failed`,
-        ],
-        ["Waiting", health && counted(health.waiting, "event")],
+        ["Health", <Health key="health" id={webhook.id} children={healthText} />],
         ["Events", webhook.types?.join(", ") ?? "all"],
         ["Old secret signs until", until && <Time at={until} />],
         ["Created", <Time key="since" at={webhook.created_at} />],
@@ -92,6 +94,13 @@ function WebhookFacts({ webhook }: { webhook: Webhook }) {
     />
   );
 }
+
+const healthText = (health: WebhookHealth) => (
+  <>
+    <HealthBadge health={health} /> {grouped(health.delivered)} delivered and{" "}
+    {grouped(health.failed)} failed in 24 hours, {counted(health.waiting, "event")} waiting
+  </>
+);
 
 /** Sends one message now and shows what came of it. */
 function TestCall({ webhook: { id, url }, onClose }: Props) {

@@ -9,6 +9,7 @@ import { change, useRead } from "../state/reads.ts";
 import { Dialog, Field, FormDialog } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
 import { Secret } from "../ui/secret.tsx";
+import { Shown } from "../ui/states.tsx";
 
 export const TOUCHES = ["/v1/webhooks"];
 
@@ -189,15 +190,19 @@ const COUNTED_MAX = 100;
 function WouldSend({ webhook, since }: { webhook: Webhook; since: string }) {
   const from = Number.isNaN(Date.parse(since)) ? null : new Date(since).toISOString();
   const query = { limit: COUNTED_MAX, ...(from !== null && { from }) };
-  const { data } = useRead(from === null ? null : "GET /v1/events", { query });
-  if (data === undefined) return <p class="muted small">Counting…</p>;
+  const read = useRead(from === null ? null : "GET /v1/events", { query });
   const { types, url } = webhook;
-  const wanted = data.events.filter(({ type }) => types === null || types.includes(type)).length;
-  const isMore = data.next_after !== null && data.next_after !== undefined;
+  const isWanted = ({ type }: { type: string }): boolean =>
+    types === null || types.some((one) => one === type);
   return (
-    <p role="status" class="break">
-      {isMore ? "At least " : ""}
-      <strong>{counted(wanted, "event")}</strong> to {url}, also what it has taken before.
-    </p>
+    <Shown read={read} height={36}>
+      {({ events, next_after }) => (
+        <p role="status" class="break">
+          {(next_after ?? null) === null ? "" : "At least "}
+          <strong>{counted(events.filter(isWanted).length, "event")}</strong> to {url}, also what it
+          has taken before.
+        </p>
+      )}
+    </Shown>
   );
 }

@@ -4,10 +4,12 @@ import type { Webhook } from "../api/types.ts";
 import { counted } from "../lib/money.ts";
 import { webhookHealth } from "../lib/webhook-health.ts";
 import type { WebhookHealth } from "../lib/webhook-health.ts";
-import { useRead } from "../state/reads.ts";
+import { beside, useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
-import { Badge, Head, Time, useNow } from "../ui/basics.tsx";
-import { Empty, Shown } from "../ui/states.tsx";
+import { useMay } from "../state/session.ts";
+import { Badge, Head, Time } from "../ui/basics.tsx";
+import { useNow } from "../state/now.ts";
+import { Empty, Inline, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { NewWebhook } from "./webhook-forms.tsx";
@@ -23,17 +25,20 @@ export function toWebhooks(id?: string): void {
 /** Where events are sent, and whether they arrive. */
 export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
   const [making, setMaking] = useState(false);
+  const mayMake = useMay()("POST /v1/webhooks");
   const read = useRead("GET /v1/webhooks", {}, { every: 15_000 });
-  const isFull = (read.data?.webhooks.length ?? 0) >= WEBHOOKS_MAX;
+  const isFull = (beside(read)?.webhooks.length ?? 0) >= WEBHOOKS_MAX;
   return (
     <>
       <Head
         title="Events"
         text={`Each event is sent to these addresses, signed, until it is taken. At most ${WEBHOOKS_MAX}.`}
       >
-        <button type="button" class="primary" disabled={isFull} onClick={() => setMaking(true)}>
-          New webhook
-        </button>
+        {mayMake && (
+          <button type="button" class="primary" disabled={isFull} onClick={() => setMaking(true)}>
+            New webhook
+          </button>
+        )}
       </Head>
       {tabs}
       <Shown read={read} height={480}>
@@ -73,7 +78,7 @@ const COLUMNS: readonly Column<Webhook>[] = [
     title: "Health",
     value: () => null,
     csv: [],
-    cell: ({ id }) => <Health id={id} />,
+    cell: ({ id }) => <Health id={id}>{(health) => <HealthBadge health={health} />}</Health>,
   },
   {
     id: "types",
@@ -106,17 +111,20 @@ export function WebhookState({ webhook }: { webhook: Webhook }) {
   return <Badge tone={webhook.enabled ? "good" : off}>{stateText(webhook)}</Badge>;
 }
 
-/** How a webhook does, by as many of its newest deliveries as one answer has; undefined: not read yet. */
-export function useHealth(id: string): WebhookHealth | undefined {
+/** How a webhook does, by as many of its newest deliveries as one answer has. */
+export function Health({
+  id,
+  children,
+}: {
+  id: string;
+  children: (health: WebhookHealth) => ComponentChildren;
+}) {
   const now = useNow();
   const filling = { path: { id }, query: { limit: 100 } };
-  const { data } = useRead("GET /v1/webhooks/{id}/deliveries", filling, { every: 15_000 });
-  return data && webhookHealth(data.deliveries, now);
-}
-
-function Health({ id }: { id: string }) {
-  const health = useHealth(id);
-  return health === undefined ? null : <HealthBadge health={health} />;
+  const read = useRead("GET /v1/webhooks/{id}/deliveries", filling, { every: 15_000 });
+  return (
+    <Inline read={read}>{({ deliveries }) => children(webhookHealth(deliveries, now))}</Inline>
+  );
 }
 
 /** In words: since when it fails and what waits, or that it is well. */

@@ -6,10 +6,13 @@ import type { Calls } from "../api/types.ts";
 import { foundConnection, lostConnection, onRetry } from "./connection.ts";
 import { endSession, session } from "./session.ts";
 
-/** What the region last said at one address, and whether it is asked again now. */
+/**
+ * What the region last said at one address, and whether it is asked again now. A place that shows it is `Shown` or
+ * `Inline` of `ui/states.tsx`, which say its age and its failure too; `latest` is theirs alone.
+ */
 export type Read<T> = {
-  readonly data: T | undefined;
-  /** When `data` was read, Unix ms. */
+  readonly latest: T | undefined;
+  /** When it was read, Unix ms. */
   readonly at: number;
   readonly failure: CallFailure | undefined;
   readonly again: () => void;
@@ -53,6 +56,14 @@ export function useRead<C extends ReadCall>(
   return useLoaded(url, async () => call(name as C, filling), { every });
 }
 
+/**
+ * What is known of a read whose own place is elsewhere: a name beside an id, what is offered, a note. Undefined where it
+ * is not read, which changes nothing but that.
+ */
+export function beside<T>({ latest }: Read<T>): T | undefined {
+  return latest;
+}
+
 /** As `useRead` for what is read by a call of one's own; `url` says all of it, and null loads nothing. */
 export function useLoaded<T>(
   url: string | null,
@@ -75,7 +86,7 @@ export function useLoaded<T>(
   }, [url, every]);
   const entry = url === null ? undefined : entries.get(url);
   return {
-    data: entry?.data as T | undefined,
+    latest: entry?.data as T | undefined,
     at: entry?.at ?? 0,
     failure: entry?.failure,
     again: () => entry && void refresh(entry),

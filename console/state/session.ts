@@ -1,5 +1,5 @@
 import { lookAs, logout, readSession, shown } from "../api/client.ts";
-import type { Outcome } from "../api/client.ts";
+import type { Call, Outcome } from "../api/client.ts";
 import type { Session } from "../api/session.ts";
 import { cell, useCell } from "./cell.ts";
 
@@ -41,14 +41,25 @@ export async function leave(): Promise<void> {
   session.set(null);
 }
 
-/** Whether it may read the spend of all keys. */
-export function isSenior({ role, key }: Session): boolean {
-  return role !== "operator" && role !== "member" && role !== null && key?.limited !== true;
+/** Whether a session may make a call: no verb is drawn for one that would be refused. */
+export function may(who: Session, call: Call): boolean {
+  return call in who.may;
 }
 
-/** Whether it may say where events are sent. */
-export function isManager({ role, key }: Session): boolean {
-  return (role === "owner" || role === "admin") && key?.limited !== true;
+/** The same of who is logged in; only pages that are drawn for somebody may ask. */
+export function useMay(): (call: Call) => boolean {
+  const who = useSession();
+  return (call) => may(who, call);
+}
+
+/** Whether it may read the spend of all keys. */
+export function isSenior(who: Session): boolean {
+  return may(who, "GET /v1/usage");
+}
+
+/** Whether it may read where events are sent. */
+export function isManager(who: Session): boolean {
+  return may(who, "GET /v1/webhooks");
 }
 
 export function isLimited({ key }: Session): boolean {

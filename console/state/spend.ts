@@ -2,8 +2,9 @@ import { useState } from "preact/hooks";
 import { urlOf } from "../api/client.ts";
 import type { Outcome } from "../api/client.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { readOnce, useLoaded, useRead } from "./reads.ts";
+import { beside, readOnce, useLoaded, useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
+import { useMay, useSession } from "./session.ts";
 
 export type SplitBy = "model" | "key" | "user";
 /** UTC days, both included. */
@@ -45,15 +46,31 @@ function useSums(group_by: GroupBy | null, { from, to }: Range): Read<Rows> {
   return useLoaded(url, load, { every });
 }
 
-export type Splits = SplitBy | "provider";
+export type Splits = SplitBy | "provider" | "member";
+/** Two of them together, as the API names it. */
+export type Pair =
+  | "model,provider"
+  | "model,key"
+  | "model,user"
+  | "provider,key"
+  | "provider,user"
+  | "key,user"
+  | "model,member"
+  | "provider,member"
+  | "user,member";
 /** Of which requests alone, as the API names it. */
 export type Only = {
   readonly model?: string;
   readonly provider?: string;
   readonly key_id?: string;
   readonly external_id?: string;
+  readonly member_id?: string;
 };
-type Asked = Range & Only & { readonly group_by: `day,${Splits}` | `hour,${Splits}` | Splits };
+type Asked = Range &
+  Only & {
+    readonly group_by: `day,${Splits}` | `hour,${Splits}` | Splits | Pair | "day" | "hour";
+    readonly with?: "latency";
+  };
 export type Whole = Rows & { readonly completeFrom: string | null };
 
 /** Sums of each day or hour and each group, or of each group alone, of some requests; null reads nothing. */
@@ -67,7 +84,11 @@ export function useActivity(asked: Asked | null): Read<Whole> {
 }
 
 async function allSums(
-  query: Range & Only & { readonly group_by: GroupBy | Asked["group_by"] },
+  query: Range &
+    Only & {
+      readonly group_by: GroupBy | Asked["group_by"];
+      readonly with?: "latency";
+    },
 ): Promise<Outcome<Whole>> {
   const rows: DayRow[] = [];
   let after: string | undefined;
@@ -85,9 +106,33 @@ async function allSums(
   return { ok: true, value: { rows, isCut: after !== undefined, completeFrom } };
 }
 
+const NO_NAMES: Readonly<Record<string, string>> = {
+  model: "none",
+  provider: "none",
+  user: "without an end user",
+  key: "none",
+  member: "none",
+};
+
+/** What a group of a split is called; of none of it too. */
+export function useGroupNames(): (by: Splits, group: string | null) => string {
+  const nameOfKey = useKeyNames();
+  const mayRead = useMay()(MEMBERS);
+  const known = beside(useRead(mayRead ? MEMBERS : null, {}));
+  const own = useSession().member?.id;
+  const members = new Map(known?.members.map(({ id, name, email }) => [id, name ?? email ?? id]));
+  return (by, group) => {
+    if (group === null) return NO_NAMES[by] ?? "none";
+    if (by === "member") return members.get(group) ?? (group === own ? "you" : group);
+    return by === "key" ? nameOfKey(group) : group;
+  };
+}
+
+const MEMBERS = "GET /console/api/people/members";
+
 /** Names of keys by their ids, as far as the reader may see them. */
 export function useKeyNames(): (id: string | null) => string {
-  const { data } = useRead("GET /v1/keys");
-  const names = new Map(data?.keys.map(({ id, name }) => [id, name]));
+  const known = beside(useRead("GET /v1/keys"));
+  const names = new Map(known?.keys.map(({ id, name }) => [id, name]));
   return (id) => (id === null ? "none" : (names.get(id) ?? id));
 }

@@ -2,15 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { grouped, inMicros, left, percent, short, spent } from "../lib/money.ts";
 import { exactly, when } from "../lib/time.ts";
-import { cell, useCell } from "../state/cell.ts";
-
-/** The time that relative times are told from; it moves every 10 s. */
-const now = cell(Date.now());
-setInterval(() => document.hidden || now.set(Date.now()), 10_000);
-
-export function useNow(): number {
-  return useCell(now);
-}
+import { useNow } from "../state/now.ts";
 
 /** An amount of money: what is left or what was spent, all of its micros for who points at it. */
 export function Money({ micros, kind = "spent" }: { micros: number; kind?: "left" | "spent" }) {

@@ -11,11 +11,14 @@ type Props = {
   readonly series: readonly (Omit<PlotSeries, "color"> & { readonly slot: number | null })[];
   readonly kind?: "bars" | "lines";
   readonly show: (value: number) => string;
-  readonly onSelect?: (from: string, to: string) => void;
+  /** `series`: the place of the part that was clicked; undefined where a range was chosen. */
+  readonly onSelect?: (from: string, to: string, series?: number) => void;
 };
 type Hover = { readonly index: number; readonly left: number };
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
+/** Whether the reader chooses the colours: tiles tell series apart then. */
+const forced = matchMedia("(forced-colors: active)");
 
 /** A chart by UTC day. Pointing at a day lists its values; a table says the same. */
 export function Chart(props: Props) {
@@ -38,15 +41,17 @@ export function Chart(props: Props) {
         days,
         series: props.series.map(({ slot, ...rest }) => ({
           ...rest,
-          color: colorOf(`series-${slot ?? "other"}`),
+          color: colorOf(`var(--series-${slot ?? "other"})`),
+          ...(forced.matches && { tile: slot }),
         })),
         kind,
-        text: colorOf("muted"),
-        line: colorOf("line"),
+        text: colorOf("var(--muted)"),
+        line: colorOf("var(--line)"),
+        ground: colorOf("Canvas"),
         tick: show,
         name: dayName,
         onHover: setHover,
-        onSelect: select && ((from, to) => select(days[from] ?? "", days[to] ?? "")),
+        onSelect: select && ((from, to, at) => select(days[from] ?? "", days[to] ?? "", at)),
       });
     };
     start().catch(() => setAsTable(true)); // numbers are better than nothing
@@ -79,19 +84,23 @@ export function Chart(props: Props) {
 /** Changes whenever colours may have. */
 function useLook(): string {
   const chosen = useCell(scheme);
-  const [isDark, setDark] = useState(dark.matches);
+  const [look, setLook] = useState(lookNow);
   useEffect(() => {
-    const take = (): void => setDark(dark.matches);
-    dark.addEventListener("change", take);
-    return () => dark.removeEventListener("change", take);
+    const take = (): void => setLook(lookNow());
+    for (const query of [dark, forced]) query.addEventListener("change", take);
+    return () => {
+      for (const query of [dark, forced]) query.removeEventListener("change", take);
+    };
   }, []);
-  return `${chosen} ${isDark}`;
+  return `${chosen} ${look}`;
 }
 
+const lookNow = (): string => `${dark.matches} ${forced.matches}`;
+
 /** A colour of the scheme that is shown, as a canvas takes it: a property itself still says both. */
-function colorOf(name: string): string {
+function colorOf(css: string): string {
   const probe = document.createElement("i");
-  probe.style.color = `var(--${name})`;
+  probe.style.color = css;
   document.body.append(probe);
   const { color } = getComputedStyle(probe);
   probe.remove();

@@ -1,13 +1,11 @@
-import { stacked, unused } from "../lib/spend.ts";
+import { unused } from "../lib/spend.ts";
 import { grouped } from "../lib/money.ts";
-import { colorsOf } from "../state/colors.ts";
 import { useRead } from "../state/reads.ts";
 import type { Range } from "../state/spend.ts";
-import { Chart } from "./chart.tsx";
+import { GroupChart } from "./group-chart.tsx";
 import { Shown } from "./states.tsx";
 
 const EVERY_MS = 30_000;
-const MOST = 7;
 
 /** What failed or was refused, by code: bars of UTC hours where `parts` are hours, else of days. */
 export function ErrorChart({
@@ -30,21 +28,16 @@ export function ErrorChart({
           group,
           ...unused(count),
         }));
-        const all = stacked(rows, parts, { metric: "requests", most: MOST });
-        const colorOf = colorsOf(all.map(({ name }) => name));
-        const series = all.map(({ name, values }) => ({
-          label: name ?? "none",
-          slot: colorOf(name),
-          values,
-        }));
         return (
           <>
-            <Chart
+            <GroupChart
               name="Errors by code"
-              days={parts}
-              series={series}
+              rows={rows}
+              parts={parts}
+              metric="requests"
+              labelOf={(code) => code ?? "none"}
               show={grouped}
-              {...(onSelect !== undefined && { onSelect })}
+              onSelect={onSelect}
             />
             {total === 0 && <p class="small muted">Nothing failed or was refused.</p>}
           </>

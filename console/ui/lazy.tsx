@@ -4,8 +4,10 @@ import type { Page } from "../pages.ts";
 import { onRetry } from "../state/connection.ts";
 import { Failed, Skeleton } from "./states.tsx";
 
-/** The pages whose script is here. */
-const views = new Map<Page, FunctionComponent>();
+/** A page, or a part of one, with a script of its own. */
+export type Part = Pick<Page, "load">;
+/** The parts whose script is here. */
+const views = new Map<Part, FunctionComponent>();
 const NO_SCRIPT = {
   status: 0,
   code: "no_script",
@@ -15,19 +17,19 @@ const NO_SCRIPT = {
   docsUrl: null,
 };
 
-async function fetched(page: Page): Promise<FunctionComponent> {
+async function fetched(page: Part): Promise<FunctionComponent> {
   const view = views.get(page) ?? (await page.load());
   views.set(page, view);
   return view;
 }
 
 /** Fetches a page's script before it is asked for; a failure says nothing until then. */
-export function fetchAhead(page: Page): void {
+export function fetchAhead(page: Part): void {
   void fetched(page).catch(() => undefined);
 }
 
 /** Fetches all pages' scripts, one after the other, once nothing else is to do. */
-export function fetchWhenIdle(pages: readonly Page[]): () => void {
+export function fetchWhenIdle(pages: readonly Part[]): () => void {
   let isOver = false;
   const timer = setTimeout(async () => {
     for (const page of pages) {
@@ -45,7 +47,7 @@ export function fetchWhenIdle(pages: readonly Page[]): () => void {
 const IDLE_MS = 3000;
 
 /** A page, once its script is here; a script that does not come is a failure like any other. */
-export function LazyPage({ page, height = 480 }: { page: Page; height?: number }) {
+export function LazyPage({ page, height = 480 }: { page: Part; height?: number }) {
   const [, draw] = useState(0);
   const [isLost, setLost] = useState(false);
   const load = (): void => {

@@ -54,7 +54,7 @@ export function usePages<C extends ReadCall, T>(
     query: { ...filling.query, limit: most, ...(after !== undefined && { [cursor]: after }) },
   });
   const page = useRead(name, at(cursors.at(-1), limit), { every });
-  const { rows, next } = page.data === undefined ? { rows: [], next: null } : read(page.data);
+  const { rows, next } = page.latest === undefined ? { rows: [], next: null } : read(page.latest);
   const from = cursors.length * limit;
   async function* all(): AsyncGenerator<readonly T[]> {
     for (let after: string | number | undefined, more = true; more;) {

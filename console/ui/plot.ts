@@ -3,6 +3,8 @@ import uPlot from "uplot";
 export type PlotSeries = {
   readonly label: string;
   readonly color: string;
+  /** Which tile fills it where the reader chooses the colours, which then say nothing; null: the one of all others. */
+  readonly tile?: number | null;
   readonly values: readonly (number | null)[];
 };
 type Plot = {
@@ -12,11 +14,13 @@ type Plot = {
   /** Colours of the axes' words and of the grid. */
   readonly text: string;
   readonly line: string;
+  /** What lies behind, for tiles. */
+  readonly ground: string;
   readonly tick: (value: number) => string;
   readonly name: (day: string) => string;
   readonly onHover: (at: { readonly index: number; readonly left: number } | null) => void;
-  /** A click selects one day, a drag a range. */
-  readonly onSelect?: ((from: number, to: number) => void) | undefined;
+  /** A click selects one day, and the series of the bar's part, a drag a range. */
+  readonly onSelect?: ((from: number, to: number, series?: number) => void) | undefined;
 };
 
 /** Draws into `element`: bars stacked from zero, or lines with gaps. Returns how to remove it. */
@@ -45,15 +49,18 @@ export function draw(element: HTMLElement, plot: Plot): () => void {
         y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
       },
       axes: axesOf(plot),
-      series: [{}, ...order.map((i) => seriesOf(series[i], kind))],
+      series: [{}, ...order.map((i) => seriesOf(series[i], plot))],
       hooks: hooksOf(plot),
     },
     data as uPlot.AlignedData,
     element,
   );
   chart.over.addEventListener("click", () => {
-    const { idx } = chart.cursor;
-    if (typeof idx === "number") onSelect?.(idx, idx);
+    const { idx, top = 0 } = chart.cursor;
+    if (typeof idx !== "number") return;
+    const value = chart.posToVal(top, "y");
+    const part = kind === "bars" ? heights.findIndex((sum) => value <= (sum[idx] ?? 0)) : -1;
+    onSelect?.(idx, idx, part === -1 ? undefined : part);
   });
   const sizes = new ResizeObserver(() => chart.setSize(size()));
   sizes.observe(element);
@@ -104,11 +111,54 @@ function hooksOf({ days, onHover, onSelect }: Plot): uPlot.Hooks.Arrays {
   };
 }
 
-function seriesOf(series: PlotSeries | undefined, kind: Plot["kind"]): uPlot.Series {
-  const { color = "", label = "" } = series ?? {};
-  if (kind === "lines") return { label, stroke: color, width: 2, points: { size: 5, fill: color } };
+function seriesOf(series: PlotSeries | undefined, { kind, ground }: Plot): uPlot.Series {
+  const { color = "", label = "", tile } = series ?? {};
+  if (kind === "lines") {
+    const dash = tile === undefined ? [] : [2 + 3 * (tile ?? TILES.length), 3];
+    return { label, stroke: color, width: 2, dash, points: { size: 5, fill: color } };
+  }
   const paths = uPlot.paths.bars?.({ size: [0.72, 48], radius: 0 });
-  return { label, fill: color, width: 0, points: { show: false }, ...(paths && { paths }) };
+  const filled = { label, points: { show: false }, ...(paths && { paths }) };
+  if (tile === undefined) return { ...filled, fill: color, width: 0 };
+  const fill = tileOf(tile, color, ground) ?? color;
+  return { ...filled, fill: () => fill, stroke: color, width: 1 };
+}
+
+/** Lines of a tile of 8 by 8: from x, y to x, y. The first is all ink, the second none; dots are of all others. */
+const TILES: readonly (readonly (readonly [number, number, number, number])[])[] = [
+  [[0, 4, 8, 4]],
+  [],
+  [[0, 8, 8, 0]],
+  [[0, 0, 8, 8]],
+  [[0, 4, 8, 4]],
+  [[4, 0, 4, 8]],
+  [
+    [0, 4, 8, 4],
+    [4, 0, 4, 8],
+  ],
+  [[0, 0, 8, 8]],
+];
+const DOTS = [[3, 4, 5, 4]] as const;
+/** How thick the lines of a tile are, where that is not 1. */
+const THICK: Readonly<Record<number, number>> = { 0: 8, 7: 4 };
+
+function tileOf(tile: number | null, ink: string, ground: string): CanvasPattern | null {
+  const canvas = document.createElement("canvas");
+  canvas.width = 8;
+  canvas.height = 8;
+  const pen = canvas.getContext("2d");
+  if (pen === null) return null;
+  pen.fillStyle = ground;
+  pen.fillRect(0, 0, 8, 8);
+  pen.strokeStyle = ink;
+  pen.lineWidth = THICK[tile ?? -1] ?? 1;
+  for (const [x, y, toX, toY] of (tile === null ? DOTS : TILES[tile]) ?? []) {
+    pen.beginPath();
+    pen.moveTo(x, y);
+    pen.lineTo(toX, toY);
+    pen.stroke();
+  }
+  return pen.createPattern(canvas, "repeat");
 }
 
 /** Each series on top of those before it. */

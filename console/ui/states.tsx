@@ -6,7 +6,8 @@ import { useCell } from "../state/cell.ts";
 import { nextTry, tryNow } from "../state/connection.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
-import { Code, Copy, useNow } from "./basics.tsx";
+import { Code, Copy } from "./basics.tsx";
+import { useNow } from "../state/now.ts";
 
 /** Longer than this, what is awaited shows its shape. */
 const PATIENCE_MS = 300;
@@ -110,7 +111,7 @@ export function Failed({ failure, again }: { failure: CallFailure; again?: () =>
 /** Data that could not be read again says its age. */
 export function Age({ read }: { read: Read<unknown> }) {
   const now = useNow();
-  if (read.data === undefined || read.failure === undefined) return null;
+  if (read.latest === undefined || read.failure === undefined) return null;
   const age = now - read.at;
   return (
     <span class="small warn-text" role="status">
@@ -129,16 +130,51 @@ export function Shown<T>({
   height: number;
   children: (data: T) => ComponentChildren;
 }) {
-  if (read.data !== undefined) {
+  if (read.latest !== undefined) {
     return (
       <>
         <Age read={read} />
-        {children(read.data)}
+        {children(read.latest)}
       </>
     );
   }
   if (read.failure !== undefined) return <Failed failure={read.failure} again={read.again} />;
   return <Skeleton height={height} />;
+}
+
+/** As `Shown` for a word or a number in its line: at first nothing, of the same height. */
+export function Inline<T>({
+  read,
+  children,
+}: {
+  read: Read<T>;
+  children: (data: T) => ComponentChildren;
+}) {
+  const now = useNow();
+  const { latest, failure, at, again } = read;
+  if (failure === undefined) return <>{latest === undefined ? <Awaited /> : children(latest)}</>;
+  const age = latest === undefined ? "not read" : `${duration(Math.max(1000, now - at))} old`;
+  return (
+    <>
+      {latest !== undefined && children(latest)}{" "}
+      <span class="small warn-text" title={failure.message}>
+        ▲ {age}{" "}
+        <button type="button" class="quiet" onClick={again}>
+          Try again
+        </button>
+      </span>
+    </>
+  );
+}
+
+/** What a line awaits: seen after a while. */
+function Awaited() {
+  const [waited, setWaited] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setWaited(true), PATIENCE_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return <span class="hidden">{waited && "Reading"}</span>;
 }
 
 /** Says that the region is away and when it is asked again. */

@@ -23,6 +23,8 @@ import type { Heading } from "./markdown.ts";
 import { replaceSite } from "./replace.ts";
 import { writeTokenTable } from "./tokens.ts";
 
+/** The colours, which the console has too. */
+const TOKENS = path.join(import.meta.dirname, "../../console/tokens.css");
 const ROOT = path.join(import.meta.dirname, "../..");
 const DOCS = path.join(ROOT, "docs");
 /** Where wrangler.toml has the Worker's static assets. */
@@ -79,7 +81,9 @@ async function writeSite(folder: string): Promise<Built> {
     style: hashed(
       "style",
       "css",
-      readFileSync(path.join(import.meta.dirname, "style.css"), "utf8"),
+      [TOKENS, path.join(import.meta.dirname, "style.css")]
+        .map((file) => readFileSync(file, "utf8"))
+        .join("\n"),
     ),
     script: hashed("page", "js", await pageScript()),
     index: hashed("search", "json", JSON.stringify(pages.flatMap(entriesOf))),

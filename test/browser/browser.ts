@@ -152,7 +152,12 @@ export const rail = (page: Page): Locator => page.getByRole("navigation", { name
 
 /** Goes to a page of the rail and waits until it is drawn. */
 export async function goTo(page: Page, name: string): Promise<void> {
-  await rail(page).getByRole("link", { name, exact: true }).click();
+  const link = rail(page).getByRole("link", { name, exact: true });
+  if ((await link.count()) > 0) await link.click();
+  else {
+    await page.getByRole("button", { name: "More", exact: true }).click(); // a phone has four tabs
+    await page.getByRole("dialog").getByRole("link", { name, exact: true }).click();
+  }
   await page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
   await settled(page);
 }

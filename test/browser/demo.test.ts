@@ -1,53 +1,30 @@
-import { mkdirSync, mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { freePort } from "../../scripts/ports.ts";
-import { removeDirectory } from "../../scripts/tmpfs.ts";
-import { startProgram } from "../node/support/program.ts";
-import type { Program } from "../node/support/program.ts";
-import { DESKTOP, expectAccessible, launchBrowser, openPage, PHONE } from "./browser.ts";
+import { beforeAll, expect, it } from "vitest";
+import { DESKTOP, expectAccessible, PHONE } from "./browser.ts";
 import type { Opened } from "./browser.ts";
+import { openStarted } from "./started.ts";
 
+const started = openStarted("--demo");
 /** Which of its two schemes stands in the documents. */
 const PICTURED: Readonly<Record<string, string>> = { activity: "dark", requests: "light" };
 /** Where the documents' pictures go: TURNPIKE_PICTURES=docs/pictures makes them anew. */
-const directory = mkdtempSync(path.join(tmpdir(), "turnpike-demo-"));
-const pictures = path.resolve(process.env["TURNPIKE_PICTURES"] ?? path.join(directory, "pictures"));
+const pictures = path.resolve(
+  process.env["TURNPIKE_PICTURES"] ?? path.join(started.directory, "pictures"),
+);
 
-let start: Program;
-let browser: Awaited<ReturnType<typeof launchBrowser>>;
-const opened: Opened[] = [];
 type StorageState = Awaited<ReturnType<Opened["context"]["storageState"]>>;
 type FirstView = { readonly paintMs: number; readonly wholeMs: number; readonly shift: number };
 
-beforeAll(async () => {
-  mkdirSync(pictures, { recursive: true });
-  start = startProgram(["scripts/dev.ts", "--demo"], {
-    EU_PORT: String(await freePort()),
-    US_PORT: String(await freePort()),
-    DEV_DIR: directory,
-    SANDBOX: "on", // a developer's own .dev.vars calls nobody here
-  });
-  expect(await start.says("Stop with Ctrl-C"), start.output()).toBe(true);
-  browser = await launchBrowser();
-});
-afterAll(async () => {
-  for (const { context } of opened) await context.close();
-  await browser?.close();
-  start?.child.kill("SIGTERM");
-  await start?.ended;
-  removeDirectory(directory);
-});
+beforeAll(() => mkdirSync(pictures, { recursive: true }));
 
 const consoleLink = (): string =>
-  /^Console of the organisation of 90 days.*:\s+(\S+)$/m.exec(start.output())?.[1] ?? "";
+  /^Console of the organisation of 90 days.*:\s+(\S+)$/m.exec(started.output())?.[1] ?? "";
 
 /** The console as the printed link opens it: it offers to log in. */
 async function demoConsole(look: object = DESKTOP): Promise<Opened> {
   expect(consoleLink()).toContain("#key=");
-  const one = await openPage(browser, consoleLink(), look);
-  opened.push(one);
+  const one = await started.watch(consoleLink(), look);
   await one.page.getByRole("button", { name: "Log in with it" }).click();
   await one.page.getByRole("navigation", { name: "Pages" }).waitFor();
   return one;
@@ -87,9 +64,7 @@ it.each(["activity", "requests", "end-users", "keys"])(
 /** What a browser that knows nothing yet measures of a page: ms from its first byte asked, and how far things moved. */
 async function firstView(path: string, storageState: StorageState): Promise<FirstView> {
   const { origin } = new URL(consoleLink());
-  const one = await openPage(browser, origin + path, { ...DESKTOP, storageState });
-  opened.push(one);
-  const { page } = one;
+  const { page } = await started.watch(origin + path, { ...DESKTOP, storageState });
   await page.locator("main h1").first().waitFor();
   await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
   return page.evaluate(async () => {

@@ -167,6 +167,7 @@ it("on a telephone and by the keyboard alone: signing up, a team, its domains, t
   await enterAt(cleo, "Continue with this machine");
   await enterAt(cleo, "Continue as Cleo");
   await rail(cleo).waitFor();
+  await enterAt(cleo, "More");
   await enterAt(cleo, "Team");
   await enterAt(cleo, "Invite");
   await cleo.getByLabel("Address").focus(); // where the dialog begins
@@ -188,6 +189,7 @@ it("on a telephone and by the keyboard alone: signing up, a team, its domains, t
   await cleo.keyboard.press("Enter");
   await cleo.getByText("_turnpike-challenge.").waitFor();
   await expectFits(cleo);
+  await enterAt(cleo, "More");
   await enterAt(cleo, "Profile");
   await cleo.getByRole("heading", { name: "Organisations" }).waitFor();
   await expectFits(cleo);
@@ -202,6 +204,7 @@ it("on a telephone and by the keyboard alone: signing up, a team, its domains, t
   await enterAt(ann, "Continue with this machine");
   await enterAt(ann, "Continue as Ann");
   await rail(ann).waitFor();
+  await enterAt(ann, "More");
   await enterAt(ann, "Team");
   await ann.getByRole("heading", { level: 1, name: "Team" }).waitFor();
   await expectFits(ann);

@@ -12,15 +12,19 @@ import type { Opened } from "./browser.ts";
 
 /** What `npm start` starts, and a browser in front of it; for all tests of a file. */
 export type Started = {
+  /** What it has printed. */
+  readonly output: () => string;
   /** Each region's address, without a slash at its end. */
   readonly origins: Readonly<Record<"eu" | "us", string>>;
   /** Where it keeps what it knows, as `demo.json`. */
   readonly directory: string;
   /** A page of a browser of its own, at the first region, or at a whole address. */
   readonly open: (at: string, options?: BrowserContextOptions) => Promise<Page>;
+  /** The same with its context, and what happened that must not. */
+  readonly watch: (at: string, options?: BrowserContextOptions) => Promise<Opened>;
 };
 
-export function openStarted(): Started {
+export function openStarted(...args: readonly string[]): Started {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-started-"));
   const origins = { eu: "", us: "" };
   const opened: Opened[] = [];
@@ -29,11 +33,11 @@ export function openStarted(): Started {
   beforeAll(async () => {
     const [eu, us] = [await freePort(), await freePort()];
     Object.assign(origins, { eu: `http://127.0.0.1:${eu}`, us: `http://127.0.0.1:${us}` });
-    start = startProgram(["scripts/dev.ts"], {
+    start = startProgram(["scripts/dev.ts", ...args], {
       EU_PORT: String(eu),
       US_PORT: String(us),
       DEV_DIR: directory,
-      SANDBOX: "on",
+      SANDBOX: "on", // a developer's own .dev.vars calls nobody here
     });
     expect(await start.says("Stop with Ctrl-C"), start.output()).toBe(true);
     browser = await launchBrowser();
@@ -45,15 +49,18 @@ export function openStarted(): Started {
     await start?.ended;
     removeDirectory(directory);
   });
+  const watch = async (at: string, options?: BrowserContextOptions): Promise<Opened> => {
+    if (browser === undefined) throw new Error("the browser did not start");
+    const one = await openPage(browser, new URL(at, origins.eu).href, options);
+    opened.push(one);
+    return one;
+  };
   return {
     origins,
     directory,
-    open: async (at, options) => {
-      if (browser === undefined) throw new Error("the browser did not start");
-      const one = await openPage(browser, new URL(at, origins.eu).href, options);
-      opened.push(one);
-      return one.page;
-    },
+    output: () => start?.output() ?? "",
+    open: async (at, options) => (await watch(at, options)).page,
+    watch,
   };
 }
 

@@ -42,27 +42,37 @@ export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<
   return async (c) => {
     const asked = parseQuery(errorsQuery, c.req.url);
     if (!asked.ok) return asked;
-    const { to = periodOf(now(c.env)).day, from = to, group_by: groupBy, key_id } = asked.value;
+    const { to = periodOf(now(c.env)).day, from = to, group_by: groupBy } = asked.value;
     const fromMs = startOf(from) ?? 0;
     const beforeMs = (startOf(to) ?? 0) + DAY_MS;
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
-    const keys = await keysOf(c, memberKeys, key_id ?? null);
+    const keys = await keysOf(c, memberKeys, asked.value.key_id ?? null);
     if (!keys.ok) return keys;
-    const keyIds = keys.value;
     const days = { from, to, group_by: groupBy };
-    const kept = keptQuery(asked.value, { fromMs, beforeMs, keyIds });
-    if (!kept.ok) return kept;
-    if (kept.value !== null) {
-      const query = kept.value;
-      const report = await askOwnWallet(c, (wallet) => wallet.keptFailures(query));
-      return report.ok ? success({ ...days, ...keptView(report.value) }) : report;
-    }
-    const report = await askOwnWallet(c, (wallet) => wallet.failures({ fromMs, beforeMs, keyIds }));
-    if (!report.ok) return report;
-    const { counts } = report.value;
-    const total = counts.reduce((sum, one) => sum + one.count, 0);
-    return success({ ...days, data: grouped(counts, groupBy as GroupBy), total });
+    return answerOf(c, { ...asked.value, days }, { fromMs, beforeMs, keyIds: keys.value });
   };
+}
+
+type Days = { readonly from: string; readonly to: string; readonly group_by: string };
+
+async function answerOf(
+  c: AppContext,
+  asked: Fields & { readonly days: Days },
+  query: FailureQuery,
+): Promise<Answer> {
+  const { days } = asked;
+  const kept = keptQuery(asked, query);
+  if (!kept.ok) return kept;
+  if (kept.value !== null) {
+    const of = kept.value;
+    const report = await askOwnWallet(c, (wallet) => wallet.keptFailures(of));
+    return report.ok ? success({ ...days, ...keptView(report.value) }) : report;
+  }
+  const report = await askOwnWallet(c, (wallet) => wallet.failures(query));
+  if (!report.ok) return report;
+  const { counts } = report.value;
+  const total = counts.reduce((sum, one) => sum + one.count, 0);
+  return success({ ...days, data: grouped(counts, asked.group_by as GroupBy), total });
 }
 
 /** What only those that are kept by themselves can say; null for what is counted. */

@@ -1,0 +1,76 @@
+import type { Errors } from "../api/types.ts";
+import { counted } from "../lib/money.ts";
+import { exactly, hourStart } from "../lib/time.ts";
+import { useRead } from "../state/reads.ts";
+import { goTo } from "../state/route.ts";
+import { useGroupNames } from "../state/spend.ts";
+import type { Only, Range, Splits } from "../state/spend.ts";
+import { Count, Time } from "../ui/basics.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
+import { Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+import { IDS, TITLES } from "./activity-sums.tsx";
+
+const EVERY_MS = 30_000;
+/** What a list of requests is filtered by for a group. */
+const FILTERS = {
+  model: "model",
+  provider: "provider",
+  key: "key_id",
+  user: "external_id",
+} as const;
+
+/** What failed or was refused of each group; a row leads to its requests. */
+export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; only: Only }) {
+  const split = by === "member" ? "key" : by;
+  const nameOf = useGroupNames();
+  const { member_id: _, key_id, ...kept } = only; // of a member's keys alone there is no count
+  const chosen = { ...(split !== "key" && kept), ...(key_id !== undefined && { key_id }) };
+  const query = { ...range, ...chosen, group_by: split };
+  const read = useRead("GET /v1/errors", { query }, { every: EVERY_MS });
+  const columns: readonly Column<Errors["data"][number]>[] = [
+    {
+      id: "group",
+      title: TITLES[split],
+      value: ({ group = null }) => nameOf(split, group),
+      csv: [[IDS[split], ({ group = null }) => group]],
+    },
+    {
+      id: "errors",
+      title: "Errors",
+      align: "right",
+      value: ({ count }) => count,
+      cell: ({ count }) => <Count count={count} />,
+    },
+    {
+      id: "last",
+      title: "Last",
+      value: ({ last_at }) => last_at,
+      cell: ({ last_at }) => <Time at={last_at} />,
+    },
+  ];
+  return (
+    <Shown read={read} height={240}>
+      {({ data, total, complete_from: since }) => (
+        <>
+          {since !== undefined && Date.parse(since) > hourStart(range.from) && (
+            <p class="notice">
+              ▲ These are {counted(total, "error")} of those that are kept by themselves; before{" "}
+              {exactly(since)} some are counted by code and key alone.
+            </p>
+          )}
+          <Table
+            name={`Errors by ${split}`}
+            columns={columns}
+            rows={data}
+            keyOf={({ group }) => group ?? ""}
+            open={({ group }) =>
+              goTo(["requests"], { ...range, status: "error", [FILTERS[split]]: group ?? "" })
+            }
+            empty={<Empty text="Nothing failed or was refused." />}
+          />
+        </>
+      )}
+    </Shown>
+  );
+}

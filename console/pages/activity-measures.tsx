@@ -1,0 +1,81 @@
+import { percent } from "../lib/money.ts";
+import { daysOf } from "../lib/range.ts";
+import { cacheShares, summed } from "../lib/spend.ts";
+import type { DayRow } from "../lib/spend.ts";
+import { took } from "../lib/time.ts";
+import { LATENCY, METRICS, isTimed, useLooked } from "../state/activity.ts";
+import { colorsOf } from "../state/colors.ts";
+import { useQuery } from "../state/route.ts";
+import { useActivity, useGroupNames } from "../state/spend.ts";
+import { Chart } from "../ui/chart.tsx";
+import { ErrorChart } from "../ui/error-chart.tsx";
+import { GROUPS_MOST } from "../ui/group-chart.tsx";
+import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
+import { perSecond } from "./activity-times.tsx";
+
+/** The charts of Activity that are no sum of a split: errors by code, the share from cache, times. */
+export function ActivityMeasures() {
+  const [, update] = useQuery();
+  const { range, parts, isHourly, only, by, metric } = useLooked();
+  const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
+  const timed = isTimed(metric) && LATENCY;
+  const read = useActivity(metric === "errors" ? null : { ...range, ...only, group_by, ...timed });
+  if (metric === "errors") {
+    const pick = (from: string, to: string): void => update({ range: "dates", from, to });
+    return <ErrorChart range={daysOf(range)} parts={parts} onSelect={pick} />;
+  }
+  return (
+    <Shown read={read} height={304}>
+      {({ rows }) => {
+        if (rows.length === 0) {
+          return <Empty text="Nothing was asked in these days." children={<FirstSteps />} />;
+        }
+        return isTimed(metric) ? (
+          <Times rows={rows} parts={parts} metric={metric} />
+        ) : (
+          <Chart
+            name="Share from cache"
+            days={parts}
+            series={[{ label: "of all prompts", slot: 0, values: cacheShares(rows, parts) }]}
+            kind="lines"
+            show={percent}
+          />
+        );
+      }}
+    </Shown>
+  );
+}
+
+type Timed = "first_byte" | "tokens_per_s";
+
+/** A line for each of the groups that asked most: the median TTFT, or tokens a second; none where there is none. */
+function Times({
+  rows,
+  parts,
+  metric,
+}: {
+  rows: readonly DayRow[];
+  parts: readonly string[];
+  metric: Timed;
+}) {
+  const { by } = useLooked();
+  const nameOf = useGroupNames();
+  const most = summed(rows, "requests").slice(0, GROUPS_MOST);
+  const colorOf = colorsOf(most.map(({ group }) => group));
+  const valueOf = (row: DayRow | undefined): number | null =>
+    (metric === "first_byte" ? row?.first_byte_ms?.p50 : row?.tokens_per_s) ?? null;
+  const series = most.map(({ group }) => {
+    const own = new Map(rows.filter((row) => row.group === group).map((row) => [row.day, row]));
+    const values = parts.map((part) => valueOf(own.get(part)));
+    return { label: nameOf(by, group), slot: colorOf(group), values };
+  });
+  return (
+    <Chart
+      name={`${METRICS.find(([value]) => value === metric)?.[1] ?? ""} by day and ${by}`}
+      days={parts}
+      kind="lines"
+      show={metric === "first_byte" ? took : perSecond}
+      series={series}
+    />
+  );
+}

@@ -1,0 +1,60 @@
+import { sumOf } from "../lib/spend.ts";
+import type { DayRow } from "../lib/spend.ts";
+import { goTo, useQuery } from "../state/route.ts";
+import { pairOf } from "../state/activity.ts";
+import { useActivity, useGroupNames } from "../state/spend.ts";
+import type { Only, Range, Splits } from "../state/spend.ts";
+import { ModelName } from "../ui/basics.tsx";
+import { AVERAGE, REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
+import { Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+import { IDS, TITLES } from "./activity-sums.tsx";
+
+/** What each pair of groups came to over the whole period; a row is looked at alone. */
+export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked: Range & Only }) {
+  const [query] = useQuery();
+  const pair = pairOf(by, second);
+  const read = useActivity(pair === null ? null : { ...asked, group_by: pair });
+  const isTurned = pair !== `${by},${second}`;
+  const nameOf = useGroupNames();
+  const group = (row: DayRow, isFirst: boolean): string | null =>
+    isFirst === isTurned ? (row.group2 ?? null) : row.group;
+  const column = (split: Splits, isFirst: boolean): Column<DayRow> => ({
+    id: split,
+    title: TITLES[split],
+    value: (row) => nameOf(split, group(row, isFirst)),
+    csv: [[IDS[split], (row) => group(row, isFirst)]],
+    cell: (row) => {
+      const name = nameOf(split, group(row, isFirst));
+      return split === "model" ? <ModelName id={name} /> : name;
+    },
+  });
+  return (
+    <Shown read={read} height={480}>
+      {({ rows }) => (
+        <Table
+          name={`Activity ${by} and ${second}`}
+          columns={[
+            column(by, true),
+            column(second, false),
+            SPEND,
+            shareOf(sumOf(rows, "cost_micro")),
+            REQUESTS,
+            AVERAGE,
+          ]}
+          rows={rows.toSorted((a, b) => b.cost_micro - a.cost_micro)}
+          keyOf={(row) => JSON.stringify([row.group, row.group2])}
+          open={(row) =>
+            goTo(["activity"], {
+              ...query,
+              [by]: group(row, true) ?? "",
+              [second]: group(row, false) ?? "",
+            })
+          }
+          empty={<Empty text="Nothing was asked in these days." />}
+        />
+      )}
+    </Shown>
+  );
+}

@@ -1,0 +1,62 @@
+import { grouped } from "../lib/money.ts";
+import type { DayRow } from "../lib/spend.ts";
+import { took } from "../lib/time.ts";
+import { LATENCY } from "../state/activity.ts";
+import { goTo, useQuery } from "../state/route.ts";
+import { useActivity, useGroupNames } from "../state/spend.ts";
+import type { Only, Range, Splits } from "../state/spend.ts";
+import { REQUESTS, SPEND } from "../ui/spend-columns.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
+import { Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+import { IDS, TITLES } from "./activity-sums.tsx";
+
+/** A rate, whole. */
+export const perSecond = (rate: number): string => grouped(Math.round(rate));
+
+/** TTFT and tokens a second of each group over the whole period; a row is looked at alone. */
+export function GroupTimes({ by, asked }: { by: Splits; asked: Range & Only }) {
+  const [query] = useQuery();
+  const nameOf = useGroupNames();
+  const read = useActivity({ ...asked, group_by: by, ...LATENCY });
+  const group: Column<DayRow> = {
+    id: "group",
+    title: TITLES[by],
+    value: (row) => nameOf(by, row.group),
+    csv: [[IDS[by], (row) => row.group]],
+  };
+  return (
+    <Shown read={read} height={480}>
+      {({ rows }) => (
+        <Table
+          name={`Times ${by}`}
+          columns={[group, ...TIMES, REQUESTS, SPEND]}
+          rows={rows.toSorted((a, b) => b.requests - a.requests)}
+          keyOf={(row) => row.group ?? ""}
+          open={(row) => {
+            if (row.group !== null) goTo(["activity"], { ...query, [by]: row.group });
+          }}
+          empty={<Empty text="Nothing was asked in these days." />}
+        />
+      )}
+    </Shown>
+  );
+}
+
+function column(
+  [id, title]: readonly [string, string],
+  value: (row: DayRow) => number | null,
+  show: (value: number) => string,
+): Column<DayRow> {
+  const cell = (row: DayRow): string => {
+    const known = value(row);
+    return known === null ? "" : show(known);
+  };
+  return { id, title, align: "right", value, csv: [[id, value]], cell };
+}
+
+const TIMES: readonly Column<DayRow>[] = [
+  column(["ttft_p50_ms", "TTFT p50"], (row) => row.first_byte_ms?.p50 ?? null, took),
+  column(["ttft_p99_ms", "TTFT p99"], (row) => row.first_byte_ms?.p99 ?? null, took),
+  column(["tokens_per_s", "Tokens a second"], (row) => row.tokens_per_s ?? null, perSecond),
+];

@@ -1,0 +1,87 @@
+import { lengthOf, rangeOf } from "../lib/range.ts";
+import type { Range } from "../lib/range.ts";
+import { DAY, daysBetween, hoursBetween } from "../lib/time.ts";
+import { useNow } from "./now.ts";
+import { useQuery } from "./route.ts";
+import type { Query } from "./route.ts";
+import type { Only, Pair, Splits } from "./spend.ts";
+
+export const METRICS = [
+  ["cost_micro", "spend"],
+  ["requests", "requests"],
+  ["prompt_tokens", "input tokens"],
+  ["completion_tokens", "output tokens"],
+  ["cached_tokens", "cached tokens"],
+  ["cache_share", "share from cache"],
+  ["first_byte", "TTFT"],
+  ["tokens_per_s", "tokens a second"],
+  ["errors", "errors"],
+] as const;
+export const SPLITS = [
+  ["model", "by model"],
+  ["provider", "by provider"],
+  ["key", "by key"],
+  ["user", "by end user"],
+  ["member", "by member"],
+] as const;
+/** What is looked at alone, by its name in the address and in the API. */
+export const CHIPS = [
+  ["model", "model"],
+  ["provider", "provider"],
+  ["key", "key_id"],
+  ["user", "external_id"],
+  ["member", "member_id"],
+] as const;
+/** What Activity looks at, as its address says. */
+export type Looked = {
+  readonly range: Range;
+  /** What is drawn of it, each a bar: hours, or days where these are too many. */
+  readonly parts: readonly string[];
+  readonly isHourly: boolean;
+  readonly only: Only;
+  readonly by: Splits;
+  /** The split beside it, where one is chosen and the two are one question. */
+  readonly second: Splits | undefined;
+  readonly metric: (typeof METRICS)[number][0];
+};
+
+/** Days are drawn by the hour up to so many. */
+const HOURLY_DAYS = 3;
+/** What asks for times too. */
+export const LATENCY = { with: "latency" } as const;
+
+/** Whether a measure is of times, which only the requests' own rows have. */
+export function isTimed(metric: Looked["metric"]): metric is "first_byte" | "tokens_per_s" {
+  return metric === "first_byte" || metric === "tokens_per_s";
+}
+
+export function useLooked(): Looked {
+  const [query] = useQuery();
+  const now = useNow();
+  const range = rangeOf(query, now);
+  const isHourly = lengthOf(range) <= HOURLY_DAYS * DAY;
+  const parts = isHourly
+    ? hoursBetween(range.from, range.to, now)
+    : daysBetween(range.from, range.to);
+  const by = SPLITS.find(([name]) => name === query["split"])?.[0] ?? "model";
+  const second = SPLITS.find(([name]) => name === query["split2"] && pairOf(by, name))?.[0];
+  const metric = METRICS.find(([name]) => name === query["metric"])?.[0] ?? "cost_micro";
+  return { range, parts, isHourly, only: onlyOf(query), by, second, metric };
+}
+
+function onlyOf(query: Query): Only {
+  return Object.fromEntries(
+    CHIPS.flatMap(([name, field]) => {
+      const value = query[name];
+      return value === undefined ? [] : [[field, value]];
+    }),
+  );
+}
+
+/** Two splits as the API has them together, and which comes first there; null: they are one question. */
+export function pairOf(by: Splits, second: Splits): Pair | null {
+  const [one, two] = ORDER.indexOf(by) < ORDER.indexOf(second) ? [by, second] : [second, by];
+  return by === second || (one === "key" && two === "member") ? null : (`${one},${two}` as Pair);
+}
+
+const ORDER: readonly Splits[] = ["model", "provider", "key", "user", "member"];

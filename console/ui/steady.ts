@@ -1,0 +1,48 @@
+import { useRef, useState } from "preact/hooks";
+
+/** A list whose rows stand still while somebody is in it. */
+export type Steady<T> = {
+  /** As they stood when the pointer or the focus came, each as it is now. */
+  readonly shown: readonly T[];
+  /** How many came since. */
+  readonly waiting: number;
+  /** Lets them in. */
+  readonly letIn: () => void;
+  /** Of the element around the list. */
+  readonly watch: {
+    readonly onPointerEnter: () => void;
+    readonly onPointerLeave: () => void;
+    readonly onFocusIn: () => void;
+    readonly onFocusOut: () => void;
+  };
+};
+
+/** Holds back new rows while the pointer or the focus is in a list; `of` says which list it is: another is shown at once. */
+export function useSteady<T extends { readonly id: string }>(
+  rows: readonly T[],
+  of: string,
+): Steady<T> {
+  const [pointed, setPointed] = useState(false);
+  const [focused, setFocused] = useState(false);
+  const [, draw] = useState(0);
+  const kept = useRef({ of, rows });
+  const isHeld = (pointed || focused) && kept.current.of === of && kept.current.rows.length > 0;
+  if (!isHeld) kept.current = { of, rows };
+  const now = new Map(rows.map((row) => [row.id, row]));
+  const shown = kept.current.rows;
+  const known = new Set(shown.map(({ id }) => id));
+  return {
+    shown: shown.map((row) => now.get(row.id) ?? row),
+    waiting: rows.filter(({ id }) => !known.has(id)).length,
+    letIn: () => {
+      kept.current = { of, rows };
+      draw((count) => count + 1);
+    },
+    watch: {
+      onPointerEnter: () => setPointed(true),
+      onPointerLeave: () => setPointed(false),
+      onFocusIn: () => setFocused(true),
+      onFocusOut: () => setFocused(false),
+    },
+  };
+}

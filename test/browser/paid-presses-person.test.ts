@@ -1,0 +1,64 @@
+import type { Page } from "playwright-core";
+import { expect, it } from "vitest";
+import { goTo, rail } from "./browser.ts";
+import { pressAll } from "./presses.ts";
+import { continueAs, openStarted, signUp } from "./started.ts";
+
+const started = openStarted();
+/** What ends the session, or leaves for whoever knows the person. */
+const ENDING = ["Log out everywhere", "Connect this machine"];
+
+const press = (page: Page, name: string): Promise<void> =>
+  page.getByRole("button", { name, exact: true }).click();
+
+/** A person who was in somebody's organisation, and left it. */
+async function leaver(name: string): Promise<Page> {
+  const owner = await started.open("/console/");
+  await signUp(owner, "Cleo");
+  await goTo(owner, "Team");
+  await press(owner, "Invite");
+  await owner.getByLabel("Address").fill(`${name.toLowerCase()}@example.test`);
+  await press(owner, "Make the link");
+  const link = (await owner.locator(".secret code").textContent()) ?? "";
+  const page = await started.open(link);
+  await continueAs(page, name);
+  await goTo(page, "Team");
+  await press(page, "Leave…");
+  await press(page, `Remove ${name}`);
+  await continueAs(page, name);
+  return page;
+}
+
+it("a person in no organisation: every button of what there is, by mouse and keyboard, pays for nothing", async () => {
+  const page = await leaver("Ann");
+  expect(await rail(page).getByRole("link").allTextContents()).toEqual([
+    "Turnpike",
+    "Profile",
+    "Documents",
+  ]);
+  for (const by of ["keyboard", "mouse"] as const) {
+    const { pressed, paid } = await pressAll(page, {
+      by,
+      without: [...ENDING, "Delete it", "Make organisation"],
+    });
+    console.log(by, pressed);
+    expect(pressed).toEqual(
+      expect.arrayContaining([
+        "Profile: Export",
+        "Profile: New organisation",
+        "Profile: New organisation: Cancel",
+        "Profile: Delete your account in this region?: Cancel",
+      ]),
+    );
+    expect(paid).toEqual([]);
+  }
+  await press(page, "Log out everywhere");
+  await continueAs(page, "Ann");
+  await press(page, "New organisation");
+  await page.getByRole("dialog").getByLabel("Name").fill("Made by a press");
+  await press(page, "Make organisation");
+  await goTo(page, "Profile");
+  await press(page, "Delete account…");
+  await press(page, "Delete it");
+  await page.getByText("Your account in this region is deleted.").waitFor();
+});

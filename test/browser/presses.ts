@@ -1,0 +1,314 @@
+import type { Locator, Page, Request } from "playwright-core";
+import { expect } from "vitest";
+import { rail } from "./browser.ts";
+
+const PAID = /\/console\/api\/v1\/(?:chat\/completions|completions|responses|messages|embeddings)$/;
+/** What is made for the test to open and end stands under this name. */
+export const SPARE = "spare";
+
+/** What presses: each button is there for both. */
+type By = "mouse" | "keyboard";
+export type Pressing = {
+  readonly by?: By;
+  /** Buttons, by what they say, that end or leave what the walk goes through. */
+  readonly without?: readonly string[];
+  /** Makes the page's session another one of the same role, whose minute is empty. */
+  readonly renew?: (page: Page) => Promise<void>;
+};
+export type Pressed = {
+  /** Each press as `Keys: New key: Create key`. */
+  readonly pressed: readonly string[];
+  /** Those that sent a paid request, once for each. */
+  readonly paid: readonly string[];
+};
+
+/** What a session may ask in a minute, less what a press may need. */
+const CALLS_A_MINUTE = 220;
+/** Calls of a page: those that are under way, and when each of the last minute was. */
+type Calls = { readonly underWay: Map<Request, number>; at: number[] };
+const callsOf = new WeakMap<Page, Calls>();
+
+/** Goes on once the session has room for what a press asks: as another session of the same role, else later. */
+async function awaitRoom(page: Page, renew: Pressing["renew"]): Promise<void> {
+  const calls = callsOf.get(page) ?? watch(page);
+  const recent = (): number => {
+    calls.at = calls.at.filter((at) => at > Date.now() - 60_000);
+    return calls.at.length;
+  };
+  if (recent() < CALLS_A_MINUTE) return;
+  if (renew === undefined) await expect.poll(recent, { timeout: 70_000 }).toBeLessThan(100);
+  else {
+    await renew(page);
+    calls.at = [];
+  }
+}
+
+/** What has no answer by then is awaited by nobody: a call that its page has left. */
+const SLOW_MS = 3000;
+
+/** Nothing of the page is being read and all that was is drawn: a dialog that waited for it is open. */
+async function quiet(page: Page): Promise<void> {
+  const { underWay } = callsOf.get(page) ?? watch(page);
+  const awaited = (): number =>
+    [...underWay.values()].filter((since) => since > Date.now() - SLOW_MS).length;
+  for (;;) {
+    await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
+    await expect.poll(awaited).toBe(0);
+    await page.evaluate(
+      () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
+    );
+    if (awaited() === 0) return;
+  }
+}
+
+function watch(page: Page): Calls {
+  const calls: Calls = { underWay: new Map(), at: [] };
+  callsOf.set(page, calls);
+  page.on("request", (call) => {
+    if (!call.url().includes("/console/api/")) return;
+    calls.underWay.set(call, Date.now());
+    calls.at.push(Date.now());
+  });
+  for (const end of ["requestfinished", "requestfailed"] as const) {
+    page.on(end as "requestfinished", (call) => void calls.underWay.delete(call));
+  }
+  return calls;
+}
+
+/** How many paid requests a page has sent. */
+export function paidBy(page: Page): () => number {
+  let sent = 0;
+  page.on("request", (request) => {
+    if (request.method() === "POST" && PAID.test(request.url())) sent += 1;
+  });
+  return () => sent;
+}
+
+/**
+ * Presses every button of every page, of its tabs, of what its rows open, and of each dialog behind one, each on a
+ * page drawn anew; of those that each row has, the first two. What ends something is pressed last.
+ */
+export async function pressAll(page: Page, pressing: Pressing = {}): Promise<Pressed> {
+  const walk = new Walk(page, pressing);
+  const pages = await pagesOf(page);
+  for (const name of pages) {
+    const away = pages.find((other) => other !== name);
+    await awaitRoom(page, pressing.renew);
+    for (const at of await placesOf(page, name)) {
+      await walk.press({ name, away, ...at }).catch(async (error: unknown) => {
+        const seen = await page.locator("body").textContent();
+        throw new Error(
+          `after ${walk.pressed.at(-1) ?? ""}, at ${at.address}: ${seen?.slice(0, 300) ?? ""}`,
+          { cause: error },
+        );
+      });
+    }
+  }
+  return walk;
+}
+
+/** An address of a page, and whether its first row is opened there: one that opens without an address of its own. */
+type At = { readonly address: string; readonly opensRow?: boolean };
+/** A place in a page; `away` is another page of the rail, if there is one. */
+type Place = At & { readonly name: string; readonly away: string | undefined };
+
+class Walk implements Pressed {
+  readonly pressed: string[] = [];
+  readonly paid: string[] = [];
+  readonly #page: Page;
+  readonly #by: By;
+  readonly #without: readonly string[];
+  readonly #renew: Pressing["renew"];
+  /** What the page showed when it was drawn: the same is not drawn again. */
+  #drawn = "";
+  readonly #paid: () => number;
+
+  constructor(page: Page, { by = "mouse", without = [], renew }: Pressing) {
+    this.#page = page;
+    this.#by = by;
+    this.#without = without;
+    this.#renew = renew;
+    this.#paid = paidBy(page);
+  }
+
+  /** All buttons of a place, what each opens before the next. */
+  async press(place: Place): Promise<void> {
+    await this.#draw(place);
+    for (const i of await this.#order()) {
+      await this.#draw(place);
+      const title = await titleOf(this.#page);
+      if (await this.#pressOne(i, place.name)) await this.#pressOpened([i], place, title);
+    }
+  }
+
+  /** The buttons of a dialog that a press opened, if it did: each after it was opened anew. */
+  async #pressOpened(path: readonly number[], place: Place, under: string): Promise<void> {
+    const title = await titleOf(this.#page);
+    if (title === "" || title === under) return;
+    const at = `${place.name}: ${title}`;
+    for (const [nth, i] of (await this.#order()).entries()) {
+      if (nth > 0 && !(await this.#reopen(path, place, title))) return; // what was pressed took it away
+      await fill(this.#page);
+      if (await this.#pressOne(i, at)) await this.#pressBehind(title, place.name);
+    }
+  }
+
+  /** What a dialog leads to, as a secret that is shown once: its buttons where it stands, until one closes it. */
+  async #pressBehind(title: string, name: string): Promise<void> {
+    const behind = await titleOf(this.#page);
+    if (behind === "" || behind === title) return;
+    for (const i of (await this.#order()).toReversed()) {
+      if ((await titleOf(this.#page)) !== behind) return;
+      await this.#pressOne(i, `${name}: ${behind}`);
+    }
+  }
+
+  async #reopen(path: readonly number[], place: Place, title: string): Promise<boolean> {
+    await this.#draw(place);
+    for (const i of path) {
+      const button = buttonsOf(this.#page).nth(i);
+      if ((await button.count()) > 0) await button.click();
+    }
+    await quiet(this.#page);
+    return (await titleOf(this.#page)) === title;
+  }
+
+  /** Presses the i-th button that can be pressed now; false when there is none or it is to be left. */
+  async #pressOne(i: number, at: string): Promise<boolean> {
+    const button = buttonsOf(this.#page).nth(i);
+    if ((await button.count()) === 0) return false;
+    const label = (await button.textContent()) ?? "";
+    if (this.#without.includes(label)) return false;
+    const before = this.#paid();
+    if (this.#by === "mouse") await button.click();
+    else await button.press("Enter");
+    this.pressed.push(`${at}: ${label}`);
+    if (process.env["PRESSES"])
+      console.log(new Date().toISOString().slice(14, 19), `${at}: ${label}`);
+    await quiet(this.#page);
+    if (label === "Ask") await expect.poll(this.#paid).toBe(before + 1);
+    for (let more = before; more < this.#paid(); more++) this.paid.push(`${at}: ${label}`);
+    if ((await rail(this.#page).count()) === 0) throw new Error(`no session after ${at}: ${label}`);
+    return true;
+  }
+
+  /** Which of the buttons are pressed, what ends something last: of those that say the same, the first two. */
+  async #order(): Promise<readonly number[]> {
+    const found = await buttonsOf(this.#page).evaluateAll((buttons) =>
+      buttons.map((button) => ({
+        label: button.textContent ?? "",
+        isLast: button.matches(".danger, [type=submit]"),
+      })),
+    );
+    const some = found.flatMap(({ label, isLast }, i) =>
+      found.slice(0, i).filter((other) => other.label === label).length < 2 ? [{ i, isLast }] : [],
+    );
+    return some.toSorted((a, b) => Number(a.isLast) - Number(b.isLast)).map(({ i }) => i);
+  }
+
+  /** The place as who comes to it finds it. */
+  async #draw({ name, away, address, opensRow = false }: Place): Promise<void> {
+    const isAsDrawn = this.#drawn === `${address} ${String(opensRow)} ${await looksOf(this.#page)}`;
+    if (isAsDrawn && this.#drawn !== "") return;
+    await awaitRoom(this.#page, this.#renew);
+    if (away === undefined) await this.#page.reload();
+    else await show(this.#page, away); // what is open there goes with it
+    await show(this.#page, name, address);
+    if (opensRow) await openRow(this.#page);
+    if (name === "Playground") {
+      const ask = this.#page.getByRole("button", { name: "Ask", exact: true });
+      await expect.poll(() => ask.isEnabled()).toBe(true);
+    }
+    this.#drawn = `${address} ${String(opensRow)} ${await looksOf(this.#page)}`;
+  }
+}
+
+/** The buttons that can be pressed: of the dialog that is open, else of the page. */
+const buttonsOf = (page: Page): Locator =>
+  page.locator("dialog[open] button:enabled, main:not(:has(dialog[open])) button:enabled");
+
+/** Where the page is, what is open on it, and what can be pressed. */
+function looksOf(page: Page): Promise<string> {
+  return page.evaluate(() => {
+    const buttons = [...document.querySelectorAll("main button:enabled")];
+    const open = document.querySelector("dialog[open] h2")?.textContent ?? "";
+    return [location.hash, open, ...buttons.map((button) => button.textContent)].join("|");
+  });
+}
+
+/** What the open dialog is called; "" when none is. */
+function titleOf(page: Page): Promise<string> {
+  return page.evaluate(() => document.querySelector("dialog[open] h2")?.textContent ?? "");
+}
+
+/** Something good in each field that must have it and has nothing. */
+async function fill(page: Page): Promise<void> {
+  const fields = page.locator("dialog[open] :is(input, textarea):required");
+  for (const field of await fields.all()) {
+    if ((await field.inputValue()) !== "") continue;
+    const type = (await field.getAttribute("type")) ?? "";
+    await field.fill(GOOD[type] ?? `pressed-${crypto.randomUUID().slice(0, 8)}`);
+  }
+}
+
+const GOOD: Readonly<Record<string, string>> = {
+  number: "5",
+  email: "pressed@example.com",
+  url: "https://hooks.example.com/pressed",
+};
+
+/** Places of a page that a walk goes to at most. */
+const PLACES_MAX = 12;
+
+/** A page's own address, those of its tabs, and what the first row of each opens: the spare one where there is one. */
+async function placesOf(page: Page, name: string): Promise<readonly At[]> {
+  await show(page, name);
+  const own = await hashOf(page);
+  const tabs = await page
+    .locator("main nav.tabs a")
+    .evaluateAll((links) => links.map((link) => (link as HTMLAnchorElement).hash));
+  const addresses = [...new Set([own, ...tabs])];
+  const opened: At[] = [];
+  for (const address of addresses) {
+    await show(page, name, address);
+    if (addresses.length > PLACES_MAX || !(await openRow(page))) continue;
+    const hash = await hashOf(page);
+    if (pageOf(hash) !== pageOf(own)) continue; // another page's, which is walked itself
+    if (hash === address) opened.push({ address, opensRow: true });
+    else if (!addresses.includes(hash)) addresses.push(hash);
+  }
+  return [...addresses.map((address) => ({ address })), ...opened];
+}
+
+/** Opens the row that is spare, else the first; false when none opens. */
+async function openRow(page: Page): Promise<boolean> {
+  const rows = page.locator("main:not(:has(dialog[open])) tr.opens");
+  const spare = rows.filter({ hasText: SPARE });
+  const row = (await spare.count()) > 0 ? spare.first() : rows.first();
+  if ((await row.count()) === 0) return false;
+  await row.press("Enter");
+  await quiet(page);
+  return true;
+}
+
+const pageOf = (hash: string): string => /^#\/?([^/?]*)/.exec(hash)?.[1] ?? "";
+
+const hashOf = (page: Page): Promise<string> => page.evaluate(() => location.hash);
+
+async function pagesOf(page: Page): Promise<string[]> {
+  const names = await rail(page).getByRole("link").allTextContents();
+  return names.filter((name) => !["Turnpike", "Documents"].includes(name));
+}
+
+/** As `goTo` by the address alone: a dialog of the page before may be open, or about to be. */
+async function show(page: Page, name: string, address = ""): Promise<void> {
+  const link = page.locator("nav.rail a", { hasText: new RegExp(`^${name}$`) });
+  await link.evaluate((found, at) => {
+    location.hash = at === "" ? (found as HTMLAnchorElement).hash : at;
+  }, address);
+  await page
+    .locator("nav.rail a[aria-current=page]", { hasText: new RegExp(`^${name}$`) })
+    .waitFor();
+  await page.locator("main h1").first().waitFor();
+  await quiet(page);
+}

@@ -1,0 +1,37 @@
+import { readFileSync, readdirSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+
+const CONSOLE = path.join(import.meta.dirname, "../../console");
+/** Where a read is told from what it is shown as: its value, its skeleton, its age, its failure with Try again. */
+const OWN = new Set(["state/reads.ts", "ui/states.tsx", "ui/pages.ts"]);
+
+/** Every source of the console, by its path. */
+const SOURCES = readdirSync(CONSOLE, { recursive: true, encoding: "utf8" })
+  .filter((file) => /\.tsx?$/.test(file) && file !== "api/types.ts")
+  .map((file) => [file, readFileSync(path.join(CONSOLE, file), "utf8")] as const);
+
+/** Looks at what was read last without what stands beside it. */
+const BARE = /\.latest\b|\blatest\s*[,}:]/;
+
+describe("every place of a read shows its value, a skeleton, its age, or its failure with another try", () => {
+  it.each(SOURCES.filter(([file]) => !OWN.has(file)))(
+    "%s shows reads by Shown and Inline, or names what is beside another",
+    (_file, text) => {
+      expect(text.split("\n").filter((line) => BARE.test(line))).toEqual([]);
+    },
+  );
+
+  it("what is beside another is never a place of its own", () => {
+    const drawn = SOURCES.flatMap(([file, text]) =>
+      [...text.matchAll(/\{beside\([^)]*\)[^}]*&&/g)].map(([found]) => `${file}: ${found}`),
+    );
+    expect(drawn).toEqual([]);
+  });
+
+  it("would see one", () => {
+    expect(BARE.test("const rows = useRead(x).latest?.rows")).toBe(true);
+    expect(BARE.test("const { latest, at } = useRead(x)")).toBe(true);
+    expect(BARE.test("the latest of them")).toBe(false);
+  });
+});
