@@ -183,8 +183,6 @@ class Walk implements Pressed {
     if (this.#by === "mouse") await button.click();
     else await button.press("Enter");
     this.pressed.push(`${at}: ${label}`);
-    if (process.env["PRESSES"])
-      console.log(new Date().toISOString().slice(14, 19), `${at}: ${label}`);
     await quiet(this.#page);
     if (label === "Ask") await expect.poll(this.#paid).toBe(before + 1);
     for (let more = before; more < this.#paid(); more++) this.paid.push(`${at}: ${label}`);
