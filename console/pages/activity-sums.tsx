@@ -112,11 +112,7 @@ function verbs(by: Splits, may: (call: Call) => boolean): readonly Column<Sum>[]
   const [call, page, text] = STOPS[by];
   if (!may(call)) return [];
   const cell = ({ group }: Sum) =>
-    group !== null && (
-      <a href={hrefOf([page, group], { do: "quota" })} onClick={(event) => event.stopPropagation()}>
-        {text}
-      </a>
-    );
+    group !== null && <a href={hrefOf([page, group], { do: "quota" })}>{text}</a>;
   return [{ id: "verbs", title: "To do", wide: true, value: () => null, csv: [], cell }];
 }
 

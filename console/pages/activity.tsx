@@ -64,11 +64,9 @@ export function Activity() {
       <Shown read={read} height={720}>
         {({ rows, isCut, completeFrom }) => (
           <>
-            {isCut && <p class="notice">▲ There is more than can be shown: choose fewer days.</p>}
+            {isCut && <p class="notice">▲ There is more: choose fewer days.</p>}
             {completeFrom !== null && Date.parse(completeFrom) > hourStart(range.from) && (
-              <p class="notice">
-                ▲ What was asked before {exactly(completeFrom)} is no longer kept in this detail.
-              </p>
+              <p class="notice">▲ Before {exactly(completeFrom)} this detail is no longer kept.</p>
             )}
             <Panel title={titleOf(metric, by)}>
               <Summary
