@@ -61,6 +61,15 @@ export type Actor =
   | { readonly kind: "system"; readonly id: null };
 export const SYSTEM: Actor = { kind: "system", id: null };
 
+/** Who did it, as a row has it: nobody's id is null, and no other's. */
+export function storedActor(row: {
+  readonly actor_kind: Actor["kind"];
+  readonly actor_id: string | null;
+}): Actor {
+  const { actor_kind: kind, actor_id: id } = row;
+  return kind === "system" || id === null ? SYSTEM : { kind, id };
+}
+
 /** What an event says beside who and what: a small object of JSON, money in micros. */
 export type EventData = { readonly [name: string]: unknown };
 

@@ -199,7 +199,8 @@ const PAGED = {
   payments: "id",
 } as const;
 export type PagedTable = keyof typeof PAGED;
-export const PAGED_TABLES = Object.keys(PAGED) as PagedTable[];
+const isPaged = (name: string): name is PagedTable => name in PAGED;
+export const PAGED_TABLES: readonly PagedTable[] = Object.keys(PAGED).filter(isPaged);
 
 /** All rows of an organisation in one table of the book, page by page. */
 export async function* readBookPages(

@@ -1,3 +1,4 @@
+import { storedActor } from "../lib/event.ts";
 import type { Actor, EventRecord, EventType } from "../lib/event.ts";
 import { storedJson } from "../lib/stored-json.ts";
 
@@ -29,7 +30,7 @@ export async function readWaitingEvents(
   return results.map((row) => ({
     id: row.id,
     type: row.type,
-    actor: { kind: row.actor_kind, id: row.actor_id } as Actor,
+    actor: storedActor(row),
     subject: row.subject,
     data: storedJson<EventRecord["data"]>(row.data),
     createdAt: row.created_at,

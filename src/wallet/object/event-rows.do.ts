@@ -5,6 +5,7 @@ import {
   mintEventId,
   roomOf,
   SYSTEM,
+  storedActor,
 } from "../../lib/event.ts";
 import { HOUR_MS, timestamp } from "../../lib/clock.ts";
 import type { Actor, EventRecord, EventType, NewEvent } from "../../lib/event.ts";
@@ -309,7 +310,7 @@ function selectDropped(sql: SqlStorage): EventPage["dropped"] {
 }
 
 function recordOf(row: StoredEvent): EventRecord {
-  const actor = { kind: row.actor_kind, id: row.actor_id } as Actor;
+  const actor = storedActor(row);
   return {
     id: row.id,
     type: row.type,

@@ -264,11 +264,12 @@ function innerPart(block: Extract<ShownBlock, { type: "text" | "image" }>): Json
 }
 
 function imagePart(source: Extract<ShownBlock, { type: "image" }>["source"]): JsonObject {
-  const url =
-    source.type === "base64"
-      ? `data:${source.media_type};base64,${source.data}`
-      : String((source as { url?: unknown }).url);
-  return { type: "image_url", image_url: { url } };
+  if (source.type === "base64") {
+    const url = `data:${source.media_type};base64,${source.data}`;
+    return { type: "image_url", image_url: { url } };
+  }
+  const { url } = source;
+  return { type: "image_url", image_url: { url: String(url) } };
 }
 
 function textPart(text: string): JsonObject {

@@ -327,7 +327,7 @@ function hasCitations(part: Block | TextBlock): boolean {
     return (part as { content: Block[] }).content.some(hasCitations);
   }
   if (part.type !== "text") return false;
-  const { citations } = part as { citations?: unknown };
+  const { citations } = part;
   return Array.isArray(citations) && citations.length > 0;
 }
 

@@ -64,7 +64,7 @@ export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
 
 function textOfAnswer({ text }: ResponsesBody): JsonObject {
   const { format, verbosity } = text ?? {};
-  const { type, name, schema, strict, description } = (format ?? {}) as JsonObject;
+  const { type, name, schema, strict, description } = objectOf(format);
   const said = given({
     format: format ? given({ type, name, schema, strict, description }) : undefined,
     verbosity,
