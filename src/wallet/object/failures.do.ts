@@ -52,8 +52,13 @@ const DIMENSIONS: Readonly<Record<FailureDimension, (one: FailedRequest) => stri
   user: ({ externalId }) => externalId,
 };
 
+function isDimension(name: string): name is FailureDimension {
+  return name in DIMENSIONS;
+}
+
 function isAmong(one: FailedRequest, only: KeptFailureQuery["only"]): boolean {
-  return (Object.keys(DIMENSIONS) as FailureDimension[]).every((name) => {
+  return Object.keys(DIMENSIONS).every((name) => {
+    if (!isDimension(name)) return true;
     const named = only[name];
     return named === null || named.includes(DIMENSIONS[name](one) ?? "");
   });

@@ -72,7 +72,8 @@ async function answerOf(
   if (!report.ok) return report;
   const { counts } = report.value;
   const total = counts.reduce((sum, one) => sum + one.count, 0);
-  return success({ ...days, data: grouped(counts, asked.group_by as GroupBy), total });
+  const by = COUNTED_BY.find((name) => name === asked.group_by) ?? "code";
+  return success({ ...days, data: grouped(counts, by), total });
 }
 
 /** What only those that are kept by themselves can say; null for what is counted. */
