@@ -4,13 +4,13 @@
  * Requests must come one at a time: what happens before the upstream call is told apart by order.
  */
 import worker, * as gateway from "../../src/index.ts";
+import { around, envs } from "./around.ts";
 import { countedD1, countedNamespace, countLog, countStorage } from "./counters.ts";
 import { noCounts } from "./counts.ts";
 
 const counts = noCounts();
 const atStart = noCounts(); // of the request in progress
 const afterwards = noCounts(); // counts handed over at any time, which belong to no request
-const wrapped = new WeakMap<Env, Env>();
 const upstream = globalThis.fetch;
 
 countLog(counts);
@@ -20,46 +20,26 @@ globalThis.fetch = (...parameters: Parameters<typeof fetch>) => {
   return upstream(...parameters);
 };
 
-function countedEnv(env: Env): Env {
-  const known = wrapped.get(env);
-  if (known !== undefined) return known;
-  const made: Env = {
-    ...env,
-    DB: countedD1(env.DB, counts),
-    KEY_REGISTER: countedNamespace(env.KEY_REGISTER, counts),
-    WALLET: countedNamespace(env.WALLET, counts),
-    REGION_OUTBOX: countedNamespace(env.REGION_OUTBOX, counts),
-    REGION_METRICS: countedNamespace(env.REGION_METRICS, afterwards),
-  };
-  wrapped.set(env, made);
-  return made;
+const countedEnv = envs((env) => ({
+  ...env,
+  DB: countedD1(env.DB, counts),
+  KEY_REGISTER: countedNamespace(env.KEY_REGISTER, counts),
+  WALLET: countedNamespace(env.WALLET, counts),
+  REGION_OUTBOX: countedNamespace(env.REGION_OUTBOX, counts),
+  REGION_METRICS: countedNamespace(env.REGION_METRICS, afterwards),
+}));
+
+function counting({ storage }: DurableObjectState, env: Env): Env {
+  countStorage(storage, counts);
+  return countedEnv(env);
 }
 
-export { ConsoleSession, KeptResponses, Payments, WebhookDeliveries } from "../../src/index.ts";
-export class KeyRegister extends gateway.KeyRegister {
-  constructor(ctx: DurableObjectState, env: Env) {
-    countStorage(ctx.storage, counts);
-    super(ctx, countedEnv(env));
-  }
-}
-export class Wallet extends gateway.Wallet {
-  constructor(ctx: DurableObjectState, env: Env) {
-    countStorage(ctx.storage, counts);
-    super(ctx, countedEnv(env));
-  }
-}
-export class RegionOutbox extends gateway.RegionOutbox {
-  constructor(ctx: DurableObjectState, env: Env) {
-    countStorage(ctx.storage, counts);
-    super(ctx, countedEnv(env));
-  }
-}
-export class RegionMetrics extends gateway.RegionMetrics {
-  constructor(ctx: DurableObjectState, env: Env) {
-    countStorage(ctx.storage, counts);
-    super(ctx, env);
-  }
-}
+// oxlint-disable-next-line no-barrel-file -- its other objects are this Worker's
+export * from "../../src/index.ts";
+export const KeyRegister = around(gateway.KeyRegister, counting);
+export const Wallet = around(gateway.Wallet, counting);
+export const RegionOutbox = around(gateway.RegionOutbox, counting);
+export const RegionMetrics = around(gateway.RegionMetrics, counting);
 for (const object of [KeyRegister, Wallet, RegionOutbox]) countAlarms(object.prototype);
 
 export default {

@@ -5,29 +5,26 @@
  */
 import worker, * as gateway from "../../src/index.ts";
 import type { Use } from "../demo-uses.ts";
+import { around, envs } from "./around.ts";
 
 const clock = { offsetMs: 0 };
-const shifted = new WeakMap<Env, Env>();
-
-function shiftedEnv(env: Env): Env {
-  const known = shifted.get(env);
-  if (known !== undefined) return known;
-  const made = Object.defineProperty({ ...env }, "CLOCK_OFFSET_MS", {
+const shiftedEnv = envs((env) =>
+  Object.defineProperty({ ...env }, "CLOCK_OFFSET_MS", {
     get: () => String(clock.offsetMs),
     enumerable: true,
-  });
-  shifted.set(env, made);
-  return made;
-}
+  }),
+);
+const shifting = (_: DurableObjectState, env: Env): Env => shiftedEnv(env);
 
 function setClock(ms: number): void {
   clock.offsetMs = ms - Date.now();
 }
 
-export class Wallet extends gateway.Wallet {
-  constructor(ctx: DurableObjectState, env: Env) {
-    super(ctx, shiftedEnv(env));
-  }
+// oxlint-disable-next-line no-barrel-file -- its other objects are this Worker's
+export * from "../../src/index.ts";
+export const KeyRegister = around(gateway.KeyRegister, shifting);
+export const RegionOutbox = around(gateway.RegionOutbox, shifting);
+export class Wallet extends around(gateway.Wallet, shifting) {
   /** The wallet's own calls, one after the other; how many were refused. */
   async use(uses: readonly Use[]): Promise<number> {
     let refused = 0;
@@ -43,20 +40,6 @@ export class Wallet extends gateway.Wallet {
     return refused;
   }
 }
-export class KeyRegister extends gateway.KeyRegister {
-  constructor(ctx: DurableObjectState, env: Env) {
-    super(ctx, shiftedEnv(env));
-  }
-}
-export class RegionOutbox extends gateway.RegionOutbox {
-  constructor(ctx: DurableObjectState, env: Env) {
-    super(ctx, shiftedEnv(env));
-  }
-}
-export class RegionMetrics extends gateway.RegionMetrics {}
-export { KeptResponses, Payments, WebhookDeliveries } from "../../src/index.ts";
-export class ConsoleSession extends gateway.ConsoleSession {}
-
 type Bodies = {
   readonly "/__demo/clock": { readonly ms: number };
   readonly "/__demo/use": { readonly org_id: string; readonly uses: readonly Use[] };
