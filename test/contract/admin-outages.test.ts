@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { refuse, success } from "../../src/lib/failure.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, bindingsWith, chat, openAccount, send } from "./client.ts";
@@ -57,10 +57,6 @@ beforeEach(async () => {
   peerAnswers(IS_THERE);
   await env.DB.prepare("DELETE FROM cursors").run();
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 describe("GET /admin/v1/health names", () => {
   it("nothing in a region that is well", async () => {
     expect(await problems(region())).toEqual([]);

@@ -1,14 +1,10 @@
 import { env } from "cloudflare:workers";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { admin, chat, openAccount, send } from "./client.ts";
 
 const HOUR_MS = 3_600_000;
 const later = (ms = 2 * HOUR_MS): string => new Date(Date.now() + ms).toISOString();
 const ROW = { list: "partners", item: "sandbox/echo", price: { input: 3, output: 5 } };
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 let minute = 0;
 /** A time that no other row of these tests has. */

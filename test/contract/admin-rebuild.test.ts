@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { micros } from "../../src/lib/money.ts";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { pay, valueOf } from "../wallet/wallet-desk.ts";
@@ -17,10 +17,6 @@ beforeEach(async () => {
   account = await openAccount({ credits: 100_000 });
   wallet = env.WALLET.getByName(account.orgId);
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const rebuild = (orgId = account.orgId): Promise<Response> =>
   admin("POST", `/orgs/${orgId}/rebuild-wallet`);
 const read = async (path: string): Promise<unknown> =>

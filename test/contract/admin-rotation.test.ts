@@ -1,4 +1,4 @@
-import { beforeEach, afterEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ADMIN_TOKEN, addCredits, admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
@@ -7,8 +7,6 @@ beforeEach(async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   account = await openAccount();
 });
-afterEach(() => vi.restoreAllMocks());
-
 type Answer = Record<string, unknown>;
 type Told = { readonly type: string; readonly actor: unknown; readonly subject: string };
 

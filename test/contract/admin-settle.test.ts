@@ -13,10 +13,7 @@ beforeEach(async () => {
   account = await openAccount({ credits: 1000 });
   wallet = env.WALLET.getByName(account.orgId);
 });
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => setClock(null));
 
 const settle = (body: unknown, orgId = account.orgId): Promise<Response> =>
   admin("POST", `/orgs/${orgId}/settle`, body);

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { micros } from "../../src/lib/money.ts";
 import { pay, valueOf } from "../wallet/wallet-desk.ts";
 import { admin, chat, embed, errorOf, openAccount, send } from "./client.ts";
@@ -17,10 +17,6 @@ beforeAll(async () => {
   await chat(account.key, { user: "c" });
   await embed(account.key);
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const read = (path: string, orgId = account.orgId): Promise<Response> =>
   admin("GET", `/orgs/${orgId}${path}`);
 

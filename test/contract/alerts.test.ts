@@ -23,10 +23,7 @@ beforeEach(async () => {
   account = await openAccount();
   wallet = env.WALLET.getByName(account.orgId);
 });
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => setClock(null));
 
 type Alert = Readonly<Record<string, unknown>>;
 type Page = { readonly alerts: readonly Alert[]; readonly total: number };

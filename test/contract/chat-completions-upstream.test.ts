@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { chat, errorOf, HELLO, openAccount, send } from "./client.ts";
 import {
   mockUpstream,
@@ -14,10 +14,6 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** What the upstream was sent for these fields. */
 async function sent(fields: Record<string, unknown>): Promise<Record<string, unknown>> {
   const { calls, bindings } = mockUpstream(() => upstreamCompletion());

@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, chat, eventsOf, openAccount } from "./client.ts";
 import { mockUpstream, upstreamCompletion, upstreamStream } from "./upstream.ts";
 import { chunksOf, completionOf, textOf } from "./wire-schemas.ts";
@@ -7,10 +7,6 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const part = (content: string, usage?: unknown, finish_reason: string | null = null) => ({
   id: "x",
   created: 1,

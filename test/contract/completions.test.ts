@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, errorOf, openAccount, send } from "./client.ts";
 import { mockUpstream, upstreamCompletion } from "./upstream.ts";
 
@@ -6,10 +6,6 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const PATH = "/v1/completions";
 const ask = (fields: object, bindings?: Env): Promise<Response> =>
   send(PATH, {

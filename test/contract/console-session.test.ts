@@ -32,10 +32,7 @@ beforeEach(() => {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
 });
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 const chatOf = (fields: object = {}): object => {
   return { model: "sandbox/echo", messages: HELLO, ...fields };

@@ -19,10 +19,7 @@ beforeEach(() => {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
 });
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 /** So many calls of the session of this cookie, asked of its object. */
 function callOften(cookie: string, times: number): Promise<void> {

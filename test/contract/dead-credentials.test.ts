@@ -13,10 +13,7 @@ beforeEach(async () => {
   }
   account = await openAccount();
 });
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 /** What ten requests of a credential cost, once one of them was refused: objects and statements. */
 async function costOf(key: string): Promise<readonly number[]> {

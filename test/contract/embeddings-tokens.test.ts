@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { getEncoding } from "js-tiktoken";
-import { afterEach, beforeAll, expect, it, vi } from "vitest";
+import { beforeAll, expect, it, vi } from "vitest";
 import { balanceOf, errorOf, openAccount, send } from "./client.ts";
 import { mockUpstream } from "./upstream.ts";
 
@@ -8,8 +8,6 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
-afterEach(() => vi.restoreAllMocks());
-
 /** Of cl100k_base, as clients make them (LangChain's default). */
 const encoding = getEncoding("cl100k_base");
 const TEXTS = [

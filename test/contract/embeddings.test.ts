@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type * as z from "zod";
 import { balanceOf, embed, errorOf, openAccount, send } from "./client.ts";
 import { mockUpstream } from "./upstream.ts";
@@ -8,10 +8,6 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 type Floats = z.infer<typeof floatEmbeddings>;
 
 async function floatsOf(fields: Record<string, unknown> = {}): Promise<Floats> {

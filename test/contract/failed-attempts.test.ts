@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { openAccount } from "./client.ts";
 import { apart } from "./metrics-client.ts";
 import {
@@ -18,10 +18,6 @@ beforeEach(() => {
     lines.push(JSON.parse(line) as Line);
   });
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const told = (): Line[] => lines.filter(({ event }) => event === "attempt_failed");
 const counted = (text: string): string[] =>
   text.split("\n").filter((line) => line.startsWith("turnpike_attempts_failed_total{"));

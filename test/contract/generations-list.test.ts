@@ -45,10 +45,7 @@ beforeAll(async () => {
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => setClock(null));
 
 async function page(query = "", key = account.key): Promise<Page> {
   const response = await send(`/v1/generations${query}`, { key });

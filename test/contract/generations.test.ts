@@ -17,10 +17,7 @@ beforeAll(async () => {
   account = await openAccount();
   id = requestId(await chat(account.key));
 });
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => setClock(null));
 
 const requestId = (response: Response): string => response.headers.get("x-request-id") ?? "";
 const read = (named: string, key = account.key, more: Sending = {}): Promise<Response> =>

@@ -1,14 +1,10 @@
 import { PDF_HEAD } from "../../src/core/core-request.ts";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { RESPONSES_CHAT } from "../fixtures/responses-wire.ts";
 import { balanceOf, openAccount, send } from "./client.ts";
 import { mockUpstream, upstreamBindings } from "./upstream.ts";
 import type { UpstreamCall } from "./upstream.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 type Json = Record<string, unknown>;
 

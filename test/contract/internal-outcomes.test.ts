@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { listDurableObjectIds, runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Wallet } from "../../src/index.ts";
 import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
@@ -18,10 +18,6 @@ beforeEach(async () => {
   account = await openAccount({ keyScope: "global" });
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const wallet = (): DurableObjectStub<Wallet> => env.WALLET.getByName(account.orgId);
 
 /** A hold that a peer's request has at its home; the id of the request. */

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { PeerMessage, SignedMessage } from "../fixtures/peer-message.ts";
 import { ADMIN_TOKEN, bindingsWith, send } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
@@ -29,10 +29,6 @@ beforeEach(() => {
     vi.spyOn(console, method).mockImplementation((line: string) => void log.push(line));
   }
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** A lookup of the account's key, signed by the US, with changes that are signed too. */
 function lookup(change: Partial<PeerMessage> & { readonly path?: string } = {}) {
   return signed({ body: lookupOf(account.hash), ...change });

@@ -31,10 +31,7 @@ beforeEach(async () => {
   account = await openAccount();
   await addCredits(account.orgId, 5_000_000);
 });
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 function patch(key: string, id: string, body: unknown): Promise<Response> {
   return send(`/v1/keys/${id}`, { method: "PATCH", key, body });

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { MINUTE_MS } from "../keys/register-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -22,10 +22,6 @@ beforeEach(async () => {
     vi.spyOn(console, method).mockImplementation((line: unknown) => void log.push(String(line)));
   }
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const RECORD = "id name prefix region scope rpm_limit created_at last_used_at revoked".split(" ");
 
 describe("POST /v1/keys: 201", () => {

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { runDurableObjectAlarm } from "cloudflare:test";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import {
@@ -23,10 +23,6 @@ beforeEach(async () => {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** Whether the list says that the victim is revoked. */
 async function listedAsRevoked(): Promise<boolean | undefined> {
   return (await keysOf(account.key)).find((one) => one.id === victim.id)?.revoked;

@@ -14,10 +14,7 @@ beforeEach(async () => {
   }
   account = await openAccount();
 });
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 type Rotated = { readonly id: string; readonly key: string; readonly others_end_at: string };
 

@@ -23,10 +23,7 @@ beforeEach(async () => {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
 });
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 /** `last_used_at` of the account's one key, as it lists itself, Unix ms; 0 before the first use. */
 /** How far the clocks of a test and of the objects may lie apart: each moves with its own input and output. */

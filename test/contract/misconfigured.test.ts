@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { ADMIN_TOKEN, bindingsWith, errorOf, HELLO, openAccount, send } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
 
@@ -79,10 +79,6 @@ beforeEach(() => {
     vi.spyOn(console, method).mockImplementation((line: string) => void log.push(line));
   }
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 describe("a misconfigured deployment: 503", () => {
   it.each(WRONG)("%s = %s: answers nothing, and the log names it", async (variable, value) => {
     const bindings = bindingsWith({ [variable]: value });

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { balanceOf, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { putUser, readUser, sendUser } from "./end-users.ts";
@@ -15,10 +15,6 @@ beforeEach(() => {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** A namespace whose objects fail every call in this way; `calls` counts them. */
 function failing(marks: Record<string, boolean>): { calls: number; getByName: () => object } {
   const namespace = {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import { bindingsWith, openAccount, send } from "./client.ts";
 
 type Line = Readonly<Record<string, unknown>>;
@@ -13,10 +13,6 @@ beforeEach(() => {
     });
   }
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const COUNT = 20;
 
 /** Sends one request so often within a second, and once more a second later. */

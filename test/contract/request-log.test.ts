@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import { bindingsWith, chat, openAccount, send } from "./client.ts";
 
 let lines: string[] = [];
@@ -6,10 +6,6 @@ beforeEach(() => {
   lines = [];
   vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(line));
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const logged = (): readonly unknown[] =>
   lines
     .map((line) => JSON.parse(line) as { event: string; status: number })

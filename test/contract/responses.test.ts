@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { eventsOf, follow } from "../wires/responses/follow.ts";
 import type { Account as Folded } from "../wires/responses/follow.ts";
 import { response as responseSchema } from "../wires/responses/sdk-schemas.ts";
@@ -17,10 +17,6 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 type Options = Pick<Sending, "headers" | "bindings"> & { readonly with?: string };
 
 /** A response of `sandbox/echo`, unless the fields name another model. */

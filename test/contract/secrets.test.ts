@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { rowsOf } from "../wallet/wallet-desk.ts";
 import { ADMIN_TOKEN, admin, chat, embed, openAccount, send } from "./client.ts";
 import { mockUpstream, UPSTREAM_SECRET, upstreamError, upstreamStream } from "./upstream.ts";
@@ -21,10 +21,6 @@ beforeEach(() => {
     });
   }
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const seen = async (response: Response): Promise<string> =>
   `${JSON.stringify([...response.headers])}\n${await response.text()}`;
 

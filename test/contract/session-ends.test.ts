@@ -16,10 +16,7 @@ beforeEach(async () => {
   }
   account = await openAccount();
 });
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 type Told = { readonly subject: string; readonly data: object };
 /** What the log says, of one type or of all. */

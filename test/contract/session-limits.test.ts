@@ -16,10 +16,7 @@ beforeEach(async () => {
   }
   account = await openAccount();
 });
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 /** A key of 20 requests a minute and a session of it of two, and what is left of the key once it is asked. */
 async function keyAndSession(): Promise<{

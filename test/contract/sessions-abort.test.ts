@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import { abort } from "../wallet/fault-world.ts";
 import { differences, rowsOf } from "../wallet/wallet-desk.ts";
 import type { Stub } from "../wallet/wallet-desk.ts";
@@ -20,8 +20,6 @@ beforeEach(async () => {
   }
   account = await openAccount();
 });
-afterEach(() => vi.restoreAllMocks());
-
 /** A fresh one each time: a stub stays broken after an abort. */
 function wallet(): Stub {
   return env.WALLET.getByName(account.orgId);

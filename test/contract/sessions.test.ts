@@ -17,10 +17,7 @@ beforeEach(async () => {
   }
   account = await openAccount();
 });
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 type Listed = {
   readonly id: string;

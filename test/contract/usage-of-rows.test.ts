@@ -8,10 +8,7 @@ const LATE = Date.UTC(2036, 10, 20, 23, 59);
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => setClock(null));
 
 type Usage = {
   readonly data: readonly (Record<string, unknown> & { readonly cost_micro: number })[];

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import { mintedAt } from "../../src/lib/id.ts";
 import { SECRET, call, endStreams, errorOf } from "./wire-app.ts";
@@ -9,10 +9,6 @@ beforeEach(() => {
   lines = [];
   vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(line));
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const logged = () => lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 
 describe("every answer", () => {

@@ -1,13 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { call, endStreams, errorOf } from "./wire-app.ts";
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 async function meant(path: string, method = "POST"): Promise<unknown> {
   return (await errorOf(await call(path, { method })))["message"];
 }

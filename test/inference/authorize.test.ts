@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import { configOf } from "../../src/config.ts";
 import { authorizeAtHome } from "../../src/inference/authorize.ts";
 import { micros } from "../../src/lib/money.ts";
@@ -33,8 +33,6 @@ beforeEach(() => {
     return Response.json(answer);
   });
 });
-afterEach(() => vi.restoreAllMocks());
-
 function ask(hold: typeof HOLD | null) {
   const parsed = configOf(env);
   if (!parsed.ok) throw new Error("the tests' bindings are not valid");

@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
@@ -13,10 +13,6 @@ import type { Call, DoorSpeech } from "./door-speech.ts";
  * long run every pair of wires meets once, at doors that take turns. All pairs at the chat door: providers-continue.
  */
 const APART = effort(6, 1);
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const DOORS = Object.values(SPEECH);
 const DOWN: WireReply = { status: 503, headers: {}, body: "" };
 const QUESTION = "The weather in Paris and Rome, and the time?";

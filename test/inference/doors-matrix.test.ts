@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
@@ -11,10 +11,6 @@ import type { DoorSpeech, Got, Said, Wish } from "./door-speech.ts";
 
 /** Every wire over the doors that are not its own, in all that a model can say, whole and streamed. */
 const CREDITS = 1_000_000_000;
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** A host of OpenAI's is asked natively by its own dialect, which is another row's wire. */
 function wiresOf(door: DoorSpeech): ChatProvider[] {
   return PROVIDERS.filter(({ name }) => door.name !== "responses" || name !== "openai");

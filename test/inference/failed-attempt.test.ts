@@ -1,12 +1,8 @@
 import * as fc from "fast-check";
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { attemptFailed } from "../../src/inference/ask.ts";
 import { Tally } from "../../src/metrics/tally.ts";
 import { runOf, SERVING } from "./run-fixture.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 it("whatever an upstream answers, its failures fall into a bounded set of series", () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);

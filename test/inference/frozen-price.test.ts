@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { call, openOrganization } from "../fixtures/worker-app.ts";
 
 const USAGE = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 };
@@ -14,10 +14,6 @@ beforeEach(() => {
     logged += JSON.stringify(line);
   });
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** A deployment that sells `local/a` and `local/b` at this price and has `smart` mean one of them. */
 function deployment(micros: number, smart = "local/a"): Readonly<Record<string, string>> {
   const model = (id: string) => ({

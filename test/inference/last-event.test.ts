@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { success } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
 import { answer } from "../../src/inference/answer.ts";
@@ -14,10 +14,6 @@ import { asResponse, runOf, SERVING, USAGE, walletOf } from "./run-fixture.ts";
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const CHOICE = { index: 0, finish_reason: null };
 const EVENTS: readonly StreamEvent[] = [
   { kind: "chunk", chunk: { choices: [{ ...CHOICE, delta: { role: "assistant", content: "" } }] } },

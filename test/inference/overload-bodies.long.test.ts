@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { addKey, admin, openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { apart } from "../contract/metrics-client.ts";
@@ -16,10 +16,6 @@ beforeEach(async () => {
   vi.spyOn(console, "warn").mockImplementation(note);
   account = await openAccount();
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 describe("a body beyond the bytes that an isolate holds at once", () => {
   const long = {
     model: "sandbox/echo",

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { addKey, bindingsWith, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { apart } from "../contract/metrics-client.ts";
@@ -24,10 +24,6 @@ beforeEach(async () => {
   vi.spyOn(console, "warn").mockImplementation(note);
   account = await openAccount();
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** A world whose one place of this organisation is taken by a request that waits for its hold. */
 async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
   const world = new BusyWorld({ ORGANIZATION_IN_FLIGHT_MAX: "1", ...bindings });

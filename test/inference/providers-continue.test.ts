@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { createExecutionContext } from "cloudflare:test";
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
@@ -19,10 +19,6 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openOrganization({ credits: 1_000_000_000 }));
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 type Message = { readonly role: string; readonly tool_calls?: readonly { readonly id: string }[] };
 
 const QUESTION = { role: "user", content: "The weather in Paris and Rome, and the time?" };

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { bindingsFor, PROVIDERS } from "../fixtures/provider-table.ts";
 import type { ChatProvider } from "../fixtures/provider-table.ts";
@@ -18,10 +18,6 @@ let account: { readonly orgId: string; readonly key: string };
 const openOne = async () => {
   account = await openOrganization({ credits: CREDITS });
 };
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 type Seen = {
   readonly status: number;
   readonly headers: Headers;

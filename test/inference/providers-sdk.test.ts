@@ -1,7 +1,7 @@
 import OpenAI, { BadRequestError } from "openai";
 import { env } from "cloudflare:workers";
 import { createExecutionContext } from "cloudflare:test";
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { app } from "../../src/app.ts";
 import { IS_LONG } from "../effort.ts";
 import { network } from "../providers/adapter-kit.ts";
@@ -15,10 +15,6 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openOrganization({ credits: 1_000_000_000 }));
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const TOOLS: OpenAI.ChatCompletionFunctionTool[] = ["get_weather", "get_time"].map((name) => ({
   type: "function",
   function: { name, parameters: { type: "object", properties: { city: { type: "string" } } } },

@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import type { Catalog } from "../../src/catalog/catalog.ts";
 import type { Route } from "../../src/catalog/model.ts";
 import type { Kind } from "../../src/lib/kinds.ts";
@@ -67,10 +67,6 @@ beforeAll(async () => {
     project_id: "example",
   });
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 describe.each(["eu", "us"] as const)("every provider set, in %s:", (region) => {
   it("each model, alias and operator's model is asked for on hosts of that region alone", async () => {
     const asked = network(REPLY);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { success } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
 import { DOORS } from "../../src/doors/doors.ts";
@@ -17,10 +17,6 @@ import { asResponse, runOf, USAGE, walletOf } from "./run-fixture.ts";
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** Counts what the path does from the provider's answer on, and throws at one of these steps. */
 class Steps {
   readonly #at: number;

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import type { EventStream, Provider } from "../../src/core/provider.ts";
 import { RouteHealth } from "../../src/routing/route-health.ts";
 import type { Run, RunServices } from "../../src/inference/paid-request.ts";
@@ -15,10 +15,6 @@ beforeEach(() => {
     return Promise.resolve();
   });
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const BODY = {
   choices: [{ index: 0, message: { role: "assistant", content: "hi" }, finish_reason: "stop" }],
 };

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import type {
   EventStream,
   Provider,
@@ -14,10 +14,6 @@ import { asResponse, HOME, runOf } from "./run-fixture.ts";
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** What becomes of a run whose client leaves while its route is busy, when the drain has ended, and its output. */
 async function outcomeOf(send: Provider["send"], client: AbortController, drainS = 0) {
   const queued: string[] = [];

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { EventStream, JsonObject, StreamEvent } from "../../src/core/provider.ts";
 import { answerJson, answerStream } from "../../src/inference/answer.ts";
 import { settle } from "../../src/inference/settle.ts";
@@ -34,10 +34,6 @@ beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
   vi.spyOn(scheduler, "wait").mockImplementation(async (ms) => void (nowMs += ms));
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** An outbox behind a bad line: the faults of its calls, the last one for ever. */
 function outboxWith(faults: readonly Fault[]): RunServices["outbox"] {
   return () => ({

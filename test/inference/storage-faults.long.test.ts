@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { HoldRequest } from "../../src/contracts/wallet.ts";
 import { FaultyWorld } from "./faulty-world.ts";
 
@@ -22,10 +22,6 @@ beforeEach(async () => {
     world.env.CLOCK_OFFSET_MS = String(Number(world.env.CLOCK_OFFSET_MS) + ms);
   });
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const down = (): never => {
   throw new Error("D1 is down");
 };

@@ -23,10 +23,7 @@ beforeEach(() => {
     });
   });
 });
-afterEach(() => {
-  vi.useRealTimers();
-  vi.restoreAllMocks();
-});
+afterEach(() => vi.useRealTimers());
 
 /** A route that says one word and is silent from then on. */
 function oneWord(): Provider {

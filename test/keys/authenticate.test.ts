@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import { mintKey } from "../../src/keys/api-key.ts";
 import type { Admitting } from "../../src/keys/authenticate.ts";
 import { KnownCallers } from "../../src/keys/authenticate.ts";
@@ -8,10 +8,6 @@ import { admitting, authenticateBy, keySecrets, makeKey } from "./key-fixture.ts
 beforeEach(() => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 function authenticate(
   authorization: string | null,
   options: Partial<Admitting> = {},

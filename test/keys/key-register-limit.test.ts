@@ -13,10 +13,7 @@ import {
   worstMinute,
 } from "./register-fixture.ts";
 
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 it("says who the key is and what is left of its minute", async () => {
   const { booked } = await makeKey({ rpmLimit: 3, scope: "global" });

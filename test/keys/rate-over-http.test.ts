@@ -6,10 +6,7 @@ import { MINUTE_MS } from "./register-fixture.ts";
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 const hello = { model: "sandbox/echo", messages: [{ role: "user", content: "hello" }] };
 

@@ -19,10 +19,7 @@ beforeEach(() => {
   steps = [];
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  book.restore();
-  vi.restoreAllMocks();
-});
+afterEach(() => book.restore());
 
 function prepare(sql: string): D1PreparedStatement {
   steps.push("book");

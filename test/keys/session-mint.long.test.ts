@@ -7,10 +7,7 @@ import type { Account } from "../contract/client.ts";
 import { countedBindings } from "../contract/counted-bindings.ts";
 import { keySecrets, shiftClock } from "./key-fixture.ts";
 
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 const MINTED = 1_000_000;
 const OVER_HTTP = 5_000;

@@ -1,5 +1,5 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { makeTables, openTables } from "../../src/lib/tables.do.ts";
 import type { Tables } from "../../src/lib/tables.do.ts";
 import {
@@ -37,10 +37,6 @@ beforeEach(() => {
   log.length = 0;
   vi.spyOn(console, "error").mockImplementation((line: string) => void log.push(line));
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 describe("an object's tables", () => {
   it("are not made by asking whether there are any", async () => {
     await inStorage((storage) => {

@@ -1,9 +1,5 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { Recorder } from "../../src/metrics/tally.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 it("a handing over that has taken its counts makes room for the next at once", async () => {
   const recorder = new Recorder(0);

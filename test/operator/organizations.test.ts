@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import { admitting, authenticateBy, keySecrets, WatchedBook } from "../keys/key-fixture.ts";
 import {
   call,
@@ -16,10 +16,6 @@ beforeEach(() => {
   wallets.clear();
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** A page of organisations; `wallets` has those that were asked for it. */
 async function listed(query: string): Promise<readonly object[]> {
   wallets.clear();

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { createExecutionContext, evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { signedWebhook } from "../../scripts/stripe/events.ts";
 import type { FakeStripe } from "../../scripts/stripe/fake.ts";
@@ -12,10 +12,6 @@ import { paymentsOf, useStripe } from "./fake-stripe.ts";
 
 const LONG = { timeout: 60_000, interval: 50 };
 const SECRETS = ["whsec_0123456789", "whsec_before0123"];
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 type Purchase = {
   readonly id: string;

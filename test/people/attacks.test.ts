@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
@@ -10,10 +10,6 @@ beforeEach(() => {
   }
   issuer = startIssuer();
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const code = async (response: Response): Promise<readonly [number, string]> => {
   const { error } = await response.json<{ error: { code: string | null; type: string } }>();
   return [response.status, error.code ?? error.type];

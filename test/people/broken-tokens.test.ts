@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Bend } from "../../scripts/local-issuer.ts";
 import { Browser, ISSUER, signUp, someone, startIssuer } from "./people-client.ts";
 
@@ -9,10 +9,6 @@ beforeEach(() => {
   }
   issuer = startIssuer();
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const nowS = (): number => Math.floor(Date.now() / 1000);
 const claim = (changes: Readonly<Record<string, unknown>>): Bend => ({
   claims: (claims) => {

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { LocalIssuer } from "../../scripts/local-issuer.ts";
 import type { Account } from "../../scripts/local-issuer.ts";
 import { admin, send } from "../contract/client.ts";
@@ -13,10 +13,6 @@ beforeEach(() => {
   }
   issuer = startIssuer();
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const IN = "/console/#/";
 const UNKNOWN = /why=unknown$/;
 const CLIENT = { id: "turnpike-at-acme", secret: "the secret of acme" };

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { companyDomain } from "../../src/people/domain-proof.ts";
 import { checkDomains } from "../../src/people/company.ts";
 import type { Mail } from "../../src/people/mail.ts";
@@ -21,10 +21,6 @@ beforeEach(() => {
   resolveBy("https://cloudflare-dns.com", quoted);
   resolveBy("https://dns.google", quoted);
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 function resolveBy(resolver: string, answer: Resolver): void {
   issuer.hosts.set(resolver, async (request) => {
     expect(request.headers.get("accept")).toBe("application/dns-json");

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { forgetStale } from "../../src/people/forgetting.store.ts";
 import { Browser, inviteTo, joined, signUp, someone, startIssuer } from "./people-client.ts";
 
@@ -10,10 +10,6 @@ beforeEach(() => {
   }
   issuer = startIssuer();
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const DAY = 86_400_000;
 const swept = (days: number): Promise<void> => forgetStale(env.DB, Date.now() + days * DAY);
 

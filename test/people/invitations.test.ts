@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { admin, openAccount } from "../contract/client.ts";
 import {
   Browser,
@@ -18,10 +18,6 @@ beforeEach(() => {
   }
   issuer = startIssuer();
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const IN = "/console/#/";
 const tokenOf = (link: string): string => link.slice(link.lastIndexOf("/") + 1);
 

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { closeOrganization } from "../../src/people/erasure.store.ts";
 import { effort } from "../effort.ts";
 import {
@@ -22,10 +22,6 @@ beforeEach(() => {
   }
   issuer = startIssuer();
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 type Owner = { readonly browser: Browser; readonly view: SessionView };
 const at = ({ view }: Owner): string => `/members/${view.member.id}`;
 /** The ways in which an owner stops being one: alone, or by the other. */

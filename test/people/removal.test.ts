@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ADMIN_TOKEN, admin, chat, openAccount, send } from "../contract/client.ts";
 import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
 
@@ -10,10 +10,6 @@ beforeEach(() => {
   }
   issuer = startIssuer();
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** Ann's team, and Ben in it with this role. */
 async function team(role: string) {
   const ann = await signUp(issuer);

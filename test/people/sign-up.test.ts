@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
@@ -8,10 +8,6 @@ beforeEach(() => {
   }
   issuer = startIssuer();
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 describe("signing up", () => {
   it("makes a person, a personal organisation and its owner, who makes a key and pays with it", async () => {
     const { browser, account, view } = await signUp(issuer);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { isLasting } from "../../src/console/step-up.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import { ASKING_PATHS, PATHS } from "../../src/paths.ts";
@@ -21,10 +21,6 @@ beforeEach(() => {
   }
   issuer = startIssuer();
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const TOO_OLD = [403, "login_too_old"];
 const makeKey = (browser: Browser) => browser.ask("POST", "/console/api/v1/keys", { name: "one" });
 const keyMade = async (browser: Browser) => codeOf(await makeKey(browser));

@@ -1,11 +1,9 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import { ANTHROPIC } from "../../src/hosts/anthropic.ts";
 import { liveProviders, providerProblems } from "../../src/hosts/registry.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
-
-afterEach(() => vi.restoreAllMocks());
 
 const BASE = {
   KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,

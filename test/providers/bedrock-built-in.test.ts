@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import { buildProviders, liveProviders, providerProblems } from "../../src/hosts/registry.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
@@ -12,10 +12,6 @@ const BASE = {
 };
 const TOKEN = { AWS_BEARER_TOKEN_BEDROCK: "ABSKexample" };
 const KEY = { AWS_ACCESS_KEY_ID: "AKIDEXAMPLE", AWS_SECRET_ACCESS_KEY: "secret" };
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 function configOf(vars: Record<string, string>) {
   const parsed = parseConfig({ ...BASE, ...vars });

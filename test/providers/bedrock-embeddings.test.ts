@@ -1,10 +1,6 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { answerTo } from "./adapter-kit.ts";
 import { BEDROCK } from "./bedrock-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const TITAN = "amazon.titan-embed-text-v2:0";
 const COHERE = "cohere.embed-multilingual-v3";

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import {
   BEDROCK_CHAT,
   BEDROCK_FAILURES,
@@ -9,10 +9,6 @@ import { CANARY } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 import { ACCESS_KEY, BEDROCK, NOVA, signing } from "./bedrock-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const CALL = { upstreamId: NOVA };
 const failureOf = async (reply: WireReply, call: object = CALL) => {

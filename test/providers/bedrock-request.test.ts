@@ -1,12 +1,8 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { JsonObject } from "../../src/core/provider.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE, HAIKU, NOVA, refused, sent } from "./bedrock-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const user = (content: unknown) => ({ role: "user", content });
 const said = (content: unknown) => ({ role: "assistant", content });

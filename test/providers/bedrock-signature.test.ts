@@ -1,12 +1,8 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 import type { Asked } from "./adapter-kit.ts";
 import { ACCESS_KEY, HAIKU, signing } from "./bedrock-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const encoded = (text: string) => new TextEncoder().encode(text);
 const hex = (bytes: ArrayBuffer) =>

@@ -1,10 +1,6 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { JsonObject } from "../../src/core/provider.ts";
 import { CLAUDE, HAIKU, NOVA, sent } from "./bedrock-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const OPUS = "eu.anthropic.claude-opus-5-5";
 const MISTRAL = "mistral.mistral-large-2402-v1:0";

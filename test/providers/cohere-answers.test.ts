@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { cohere } from "../../src/hosts/cohere.ts";
 import {
   answer as answered,
@@ -11,10 +11,6 @@ import {
   stream,
 } from "../fixtures/cohere-wire.ts";
 import { answerTo, eventsOf, messageOf } from "./adapter-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const provider = cohere("https://api.cohere.com/v2", "key");
 const PARIS = { name: "get_weather", arguments: '{"city":"Paris"}' };

@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import { cohere } from "../../src/hosts/cohere.ts";
 import { buildProviders, liveProviders, providerProblems } from "../../src/hosts/registry.ts";
@@ -6,10 +6,6 @@ import { COHERE_CHAT, COHERE_FAILURES, cut, gaveUp } from "../fixtures/cohere-wi
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, callOf, eventsOf, network } from "./adapter-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const provider = cohere("https://api.cohere.com/v2", CANARY.key);
 

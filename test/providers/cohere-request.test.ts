@@ -1,15 +1,11 @@
 import * as fc from "fast-check";
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { cohere } from "../../src/hosts/cohere.ts";
 import { chatRequest } from "../../src/wires/cohere/request.ts";
 import type { JsonObject } from "../../src/core/provider.ts";
 import { CHAT_BODIES } from "../fixtures/chat-bodies.ts";
 import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const MODEL = "command-a-03-2025";
 const requestOf = (body: JsonObject, upstreamId = MODEL) =>

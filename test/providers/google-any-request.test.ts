@@ -1,14 +1,10 @@
 import * as fc from "fast-check";
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { parseChatRequest } from "../../src/core/core-request.ts";
 import { objectOf } from "../../src/core/json-value.ts";
 import { GOOGLE_CHAT } from "../fixtures/google-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const f = (more: object = {}) => ({ type: "function", function: { name: "f", ...more } });
 const word = fc.oneof(

@@ -1,14 +1,10 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import type { JsonObject, Provider } from "../../src/core/provider.ts";
 import { GOOGLE_FAILURES, json } from "../fixtures/google-wire.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { GEMINI } from "./google-kit.ts";
 import { TOKEN, vertexProvider } from "./vertex-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const OLD = "gemini-embedding-001";
 const NEW = "gemini-embedding-2";

@@ -1,12 +1,8 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { GOOGLE_CHAT, GOOGLE_FAILURES, json, said, error } from "../fixtures/google-wire.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 async function failureOf(reply: WireReply, stream = false) {
   const { answer } = await answerTo(GEMINI, { upstreamId: MODEL, stream }, reply);

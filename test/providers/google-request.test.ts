@@ -1,12 +1,8 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../src/core/provider.ts";
 import { GOOGLE_CHAT, SIGNATURE } from "../fixtures/google-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { GEMINI, MODEL, refused, sent } from "./google-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const user = (content: unknown) => ({ role: "user", content });
 const toolCall = (id: string, name: string, args = "{}", more: object = {}) => ({

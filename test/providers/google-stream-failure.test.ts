@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { SseDecoder } from "../../src/http/server-sent-events.ts";
 import type { StreamEvent } from "../../src/core/provider.ts";
 import { error, GOOGLE_FAILURES, said, sse, stream, UNAVAILABLE } from "../fixtures/google-wire.ts";
@@ -6,10 +6,6 @@ import { CANARY } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { eventsOf, expectSameHoweverCut } from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const call = { upstreamId: MODEL };
 const events = (reply: WireReply) => eventsOf(GEMINI, call, reply);

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { StreamEvent } from "../../src/core/provider.ts";
 import {
   counts,
@@ -12,10 +12,6 @@ import {
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, expectSameHoweverCut, messageOf } from "./adapter-kit.ts";
 import { GEMINI, MODEL } from "./google-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const call = { upstreamId: MODEL };
 const events = (reply: WireReply) => eventsOf(GEMINI, call, reply);

@@ -1,14 +1,10 @@
 import { chatOf } from "./adapter-kit.ts";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { conversationOf } from "../../src/core/conversation.ts";
 import { withInlineImages } from "../../src/core/inline-image.ts";
 import { outgoingBody } from "../../src/core/outgoing-body.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { network } from "./adapter-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const PNG: WireReply = { headers: { "content-type": "image/png" }, body: "ABC" };
 const MEGABYTE = 1024 * 1024;

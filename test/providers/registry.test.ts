@@ -1,5 +1,5 @@
 import { callOf } from "./adapter-kit.ts";
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import type { Provider } from "../../src/core/provider.ts";
 import { buildProviders, liveProviders, providerProblems } from "../../src/hosts/registry.ts";
@@ -19,10 +19,6 @@ const LOCAL = [
   { id: "ollama", base_url: "http://localhost:11434/v1/", regions: ["eu"] },
   { id: "vllm", base_url: "http://localhost:8000/v1", secret: "VLLM_KEY", regions: ["eu"] },
 ];
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 function configOf(vars: Record<string, string>) {
   const parsed = parseConfig({ ...BASE, ...vars });

@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { Provider, ProviderAnswer } from "../../src/core/provider.ts";
 import { error, GOOGLE_CHAT, GOOGLE_FAILURES, json } from "../fixtures/google-wire.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
@@ -6,10 +6,6 @@ import { callOf, eventsOf, messageOf, network } from "./adapter-kit.ts";
 import type { Asked } from "./adapter-kit.ts";
 import { builtIn, configOf, MODEL } from "./google-kit.ts";
 import { ACCOUNT, credentials, TOKEN, token, verified, vertexProvider } from "./vertex-kit.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const ask = (provider: Provider) => provider.send(callOf({ upstreamId: MODEL }));
 const ANSWER = GOOGLE_CHAT.text.json;

@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import {
   completion,
   cut,
@@ -11,10 +11,6 @@ import {
 import type { ChatScenarios, WireScenario } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf, messageOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const FORMS: Readonly<Record<string, ChatScenarios>> = {
   "Workers AI's own form": WORKERS_AI_CHAT,

@@ -1,13 +1,9 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import { buildProviders, liveProviders } from "../../src/hosts/registry.ts";
 import { failed, json } from "../fixtures/workers-ai-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 import { BINDING, WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const M3 = "@cf/baai/bge-m3";
 const LARGE = "@cf/baai/bge-large-en-v1.5";

@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import type { AiBinding } from "../../src/config.ts";
 import { workersAi } from "../../src/hosts/workers-ai.ts";
 import {
@@ -13,10 +13,6 @@ import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, callOf, eventsOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 /** Codes, with the status that they come with, and what each means. */
 const CODES: readonly [number, number, object][] = [

@@ -1,15 +1,11 @@
 import * as fc from "fast-check";
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import type { JsonObject } from "../../src/core/provider.ts";
 import { chatInputs } from "../../src/wires/workers-ai/request.ts";
 import { CHAT_BODIES } from "../fixtures/chat-bodies.ts";
 import { WORKERS_AI_CHAT } from "../fixtures/workers-ai-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const LLAMA = "@cf/meta/llama-3.3-70b-instruct-fp8-fast";
 const GLM = "@cf/zai-org/glm-4.7-flash";

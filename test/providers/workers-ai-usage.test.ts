@@ -1,12 +1,8 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { WorkersAiStream } from "../../src/wires/workers-ai/stream.ts";
 import { chunk, cut, json, openAiEnd, ROLE, stream, total } from "../fixtures/workers-ai-wire.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const usage = (input: number, output: number, cacheRead = 0) => ({
   usage: { input, cacheRead, cacheWrite: 0, output, reasoning: 0 },

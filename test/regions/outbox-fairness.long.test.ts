@@ -27,7 +27,6 @@ afterEach(async () => {
   await emptied(outbox);
   wallets.restore();
   shiftClock(null);
-  vi.restoreAllMocks();
 });
 
 /** How long an outcome of `orgId` takes from the outbox to its wallet. */

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { PeerConfig } from "../../src/config.ts";
 import { callPeer } from "../../src/regions/peer-call.ts";
 import type { PeerCallOptions } from "../../src/regions/peer-call.ts";
@@ -27,10 +27,6 @@ beforeEach(() => {
     vi.spyOn(console, method).mockImplementation((line: string) => void log.push(line));
   }
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** Each attempt gets the next answer, 2 s after the one before; there must not be more attempts. */
 function peerAnswers(...answers: readonly Answer[]): void {
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {

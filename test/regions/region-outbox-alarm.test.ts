@@ -28,7 +28,6 @@ beforeEach(() => {
 afterEach(async () => {
   await emptied(outbox); // its alarms would tell the next test's peer
   shiftClock(null);
-  vi.restoreAllMocks();
 });
 
 /** One message that waits out a backoff: the peer was not there. */

@@ -17,7 +17,6 @@ beforeEach(() => {
 afterEach(async () => {
   await emptied(outbox); // its alarms would tell the next test's peer
   shiftClock(null);
-  vi.restoreAllMocks();
 });
 
 it("a flush delivers what waits whatever its backoff, and says that nothing is left", async () => {

@@ -63,10 +63,7 @@ const world: fc.Arbitrary<World> = fc.record({
   }),
 });
 
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 class Run {
   readonly peer = new Peer();

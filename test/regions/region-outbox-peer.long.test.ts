@@ -29,7 +29,6 @@ beforeEach(() => {
 afterEach(async () => {
   await emptied(outbox); // its alarms would tell the next test's peer
   shiftClock(null);
-  vi.restoreAllMocks();
 });
 
 /** Those of this test's outbox: what another file left behind may be parked by the shifted clock too. */

@@ -21,7 +21,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await emptied(outbox); // its alarms would tell the next test's peer
   shiftClock(null);
-  vi.restoreAllMocks();
 });
 
 function revocation(revokedAt = 5): { keyHash: string; revokedAt: number } {

@@ -16,7 +16,6 @@ beforeEach(() => {
 afterEach(() => {
   wallets.restore();
   shiftClock(null);
-  vi.restoreAllMocks();
 });
 
 /** Objects of earlier files may alert as well. */

@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import {
   ADMIN_TOKEN,
   bindingsWith,
@@ -15,10 +15,6 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 const POLICY = "default-src 'none'; frame-ancestors 'none'";
 const HEADERS = {
   "content-security-policy": POLICY,

@@ -1,4 +1,4 @@
-import { beforeAll, afterEach, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { admin, balanceOf, bindingsWith, chat, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import type { Mock } from "vitest";
@@ -9,10 +9,6 @@ let other: Account;
 beforeAll(async () => {
   [account, other] = await Promise.all([openAccount(), openAccount()]);
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 /** What proxies, platforms and frameworks believe, each with the most that a forger could hope for. */
 const forged = (): Readonly<Record<string, string>> => ({
   "x-forwarded-for": "127.0.0.1",

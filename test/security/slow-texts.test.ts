@@ -1,5 +1,5 @@
 import { chatOf } from "../providers/adapter-kit.ts";
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { withInlineImages } from "../../src/core/inline-image.ts";
 import { conversationOf } from "../../src/core/conversation.ts";
 import { cleanedMessage } from "../../src/core/cleaned-message.ts";
@@ -12,10 +12,6 @@ import { HELLO, openAccount, send } from "../contract/client.ts";
 const LONG = 100_000;
 const CHAT = "/v1/chat/completions";
 const body = { model: "sandbox/echo", messages: HELLO };
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 const ask = (url: string): ReturnType<typeof withInlineImages> => {
   const content = [{ type: "image_url", image_url: { url } }];

@@ -22,7 +22,6 @@ beforeEach(() => {
 afterEach(() => {
   registers.restore();
   shiftClock(null);
-  vi.restoreAllMocks();
 });
 
 describe("a repeat of a request whose answer was lost", () => {

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { micros } from "../../src/lib/money.ts";
 import { burst, evict, gatedKey, inside, MINUTE_MS, standingOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
@@ -8,10 +8,6 @@ import { countWrites, differences, failureOf, holdOf, rowsOf, valueOf } from "./
 beforeEach(() => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  vi.restoreAllMocks();
-});
-
 describe("a granted one", () => {
   it("says what is left of the key's minute and what is held", async () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });

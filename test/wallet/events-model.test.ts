@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it, vi } from "vitest";
 import { assert } from "../../src/lib/assert.ts";
 import { sweep } from "../../src/operator/sweep.store.ts";
 import { ADMIN_TOKEN, chat, HELLO, LEFT_ALONE, openAccount, send } from "../contract/client.ts";
@@ -49,8 +49,6 @@ beforeEach(() => {
     vi.spyOn(console, level).mockImplementation(() => undefined);
   }
 });
-afterEach(() => vi.restoreAllMocks());
-
 it("each change has exactly one event, whatever fails and dies on its way", async () => {
   const property = fc.asyncProperty(steps, fc.infiniteStream(fc.integer({ min: 1, max: 8 })), run);
   const result = await fc.check(property, {

@@ -137,10 +137,7 @@ const CELLS: Cells = {
   },
 };
 
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => setClock(null));
 
 describe("alarm", () => {
   it.each(FAULTS.map((fault) => [fault, WORK["alarm"][fault]] as const))(

@@ -86,10 +86,7 @@ const CELLS: Cells = {
   },
 };
 
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => setClock(null));
 
 describe("flush to D1", () => {
   it.each(FAULTS.map((fault) => [fault, WORK["flush to D1"][fault]] as const))(

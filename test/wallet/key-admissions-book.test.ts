@@ -34,7 +34,6 @@ afterEach(() => {
   registers.restore();
   book.restore();
   shiftClock(null);
-  vi.restoreAllMocks();
 });
 
 /** A key that was minted and is in no book. */

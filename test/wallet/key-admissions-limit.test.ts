@@ -14,10 +14,7 @@ import {
 } from "./key-admissions-fixture.ts";
 import { valueOf } from "./wallet-desk.ts";
 
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 it("says who the key is and what is left of its minute", async () => {
   const { booked, hash, stub } = await gatedKey({ rpmLimit: 3 });

@@ -9,10 +9,7 @@ import { effort } from "../effort.ts";
 beforeEach(() => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  shiftClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => shiftClock(null));
 
 it("in any order of requests, repeats, evictions, revocations, limits and time: the minute, the holds and death hold", async () => {
   const script = fc.record({ limit, commands: fc.array(command, { maxLength: 40, size: "max" }) });

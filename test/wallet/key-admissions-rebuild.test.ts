@@ -22,7 +22,6 @@ beforeEach(() => {
 afterEach(() => {
   registers.restore();
   shiftClock(null);
-  vi.restoreAllMocks();
 });
 
 it("a wallet that was lost and rebuilt asks the registers again, and admits no revoked key", async () => {

@@ -32,7 +32,6 @@ beforeEach(() => {
 afterEach(() => {
   registers.restore();
   shiftClock(null);
-  vi.restoreAllMocks();
 });
 
 it("a revoked key is refused at once, for good, also by an object that starts again", async () => {

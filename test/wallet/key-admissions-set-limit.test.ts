@@ -32,7 +32,6 @@ beforeEach(() => {
 afterEach(() => {
   registers.restore();
   shiftClock(null);
-  vi.restoreAllMocks();
 });
 
 it("lowered from 60 to 10 in mid-window: never more than 10 in 60 s from then on", async () => {

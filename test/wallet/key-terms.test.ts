@@ -28,10 +28,7 @@ beforeEach(() => {
   setClock(NOON);
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => setClock(null));
 
 /** A key with these terms, in the book as in its wallet, which has met it. */
 async function limited(terms: Partial<KeyTerms>, balance = 10_000): Promise<GatedKey> {

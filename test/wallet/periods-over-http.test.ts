@@ -13,10 +13,7 @@ beforeEach(() => {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
 });
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => setClock(null));
 
 /** What the mocked upstream's answer costs, in micros. */
 const COST = 20;

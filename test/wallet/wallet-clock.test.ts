@@ -28,10 +28,7 @@ beforeEach(() => {
   alerts = [];
   vi.spyOn(console, "error").mockImplementation((line: string) => alerts.push(JSON.parse(line)));
 });
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => setClock(null));
 
 function steps(orgId: string): number[] {
   return alerts

@@ -18,10 +18,7 @@ import {
 } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => setClock(null));
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

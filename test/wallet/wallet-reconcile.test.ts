@@ -25,10 +25,7 @@ beforeEach(() => {
   logged.length = 0;
   vi.spyOn(console, "error").mockImplementation((line: string) => void logged.push(line));
 });
-afterEach(() => {
-  setClock(null);
-  vi.restoreAllMocks();
-});
+afterEach(() => setClock(null));
 
 /** An organisation of the book whose wallet has paid, holds, has an end user and was published. */
 async function organization(): Promise<{ stub: Stub; orgId: string }> {

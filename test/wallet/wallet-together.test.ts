@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { PARTS_MAX } from "../../src/lib/call-groups.ts";
 import { afterTimeout } from "../../src/lib/timers.ts";
 import { WalletGroups } from "../../src/wallet/grouped-wallet.ts";
@@ -19,10 +19,6 @@ import {
 } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 import { micros } from "../../src/lib/money.ts";
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 it("a part that throws harms no other, and what it began is undone", async () => {
   const { stub } = await newWallet(100);
