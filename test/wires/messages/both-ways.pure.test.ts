@@ -1,18 +1,13 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { ChunkBuilder } from "../../../src/core/chunk-builder.ts";
-import type { Receipt } from "../../../src/core/door.ts";
-import type { StreamEvent } from "../../../src/core/provider.ts";
 import { completionOf } from "../../../src/core/said.ts";
 import type { Said } from "../../../src/core/said.ts";
 import { messagesDoor } from "../../../src/doors/messages.ts";
-import { SseDecoder } from "../../../src/http/server-sent-events.ts";
 import type { Usage } from "../../../src/lib/usage.ts";
 import { messagesAnswer } from "../../../src/wires/messages/host-answer.ts";
 import { MessagesReader } from "../../../src/wires/messages/host-messages-reader.ts";
-import { messageOf } from "../../providers/adapter-kit.ts";
+import { callOf, count, receiptOf, streamed, words } from "../both-ways.ts";
 
-const words = fc.string({ minLength: 1 });
 /** A thought as Claude signs it. */
 const thought = fc
   .record({ thinking: words, signature: fc.stringMatching(/^[A-Za-z0-9+/]{8,40}$/) })
@@ -21,18 +16,7 @@ const thought = fc
     { kind: "detail", detail: { type: "anthropic.thinking", thinking, signature } },
   ]);
 const text = words.map((said): Said[] => [{ kind: "text", text: said }]);
-const call = fc
-  .record({
-    id: fc.uuid(),
-    name: fc.stringMatching(/^[a-z]{1,9}$/),
-    input: fc.dictionary(words, words),
-  })
-  .map(({ id, name, input }): Said => ({
-    kind: "call",
-    id,
-    name,
-    arguments: JSON.stringify(input),
-  }));
+const call = callOf(fc.stringMatching(/^[a-z]{1,9}$/));
 /** What Claude may say, in its order. */
 const said = fc
   .tuple(
@@ -45,7 +29,6 @@ const said = fc
   .map(([thoughts, spoken, calls, reason]): Said[] =>
     [thoughts, spoken, calls, { kind: "finish" as const, reason }].flat(),
   );
-const count = fc.nat(1_000_000);
 const usages: fc.Arbitrary<Usage> = fc.record({
   input: count,
   cacheRead: count,
@@ -61,19 +44,7 @@ function replyOf(stream: boolean) {
   if (!asked.ok) throw new Error("refused");
   return asked.value.reply;
 }
-const receiptOf = (usage: Usage): Receipt => ({
-  id: `msg_${"a".repeat(24)}`,
-  model: "m",
-  created: 1,
-  ended: 2,
-  promptTokens: 1,
-  keeps: false,
-  usage,
-  costMicro: 1,
-  estimated: false,
-  finishReason: "stop",
-  capLoweredByMoney: false,
-});
+const ID = `msg_${"a".repeat(24)}`;
 
 it("a message that our door writes says to our reader of Claude's what was said", () => {
   const reply = replyOf(false);
@@ -81,7 +52,7 @@ it("a message that our door writes says to our reader of Claude's what was said"
     fc.property(said, usages, (pieces, usage) => {
       const whole = completionOf([pieces], usage);
       if (reply.kind !== "json") throw new Error("a stream");
-      const written = JSON.stringify(reply.json(whole.body, receiptOf(usage)));
+      const written = JSON.stringify(reply.json(whole.body, receiptOf(ID, usage)));
       const read = messagesAnswer(JSON.parse(written) as Record<string, unknown>, null, "key");
       expect(read).toEqual(whole);
     }),
@@ -92,26 +63,9 @@ it("so does a stream of it, piece by piece", () => {
   const reply = replyOf(true);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
-      if (reply.kind !== "stream") throw new Error("no stream");
-      const receipt = receiptOf(usage);
-      const builder = new ChunkBuilder();
-      const events = pieces.flatMap((piece) => builder.say(piece));
-      const writer = reply.stream(receipt);
-      const sent = events.map((event) => {
-        if (event.kind === "text") return writer.text(event.index, event.json);
-        return event.kind === "chunk" ? writer.chunk(event.chunk) : "";
-      });
-      const bytes = new TextEncoder().encode(
-        writer.begin(null) + sent.join("") + writer.end(receipt),
-      );
       const reader = new MessagesReader(null, "key");
-      const read: StreamEvent[] = [];
-      for (const { name, data } of new SseDecoder().events(bytes)) {
-        read.push(...reader.read(data, name));
-      }
-      const want = messageOf([...events, { kind: "usage", usage }, { kind: "end" }]);
-      expect(messageOf(read)).toEqual(want);
-      expect(read.at(-1)).toEqual({ kind: "end" });
+      const told = streamed(pieces, reply, { receipt: receiptOf(ID, usage), reader });
+      expect(told.heard).toEqual(told.said);
     }),
   );
 });

@@ -1,0 +1,55 @@
+import * as fc from "fast-check";
+import { ChunkBuilder } from "../../src/core/chunk-builder.ts";
+import type { Receipt, Reply } from "../../src/core/door.ts";
+import type { StreamEvent } from "../../src/core/provider.ts";
+import type { Said } from "../../src/core/said.ts";
+import { SseDecoder } from "../../src/http/server-sent-events.ts";
+import { messageOf } from "../providers/adapter-kit.ts";
+
+export const words = fc.string({ minLength: 1 });
+export const count = fc.nat(1_000_000);
+/** A call of a tool. */
+export const callOf = (name: fc.Arbitrary<string>): fc.Arbitrary<Said> =>
+  fc.record({ id: fc.uuid(), name, input: fc.dictionary(words, words) }).map((one) => {
+    return { kind: "call", id: one.id, name: one.name, arguments: JSON.stringify(one.input) };
+  });
+/** Calls with an id of their own each. */
+export const callsOf = (name: fc.Arbitrary<string>): fc.Arbitrary<Said[]> =>
+  fc.uniqueArray(callOf(name), { maxLength: 3, selector: (one) => ("id" in one ? one.id : "") });
+
+/** What a customer is told of a request, of this id and usage. */
+export function receiptOf(id: string, usage: Receipt["usage"]): Receipt {
+  const times = { created: 1, ended: 2, promptTokens: 1 };
+  const kept = { keeps: false, estimated: false, capLoweredByMoney: false };
+  return { id, model: "m", ...times, ...kept, usage, costMicro: 1, finishReason: "stop" };
+}
+
+type Reader = {
+  readonly ended?: boolean;
+  readonly read: (data: string, name: string) => readonly StreamEvent[];
+};
+
+/** What was said in these pieces, and what a reader of the same wire hears of it in a door's stream: message and last event. */
+export function streamed(
+  pieces: readonly Said[],
+  reply: Reply,
+  { receipt, reader }: { readonly receipt: Receipt; readonly reader: Reader },
+) {
+  if (reply.kind !== "stream") throw new Error("no stream");
+  const builder = new ChunkBuilder();
+  const events = pieces.flatMap((piece) => builder.say(piece));
+  const writer = reply.stream(receipt);
+  const sent = events.map((event) => {
+    if (event.kind === "text") return writer.text(event.index, event.json);
+    return event.kind === "chunk" ? writer.chunk(event.chunk) : "";
+  });
+  const text = writer.begin(null) + sent.join("") + writer.end(receipt);
+  const read: StreamEvent[] = [];
+  for (const { name, data } of new SseDecoder().events(new TextEncoder().encode(text))) {
+    if (reader.ended !== true) read.push(...reader.read(data, name));
+  }
+  const { usage } = receipt;
+  const end = { kind: "end" } as const;
+  const said = [messageOf([...events, { kind: "usage", usage }, end]), end];
+  return { said, heard: [messageOf(read), read.at(-1)] };
+}
