@@ -1,4 +1,4 @@
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { SPARE_MS } from "../../src/catalog/price-book.ts";
 import { cachedCopies } from "../../src/catalog/price-copies.ts";
 import type { PriceCopies } from "../../src/catalog/price-copies.ts";
@@ -18,7 +18,6 @@ function place() {
 }
 
 it("an isolate that begins while the database is away sells by what another read, within the lead time", async () => {
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const { of } = place();
   const first = world(of());
   first.state.percent = 9;
@@ -48,7 +47,6 @@ async function away(copies: PriceCopies): Promise<boolean> {
 }
 
 it("only what an isolate of the same region and secret left is a copy", async () => {
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const { kept, of } = place();
   await world(of()).ask("mine");
   expect(await away(of())).toBe(true);

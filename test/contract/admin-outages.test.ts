@@ -57,6 +57,7 @@ beforeEach(async () => {
   peerAnswers(IS_THERE);
   await env.DB.prepare("DELETE FROM cursors").run();
 });
+
 describe("GET /admin/v1/health names", () => {
   it("nothing in a region that is well", async () => {
     expect(await problems(region())).toEqual([]);

@@ -17,6 +17,7 @@ beforeEach(async () => {
   account = await openAccount({ credits: 100_000 });
   wallet = env.WALLET.getByName(account.orgId);
 });
+
 const rebuild = (orgId = account.orgId): Promise<Response> =>
   admin("POST", `/orgs/${orgId}/rebuild-wallet`);
 const read = async (path: string): Promise<unknown> =>

@@ -4,9 +4,9 @@ import type { Account } from "./client.ts";
 
 let account: Account;
 beforeEach(async () => {
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
   account = await openAccount();
 });
+
 type Answer = Record<string, unknown>;
 type Told = { readonly type: string; readonly actor: unknown; readonly subject: string };
 

@@ -25,6 +25,7 @@ const lineOf = (id: string, cost: number, more: object = {}): Record<string, unk
   cost_micro: cost,
   generation: { ...GENERATION, keyId: account.keyId, ...more },
 });
+
 async function held(amount: number): Promise<string> {
   const request = holdOf(amount, { keyId: account.keyId });
   valueOf(await wallet.hold(request));

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { micros } from "../../src/lib/money.ts";
 import { pay, valueOf } from "../wallet/wallet-desk.ts";
 import { admin, chat, embed, errorOf, openAccount, send } from "./client.ts";
@@ -7,7 +7,6 @@ import type { Account } from "./client.ts";
 
 let account: Account;
 beforeAll(async () => {
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
   account = await openAccount();
   const wallet = env.WALLET.getByName(account.orgId);
   for (const user of ["a", "b"]) {
@@ -17,6 +16,7 @@ beforeAll(async () => {
   await chat(account.key, { user: "c" });
   await embed(account.key);
 });
+
 const read = (path: string, orgId = account.orgId): Promise<Response> =>
   admin("GET", `/orgs/${orgId}${path}`);
 

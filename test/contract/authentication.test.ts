@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { mintKey } from "../../src/keys/api-key.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
@@ -18,9 +18,6 @@ const PREFIXES = [
 let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
-});
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
 });
 
 const withHeader = (authorization: string, bindings?: Env): Promise<Response> =>

@@ -14,6 +14,7 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
+
 /** What the upstream was sent for these fields. */
 async function sent(fields: Record<string, unknown>): Promise<Record<string, unknown>> {
   const { calls, bindings } = mockUpstream(() => upstreamCompletion());

@@ -7,12 +7,14 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
+
 const part = (content: string, usage?: unknown, finish_reason: string | null = null) => ({
   id: "x",
   created: 1,
   choices: [{ index: 0, delta: { content }, finish_reason }],
   ...(usage !== undefined && { usage }),
 });
+
 const usageOf = (output: number) => ({
   prompt_tokens: 10,
   completion_tokens: output,

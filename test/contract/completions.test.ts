@@ -6,6 +6,7 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
+
 const PATH = "/v1/completions";
 const ask = (fields: object, bindings?: Env): Promise<Response> =>
   send(PATH, {

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { assert } from "../../src/lib/assert.ts";
 import { mintKey } from "../../src/keys/api-key.ts";
 import { keySecrets, shiftClock } from "../keys/key-fixture.ts";
@@ -26,11 +26,6 @@ const ROLES = ["owner", "admin", "billing", "member"] as const;
 let account: Account;
 beforeAll(async () => {
   account = await openAccount();
-});
-beforeEach(() => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
 });
 afterEach(() => shiftClock(null));
 

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { ConsoleSession } from "../../src/index.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
@@ -13,11 +13,6 @@ const MINUTE_MS = 60_000;
 let account: Account;
 beforeAll(async () => {
   account = await openAccount();
-});
-beforeEach(() => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
 });
 afterEach(() => shiftClock(null));
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { chat, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -8,9 +8,6 @@ import { end, mint } from "./session-client.ts";
 
 let account: Account;
 beforeEach(async () => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   account = await openAccount();
 });
 afterEach(() => shiftClock(null));

@@ -8,6 +8,7 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
+
 /** Of cl100k_base, as clients make them (LangChain's default). */
 const encoding = getEncoding("cl100k_base");
 const TEXTS = [
@@ -100,7 +101,6 @@ it("while the table cannot be read it is 503, and it is read again for the next 
   const broken = {
     fetch: vi.fn<() => Promise<Response>>(() => Promise.resolve(new Response("", { status: 500 }))),
   };
-  vi.spyOn(console, "error").mockImplementation(() => undefined);
   const { bindings } = mockUpstream(() => vectors(1));
   const assets = bindings as { ASSETS?: unknown };
   const ask = async (binding: unknown): Promise<number> => {

@@ -8,6 +8,7 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
+
 type Floats = z.infer<typeof floatEmbeddings>;
 
 async function floatsOf(fields: Record<string, unknown> = {}): Promise<Floats> {

@@ -248,7 +248,6 @@ async function spend(micro: number): Promise<void> {
 
 describe("every type of event", () => {
   it.each(EVENT_TYPES)("%s is told to who asks for it", async (type) => {
-    vi.spyOn(console, "error").mockImplementation(() => undefined);
     await ACTS[type]();
     await vi.waitFor(async () => {
       const response = await send(`/v1/events?type=${type}`, { key: account.key });

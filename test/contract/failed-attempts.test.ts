@@ -18,6 +18,7 @@ beforeEach(() => {
     lines.push(JSON.parse(line) as Line);
   });
 });
+
 const told = (): Line[] => lines.filter(({ event }) => event === "attempt_failed");
 const counted = (text: string): string[] =>
   text.split("\n").filter((line) => line.startsWith("turnpike_attempts_failed_total{"));

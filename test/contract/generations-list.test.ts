@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { mintId } from "../../src/lib/id.ts";
 import { holdOf, setClock, valueOf } from "../wallet/wallet-desk.ts";
@@ -41,9 +41,6 @@ let member: Account;
 beforeAll(async () => {
   account = await openAccount();
   member = await addMember(account.orgId, "member");
-});
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
 });
 afterEach(() => setClock(null));
 

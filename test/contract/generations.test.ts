@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { holdOf, newId, setClock, settle, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 import { bindingsWith, chat, embed, errorOf, openAccount, send, walletsWith } from "./client.ts";
@@ -242,7 +242,6 @@ describe("GET /v1/generations/{id}: refusals", () => {
   });
 
   it("503 for a member when the book cannot say whose key it was: never a 404", async () => {
-    vi.spyOn(console, "warn").mockImplementation(() => undefined);
     const member = await keyWithRole(account.orgId, "member");
     await send("/v1/balance", { key: member });
     const bindings = bindingsWith({ DB: { prepare: prepareAllButKeys } });

@@ -21,6 +21,7 @@ const model = (id: string, provider: string, upstream_id: string) => ({
   price: PRICE,
   routes: [{ provider, upstream_id }],
 });
+
 const BINDINGS = {
   MODELS: JSON.stringify([
     model("mock/claude", "anthropic", "claude-sonnet-4-5"),
@@ -69,6 +70,7 @@ const tool = (name: string, more: Json = {}) => ({
   input_schema: { type: "object" },
   ...more,
 });
+
 const fn = (name: string, description: string) => ({ type: "function", name, description });
 /** With them more passes. */
 const BETAS = "advanced-tool-use-2025-11-20,inline-tools-2026-09-15,context-management-2025-06-27";

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { addMember, openAccount, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
 import { login, page } from "./console-client.ts";
@@ -31,9 +31,6 @@ let owner: Account;
 let limited: CreatedKey;
 let callers: Readonly<Record<Exclude<Role, "owner">, Account>>;
 beforeAll(async () => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   owner = await openAccount();
   limited = await createKey(owner.key, { name: "given away", ...TERMS });
   const join = (role: Role): Promise<Account> => addMember(owner.orgId, role);

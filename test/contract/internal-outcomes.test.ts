@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { listDurableObjectIds, runInDurableObject } from "cloudflare:test";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { Wallet } from "../../src/index.ts";
 import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
@@ -16,8 +16,8 @@ let account: Account;
 
 beforeEach(async () => {
   account = await openAccount({ keyScope: "global" });
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
+
 const wallet = (): DurableObjectStub<Wallet> => env.WALLET.getByName(account.orgId);
 
 /** A hold that a peer's request has at its home; the id of the request. */
@@ -33,6 +33,7 @@ type Wire = Record<string, unknown>;
 const settle = (holdId: string, cost: number, orgId = account.orgId): Wire => ({
   ...outcomeToWire({ ...settleOf(orgId, cost), holdId }),
 });
+
 const release = (holdId: string, orgId = account.orgId): Wire => ({
   ...outcomeToWire({ ...voidOf(orgId), holdId }),
 });

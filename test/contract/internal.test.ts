@@ -29,6 +29,7 @@ beforeEach(() => {
     vi.spyOn(console, method).mockImplementation((line: string) => void log.push(line));
   }
 });
+
 /** A lookup of the account's key, signed by the US, with changes that are signed too. */
 function lookup(change: Partial<PeerMessage> & { readonly path?: string } = {}) {
   return signed({ body: lookupOf(account.hash), ...change });

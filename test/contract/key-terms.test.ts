@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { addCredits, admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -25,9 +25,6 @@ const NONE = {
 
 let account: Account;
 beforeEach(async () => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   account = await openAccount();
   await addCredits(account.orgId, 5_000_000);
 });

@@ -22,6 +22,7 @@ beforeEach(async () => {
     vi.spyOn(console, method).mockImplementation((line: unknown) => void log.push(String(line)));
   }
 });
+
 const RECORD = "id name prefix region scope rpm_limit created_at last_used_at revoked".split(" ");
 
 describe("POST /v1/keys: 201", () => {

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { runDurableObjectAlarm } from "cloudflare:test";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import {
@@ -19,10 +19,8 @@ let victim: CreatedKey;
 beforeEach(async () => {
   account = await openAccount();
   victim = await createKey(account.key, { name: "victim" });
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
 });
+
 /** Whether the list says that the victim is revoked. */
 async function listedAsRevoked(): Promise<boolean | undefined> {
   return (await keysOf(account.key)).find((one) => one.id === victim.id)?.revoked;

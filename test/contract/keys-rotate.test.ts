@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { addCredits, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
@@ -9,9 +9,6 @@ const HOUR_MS = 3_600_000;
 
 let account: Account;
 beforeEach(async () => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   account = await openAccount();
 });
 afterEach(() => shiftClock(null));

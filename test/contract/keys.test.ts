@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { shiftClock, WatchedBook } from "../keys/key-fixture.ts";
 import { eventually, MINUTE_MS } from "../keys/register-fixture.ts";
 import { errorOf, openAccount, send } from "./client.ts";
@@ -19,9 +19,6 @@ import {
 let account: Account;
 beforeEach(async () => {
   account = await openAccount();
-  for (const method of ["log", "warn", "error"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
 });
 afterEach(() => shiftClock(null));
 

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
-import { beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import type { Wallet } from "../../src/index.ts";
 import { addMember, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -10,10 +10,10 @@ let account: Account;
 let dying: Account;
 
 beforeEach(async () => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
   account = await openAccount();
   dying = await addMember(account.orgId, "owner");
 });
+
 /** How many places the account's wallet has given to the dying key. */
 function admissions(): Promise<number> {
   return runInDurableObject(env.WALLET.getByName(account.orgId), (_wallet: Wallet, { storage }) => {

@@ -79,6 +79,7 @@ beforeEach(() => {
     vi.spyOn(console, method).mockImplementation((line: string) => void log.push(line));
   }
 });
+
 describe("a misconfigured deployment: 503", () => {
   it.each(WRONG)("%s = %s: answers nothing, and the log names it", async (variable, value) => {
     const bindings = bindingsWith({ [variable]: value });

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, bindingsWith, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { putUser, readUser, sendUser } from "./end-users.ts";
@@ -10,11 +10,7 @@ let account: Account;
 beforeAll(async () => {
   account = await openAccount();
 });
-beforeEach(() => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
-});
+
 /** A namespace whose objects fail every call in this way; `calls` counts them. */
 function failing(marks: Record<string, boolean>): { calls: number; getByName: () => object } {
   const namespace = {

@@ -13,6 +13,7 @@ beforeEach(() => {
     });
   }
 });
+
 const COUNT = 20;
 
 /** Sends one request so often within a second, and once more a second later. */

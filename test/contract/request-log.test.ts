@@ -6,6 +6,7 @@ beforeEach(() => {
   lines = [];
   vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(line));
 });
+
 const logged = (): readonly unknown[] =>
   lines
     .map((line) => JSON.parse(line) as { event: string; status: number })

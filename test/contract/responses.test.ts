@@ -17,6 +17,7 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
+
 type Options = Pick<Sending, "headers" | "bindings"> & { readonly with?: string };
 
 /** A response of `sandbox/echo`, unless the fields name another model. */

@@ -21,6 +21,7 @@ beforeEach(() => {
     });
   }
 });
+
 const seen = async (response: Response): Promise<string> =>
   `${JSON.stringify([...response.headers])}\n${await response.text()}`;
 

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rowsOf, runAlarm } from "../wallet/wallet-desk.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { admin, chat, errorOf, openAccount, send } from "./client.ts";
@@ -11,9 +11,6 @@ import { end, mint } from "./session-client.ts";
 
 let account: Account;
 beforeEach(async () => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   account = await openAccount();
 });
 afterEach(() => shiftClock(null));

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SESSION_TOKEN_MAX } from "../../src/keys/session-token.ts";
 import { registerOf } from "../keys/register-fixture.ts";
 import { makeKey, shiftClock } from "../keys/key-fixture.ts";
@@ -11,9 +11,6 @@ const PAGE = "https://app.example.com";
 
 let account: Account;
 beforeEach(async () => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   account = await openAccount();
 });
 afterEach(() => shiftClock(null));

@@ -15,11 +15,9 @@ const COST = 20;
 
 let account: Account;
 beforeEach(async () => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   account = await openAccount();
 });
+
 /** A fresh one each time: a stub stays broken after an abort. */
 function wallet(): Stub {
   return env.WALLET.getByName(account.orgId);

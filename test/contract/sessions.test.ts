@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -12,9 +12,6 @@ const PAGE = "https://app.example.com";
 
 let account: Account;
 beforeEach(async () => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   account = await openAccount();
 });
 afterEach(() => shiftClock(null));

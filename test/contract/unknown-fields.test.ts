@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { admin, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
@@ -17,7 +17,6 @@ let account: Account;
 let made = 0;
 
 beforeEach(async () => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
   account = await openAccount();
   await client("POST", "/v1/users", { external_id: "ann" });
 });

@@ -1,13 +1,10 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { addKey, addMember, chat, errorOf, openAccount, send } from "./client.ts";
 
 /** Of a day that is always to come. */
 const LATE = Date.UTC(2036, 10, 20, 23, 59);
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
-});
 afterEach(() => setClock(null));
 
 type Usage = {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { addKey, addMember, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { apart } from "./metrics-client.ts";
@@ -13,10 +13,6 @@ import { chunkOf } from "../fixtures/openai-wire.ts";
 import { sayAsPeer } from "./peer-client.ts";
 import { mintId } from "../../src/lib/id.ts";
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
-});
 type Found = {
   readonly id: string;
   readonly status: string;

@@ -9,6 +9,7 @@ beforeEach(() => {
   lines = [];
   vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(line));
 });
+
 const logged = () => lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 
 describe("every answer", () => {

@@ -1,9 +1,6 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { call, endStreams, errorOf } from "./wire-app.ts";
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
-});
 async function meant(path: string, method = "POST"): Promise<unknown> {
   return (await errorOf(await call(path, { method })))["message"];
 }

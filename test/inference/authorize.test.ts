@@ -23,8 +23,6 @@ let bodies: unknown[];
 beforeEach(() => {
   bodies = [];
   lost = 0;
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     const request = new Request(input, init);
     if (!request.url.endsWith("/authorize")) throw new Error("no message of this test");
@@ -33,6 +31,7 @@ beforeEach(() => {
     return Response.json(answer);
   });
 });
+
 function ask(hold: typeof HOLD | null) {
   const parsed = configOf(env);
   if (!parsed.ok) throw new Error("the tests' bindings are not valid");

@@ -14,6 +14,7 @@ beforeEach(() => {
     logged += JSON.stringify(line);
   });
 });
+
 /** A deployment that sells `local/a` and `local/b` at this price and has `smart` mean one of them. */
 function deployment(micros: number, smart = "local/a"): Readonly<Record<string, string>> {
   const model = (id: string) => ({

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { success } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
 import { answer } from "../../src/inference/answer.ts";
@@ -11,9 +11,6 @@ import { DOOR_ROWS } from "../fixtures/doors-table.ts";
 import type { DoorRow } from "../fixtures/doors-table.ts";
 import { asResponse, runOf, SERVING, USAGE, walletOf } from "./run-fixture.ts";
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
-});
 const CHOICE = { index: 0, finish_reason: null };
 const EVENTS: readonly StreamEvent[] = [
   { kind: "chunk", chunk: { choices: [{ ...CHOICE, delta: { role: "assistant", content: "" } }] } },

@@ -16,6 +16,7 @@ beforeEach(async () => {
   vi.spyOn(console, "warn").mockImplementation(note);
   account = await openAccount();
 });
+
 describe("a body beyond the bytes that an isolate holds at once", () => {
   const long = {
     model: "sandbox/echo",

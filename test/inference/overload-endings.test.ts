@@ -22,8 +22,6 @@ let account: Account;
 let dead: string;
 let spent: string;
 beforeEach(async () => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
   account = await openAccount({ credits: 1_000_000_000 });
   ({ key: dead } = await deadKey());
   ({ key: spent } = await openAccount({ credits: 0 }));

@@ -24,6 +24,7 @@ beforeEach(async () => {
   vi.spyOn(console, "warn").mockImplementation(note);
   account = await openAccount();
 });
+
 /** A world whose one place of this organisation is taken by a request that waits for its hold. */
 async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
   const world = new BusyWorld({ ORGANIZATION_IN_FLIGHT_MAX: "1", ...bindings });

@@ -4,7 +4,7 @@ import {
   runInDurableObject,
   waitOnExecutionContext,
 } from "cloudflare:test";
-import { beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { app } from "../../src/app.ts";
 import { openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
@@ -68,10 +68,10 @@ let isolate: Isolate;
 let account: Account;
 
 beforeEach(async () => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
   isolate = new Isolate();
   account = await openAccount({ rpmLimit: 4 });
 });
+
 /** Of the calls of the last request, those that are not handing over what was counted. */
 /** What requests asked for themselves: not what is told after them, however many there were. */
 const asked = (): string[] =>

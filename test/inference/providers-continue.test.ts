@@ -19,6 +19,7 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openOrganization({ credits: 1_000_000_000 }));
 });
+
 type Message = { readonly role: string; readonly tool_calls?: readonly { readonly id: string }[] };
 
 const QUESTION = { role: "user", content: "The weather in Paris and Rome, and the time?" };

@@ -15,6 +15,7 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openOrganization({ credits: 1_000_000_000 }));
 });
+
 const TOOLS: OpenAI.ChatCompletionFunctionTool[] = ["get_weather", "get_time"].map((name) => ({
   type: "function",
   function: { name, parameters: { type: "object", properties: { city: { type: "string" } } } },

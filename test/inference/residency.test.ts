@@ -67,6 +67,7 @@ beforeAll(async () => {
     project_id: "example",
   });
 });
+
 describe.each(["eu", "us"] as const)("every provider set, in %s:", (region) => {
   it("each model, alias and operator's model is asked for on hosts of that region alone", async () => {
     const asked = network(REPLY);

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { success } from "../../src/lib/failure.ts";
 import { micros } from "../../src/lib/money.ts";
 import { DOORS } from "../../src/doors/doors.ts";
@@ -14,9 +14,6 @@ import { DOOR_ROWS } from "../fixtures/doors-table.ts";
 import type { DoorRow } from "../fixtures/doors-table.ts";
 import { asResponse, runOf, USAGE, walletOf } from "./run-fixture.ts";
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
-});
 /** Counts what the path does from the provider's answer on, and throws at one of these steps. */
 class Steps {
   readonly #at: number;

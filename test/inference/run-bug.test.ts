@@ -9,12 +9,12 @@ import { asResponse, HOME, JSON_REPLY, runOf, USAGE } from "./run-fixture.ts";
 let nowMs = 0;
 beforeEach(() => {
   nowMs = 0;
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
   vi.spyOn(scheduler, "wait").mockImplementation((ms) => {
     nowMs += ms;
     return Promise.resolve();
   });
 });
+
 const BODY = {
   choices: [{ index: 0, message: { role: "assistant", content: "hi" }, finish_reason: "stop" }],
 };

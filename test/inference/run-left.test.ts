@@ -1,4 +1,4 @@
-import { beforeEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import type {
   EventStream,
   Provider,
@@ -11,9 +11,6 @@ import { pay } from "../../src/inference/paid-path.route.ts";
 import type { OutcomeItem } from "../../src/contracts/outbox.ts";
 import { asResponse, HOME, runOf } from "./run-fixture.ts";
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
-});
 /** What becomes of a run whose client leaves while its route is busy, when the drain has ended, and its output. */
 async function outcomeOf(send: Provider["send"], client: AbortController, drainS = 0) {
   const queued: string[] = [];

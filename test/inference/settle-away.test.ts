@@ -34,6 +34,7 @@ beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
   vi.spyOn(scheduler, "wait").mockImplementation(async (ms) => void (nowMs += ms));
 });
+
 /** An outbox behind a bad line: the faults of its calls, the last one for ever. */
 function outboxWith(faults: readonly Fault[]): RunServices["outbox"] {
   return () => ({

@@ -22,6 +22,7 @@ beforeEach(async () => {
     world.env.CLOCK_OFFSET_MS = String(Number(world.env.CLOCK_OFFSET_MS) + ms);
   });
 });
+
 const down = (): never => {
   throw new Error("D1 is down");
 };

@@ -1,13 +1,10 @@
 import { env } from "cloudflare:workers";
-import { beforeEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { mintKey } from "../../src/keys/api-key.ts";
 import type { Admitting } from "../../src/keys/authenticate.ts";
 import { KnownCallers } from "../../src/keys/authenticate.ts";
 import { admitting, authenticateBy, keySecrets, makeKey } from "./key-fixture.ts";
 
-beforeEach(() => {
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
-});
 function authenticate(
   authorization: string | null,
   options: Partial<Admitting> = {},

@@ -1,11 +1,8 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { call, openOrganization } from "../fixtures/worker-app.ts";
 import { shiftClock } from "./key-fixture.ts";
 import { MINUTE_MS } from "./register-fixture.ts";
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
-});
 afterEach(() => shiftClock(null));
 
 const hello = { model: "sandbox/echo", messages: [{ role: "user", content: "hello" }] };

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { SYSTEM } from "../../src/lib/event.ts";
 import { runDurableObjectAlarm } from "cloudflare:test";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { findKeyByHash, revokeKey } from "../../src/keys/keys.store.ts";
 import { revokeKeyEverywhere } from "../../src/keys/revocation.ts";
 import { draftKey, makeKey, makeMember, WatchedBook } from "./key-fixture.ts";
@@ -17,7 +17,6 @@ let steps: string[];
 beforeEach(() => {
   book = new WatchedBook();
   steps = [];
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
 afterEach(() => book.restore());
 

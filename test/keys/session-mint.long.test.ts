@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { listDurableObjectIds, runInDurableObject } from "cloudflare:test";
-import { afterEach, expect, it, vi } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { mintSession, verifySession } from "../../src/keys/session-token.ts";
 import { chat, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
@@ -102,7 +102,6 @@ it(`${MINTED} sessions minted by the function: ids of their own, each verifies, 
 });
 
 it(`${OVER_HTTP} sessions over HTTP: no row anywhere until one is used; forged ones ask nobody`, async () => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined);
   const account = await quietAccount();
   await send("/v1/key", { key: account.key });
   const before = await everyRow(account.orgId);

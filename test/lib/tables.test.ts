@@ -37,6 +37,7 @@ beforeEach(() => {
   log.length = 0;
   vi.spyOn(console, "error").mockImplementation((line: string) => void log.push(line));
 });
+
 describe("an object's tables", () => {
   it("are not made by asking whether there are any", async () => {
     await inStorage((storage) => {

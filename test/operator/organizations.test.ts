@@ -14,8 +14,8 @@ import type { Made } from "./operator-fixture.ts";
 
 beforeEach(() => {
   wallets.clear();
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
+
 /** A page of organisations; `wallets` has those that were asked for it. */
 async function listed(query: string): Promise<readonly object[]> {
   wallets.clear();

@@ -7,7 +7,6 @@ import { outboxNames } from "../../src/regions/outbox-schedule.ts";
 import { bindingsWith, LEFT_ALONE } from "../contract/client.ts";
 
 it("the hourly sweep pokes every outbox, the peers' too, and one that fails stops no other", async () => {
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const poked: string[] = [];
   const getByName = (name: string) => ({
     poke: async () => {
@@ -119,7 +118,6 @@ describe("a sweep of more organisations with webhooks than one run may poke", ()
   );
 
   it("pokes each once in two runs, those that nobody uses too, and one that fails stops no other", async () => {
-    vi.spyOn(console, "warn").mockImplementation(() => undefined);
     const poked: string[] = [];
     const counted = (orgId: string) => ({
       poke: async () => {

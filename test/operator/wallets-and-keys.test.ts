@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { beforeEach, expect, it, vi } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { findKeyByHash, listKeys } from "../../src/keys/keys.store.ts";
 import { verifyKey } from "../../src/keys/api-key.ts";
 import type { Result } from "../../src/lib/failure.ts";
@@ -10,8 +10,8 @@ import { call, makeOrganization, valueOf, wallets } from "./operator-fixture.ts"
 
 beforeEach(() => {
   wallets.clear();
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
+
 it("credits need a whole amount and a reference, and an organisation that exists", async () => {
   const { organization } = await makeOrganization();
   const params = { id: organization.id };

@@ -10,6 +10,7 @@ beforeEach(() => {
   }
   issuer = startIssuer();
 });
+
 const code = async (response: Response): Promise<readonly [number, string]> => {
   const { error } = await response.json<{ error: { code: string | null; type: string } }>();
   return [response.status, error.code ?? error.type];

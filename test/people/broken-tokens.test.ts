@@ -1,14 +1,12 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { Bend } from "../../scripts/local-issuer.ts";
 import { Browser, ISSUER, signUp, someone, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   issuer = startIssuer();
 });
+
 const nowS = (): number => Math.floor(Date.now() / 1000);
 const claim = (changes: Readonly<Record<string, unknown>>): Bend => ({
   claims: (claims) => {
@@ -16,12 +14,15 @@ const claim = (changes: Readonly<Record<string, unknown>>): Bend => ({
     return Object.fromEntries(changed.filter(([, value]) => value !== undefined));
   },
 });
+
 const header = (changes: Readonly<Record<string, unknown>>): Bend => ({
   header: (plain) => ({ ...plain, ...changes }),
 });
+
 const answer = (path: string, made: () => Response): Bend => ({
   answer: (asked, given) => (asked === path ? made() : given),
 });
+
 const resigned = (token: string): string => {
   const [head = "", body = "", tag = ""] = token.split(".");
   return [head, body, (tag.startsWith("A") ? "B" : "A") + tag.slice(1)].join(".");

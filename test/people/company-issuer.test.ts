@@ -8,11 +8,9 @@ import { Browser, codeOf, joined, signUp, someone, startIssuer } from "./people-
 let issuer: ReturnType<typeof startIssuer>;
 let count = 0;
 beforeEach(() => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   issuer = startIssuer();
 });
+
 const IN = "/console/#/";
 const UNKNOWN = /why=unknown$/;
 const CLIENT = { id: "turnpike-at-acme", secret: "the secret of acme" };

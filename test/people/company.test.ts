@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { companyDomain } from "../../src/people/domain-proof.ts";
 import { checkDomains } from "../../src/people/company.ts";
 import type { Mail } from "../../src/people/mail.ts";
@@ -13,14 +13,12 @@ let issuer: ReturnType<typeof startIssuer>;
 const texts = new Map<string, readonly string[]>();
 type Resolver = (name: string) => Response;
 beforeEach(() => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   issuer = startIssuer();
   texts.clear();
   resolveBy("https://cloudflare-dns.com", quoted);
   resolveBy("https://dns.google", quoted);
 });
+
 function resolveBy(resolver: string, answer: Resolver): void {
   issuer.hosts.set(resolver, async (request) => {
     expect(request.headers.get("accept")).toBe("application/dns-json");

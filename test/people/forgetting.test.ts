@@ -1,15 +1,13 @@
 import { env } from "cloudflare:workers";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { forgetStale } from "../../src/people/forgetting.store.ts";
 import { Browser, inviteTo, joined, signUp, someone, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   issuer = startIssuer();
 });
+
 const DAY = 86_400_000;
 const swept = (days: number): Promise<void> => forgetStale(env.DB, Date.now() + days * DAY);
 

@@ -13,11 +13,9 @@ import {
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   issuer = startIssuer();
 });
+
 const IN = "/console/#/";
 const tokenOf = (link: string): string => link.slice(link.lastIndexOf("/") + 1);
 

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { env } from "cloudflare:workers";
 import { parseConfig } from "../../src/config.ts";
 import { ANYBODY, Entra, GitHub, loginsOf, startGoogle } from "./other-issuers.ts";
@@ -6,11 +6,9 @@ import { Browser, inviteTo, PEOPLE_VARS, signUp, someone, startIssuer } from "./
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   issuer = startIssuer();
 });
+
 const IN = "/console/#/";
 const TENANT = "11111111-1111-1111-1111-111111111111";
 const OTHER = "22222222-2222-2222-2222-222222222222";
@@ -25,6 +23,7 @@ const issuerOf = (tid: string) => `https://login.microsoftonline.com/${tid}/v2.0
 const operatorAt = (subject: string) => ({
   OPERATOR_LOGINS: JSON.stringify([{ name: "olga", role: "all", issuer: "work", subject }]),
 });
+
 const personOf = async (browser: Browser) => (await browser.session())?.person.id ?? null;
 
 describe("Google", () => {

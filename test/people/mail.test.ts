@@ -12,6 +12,7 @@ beforeEach(() => {
   }
   issuer = startIssuer();
 });
+
 type Sent = { to: string; subject: string; text: string; from: { email: string } };
 /** The platform's binding, which takes mails or throws. */
 function mailbox(fault?: Error) {

@@ -17,11 +17,9 @@ import type { SessionView } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
-  for (const method of ["log", "warn", "error"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   issuer = startIssuer();
 });
+
 type Owner = { readonly browser: Browser; readonly view: SessionView };
 const at = ({ view }: Owner): string => `/members/${view.member.id}`;
 /** The ways in which an owner stops being one: alone, or by the other. */

@@ -5,11 +5,9 @@ import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   issuer = startIssuer();
 });
+
 /** Ann's team, and Ben in it with this role. */
 async function team(role: string) {
   const ann = await signUp(issuer);

@@ -16,11 +16,9 @@ import {
 
 let issuer: ReturnType<typeof startIssuer>;
 beforeEach(() => {
-  for (const method of ["log", "warn"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
   issuer = startIssuer();
 });
+
 const TOO_OLD = [403, "login_too_old"];
 const makeKey = (browser: Browser) => browser.ask("POST", "/console/api/v1/keys", { name: "one" });
 const keyMade = async (browser: Browser) => codeOf(await makeKey(browser));

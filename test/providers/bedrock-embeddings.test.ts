@@ -11,6 +11,7 @@ const reply = (body: object, count?: string) => ({
   },
   body: JSON.stringify(body),
 });
+
 const titan = (embedding: number[], inputTextTokenCount: unknown = 3) =>
   reply({ embedding, inputTextTokenCount });
 const embed = (upstreamId: string, body: object, replies: ReturnType<typeof reply>[]) =>
@@ -20,6 +21,7 @@ const vectors = (count: number) => ({
   id: "x",
   response_type: "embeddings_by_type",
 });
+
 const item = (index: number, embedding: number[]) => ({ object: "embedding", index, embedding });
 
 it("Titan gets one text a request, and the answers are put together in order", async () => {

@@ -15,6 +15,7 @@ const called = (...ids: string[]) => ({
     function: { name: "get_weather", arguments: '{"city":"Paris"}' },
   })),
 });
+
 const result = (id: string, content: string) => ({ role: "tool", tool_call_id: id, content });
 const image = (url: string) => ({ type: "image_url", image_url: { url } });
 const TOOLS = [{ type: "function", function: { name: "get_weather", description: "Weather." } }];

@@ -19,6 +19,7 @@ const tool = (name: string, more: object = {}) => ({
   type: "function",
   function: { name, ...more },
 });
+
 const TOOLS = [tool("get_weather", { parameters: PARAMETERS, strict: true }), tool("get_time")];
 const NAMED = { type: "function", function: { name: "get_time" } };
 const SCHEMA = { type: "object", properties: { days: { type: "integer" } } };

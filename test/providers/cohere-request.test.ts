@@ -102,6 +102,7 @@ const tool = (name: string, strict?: boolean) => ({
   type: "function",
   function: { name, parameters: {}, ...(strict !== undefined && { strict }) },
 });
+
 const plain = (name: string) => ({ type: "function", function: { name, parameters: {} } });
 
 it("a choice is Cohere's word, and a named one the only tool left", () => {

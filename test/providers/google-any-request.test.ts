@@ -18,12 +18,14 @@ const args = fc.oneof({ weight: 9, arbitrary: fc.constantFrom("", "{}", '{"a":1}
 const extra = fc.option(fc.dictionary(fc.constantFrom("google", "x"), fc.jsonValue()), {
   nil: null,
 });
+
 const anyCall = fc.record({
   id,
   type: fc.constant("function"),
   function: fc.record({ name: nonempty, arguments: args }),
   extra_content: extra,
 });
+
 const inline = "data:image/png;base64,QQ==";
 const anyUrl = fc.oneof(
   { weight: 9, arbitrary: fc.constant(inline) },

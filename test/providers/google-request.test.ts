@@ -11,11 +11,13 @@ const toolCall = (id: string, name: string, args = "{}", more: object = {}) => (
   function: { name, arguments: args },
   ...more,
 });
+
 const called = (...calls: object[]) => ({ role: "assistant", content: null, tool_calls: calls });
 const result = (id: string, content: string) => ({ role: "tool", tool_call_id: id, content });
 const signed = (signature: unknown) => ({
   extra_content: { google: { thought_signature: signature } },
 });
+
 const config = async (body: JsonObject, model?: string, cap?: number) =>
   (await sent(body, { ...(model && { model }), ...(cap && { cap }) }))["generationConfig"];
 const contents = async (messages: unknown[], model?: string) =>

@@ -67,6 +67,7 @@ const tool = (name: string, args: object, signature?: string) => ({
   arguments: JSON.stringify(args),
   more: signature && { google: { thought_signature: signature } },
 });
+
 const EXPECTED = {
   text: { content: "Hello, 世界!", finish: "stop" },
   tool: {

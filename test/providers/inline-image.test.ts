@@ -31,6 +31,7 @@ const refusedAt = (part: number) => ({
   ...REFUSED,
   param: `messages[0].content[${part}].image_url`,
 });
+
 const redirect = (location: string, status = 302): WireReply => ({
   status,
   headers: { location },

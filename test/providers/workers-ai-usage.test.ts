@@ -7,6 +7,7 @@ import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
 const usage = (input: number, output: number, cacheRead = 0) => ({
   usage: { input, cacheRead, cacheWrite: 0, output, reasoning: 0 },
 });
+
 const text = (words: string, output = 1) => chunk(`"content":"${words}"`, "null", output);
 
 async function reports(...payloads: readonly string[]) {

@@ -20,7 +20,6 @@ const org = (): string => crypto.randomUUID();
 beforeEach(() => {
   wallets = new Wallets();
   outbox = outboxOf("own");
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
 afterEach(async () => {
   wallets.hanging.clear();

@@ -27,6 +27,7 @@ beforeEach(() => {
     vi.spyOn(console, method).mockImplementation((line: string) => void log.push(line));
   }
 });
+
 /** Each attempt gets the next answer, 2 s after the one before; there must not be more attempts. */
 function peerAnswers(...answers: readonly Answer[]): void {
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {

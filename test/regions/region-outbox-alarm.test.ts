@@ -23,7 +23,6 @@ let outbox: Outbox;
 beforeEach(() => {
   peer = new Peer();
   outbox = outboxOf("us");
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
 afterEach(async () => {
   await emptied(outbox); // its alarms would tell the next test's peer

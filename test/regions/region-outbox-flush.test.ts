@@ -1,5 +1,5 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { settleOf, voidOf } from "./outbox-fixture.ts";
 import { armed, depthIs, emptied, EMPTY, eventually, outboxOf } from "./outbox-steps.ts";
@@ -12,7 +12,6 @@ let outbox: Outbox;
 beforeEach(() => {
   peer = new Peer();
   outbox = outboxOf("us");
-  vi.spyOn(console, "error").mockImplementation(() => undefined);
 });
 afterEach(async () => {
   await emptied(outbox); // its alarms would tell the next test's peer

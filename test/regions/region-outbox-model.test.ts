@@ -1,6 +1,6 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import * as fc from "fast-check";
-import { afterEach, expect, it, vi } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import type { OutcomeItem } from "../../src/contracts/outbox.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { settleOf, voidOf } from "./outbox-fixture.ts";
@@ -133,8 +133,6 @@ class Run {
 }
 
 it(`whatever is lost, doubled, garbled or evicted, each outcome is taken once, dead or parked: ${WORLDS} worlds`, async () => {
-  vi.spyOn(console, "error").mockImplementation(() => undefined);
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const seen = { taken: 0, dead: 0, parked: 0 };
   await fc.assert(
     fc.asyncProperty(world, async (made) => {

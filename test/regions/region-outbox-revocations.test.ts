@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import type { RegionOutbox } from "../../src/index.ts";
 import { revocationsShard } from "../../src/regions/outbox-schedule.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
@@ -15,7 +15,6 @@ let outbox: Outbox;
 beforeEach(async () => {
   peer = new Peer();
   outbox = env.REGION_OUTBOX.getByName(revocationsShard("us"));
-  vi.spyOn(console, "error").mockImplementation(() => undefined);
   await emptied(outbox);
 });
 afterEach(async () => {

@@ -15,6 +15,7 @@ let key: string;
 beforeAll(async () => {
   ({ key } = await openAccount());
 });
+
 const POLICY = "default-src 'none'; frame-ancestors 'none'";
 const HEADERS = {
   "content-security-policy": POLICY,

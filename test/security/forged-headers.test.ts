@@ -9,6 +9,7 @@ let other: Account;
 beforeAll(async () => {
   [account, other] = await Promise.all([openAccount(), openAccount()]);
 });
+
 /** What proxies, platforms and frameworks believe, each with the most that a forger could hope for. */
 const forged = (): Readonly<Record<string, string>> => ({
   "x-forwarded-for": "127.0.0.1",

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import {
   asked,
@@ -17,7 +17,6 @@ let registers: WatchedRegisters;
 
 beforeEach(() => {
   registers = new WatchedRegisters();
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
 afterEach(() => {
   registers.restore();
@@ -87,7 +86,6 @@ describe("a repeat of a request whose answer was lost", () => {
   });
 
   it("finds its hold where the book has become another wallet's meanwhile, and nothing new is held", async () => {
-    vi.spyOn(console, "error").mockImplementation(() => undefined);
     const key = await gatedKey({ balance: 100 });
     const request = holdOf(60);
     valueOf(valueOf(await key.stub.admitAndHold(key.hash, request)).held);

@@ -1,13 +1,10 @@
 import { env } from "cloudflare:workers";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { micros } from "../../src/lib/money.ts";
 import { burst, evict, gatedKey, inside, MINUTE_MS, standingOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { countWrites, differences, failureOf, holdOf, rowsOf, valueOf } from "./wallet-desk.ts";
 
-beforeEach(() => {
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
-});
 describe("a granted one", () => {
   it("says what is left of the key's minute and what is held", async () => {
     const key = await gatedKey({ rpmLimit: 3, balance: 100 });
@@ -79,7 +76,6 @@ describe("an admission counts, whatever its hold is refused for:", () => {
     ],
   ];
   it.each(refusals)("%s", async (_, arrange, refusal) => {
-    vi.spyOn(console, "error").mockImplementation(() => undefined);
     const key = await gatedKey({ rpmLimit: 4, balance: 5 });
     await arrange(key);
     const before = valueOf(await key.stub.balance());

@@ -37,11 +37,13 @@ const trouble: fc.Arbitrary<Trouble> = fc.record({
   place: fc.nat(4),
   takers: fc.nat(3),
 });
+
 const step: fc.Arbitrary<Step> = fc.record({
   what: fc.constantFrom(...WHATS),
   die: fc.nat(11),
   trouble,
 });
+
 const steps = fc.array(step, { minLength: 10, maxLength: 30 });
 
 beforeEach(() => {
@@ -49,6 +51,7 @@ beforeEach(() => {
     vi.spyOn(console, level).mockImplementation(() => undefined);
   }
 });
+
 it("each change has exactly one event, whatever fails and dies on its way", async () => {
   const property = fc.asyncProperty(steps, fc.infiniteStream(fc.integer({ min: 1, max: 8 })), run);
   const result = await fc.check(property, {

@@ -1,5 +1,5 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import type { Wallet } from "../../src/wallet/wallet.do.ts";
 import { FAULTS, WORK } from "../fixtures/fault-matrix.ts";
 import { settleOf } from "../regions/outbox-fixture.ts";
@@ -67,7 +67,6 @@ const CELLS: Cells = {
     return booked({ stub, database }, 990);
   },
   "home unreachable": async () => {
-    vi.spyOn(console, "warn").mockImplementation(() => undefined);
     const [peer, outbox] = [new Peer(), outboxOf("us")];
     peer.fault = () => "request-lost";
     const item = settleOf(crypto.randomUUID(), 1);
@@ -143,7 +142,6 @@ describe("alarm", () => {
   it.each(FAULTS.map((fault) => [fault, WORK["alarm"][fault]] as const))(
     "alarm x %s: %s",
     async (fault) => {
-      vi.spyOn(console, "error").mockImplementation(() => undefined);
       expect(await CELLS[fault]()).toEqual([]);
     },
   );

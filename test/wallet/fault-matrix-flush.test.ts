@@ -92,7 +92,6 @@ describe("flush to D1", () => {
   it.each(FAULTS.map((fault) => [fault, WORK["flush to D1"][fault]] as const))(
     "flush to D1 x %s: %s",
     async (fault) => {
-      vi.spyOn(console, "error").mockImplementation(() => undefined);
       expect(await CELLS[fault]()).toEqual([]);
     },
   );

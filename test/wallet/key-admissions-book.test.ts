@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { findKeyByHash, insertKey } from "../../src/keys/keys.store.ts";
 import { now } from "../../src/lib/clock.ts";
 import { QUIET_MS } from "../../src/wallet/object/memory.do.ts";
@@ -28,7 +28,6 @@ let registers: WatchedRegisters;
 beforeEach(() => {
   book = new WatchedBook();
   registers = new WatchedRegisters();
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
 afterEach(() => {
   registers.restore();

@@ -1,14 +1,11 @@
 import * as fc from "fast-check";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
 import { command, limit, World } from "./key-admissions-world.ts";
 import { differences } from "./wallet-desk.ts";
 import { effort } from "../effort.ts";
 
-beforeEach(() => {
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
-});
 afterEach(() => shiftClock(null));
 
 it("in any order of requests, repeats, evictions, revocations, limits and time: the minute, the holds and death hold", async () => {

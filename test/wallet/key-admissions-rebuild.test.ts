@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { revokeKeyEverywhere } from "../../src/keys/revocation.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import {
@@ -17,7 +17,6 @@ let registers: WatchedRegisters;
 
 beforeEach(() => {
   registers = new WatchedRegisters();
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
 afterEach(() => {
   registers.restore();

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { revokeKey } from "../../src/keys/keys.store.ts";
 import { revokeKeyEverywhere } from "../../src/keys/revocation.ts";
 import { now } from "../../src/lib/clock.ts";
@@ -27,7 +27,6 @@ let registers: WatchedRegisters;
 
 beforeEach(() => {
   registers = new WatchedRegisters();
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
 afterEach(() => {
   registers.restore();

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import type { KeySecrets } from "../../src/lib/key.ts";
 import type { KeyTerms } from "../../src/lib/key-terms.ts";
 import { patchKey } from "../../src/operator/keys.ts";
@@ -27,7 +27,6 @@ let registers: WatchedRegisters;
 
 beforeEach(() => {
   registers = new WatchedRegisters();
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
 afterEach(() => {
   registers.restore();

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { changeKey } from "../../src/keys/keys.store.ts";
 import { SYSTEM } from "../../src/lib/event.ts";
 import { NO_TERMS } from "../../src/lib/key-terms.ts";
@@ -26,7 +26,6 @@ const DAY_MS = 86_400_000;
 
 beforeEach(() => {
   setClock(NOON);
-  vi.spyOn(console, "warn").mockImplementation(() => undefined);
 });
 afterEach(() => setClock(null));
 

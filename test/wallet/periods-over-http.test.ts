@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { chat, errorOf, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { putUser, readUser, sendUser } from "../contract/end-users.ts";
@@ -8,11 +8,6 @@ import type { EndUser } from "../contract/end-users.ts";
 import { mockUpstream, upstreamBindings, upstreamCompletion } from "../contract/upstream.ts";
 import { setClock, valueOf } from "./wallet-desk.ts";
 
-beforeEach(() => {
-  for (const method of ["log", "warn", "error"] as const) {
-    vi.spyOn(console, method).mockImplementation(() => undefined);
-  }
-});
 afterEach(() => setClock(null));
 
 /** What the mocked upstream's answer costs, in micros. */

@@ -195,7 +195,6 @@ describe("an Idempotency-Key", () => {
 
   it("used while the clock was days ahead still counts once it is right, for a day and for the newest request", async () => {
     const { stub } = await newWallet(1000);
-    vi.spyOn(console, "error").mockImplementation(() => undefined);
     setClock(LATE);
     await paid(stub);
     setClock(LATE + 2 * DAY);
