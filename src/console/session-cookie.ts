@@ -3,7 +3,7 @@ import { hmacOf, sameText, sign } from "../keys/api-key.ts";
 import type { Region } from "../lib/regions.ts";
 import { assert } from "../lib/assert.ts";
 import { randomBase62 } from "../lib/id.ts";
-import { sha256Hex } from "../operator/operator-token.ts";
+import { sha256Hex } from "../lib/hash.ts";
 
 /**
  * `__Host-`: only this host, only over https (or to this machine), only for the whole path. With the region: two of them

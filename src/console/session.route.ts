@@ -9,7 +9,6 @@ import { verifyKey } from "../keys/api-key.ts";
 import { now } from "../lib/clock.ts";
 import { invalid, refuse, success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { sha256Hex } from "../operator/operator-token.ts";
 import {
   closeSession,
   enterSession,
@@ -23,6 +22,7 @@ import type { MayRow } from "./may.ts";
 import { endedCookie, hasSessionCookie } from "./session-cookie.ts";
 import { sessionView } from "./session-view.route.ts";
 import { forgetOldest } from "../lib/forget-oldest.ts";
+import { sha256Hex } from "../lib/hash.ts";
 
 const WINDOW_MS = 60_000;
 const FAILURES_MAX = 20;

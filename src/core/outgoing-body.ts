@@ -1,5 +1,6 @@
 import { joinBytes } from "../http/bounded-body.ts";
 import { toBase64 } from "./base64.ts";
+import { hexOf, sha256Hex } from "../lib/hash.ts";
 
 /** What is posted: JSON, or JSON of which downloaded bytes are a part. */
 export type OutgoingBody = string | BodyInPieces;
@@ -53,11 +54,11 @@ export class BodyInPieces {
     const { DigestStream } = crypto as PlatformCrypto;
     if (DigestStream === undefined) {
       const whole = joinBytes([...this.#pieces()], this.length);
-      return hex(await crypto.subtle.digest("SHA-256", new Uint8Array(whole)));
+      return sha256Hex(new Uint8Array(whole));
     }
     const digest = new DigestStream("SHA-256");
     await pour(this.#pieces(), digest);
-    return hex(await digest.digest);
+    return hexOf(new Uint8Array(await digest.digest));
   }
 
   *#pieces(): Generator<Uint8Array> {
@@ -78,10 +79,6 @@ type PlatformCrypto = {
     algorithm: string,
   ) => WritableStream<Uint8Array> & { readonly digest: Promise<ArrayBuffer> };
 };
-
-export function hex(bytes: ArrayBuffer | Uint8Array): string {
-  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
 
 function* base64Of(parts: readonly Uint8Array[]): Generator<Uint8Array> {
   let rest = new Uint8Array();

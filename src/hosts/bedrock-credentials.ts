@@ -2,8 +2,8 @@ import { elapsedMs, timestamp } from "../lib/clock.ts";
 import { hmacKey, hmacSha256 } from "../lib/hmac.ts";
 import type { HmacKey } from "../lib/hmac.ts";
 import type { ProviderConfig } from "../core/built-in.ts";
-import { hex } from "../core/outgoing-body.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
+import { hexOf, sha256Hex } from "../lib/hash.ts";
 
 /** How requests show whose they are: a Bedrock API key, or a signature with an access key. */
 export type Credentials =
@@ -81,11 +81,11 @@ export function authoriser(credentials: Credentials, region: string): Authorise 
       ...headers.map(([name, value]) => `${name}:${value}`),
       "",
       names,
-      typeof body === "string" ? await sha256(body) : await body.sha256(),
+      typeof body === "string" ? await sha256Hex(body) : await body.sha256(),
     ].join("\n");
     const scope = [day, region, SERVICE, TERMINATOR].join("/");
-    const text = [ALGORITHM, date, scope, await sha256(canonical)].join("\n");
-    const signature = hex(await hmacSha256(await keyOf(day), text));
+    const text = [ALGORITHM, date, scope, await sha256Hex(canonical)].join("\n");
+    const signature = hexOf(await hmacSha256(await keyOf(day), text));
     const credential = `Credential=${accessKeyId}/${scope}`;
     return {
       ...sent,
@@ -116,9 +116,3 @@ async function signingKey(secret: string, day: string, region: string): Promise<
 async function signed(secret: string | Uint8Array, text: string): Promise<Uint8Array> {
   return hmacSha256(await hmacKey(secret), text);
 }
-
-async function sha256(text: string): Promise<string> {
-  return hex(await crypto.subtle.digest("SHA-256", encoder.encode(text)));
-}
-
-const encoder = new TextEncoder();

@@ -7,6 +7,7 @@ import { regionNamed, REGIONS } from "../lib/regions.ts";
 import { forgetOldest } from "../lib/forget-oldest.ts";
 import type { Scope } from "../lib/key.ts";
 import type { Region } from "../lib/regions.ts";
+import { hexOf } from "../lib/hash.ts";
 
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
@@ -155,10 +156,7 @@ export function base62Of(bytes: Uint8Array, length: number): string {
 
 /** 64 hex characters; what is stored instead of the key. */
 async function hashOf(hmac: CryptoKey, key: string): Promise<string> {
-  const bytes = await sign(hmac, "hash", key);
-  let hex = "";
-  for (const byte of bytes) hex += byte.toString(16).padStart(2, "0");
-  return hex;
+  return hexOf(await sign(hmac, "hash", key));
 }
 
 const encoder = new TextEncoder();

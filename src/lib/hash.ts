@@ -22,12 +22,26 @@ export function hashedBase62(text: string, length: number): string {
   return out;
 }
 
+const encoder = new TextEncoder();
+
+/** SHA-256 of bytes, or of a text in UTF-8, in hex. */
+export async function sha256Hex(of: string | Uint8Array): Promise<string> {
+  const bytes = typeof of === "string" ? encoder.encode(of) : of;
+  return hexOf(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+}
+
+export function hexOf(bytes: Uint8Array): string {
+  let hex = "";
+  for (const byte of bytes) hex += byte.toString(16).padStart(2, "0");
+  return hex;
+}
+
 /**
  * SHA-256 (FIPS 180-4) of a short text in UTF-8, in hex. For what must be hashed within one synchronous turn of an
  * object, where the platform's, which is awaited, cannot be used; everything else uses that one.
  */
 export function sha256(text: string): string {
-  const message = padded(new TextEncoder().encode(text));
+  const message = padded(encoder.encode(text));
   const state = firstBits(8, 1 / 2);
   for (let at = 0; at < message.byteLength; at += 64) compress(state, message, at);
   return [...state].map((word) => word.toString(16).padStart(8, "0")).join("");

@@ -1,5 +1,6 @@
 import { invalid, success } from "./failure.ts";
 import type { Result } from "./failure.ts";
+import { sha256Hex } from "./hash.ts";
 
 /** How long a request with an Idempotency-Key is known by it, from its admission on. */
 export const IDEMPOTENCY_MS = 86_400_000;
@@ -39,21 +40,6 @@ export function readIdempotencyKey(header: string | undefined): Result<string | 
 /** Hashes what identifies a request. The body is hashed where it lies: no copy of it is made. */
 export async function idempotencyOf(key: string, request: NamedRequest): Promise<Idempotency> {
   const { keyId, orgId, path, bytes } = request;
-  const [name, content] = await Promise.all([sha256(text(`${keyId} ${key}`)), sha256(bytes)]);
-  return { name, body: await sha256(text(`${orgId} ${path} ${content}`)) };
-}
-
-const encoder = new TextEncoder();
-
-function text(value: string): Uint8Array {
-  return encoder.encode(value);
-}
-
-/** 64 hex characters. */
-async function sha256(bytes: Uint8Array): Promise<string> {
-  let hex = "";
-  for (const byte of new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))) {
-    hex += byte.toString(16).padStart(2, "0");
-  }
-  return hex;
+  const [name, content] = await Promise.all([sha256Hex(`${keyId} ${key}`), sha256Hex(bytes)]);
+  return { name, body: await sha256Hex(`${orgId} ${path} ${content}`) };
 }

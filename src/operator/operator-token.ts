@@ -1,4 +1,5 @@
 import type { Config, OperatorRole } from "../config.ts";
+import { sha256Hex } from "../lib/hash.ts";
 
 /** Who operates: the name that events bear, and what they may do. */
 export type Operator = { readonly name: string; readonly role: OperatorRole };
@@ -31,12 +32,6 @@ export async function operatorHashed(
 }
 
 const encoder = new TextEncoder();
-
-/** SHA-256 of a text, in hex. */
-export async function sha256Hex(text: string): Promise<string> {
-  const digest = await crypto.subtle.digest("SHA-256", encoder.encode(text));
-  return new Uint8Array(digest).toHex();
-}
 
 /** The operator of OPERATOR_LOGINS with this identity at an issuer of LOGIN_ISSUERS, by its id there; or null. */
 export function operatorOfLogin(
