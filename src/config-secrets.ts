@@ -8,7 +8,7 @@ const DIFFERENT_CHARACTERS_MIN = 9;
 const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
 
 /** What is wrong with a secret of ours, or null. With the sandbox on, which sells nothing, only its length. */
-export function secretProblem(secret: string, sandbox: boolean): string | null {
+function secretProblem(secret: string, sandbox: boolean): string | null {
   const isVaried = sandbox || new Set(secret).size >= DIFFERENT_CHARACTERS_MIN;
   return isVaried && secret.length >= SECRET_CHARACTERS_MIN ? null : `must be ${SECRET}`;
 }

@@ -93,7 +93,7 @@ export const NUMBERS = {
   CARD_DOLLARS_A_DAY: [500, 1, 1_000_000],
   FIRST_WEEK_DOLLARS_A_DAY: [100, 1, 1_000_000],
 } as const;
-export type NumberVar = keyof typeof NUMBERS;
+type NumberVar = keyof typeof NUMBERS;
 export type NumberVars = { readonly [K in NumberVar]: number };
 
 /** Workers AI as this Worker uses it: with `returnRawResponse` it answers with a `Response`. */
@@ -102,7 +102,7 @@ export type AiBinding = {
 };
 
 /** The platform's binding for mail, as this Worker uses it. */
-export type MailBinding = {
+type MailBinding = {
   send(mail: {
     readonly to: string;
     readonly from: { readonly email: string; readonly name: string };
@@ -153,7 +153,7 @@ export type Config = {
 
 /** A variable that keeps the service from answering, and why; never its value. */
 export type ConfigProblem = { readonly variable: string; readonly problem: string };
-export type ParsedConfig =
+type ParsedConfig =
   | { readonly ok: true; readonly config: Config }
   | { readonly ok: false; readonly problems: readonly ConfigProblem[] };
 

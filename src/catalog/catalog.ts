@@ -41,7 +41,7 @@ export type SoldHere = {
 export type LaterCatalog = { readonly from: number; readonly catalog: Catalog };
 
 /** What the catalogue needs of the configuration. */
-export type CatalogConfig = Pick<
+type CatalogConfig = Pick<
   Config,
   "region" | "residency" | "sandbox" | "providers" | "models" | "sellEnded" | "aliases" | "numbers"
 >;

@@ -97,7 +97,6 @@ export const UNKNOWN_IMAGE = 16_384;
 export const T: readonly Ability[] = ["tools"];
 export const TV: readonly Ability[] = ["tools", "vision"];
 export const TR: readonly Ability[] = ["tools", "reasoning"];
-export const VR: readonly Ability[] = ["vision", "reasoning"];
 export const TVR: readonly Ability[] = ["tools", "vision", "reasoning"];
 
 /** [tokens of context, most output tokens, abilities, estimate factor, tokens of an image] */

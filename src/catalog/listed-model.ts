@@ -36,7 +36,7 @@ export type ListedModel = {
 };
 
 /** Dollars per token, and for one of what is counted beside tokens, where that costs. */
-export type ListedPrice = {
+type ListedPrice = {
   readonly prompt: string;
   readonly completion: string;
   readonly input_cache_read: string;

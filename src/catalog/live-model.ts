@@ -13,7 +13,7 @@ import type { Region } from "../lib/regions.ts";
 export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
 
 /** On what terms this deployment sells: its region, its percent on the list price, the day, and what it sells beyond its end. */
-export type Terms = {
+type Terms = {
   readonly region: Region;
   readonly markupPercent: number;
   readonly day: string;

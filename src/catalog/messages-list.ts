@@ -6,7 +6,7 @@ import type { ListedModel } from "./listed-model.ts";
  * A model as clients of the Messages dialect list it (platform.claude.com, Models API; types of
  * @anthropic-ai/sdk 1.12). Times are RFC 3339.
  */
-export type MessagesModel = {
+type MessagesModel = {
   readonly type: "model";
   readonly id: string;
   readonly display_name: string;
@@ -21,7 +21,7 @@ export type MessagesModel = {
 };
 
 /** A page of that list; their pager goes on as long as `has_more`. */
-export type MessagesList = {
+type MessagesList = {
   readonly data: readonly MessagesModel[];
   readonly has_more: boolean;
   readonly first_id: string | null;

@@ -7,7 +7,7 @@ export type Ability = "tools" | "vision" | "reasoning" | "dimensions";
  * The dearer price of the whole request when its prompt is longer than `aboveTokens`. `percents`: of the price for a
  * usual prompt, as the provider's list has them.
  */
-export type LongPrompt = {
+type LongPrompt = {
   readonly aboveTokens: number;
   readonly price: Price;
   readonly percents?: { readonly inputPercent: number; readonly outputPercent: number };

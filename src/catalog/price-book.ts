@@ -25,7 +25,7 @@ const LISTS_MAX = 1000;
 const ORGANIZATIONS_MAX = 10_000;
 
 /** How a list is read, and what a request lends to it. */
-export type Reader = {
+type Reader = {
   readonly now: () => number;
   /** Throws when the database does. */
   readonly read: (list: string, nowMs: number) => Promise<readonly PriceRow[]>;

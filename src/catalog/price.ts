@@ -53,7 +53,7 @@ export function longPromptPrice(
 }
 
 /** `perMillion` x `percent` / 100, up to a whole number. */
-export function raised(perMillion: number, percent: number): number {
+function raised(perMillion: number, percent: number): number {
   assert(isCount(perMillion) && isCount(percent), "prices and percents are whole");
   const product = perMillion * percent;
   assert(Number.isSafeInteger(product), "a raised price stays a safe integer");

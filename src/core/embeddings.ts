@@ -10,7 +10,7 @@ import { needOf } from "./route-needs.ts";
 import type { Need } from "./route-needs.ts";
 
 /** OpenAI's bounds (openapi.yaml, CreateEmbeddingRequest). */
-export const INPUTS_MAX = 2048;
+const INPUTS_MAX = 2048;
 const DIMENSIONS_MAX = 100_000;
 const TOKEN_ID_MAX = 10_000_000;
 const INPUT_OVERHEAD = 4;

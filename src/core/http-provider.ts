@@ -114,7 +114,7 @@ async function sendBy<Call extends ProviderCall>(
 }
 
 /** What a wire posts: JSON, with the provider's own headers. */
-export type Post = {
+type Post = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: OutgoingBody;

@@ -10,11 +10,11 @@ import type { Downloads } from "./outgoing-body.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
 /** Images for providers that take them only inside the request: those on the web are downloaded here. */
-export type InlineImage = Extract<Image, { readonly base64: string }>;
+type InlineImage = Extract<Image, { readonly base64: string }>;
 export type InlinePart =
   | Exclude<Part, { readonly kind: "image" }>
   | { readonly kind: "image"; readonly image: InlineImage };
-export type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly InlinePart[] };
+type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly InlinePart[] };
 
 /** A conversation whose images are all inline, in one of the four types. */
 export type InlineConversation = {

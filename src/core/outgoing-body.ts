@@ -19,7 +19,7 @@ export function outgoingBody(value: object, downloads: Downloads): OutgoingBody 
 }
 
 /** JSON with its markers replaced while it is sent; may be sent more than once. */
-export class BodyInPieces {
+class BodyInPieces {
   readonly #texts: readonly string[];
   readonly #downloads: Downloads;
 

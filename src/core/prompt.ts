@@ -34,7 +34,7 @@ export function promptOf(body: ChatBody): Prompt | ProviderFailure {
 const CACHING = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"] as const;
 
 /** `stop` without blank texts. */
-export function stopsOf({ stop = [] }: ChatBody): readonly string[] {
+function stopsOf({ stop = [] }: ChatBody): readonly string[] {
   return [stop].flat().filter((text) => text.trim() !== "");
 }
 

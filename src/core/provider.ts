@@ -70,7 +70,7 @@ export type ChatCall = Attempting &
   };
 
 /** One attempt of a call without output at one route. */
-export type InputCall<K extends InputKind> = Attempting &
+type InputCall<K extends InputKind> = Attempting &
   InputRequest<K> & { readonly stream: false };
 export type EmbeddingsCall = InputCall<"embeddings">;
 

@@ -26,7 +26,7 @@ const SECRET = "ANTHROPIC_API_KEY";
 const BASE_URL = "ANTHROPIC_BASE_URL";
 
 /** A host of the Messages API. */
-export type AnthropicHost = {
+type AnthropicHost = {
   /** Ends in the version, e.g. `https://api.anthropic.com/v1`. */
   readonly baseUrl: string;
   readonly secret: string;

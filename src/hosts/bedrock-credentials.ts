@@ -40,10 +40,7 @@ export function secretsOf(credentials: Credentials): readonly string[] {
 }
 
 /** Gives the headers that authorise one POST of this body to this URL. */
-export type Authorise = (
-  url: string,
-  body: OutgoingBody,
-) => Promise<Readonly<Record<string, string>>>;
+type Authorise = (url: string, body: OutgoingBody) => Promise<Readonly<Record<string, string>>>;
 
 const ALGORITHM = "AWS4-HMAC-SHA256";
 const SERVICE = "bedrock";

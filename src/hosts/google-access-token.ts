@@ -6,7 +6,7 @@ import { shape } from "../core/shape.ts";
 import type { ProviderFailure } from "../core/provider.ts";
 
 /** What a service account's JSON key says that we need. */
-export type ServiceAccount = {
+type ServiceAccount = {
   readonly email: string;
   /** PKCS 8 in PEM. */
   readonly privateKey: string;

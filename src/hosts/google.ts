@@ -1,6 +1,6 @@
 import { discardBody } from "../http/bounded-body.ts";
 import { inBatches } from "../core/embedding-batches.ts";
-import { httpProvider, post } from "../core/http-provider.ts";
+import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { isFailure } from "../core/provider.ts";
@@ -11,11 +11,18 @@ import { ChunkReader } from "../wires/gemini/chunks.ts";
 import type { EmbeddingMethod } from "../wires/gemini/embeddings.ts";
 import { failureInside, googleFailure } from "../wires/gemini/failure.ts";
 import { chatRequest } from "../wires/gemini/request.ts";
+import type { ConfigProblem } from "../config.ts";
+import { elapsedMs } from "../lib/clock.ts";
+import type { Region } from "../lib/regions.ts";
+import { baseUrlProblems } from "../core/built-in.ts";
+import type { BuiltIn, ProviderConfig } from "../core/built-in.ts";
+import { AccessTokens, TOKEN_URL, serviceAccountOf } from "./google-access-token.ts";
+import { BATCH_EMBED_CONTENTS, PREDICT } from "../wires/gemini/embeddings.ts";
 
 type Credential = Readonly<Record<string, string>>;
 
 /** One of Google's two services: the Gemini API or Vertex. */
-export type Service = {
+type Service = {
   readonly id: string;
   /** The address that models stand under, without a slash at its end. */
   readonly models: string;
@@ -77,4 +84,82 @@ async function asked(
   discardBody(response);
   const second = await service.credential();
   return isFailure(second) ? second : post(call, { url, headers: second, body });
+}
+
+const GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta";
+const KEY = "GEMINI_API_KEY";
+const CREDENTIALS = "GOOGLE_VERTEX_CREDENTIALS";
+
+/** The Gemini API: a key, one host for the world, no promise where it runs. */
+const GEMINI: BuiltIn = {
+  id: "google",
+  variables: [KEY],
+  isSet: (config) => config.secret(KEY) !== undefined,
+  tags: () => ["global"],
+  problems: (config) => baseUrlProblems(config, "GEMINI_BASE_URL"),
+  build(config) {
+    const key = config.secret(KEY) ?? "";
+    return google({
+      id: "google",
+      models: `${trimmedUrl(config.secret("GEMINI_BASE_URL") ?? GEMINI_URL)}/models`,
+      embeddings: BATCH_EMBED_CONTENTS,
+      credential: () => Promise.resolve({ "x-goog-api-key": key }), // in the URL it would be in logs
+      secrets: () => [key],
+    });
+  },
+};
+
+/** Vertex's hosts that keep prompts in a region; without one of its own a region sells nothing of Vertex. */
+const VERTEX_HOSTS: Partial<Record<Region, string>> = {
+  eu: "https://aiplatform.eu.rep.googleapis.com/v1",
+  us: "https://aiplatform.us.rep.googleapis.com/v1",
+};
+
+/** Vertex: a service account, and a host that keeps prompts in its region. */
+const VERTEX: BuiltIn = {
+  id: "vertex",
+  variables: [CREDENTIALS],
+  isSet: (config) => config.secret(CREDENTIALS) !== undefined,
+  tags: ({ region }) => (VERTEX_HOSTS[region] === undefined ? [] : [region]),
+  problems: (config) => [
+    ...baseUrlProblems(config, "VERTEX_BASE_URL", VERTEX_HOSTS[config.region]),
+    ...baseUrlProblems(config, "VERTEX_TOKEN_URL"),
+    ...credentialProblems(config),
+  ],
+  build: (config) => vertex(config, elapsedMs),
+};
+
+/** Google's two services. */
+export const GOOGLE: readonly BuiltIn[] = [GEMINI, VERTEX];
+
+/** Vertex as configured; `nowMs` is the real time. Throws for credentials that have problems. */
+export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
+  const account = serviceAccountOf(config.secret(CREDENTIALS) ?? "");
+  if (!("project" in account)) throw new Error("credentials with problems");
+  const { region } = config;
+  const tokens = new AccessTokens(account, config.secret("VERTEX_TOKEN_URL") ?? TOKEN_URL, nowMs);
+  const host = config.secret("VERTEX_BASE_URL") ?? VERTEX_HOSTS[region] ?? "";
+  const place = `projects/${account.project}/locations/${region}`;
+  return google({
+    id: "vertex",
+    models: `${trimmedUrl(host)}/${place}/publishers/google/models`,
+    embeddings: PREDICT,
+    async credential() {
+      const token = await tokens.get();
+      return typeof token === "string" ? { authorization: `Bearer ${token}` } : token;
+    },
+    renew({ authorization = "" }) {
+      tokens.drop(authorization.slice("Bearer ".length));
+      return true;
+    },
+    secrets: () => [tokens.last, account.email, account.project],
+  });
+}
+
+function credentialProblems(config: ProviderConfig): ConfigProblem[] {
+  const json = config.secret(CREDENTIALS);
+  const account = json === undefined ? [] : serviceAccountOf(json);
+  if ("project" in account || account.length === 0) return [];
+  const problem = `must be a service account's JSON key; missing: ${account.join(", ")}`;
+  return [{ variable: CREDENTIALS, problem }];
 }

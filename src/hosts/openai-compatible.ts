@@ -14,7 +14,7 @@ import { chatRequest, embeddingsRequest } from "../wires/chat/request.ts";
 import type { UpstreamRequest } from "../wires/chat/request.ts";
 
 /** One host that speaks OpenAI's API. */
-export type OpenAiHost = {
+type OpenAiHost = {
   readonly id: string;
   /** Ends in the version, e.g. `https://api.openai.com/v1`. */
   readonly baseUrl: string;

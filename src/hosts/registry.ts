@@ -1,10 +1,10 @@
 import type { ConfigProblem, ProviderEntry } from "../config.ts";
 import { ANTHROPIC } from "./anthropic.ts";
-import { BEDROCK } from "./built-in-bedrock.ts";
+import { BEDROCK } from "./bedrock.ts";
 import { isWebAddress } from "../core/built-in.ts";
 import type { BuiltIn, HostTag, ProviderConfig } from "../core/built-in.ts";
 import { COHERE } from "./cohere.ts";
-import { GOOGLE } from "./google-services.ts";
+import { GOOGLE } from "./google.ts";
 import { OPENAI_COMPATIBLE } from "./hosts.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 import { PROFILES } from "./profile.ts";
@@ -22,7 +22,7 @@ export const BUILT_IN: readonly BuiltIn[] = [
 ];
 
 /** A provider that is configured here, and where its hosts promise to run. */
-export type ConfiguredProvider = { readonly id: string; readonly regions: readonly HostTag[] };
+type ConfiguredProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
 /** Every provider of this deployment by id; those whose variables are not set are left out. */
 export function buildProviders(

@@ -17,7 +17,7 @@ import { ChunkReader, NativeReader } from "../wires/responses/host-stream.ts";
 import { toBase64Url } from "../core/base64.ts";
 
 /** A host that speaks OpenAI's Responses. */
-export type ResponsesHost = {
+type ResponsesHost = {
   readonly id: string;
   /** Where it is asked. */
   readonly url: string;

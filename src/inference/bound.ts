@@ -27,7 +27,7 @@ import type { Need } from "../core/route-needs.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /** What a request may be served by. `defaultCap`: output tokens where a request does not say; Infinity: the model's own most. */
-export type Sold = {
+type Sold = {
   readonly catalog: Catalog;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly defaultCap: number;

@@ -67,7 +67,7 @@ export type Home = {
 export type Sheds = { note(reason: ShedReason, requestId: string, startedMs: number): void };
 
 /** What of an outbox a run asks. */
-export type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
+type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
 /** An outbox by its name, for one attempt, as a wallet is. */
 export type OutboxAt = (name: string, attempt: number) => Outbox;
 /** A wallet for one attempt at a call: the first may go together with others' calls, a repeat goes alone. */
@@ -98,7 +98,7 @@ export type RunServices = MoneyPlace & {
 };
 
 /** What a run has come to so far. */
-export type Progress = {
+type Progress = {
   /** Its key's place in its minute and what is left of its tokens; null before they are known. */
   admitted: Admitted | null;
   /** What it has open at a provider; null before one may be asked. */

@@ -5,7 +5,7 @@
 export type BreakerState = "closed" | "open" | "half_open";
 
 /** The one request that may try a half-open route, until then (Unix ms) if nothing is heard of it. */
-export type Probe = { readonly untilMs: number };
+type Probe = { readonly untilMs: number };
 
 /**
  * How a request came to ask: freely, as a probe, or by force because no route was left. Whoever was
@@ -17,7 +17,7 @@ export type Pass = "free" | "forced" | Probe;
 export const FAULTS_IN_A_ROW = 5;
 export const BUSY_IN_A_ROW = 3;
 /** So many faults among the requests of the last 15 to 30 seconds open it if they are half of them. */
-export const FAULTS_IN_WINDOW = 5;
+const FAULTS_IN_WINDOW = 5;
 const HALF_WINDOW_MS = 15_000;
 export const OPEN_MS = 15_000;
 export const OPEN_MS_MAX = 300_000;

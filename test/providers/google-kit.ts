@@ -1,6 +1,6 @@
 import { parseConfig } from "../../src/config.ts";
 import type { ProviderConfig } from "../../src/core/built-in.ts";
-import { GOOGLE } from "../../src/hosts/google-services.ts";
+import { GOOGLE } from "../../src/hosts/google.ts";
 import type { JsonObject, Provider } from "../../src/core/provider.ts";
 import { GOOGLE_CHAT } from "../fixtures/google-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";

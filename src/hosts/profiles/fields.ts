@@ -25,7 +25,7 @@ export const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
   "dimensions",
   "encoding_format",
 ]);
-export const NO_FIELDS: ReadonlySet<string> = new Set();
+const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /** What most profiles say; by itself one without requests. */
 export const COMMON: Profile = {

@@ -28,7 +28,7 @@ export type AnswerHead = {
   readonly system_fingerprint: string;
 };
 
-export type ReadAnswer =
+type ReadAnswer =
   | { readonly ok: true; readonly answer: ChatAnswer }
   | { readonly ok: false; readonly failure: ProviderFailure };
 

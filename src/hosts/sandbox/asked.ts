@@ -13,7 +13,7 @@ export type Question = {
   readonly turn: number;
 };
 
-export type ToolResult = { readonly tool: string | null; readonly text: string };
+type ToolResult = { readonly tool: string | null; readonly text: string };
 
 const TOKENS_PER_MESSAGE = 3;
 

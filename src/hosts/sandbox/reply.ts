@@ -23,7 +23,7 @@ export type Reply = {
 };
 
 /** One reply for each choice, or why the request cannot be answered. */
-export type Replies =
+type Replies =
   | { readonly ok: true; readonly replies: readonly Reply[] }
   | { readonly ok: false; readonly failure: ProviderFailure };
 

@@ -12,7 +12,7 @@ import type { Behaviour, SandboxDelays } from "./behaviours.ts";
 import { embeddingsAnswer } from "./embeddings.ts";
 import { pauseFor, playStream } from "./play.ts";
 
-export type SandboxOptions = {
+type SandboxOptions = {
   readonly delays?: Partial<SandboxDelays>;
   /** Unix milliseconds, for `created`. */
   readonly clock?: () => number;

@@ -15,7 +15,7 @@ export type Instructed = {
 };
 
 /** What a model of this request takes. */
-export type MessageRules = {
+type MessageRules = {
   readonly family: Family;
   /** Whether calls and results are blocks: without tools in the request they are refused. */
   readonly toolBlocks: boolean;

@@ -54,7 +54,7 @@ export function finishOf(reason: string): FinishReason | ProviderFailure {
 }
 
 /** What one candidate says here, and why it ended; "" where it goes on. */
-export type Candidate = {
+type Candidate = {
   readonly index: number;
   readonly said: readonly Said[];
   readonly finish: string;

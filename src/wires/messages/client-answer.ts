@@ -6,7 +6,7 @@ import type { JsonObject } from "../../core/provider.ts";
 import { claudeBlock } from "./client-thoughts.ts";
 
 /** Why a message ended, in this dialect (@anthropic-ai/sdk, StopReason). */
-export type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
+type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
 
 /** A message as the client gets it, without usage: blocks in the order thoughts, text, calls. */
 export type ClientSaid = {

@@ -15,7 +15,7 @@ import type { Remembered } from "./client-thoughts.ts";
 import { toolsForCore } from "./client-tools.ts";
 
 /** A request in the core's words (a chat body), as far as it has words for it. */
-export type Converted = { readonly body: JsonObject; readonly losses: Losses };
+type Converted = { readonly body: JsonObject; readonly losses: Losses };
 
 /** How Claude Code begins the text that only tells its maker which client it is. */
 const ATTRIBUTION = "x-anthropic-billing-header:";

@@ -2,7 +2,7 @@ import { ToolNames } from "../../core/tool-name.ts";
 import type { CountBody } from "./client-request.ts";
 
 /** What has no word in the core, so that only a route of this dialect can do the request. */
-export type Lack = { readonly param: string; readonly message: string };
+type Lack = { readonly param: string; readonly message: string };
 
 /** What a conversion to the core leaves behind, and what it calls otherwise. */
 export class Losses {

@@ -14,7 +14,7 @@ import { isSealed } from "../../core/kept-thoughts.ts";
  * A Messages request as it passes to a route of this dialect: what the table of fields names goes on as the
  * client wrote it, everything else is left out and named.
  */
-export type NativeRequest = {
+type NativeRequest = {
   readonly body: JsonObject;
   /** Values of `anthropic-beta` that pass. */
   readonly betas: readonly string[];

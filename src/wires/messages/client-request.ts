@@ -21,7 +21,7 @@ const TOOLS_MAX = 1024;
 const nonempty = z.string().check(z.minLength(1));
 const flag = z.nullish(z.boolean());
 
-export const cacheControl = z.nullish(
+const cacheControl = z.nullish(
   z.looseObject({ type: z.literal("ephemeral"), ttl: z.nullish(z.enum(["5m", "1h"])) }),
 );
 

@@ -10,7 +10,7 @@ import type { CountBody, Tool } from "./client-request.ts";
  * Who runs a tool, by its `type`. The client runs `custom` tools and those whose schema its maker
  * knows; the maker itself runs the rest and bills them by the call, which is not priced here.
  */
-export type ToolKind = "custom" | "client" | "server" | "search";
+type ToolKind = "custom" | "client" | "server" | "search";
 
 const CLIENT = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d{8}$/;
 /** Finds among the tools that were sent: tokens alone. */

@@ -22,7 +22,7 @@ export type Block = ReturnType<typeof block>;
 
 /** How a message ended: of a whole one, and of the last but one event of a stream. */
 export const ending = shape({ stop_reason: asIs, stop_details: shape({ explanation: textOf }) });
-export type Ending = ReturnType<typeof ending>;
+type Ending = ReturnType<typeof ending>;
 
 /**
  * The JSON of a message as a chat completion; null when it is none. `jsonTool` is the tool whose input
@@ -62,7 +62,7 @@ export function endOf({ stop_reason: why, stop_details: details }: Ending, secre
 }
 
 /** A `stop_reason` in OpenAI's words; after a tool call, "stop" is read as "tool_calls". */
-export function finishOf(stopReason: unknown): FinishReason {
+function finishOf(stopReason: unknown): FinishReason {
   if (stopReason === "max_tokens" || stopReason === "model_context_window_exceeded") {
     return "length";
   }

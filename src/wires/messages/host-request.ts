@@ -16,7 +16,7 @@ import { beginsWithoutThought } from "../../claude/thoughts.ts";
 import { toolFields } from "./host-tool-fields.ts";
 
 /** A request's body, and the beta that it needs, if any. */
-export type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
+type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
 /** Lets a request say what becomes of thoughts whose conversation was changed; a 400 otherwise. */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";

@@ -6,12 +6,12 @@ import type { JsonAnswer } from "./host-json-answer.ts";
 import { cleanedSchema } from "../../claude/json-schema.ts";
 
 /** `tools` and `tool_choice` of a request, and what they mean for the rest of it. */
-export type ToolFields = {
+type ToolFields = {
   readonly tools?: readonly JsonObject[];
   readonly tool_choice?: JsonObject;
 };
 /** Whether a tool must be called, and how a model that cannot be forced is told so instead. */
-export type Forced = { readonly isForced: boolean; readonly words: string | null };
+type Forced = { readonly isForced: boolean; readonly words: string | null };
 
 /** A request with more strict tools is a 400. */
 const STRICT_TOOLS_MAX = 20;

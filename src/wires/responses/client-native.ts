@@ -23,7 +23,7 @@ import type { Flattened } from "./client-tools.ts";
  * stream, cap, tier, and that nothing is stored. What is named here goes on; everything else is left out, and named
  * where that could change the answer. `prompt_cache_key` goes as the client's: the adapter makes it ours.
  */
-export type NativeRequest = {
+type NativeRequest = {
   readonly body: JsonObject;
   readonly dropped: readonly string[];
   /** Its images and files. */

@@ -23,7 +23,7 @@ export type Wanted = {
 };
 
 /** An item that began, and what is to be said of that. */
-export type Begun<D> = { readonly said: string; readonly draft: D };
+type Begun<D> = { readonly said: string; readonly draft: D };
 const NOTHING: Beside = { logprobs: [], annotations: [] };
 
 /**

@@ -6,7 +6,7 @@ import type { ResponsesBody } from "./client-request.ts";
 
 /** A token's probability as this dialect writes it: `bytes` and `top_logprobs` are always lists. */
 export type Logprob = TopLogprob & { readonly top_logprobs: readonly TopLogprob[] };
-export type TopLogprob = {
+type TopLogprob = {
   readonly token: string;
   readonly logprob: number;
   readonly bytes: readonly number[];
@@ -191,7 +191,7 @@ export function closedResponse(head: Head, echo: Echo, { state, receipt }: Close
   return { ...identity(head), completed_at: completedAt, ...state, ...echo, store, usage };
 }
 
-export type Closed = {
+type Closed = {
   readonly state: ResponseState;
   readonly receipt: Receipt | null;
 };

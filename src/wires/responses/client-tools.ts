@@ -254,7 +254,7 @@ export const toolChoice = z.union([
 type ToolChoice = z.infer<typeof toolChoice>;
 
 /** The core's fields for the tools and for how freely the model may choose among them. */
-export type Chosen = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
+type Chosen = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
 
 /**
  * `allowed_tools` becomes the tools that it allows: no wire can then call another. Refused: a choice of

@@ -6,7 +6,7 @@ import { asIs, list, maybe, shape } from "../../core/shape.ts";
 import type { Read } from "../../core/shape.ts";
 
 /** What an answer, or one event of a stream, says: in Workers AI's own form or in OpenAI's. */
-export type Piece = {
+type Piece = {
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly WireCall[];
