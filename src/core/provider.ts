@@ -70,8 +70,7 @@ export type ChatCall = Attempting &
   };
 
 /** One attempt of a call without output at one route. */
-type InputCall<K extends InputKind> = Attempting &
-  InputRequest<K> & { readonly stream: false };
+type InputCall<K extends InputKind> = Attempting & InputRequest<K> & { readonly stream: false };
 export type EmbeddingsCall = InputCall<"embeddings">;
 
 /** One attempt at one route, of any kind that is sold. */

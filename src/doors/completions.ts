@@ -1,14 +1,15 @@
 import * as z from "zod/mini";
 import { parseBody } from "../http/parse-body.ts";
 import { invalid, success } from "../lib/failure.ts";
-import type { Result, Failure, Refusal } from "../lib/failure.ts";
+import type { Result, Refusal } from "../lib/failure.ts";
 import type { JsonObject } from "../core/provider.ts";
 import type { Chunk, Completion } from "../core/chunk.ts";
 import { wireUsage } from "../core/wire-usage.ts";
 import { chatBody, CHOICES_MAX, withoutNulls } from "../core/core-request.ts";
 import type { ChatBody } from "../core/core-request.ts";
 import type { Asked, Door, Receipt, Head, StreamWriter } from "../core/door.ts";
-import { aroundMark, eventOf, failedEvent, lastEvents, MARK } from "./openai-events.ts";
+import { aroundMark, MARK, OpenAiStream } from "./openai-events.ts";
+import type { Around } from "./openai-events.ts";
 
 /** POST /v1/completions: OpenAI's legacy text completions, answered by chat models. */
 export const completionsDoor: Door = {
@@ -120,22 +121,13 @@ function completion(answer: JsonObject, { id, created, model, usage }: Receipt):
   };
 }
 
-/** Legacy text chunks as server-sent events; `includeUsage`: the last one tells usage and cost. */
-class TextStream implements StreamWriter {
-  readonly ping = ": keep-alive\n\n";
-  readonly #identity: JsonObject;
-  readonly #includeUsage: boolean;
+/** Writes the text of chunks alone. */
+class TextStream extends OpenAiStream implements StreamWriter {
   /** What stands around a text, by choice. */
-  readonly #around = new Map<number, { readonly before: string; readonly after: string }>();
+  readonly #around = new Map<number, Around>();
 
-  constructor({ id, model, created }: Head, includeUsage: boolean) {
-    const identity = { id, object: "text_completion", created, model };
-    this.#identity = includeUsage ? { ...identity, usage: null } : identity;
-    this.#includeUsage = includeUsage;
-  }
-
-  begin(): string {
-    return "";
+  constructor(head: Head, includeUsage: boolean) {
+    super("text_completion", head, includeUsage);
   }
 
   /** Its choices that say something or end; roles and reasoning have no place here. */
@@ -145,7 +137,7 @@ class TextStream implements StreamWriter {
       if (said === "" && finish_reason === null) return [];
       return [{ text: said, index, logprobs: null, finish_reason }];
     });
-    return choices.length === 0 ? "" : this.#event(choices);
+    return choices.length === 0 ? "" : this.event({ choices });
   }
 
   text(index: number, json: string): string {
@@ -153,21 +145,9 @@ class TextStream implements StreamWriter {
     return around.before + json + around.after;
   }
 
-  end(receipt: Receipt): string {
-    return lastEvents({ ...this.#identity, choices: [] }, receipt, this.#includeUsage);
-  }
-
-  fail(failure: Failure): string {
-    return failedEvent(failure);
-  }
-
-  #event(choices: readonly JsonObject[]): string {
-    return eventOf({ ...this.#identity, choices });
-  }
-
-  #surroundings(index: number): { readonly before: string; readonly after: string } {
+  #surroundings(index: number): Around {
     const choice = { text: MARK, index, logprobs: null, finish_reason: null };
-    const around = aroundMark(this.#event([choice]));
+    const around = aroundMark(this.event({ choices: [choice] }));
     this.#around.set(index, around);
     return around;
   }

@@ -11,9 +11,20 @@ import { bedrockFailure, exceptionFailure } from "../wires/converse/bedrock-fail
 import { converseAnswer } from "../wires/converse/converse-answer.ts";
 import { converseRequest } from "../wires/converse/converse-request.ts";
 import { ConverseReader } from "../wires/converse/converse-stream.ts";
-import { ACCESS_KEY_ID, BEARER_TOKEN, SECRET_ACCESS_KEY, authoriser, credentialsOf, secretsOf } from "./bedrock-credentials.ts";
+import {
+  ACCESS_KEY_ID,
+  BEARER_TOKEN,
+  SECRET_ACCESS_KEY,
+  authoriser,
+  credentialsOf,
+  secretsOf,
+} from "./bedrock-credentials.ts";
 import type { Credentials } from "./bedrock-credentials.ts";
-import { embeddingMaker, embeddingsAnswer, embeddingsRequest } from "../wires/converse/embeddings.ts";
+import {
+  embeddingMaker,
+  embeddingsAnswer,
+  embeddingsRequest,
+} from "../wires/converse/embeddings.ts";
 import { staysIn } from "../wires/converse/models.ts";
 import type { ConfigProblem } from "../config.ts";
 import { rowOf } from "../lib/regions.ts";

@@ -1,5 +1,6 @@
 import { mintId } from "./id.ts";
 import { sha256 } from "./hash.ts";
+import { storedJson } from "./stored-json.ts";
 
 /** What may be told, each by the name that readers filter by. */
 export const EVENT_TYPES = [
@@ -61,15 +62,6 @@ export type Actor =
   | { readonly kind: "system"; readonly id: null };
 export const SYSTEM: Actor = { kind: "system", id: null };
 
-/** Who did it, as a row has it: nobody's id is null, and no other's. */
-export function storedActor(row: {
-  readonly actor_kind: Actor["kind"];
-  readonly actor_id: string | null;
-}): Actor {
-  const { actor_kind: kind, actor_id: id } = row;
-  return kind === "system" || id === null ? SYSTEM : { kind, id };
-}
-
 /** What an event says beside who and what: a small object of JSON, money in micros. */
 export type EventData = { readonly [name: string]: unknown };
 
@@ -84,6 +76,29 @@ export type NewEvent = {
 
 /** An event as the log keeps it; `createdAt` in Unix ms. */
 export type EventRecord = NewEvent & { readonly id: string; readonly createdAt: number };
+
+/** An event as a wallet's log and the book store it. */
+export type StoredEvent = {
+  id: string;
+  type: EventType;
+  actor_kind: Actor["kind"];
+  actor_id: string | null;
+  subject: string;
+  data: string;
+  created_at: number;
+};
+
+export function eventIn(row: StoredEvent): EventRecord {
+  const { actor_kind: kind, actor_id: by } = row;
+  return {
+    id: row.id,
+    type: row.type,
+    createdAt: row.created_at,
+    actor: kind === "system" || by === null ? SYSTEM : { kind, id: by },
+    subject: row.subject,
+    data: storedJson<EventRecord["data"]>(row.data),
+  };
+}
 
 const EVENT_ID = "evt_";
 /** An event's data is kept up to so many characters of JSON. */

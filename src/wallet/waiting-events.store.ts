@@ -1,19 +1,8 @@
-import { storedActor } from "../lib/event.ts";
-import type { Actor, EventRecord, EventType } from "../lib/event.ts";
-import { storedJson } from "../lib/stored-json.ts";
+import { eventIn } from "../lib/event.ts";
+import type { EventRecord, StoredEvent } from "../lib/event.ts";
 
 /** Events that a wallet takes over at once. */
 export const WAITING_PAGE = 50;
-
-type EventRow = {
-  id: string;
-  type: EventType;
-  actor_kind: Actor["kind"];
-  actor_id: string | null;
-  subject: string;
-  data: string;
-  created_at: number;
-};
 
 /** The oldest events of an organisation that wait in the book. Throws when D1 fails, as does what follows. */
 export async function readWaitingEvents(
@@ -26,15 +15,8 @@ export async function readWaitingEvents(
        WHERE org_id = ? ORDER BY created_at, id LIMIT ${WAITING_PAGE}`,
     )
     .bind(orgId)
-    .all<EventRow>();
-  return results.map((row) => ({
-    id: row.id,
-    type: row.type,
-    actor: storedActor(row),
-    subject: row.subject,
-    data: storedJson<EventRecord["data"]>(row.data),
-    createdAt: row.created_at,
-  }));
+    .all<StoredEvent>();
+  return results.map(eventIn);
 }
 
 /** Those that the wallet's log has. */

@@ -1,18 +1,17 @@
 import {
-  derivedEventId,
   EVENT_ROOMS,
+  SYSTEM,
+  derivedEventId,
+  eventIn,
   fittingData,
   mintEventId,
   roomOf,
-  SYSTEM,
-  storedActor,
 } from "../../lib/event.ts";
 import { HOUR_MS, timestamp } from "../../lib/clock.ts";
-import type { Actor, EventRecord, EventType, NewEvent } from "../../lib/event.ts";
+import type { EventRecord, EventType, NewEvent, StoredEvent } from "../../lib/event.ts";
 import { logAlert } from "../../lib/log.ts";
 import type { Desk } from "./memory.do.ts";
 import type { EventPage, EventQuery } from "../../contracts/wallet.ts";
-import { storedJson } from "../../lib/stored-json.ts";
 
 /** An organisation's newest events are kept, each room's share of them for itself, none longer than a year. */
 const EVENTS_MAX = 100_000;
@@ -172,16 +171,7 @@ export function forgetOldEvents(sql: SqlStorage, nowMs: number): boolean {
   return gone.length >= GONE_MAX;
 }
 
-type StoredEvent = {
-  seq: number;
-  id: string;
-  type: EventType;
-  actor_kind: Actor["kind"];
-  actor_id: string | null;
-  subject: string;
-  data: string;
-  created_at: number;
-};
+type LoggedEvent = StoredEvent & { seq: number };
 
 const COLUMNS = "seq, id, type, actor_kind, actor_id, subject, data, created_at";
 
@@ -194,7 +184,7 @@ export function selectEventPage({ sql, nowMs }: Desk, query: EventQuery): EventP
   const place = last ?? { at: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
   const ofType = query.type === null ? "?5 IS NULL" : "type = ?5";
   const rows = sql
-    .exec<StoredEvent>(
+    .exec<LoggedEvent>(
       `SELECT ${COLUMNS} FROM events WHERE created_at >= ?1 AND created_at < ?2
         AND (created_at, seq) < (?3, ?4) AND ${ofType}
       ORDER BY created_at DESC, seq DESC LIMIT ?6`,
@@ -206,7 +196,7 @@ export function selectEventPage({ sql, nowMs }: Desk, query: EventQuery): EventP
       query.limit + 1,
     )
     .toArray();
-  const events = rows.slice(0, query.limit).map(recordOf);
+  const events = rows.slice(0, query.limit).map(eventIn);
   const nextAfter = rows.length > query.limit ? (events.at(-1)?.id ?? null) : null;
   return { events, nextAfter, dropped: selectDropped(sql) };
 }
@@ -218,13 +208,13 @@ export function selectEventsSince(
   limit: number,
 ): EventRecord[] {
   return sql
-    .exec<StoredEvent>(
+    .exec<LoggedEvent>(
       `SELECT ${COLUMNS} FROM events WHERE created_at >= ? ORDER BY created_at, seq LIMIT ?`,
       Math.max(sinceMs, nowMs - YEAR_MS),
       limit,
     )
     .toArray()
-    .map(recordOf);
+    .map(eventIn);
 }
 
 /** The next events that the webhooks' object does not have, in the log's order, and the place of the last. */
@@ -233,12 +223,12 @@ export function selectUntold(
   limit: number,
 ): { readonly events: readonly EventRecord[]; readonly lastSeq: number } {
   const rows = sql
-    .exec<StoredEvent>(
+    .exec<LoggedEvent>(
       `SELECT ${COLUMNS} FROM events WHERE seq > (SELECT told_seq FROM event_log) ORDER BY seq LIMIT ?`,
       limit,
     )
     .toArray();
-  return { events: rows.map(recordOf), lastSeq: rows.at(-1)?.seq ?? 0 };
+  return { events: rows.map(eventIn), lastSeq: rows.at(-1)?.seq ?? 0 };
 }
 
 /** The webhooks' object has all up to here. */
@@ -276,12 +266,12 @@ export function forgetName(
 /** Events whose name is gone, that the webhooks' object may have with it. */
 export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRecord[] {
   return sql
-    .exec<StoredEvent>(
+    .exec<LoggedEvent>(
       `SELECT ${COLUMNS} FROM events WHERE renamed = 1 ORDER BY seq LIMIT ?`,
       limit,
     )
     .toArray()
-    .map(recordOf);
+    .map(eventIn);
 }
 
 /** The webhooks' object has these as they are now. */
@@ -307,16 +297,4 @@ function selectDropped(sql: SqlStorage): EventPage["dropped"] {
     )
     .one();
   return until === null ? null : { events: dropped, until };
-}
-
-function recordOf(row: StoredEvent): EventRecord {
-  const actor = storedActor(row);
-  return {
-    id: row.id,
-    type: row.type,
-    createdAt: row.created_at,
-    actor,
-    subject: row.subject,
-    data: storedJson<EventRecord["data"]>(row.data),
-  };
 }
