@@ -21,6 +21,14 @@ type Run = Partial<Evidence>;
 
 const ID = idAt(0);
 const MIB = 1024 * 1024;
+/** A row that is neither credit nor charge: the sum alone finds it. */
+const STRAY = {
+  seq: 2,
+  kind: "other",
+  amount_micro: 1,
+  balance_micro: 1001,
+  generation_id: null,
+} as const;
 const outbox = { region: "eu", waiting: 0, dead: 0, parked: 0 } as const;
 const soon = { retryAfter: "1" };
 const untold = { id: ID, cost: null, usage: null };
@@ -75,6 +83,7 @@ const RUNS: Readonly<Record<Name, readonly [intact: readonly Run[], broken: read
       estate({ credited: 999 }),
       estate({}, [ID, 1001]),
       estate({ ledger: estateOf([[ID, 1]]).ledger.toReversed() }),
+      estate({ ledger: [...estateOf([]).ledger, STRAY] }),
     ],
   ],
   books: [
