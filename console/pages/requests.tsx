@@ -57,7 +57,7 @@ export function Requests() {
     },
   );
   const [, id] = path;
-  const steady = useSteady(rows, JSON.stringify([chosen, pager.label]));
+  const steady = useSteady(rows, JSON.stringify([chosen, pager.label.split(" ")[0]]));
   const { waiting, letIn } = steady;
   return (
     <>

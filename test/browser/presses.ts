@@ -20,6 +20,8 @@ export type Pressed = {
   readonly pressed: readonly string[];
   /** Those that sent a paid request, once for each. */
   readonly paid: readonly string[];
+  /** Changes that were refused for who asked: their verbs should not be there. */
+  readonly refused: readonly string[];
 };
 
 /** What a session may ask in a minute, less what a press may need. */
@@ -115,6 +117,7 @@ type Place = At & { readonly name: string; readonly away: string | undefined };
 class Walk implements Pressed {
   readonly pressed: string[] = [];
   readonly paid: string[] = [];
+  readonly refused: string[] = [];
   readonly #page: Page;
   readonly #by: By;
   readonly #without: readonly string[];
@@ -129,6 +132,13 @@ class Walk implements Pressed {
     this.#without = without;
     this.#renew = renew;
     this.#paid = paidBy(page);
+    page.on("response", (response) => {
+      const method = response.request().method();
+      if (response.status() !== 403 || method === "GET") return;
+      this.refused.push(
+        `${this.pressed.at(-1) ?? ""}: ${method} ${new URL(response.url()).pathname}`,
+      );
+    });
   }
 
   /** All buttons of a place, what each opens before the next. */

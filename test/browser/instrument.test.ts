@@ -1,0 +1,111 @@
+import { beforeAll, expect, it } from "vitest";
+import { makeOrganization } from "../node/support/organization.ts";
+import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
+import { expectAccessible, goTo, logIn, openWindow, PHONE, settled } from "./browser.ts";
+
+const browser = openWindow();
+let key: string;
+
+beforeAll(async () => {
+  const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN, {
+    rpmLimit: 1000,
+  });
+  ({ key } = made);
+  for (const user of ["ann", "ann", "bob"]) await ask({ user });
+  await ask({ model: "nope/none", user: "bob" });
+});
+
+async function ask(fields: object): Promise<void> {
+  await fetch(`${browser.origin}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      model: "sandbox/echo",
+      messages: [{ role: "user", content: "Hello" }],
+      ...fields,
+    }),
+  });
+}
+
+it("activity: by two things together, by member, times of each group, errors by model", async () => {
+  const page = await logIn(browser, key);
+  await goTo(page, "Activity");
+  await page.getByLabel("And by").selectOption("user");
+  await page.getByRole("row", { name: /echo.*ann/ }).waitFor();
+  await page.getByRole("row", { name: /echo.*bob/ }).click(); // looked at alone, by both
+  await page.getByRole("button", { name: "bob ✕" }).waitFor();
+  await page.goBack();
+  await page.getByLabel("And by").selectOption("");
+  await page.getByLabel("Split").selectOption("member");
+  await page.getByRole("row", { name: /you/ }).waitFor();
+  await page.getByLabel("Split").selectOption("model");
+  await page.getByLabel("Show").selectOption("tokens_per_s");
+  await page.getByRole("columnheader", { name: "Tokens a second" }).waitFor();
+  await page.getByRole("columnheader", { name: "TTFT p99" }).waitFor();
+  await page.getByLabel("Show").selectOption("errors");
+  await page.getByRole("row", { name: /nope\/none/ }).click();
+  await page.getByRole("heading", { level: 1, name: "Requests" }).waitFor();
+  await page.getByRole("row", { name: /model_not_found/ }).waitFor();
+  expect(page.faults).toEqual([]);
+});
+
+it("requests: rows stand still under the pointer until one lets the new ones in", async () => {
+  const page = await logIn(browser, key);
+  await goTo(page, "Requests");
+  const rows = page.locator("main tbody tr");
+  await expect.poll(() => rows.count()).toBe(4);
+  await rows.first().hover();
+  await ask({ user: "new" });
+  const letIn = page.getByRole("button", { name: "1 new" });
+  await letIn.waitFor();
+  expect(await rows.count()).toBe(4);
+  await letIn.click();
+  await page.getByRole("row", { name: /new/ }).waitFor();
+  expect(await rows.count()).toBe(5);
+});
+
+it("requests: a part of the picture of what came of them is a filter", async () => {
+  const page = await logIn(browser, key);
+  await goTo(page, "Requests");
+  const picture = page.locator("main .u-over").first();
+  await picture.waitFor();
+  const { width, height } = (await picture.boundingBox()) ?? { width: 0, height: 0 };
+  const last = new Date().getUTCHours();
+  const position = { x: (width * (last + 0.6)) / (last + 1.2), y: height - 4 };
+  await picture.click({ position });
+  await expect.poll(() => page.url()).toContain("status=settled");
+  await settled(page);
+  expect(await page.getByRole("row", { name: /model_not_found/ }).count()).toBe(0);
+});
+
+it("a phone's More leads to every page and to Webhooks", async () => {
+  const page = await logIn(browser, key, PHONE);
+  await page.getByRole("button", { name: "More", exact: true }).click();
+  const links = page.getByRole("dialog").getByRole("link");
+  const names = await links.allTextContents();
+  expect(names).toEqual(
+    expect.arrayContaining(["Overview", "Models", "Settings", "Webhooks", "Documents"]),
+  );
+  await expectAccessible(page);
+  await page.getByRole("dialog").getByRole("link", { name: "Webhooks" }).click();
+  await page.getByRole("button", { name: "New webhook" }).waitFor();
+  await goTo(page, "Settings");
+});
+
+it("where the reader chooses the colours, eight series differ", async () => {
+  const page = await logIn(browser, key);
+  await page.emulateMedia({ forcedColors: "active" });
+  await goTo(page, "Activity");
+  await page.locator("main canvas").waitFor();
+  const looks = await page.evaluate(() =>
+    Array.from({ length: 8 }, (_, slot) => {
+      const swatch = document.createElement("span");
+      swatch.className = `swatch slot-${slot}`;
+      document.body.append(swatch);
+      const { backgroundImage, backgroundColor, backgroundSize } = getComputedStyle(swatch);
+      return [backgroundImage, backgroundColor, backgroundSize].join(" ");
+    }),
+  );
+  expect(new Set(looks).size).toBe(8);
+  expect(page.faults).toEqual([]);
+});
