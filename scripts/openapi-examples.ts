@@ -176,12 +176,13 @@ async function askWebhooks(org: string): Promise<void> {
   const fill = [id as string];
   await ask("GET /v1/webhooks");
   await ask(`GET ${at}`, { fill });
+  await ask(`POST ${at}/replay`, { fill, body: { since: "2026-11-01" } });
+  const delivery = await firstDelivered(fill);
+  await ask(`GET ${at}/deliveries/{delivery_id}`, { fill: [...fill, delivery] });
   await ask(`PATCH ${at}`, { fill, body: { types: ["balance.low"] } });
   await ask(`POST ${at}/rotate`, { fill, body: { overlap_seconds: 86_400 } });
   await ask(`POST ${at}/test`, { fill, body: {} });
   await ask(`POST ${at}/resend`, { fill, body: { state: "failed" } });
-  await ask(`POST ${at}/replay`, { fill, body: { since: "2026-11-01" } });
-  await ask(`GET ${at}/deliveries`, { fill });
   const under = "/admin/v1/orgs/{id}/webhooks";
   const ofOrg = [org, id as string];
   await ask(`GET ${under}`, { fill: [org] });
@@ -190,6 +191,19 @@ async function askWebhooks(org: string): Promise<void> {
   await ask(`GET ${under}/{webhook_id}/deliveries`, { fill: ofOrg });
   await ask(`DELETE ${at}`, { fill });
   receiver.close();
+}
+
+/** Asks for a webhook's deliveries until the newest has arrived, and says its id. */
+async function firstDelivered(fill: readonly string[]): Promise<string> {
+  for (let tries = 0; tries < 100; tries++) {
+    // oxlint-disable-next-line no-await-in-loop -- it is waited for
+    const page = await ask("GET /v1/webhooks/{id}/deliveries", { fill, query: "?limit=1" });
+    const [newest] = page["deliveries"] as readonly Json[];
+    if (newest?.["state"] === "delivered") return newest["id"] as string;
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    await sleep(100);
+  }
+  throw new Error("nothing was delivered");
 }
 
 async function askPrices(): Promise<void> {

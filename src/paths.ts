@@ -51,11 +51,11 @@ import {
   listGenerationsRoute,
 } from "./wallet/routes/generations.route.ts";
 import { usageRoute } from "./wallet/routes/usage.route.ts";
+import { deliveriesRoute, deliveryRoute } from "./webhooks/deliveries.route.ts";
 import { resendRoute } from "./webhooks/resend.route.ts";
 import {
   createWebhookRoute,
   deleteWebhookRoute,
-  deliveriesRoute,
   listWebhooksRoute,
   patchWebhookRoute,
   readWebhookRoute,
@@ -151,6 +151,7 @@ export const PATHS: readonly Path[] = [
   endpoint("POST /v1/webhooks/:id/test", "managed", MANAGERS, testWebhookRoute),
   endpoint("POST /v1/webhooks/:id/resend", "managed", MANAGERS, resendRoute),
   endpoint("GET /v1/webhooks/:id/deliveries", "managed", MANAGERS, deliveriesRoute),
+  endpoint("GET /v1/webhooks/:id/deliveries/:delivery_id", "managed", MANAGERS, deliveryRoute),
   endpoint("POST /v1/webhooks/:id/replay", "managed", MANAGERS, replayRoute),
   endpoint("GET /v1/keys", "managed", OWN, listKeysRoute),
   endpoint("POST /v1/keys", "managed", MEMBERS, (c) => createKeyRoute(c, namesOf(c))),

@@ -1,15 +1,15 @@
 import { useState } from "preact/hooks";
-import type { Delivery } from "../api/types.ts";
+import type { Delivery, DeliveryDetail } from "../api/types.ts";
 import { took } from "../lib/time.ts";
 import { counted } from "../lib/money.ts";
-import { change } from "../state/reads.ts";
+import { change, useRead } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, Panel, Tabs, Time } from "../ui/basics.tsx";
 import { Dialog, useChange } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, Failed, Shown } from "../ui/states.tsx";
-import { Table } from "../ui/table.tsx";
+import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const RESEND = "POST /v1/webhooks/{id}/resend";
@@ -171,6 +171,7 @@ export function answerOf({ status, error }: Pick<Delivery, "status" | "error">):
   return [status, why].filter(Boolean).join(", ") || (error ?? "");
 }
 
+/** One delivery: what was sent, and what each attempt was answered. */
 function Detail({
   id,
   delivery,
@@ -180,23 +181,39 @@ function Detail({
   delivery: Delivery;
   onClose: () => void;
 }) {
-  const { attempts, answer, duration_ms } = delivery;
   const mayResend = useMay()(RESEND);
   const { queued, busy, failure, start } = useResend(id, { delivery_id: delivery.id });
+  const path = { id, delivery_id: delivery.id };
+  const call = "GET /v1/webhooks/{id}/deliveries/{delivery_id}";
+  const read = useRead(call, { path }, { every: 5000 });
   return (
     <Dialog title={delivery.type} onClose={onClose} wide>
       <Facts
         facts={[
           ["State", <DeliveryState key="state" delivery={delivery} />],
-          ["Attempts", attempts],
-          ["Last try", <Time key="last" at={delivery.last_attempt_at} />],
+          ["Attempts", delivery.attempts],
           ["Next try", <NextTry key="next" at={delivery.next_attempt_at} />],
-          ["Answer", answerOf(delivery)],
-          ["Duration", duration_ms === null ? null : took(duration_ms)],
           ["Event", <code key="event">{delivery.event_id}</code>],
         ]}
       />
-      <Beginning answer={answer} />
+      <Shown read={read} height={240}>
+        {({ newest_attempts: attempts, headers, body }) => (
+          <>
+            {attempts.length > 0 && (
+              <Grid
+                name="Attempts"
+                columns={ATTEMPTS}
+                rows={attempts}
+                keyOf={({ at }) => at}
+                isSorted={false}
+              />
+            )}
+            <Beginning answer={attempts[0]?.answer ?? null} />
+            {headers && <Sent title="Headers" text={linesOf(headers)} />}
+            <Sent title="Body" text={body} />
+          </>
+        )}
+      </Shown>
       {failure && <Failed failure={failure} />}
       <div class="actions end">
         {queued !== null && <span role="status">It is on its way.</span>}
@@ -210,14 +227,45 @@ function Detail({
   );
 }
 
+type Attempt = DeliveryDetail["newest_attempts"][number];
+const ATTEMPTS: readonly Column<Attempt>[] = [
+  { id: "at", title: "Attempt", value: ({ at }) => at, cell: ({ at }) => <Time at={at} /> },
+  { id: "status", title: "Answer", value: answerOf },
+  {
+    id: "text",
+    title: "Text",
+    wide: true,
+    value: ({ answer }) => answer,
+    cell: ({ answer }) => (answer ? <code title={answer}>{answer.slice(0, SHOWN_MAX)}</code> : ""),
+  },
+  {
+    id: "ms",
+    title: "Duration",
+    align: "right",
+    value: ({ duration_ms }) => duration_ms,
+    cell: ({ duration_ms: ms }) => (ms === null ? "" : took(ms)),
+  },
+];
+/** Of an answer, in its attempt's row; the rest is its title. */
+const SHOWN_MAX = 40;
+
+const linesOf = (headers: Readonly<Record<string, string>>): string =>
+  Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join("\n");
+
 /** The first KiB of what a receiver answered. */
 export function Beginning({ answer }: { answer: string | null }) {
-  if (!answer) return null;
+  return answer ? <Sent title="How its answer begins" text={answer} /> : null;
+}
+
+/** Text as it went over the wire. */
+function Sent({ title, text }: { title: string; text: string }) {
   return (
     <>
-      <h3>How its answer begins</h3>
-      <pre class="code" tabIndex={0} aria-label="How its answer begins">
-        {answer}
+      <h3>{title}</h3>
+      <pre class="code" tabIndex={0} aria-label={title}>
+        {text}
       </pre>
     </>
   );

@@ -1,6 +1,5 @@
-import type { WebhookHealth } from "../lib/webhook-health.ts";
 import { useEffect, useState } from "preact/hooks";
-import type { Webhook, WebhookTest } from "../api/types.ts";
+import type { Webhook, WebhookAndHealth, WebhookTest } from "../api/types.ts";
 import { counted, grouped } from "../lib/money.ts";
 import { took } from "../lib/time.ts";
 import { beside, change, useRead } from "../state/reads.ts";
@@ -10,7 +9,7 @@ import { Confirm, Dialog, useChange } from "../ui/dialog.tsx";
 import { Failed, Shown } from "../ui/states.tsx";
 import { Beginning, Deliveries, answerOf } from "./deliveries.tsx";
 import { EditWebhook, ReplayEvents, RotateWebhook, TOUCHES } from "./webhook-forms.tsx";
-import { HealthBadge, WebhookState, toWebhooks, Health } from "./webhooks.tsx";
+import { HealthBadge, WebhookState, toWebhooks } from "./webhooks.tsx";
 
 type Doing = "test" | "edit" | "switch" | "rotate" | "replay" | null;
 
@@ -78,14 +77,20 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
 
 type Props = { readonly webhook: Webhook; readonly onClose: () => void };
 
-function WebhookFacts({ webhook }: { webhook: Webhook }) {
-  const { previous_secret_until: until } = webhook;
+function WebhookFacts({ webhook }: { webhook: WebhookAndHealth }) {
+  const { health, previous_secret_until: until } = webhook;
   return (
     <Facts
       inPanel
       facts={[
         ["State", <WebhookState key="state" webhook={webhook} />],
-        ["Health", <Health key="health" id={webhook.id} children={healthText} />],
+        ["Health", <HealthBadge key="health" health={health} />],
+        [
+          "Attempts of 24 hours",
+          `${grouped(health.delivered_24h)} delivered, ${grouped(health.failed_24h)} failed`,
+        ],
+        ["Waiting", counted(health.waiting, "event")],
+        ["Last delivered", <Time key="last" at={health.last_success_at} none="never" />],
         ["Events", webhook.types?.join(", ") ?? "all"],
         ["Old secret signs until", until && <Time at={until} />],
         ["Created", <Time key="since" at={webhook.created_at} />],
@@ -94,13 +99,6 @@ function WebhookFacts({ webhook }: { webhook: Webhook }) {
     />
   );
 }
-
-const healthText = (health: WebhookHealth) => (
-  <>
-    <HealthBadge health={health} /> {grouped(health.delivered)} delivered and{" "}
-    {grouped(health.failed)} failed in 24 hours, {counted(health.waiting, "event")} waiting
-  </>
-);
 
 /** Sends one message now and shows what came of it. */
 function TestCall({ webhook: { id, url }, onClose }: Props) {

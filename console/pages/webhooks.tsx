@@ -1,15 +1,12 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { Webhook } from "../api/types.ts";
+import type { Webhook, WebhookAndHealth } from "../api/types.ts";
 import { counted } from "../lib/money.ts";
-import { webhookHealth } from "../lib/webhook-health.ts";
-import type { WebhookHealth } from "../lib/webhook-health.ts";
-import { beside, useRead } from "../state/reads.ts";
+import { useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Head, Time } from "../ui/basics.tsx";
-import { useNow } from "../state/now.ts";
-import { Empty, Inline, Shown } from "../ui/states.tsx";
+import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { NewWebhook } from "./webhook-forms.tsx";
@@ -60,7 +57,7 @@ export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
   );
 }
 
-const COLUMNS: readonly Column<Webhook>[] = [
+const COLUMNS: readonly Column<WebhookAndHealth>[] = [
   {
     id: "url",
     title: "Address",
@@ -76,9 +73,8 @@ const COLUMNS: readonly Column<Webhook>[] = [
   {
     id: "last",
     title: "Health",
-    value: () => null,
-    csv: [],
-    cell: ({ id }) => <Health id={id}>{(health) => <HealthBadge health={health} />}</Health>,
+    value: ({ health }) => health.state,
+    cell: ({ health }) => <HealthBadge health={health} />,
   },
   {
     id: "types",
@@ -111,30 +107,16 @@ export function WebhookState({ webhook }: { webhook: Webhook }) {
   return <Badge tone={webhook.enabled ? "good" : off}>{stateText(webhook)}</Badge>;
 }
 
-/** How a webhook does, by as many of its newest deliveries as one answer has. */
-export function Health({
-  id,
-  children,
-}: {
-  id: string;
-  children: (health: WebhookHealth) => ComponentChildren;
-}) {
-  const now = useNow();
-  const filling = { path: { id }, query: { limit: 100 } };
-  const read = useRead("GET /v1/webhooks/{id}/deliveries", filling, { every: 15_000 });
-  return (
-    <Inline read={read}>{({ deliveries }) => children(webhookHealth(deliveries, now))}</Inline>
-  );
-}
-
-/** In words: since when it fails and what waits, or that it is well. */
-export function HealthBadge({ health }: { health: WebhookHealth }) {
-  const { failingSince, waiting } = health;
+/** In words: since when it fails and what waits, or that it is well; nothing of one that is off. */
+export function HealthBadge({ health }: { health: WebhookAndHealth["health"] }) {
+  const { failing_since: since, last_error: error, waiting, state } = health;
+  if (state === "off") return null;
   const queue = waiting === 0 ? "" : `, ${counted(waiting, "event")} waiting`;
-  if (failingSince === null) return <Badge tone="good">well{queue}</Badge>;
+  if (state === "ok") return <Badge tone="good">well{queue}</Badge>;
   return (
     <Badge tone="bad">
-      failing since <Time at={failingSince} />
+      failing since <Time at={since} />
+      {error !== null && `: ${error}`}
       {queue}
     </Badge>
   );

@@ -15,12 +15,12 @@ import { organizationChangeSchema } from "../../src/organizations/organization.t
 import { PATHS } from "../../src/paths.ts";
 import { creditsQuery, purchaseBody, purchasesQuery } from "../../src/payments/purchases.route.ts";
 import {
-  deliveriesParameters,
   newWebhookSchema,
   replaySchema,
   webhookChangeSchema,
   webhookRotationSchema,
 } from "../../src/webhooks/webhooks.route.ts";
+import { deliveriesParameters } from "../../src/webhooks/deliveries.route.ts";
 import { resendSchema } from "../../src/webhooks/resend.route.ts";
 import {
   changeBody,
@@ -214,7 +214,7 @@ const OTHERS: Readonly<Record<string, Description>> = {
     body: newWebhookSchema,
     errors: ["too_many_webhooks"],
   }),
-  "GET /v1/webhooks/{id}": described("One webhook", { 200: hooked.webhook }),
+  "GET /v1/webhooks/{id}": described("One webhook, and how it does", { 200: hooked.shownWebhook }),
   "PATCH /v1/webhooks/{id}": described("Change a webhook, or switch it off and on", {
     200: hooked.webhook,
     body: webhookChangeSchema,
@@ -231,6 +231,10 @@ const OTHERS: Readonly<Record<string, Description>> = {
     200: hooked.deliveries,
     query: deliveriesParameters,
   }),
+  "GET /v1/webhooks/{id}/deliveries/{delivery_id}": described(
+    "One delivery: its body, its headers, and what its newest attempts were answered",
+    { 200: hooked.deliveryDetail },
+  ),
   "POST /v1/webhooks/{id}/resend": described(
     "Send one delivery again now, or all that failed or wait",
     {

@@ -17,7 +17,22 @@ export const freshWebhook = record("WebhookWithSecret", {
   ...webhookFields,
   secret: z.string().describe("Shown this once."),
 });
-export const webhooks = record("Webhooks", { webhooks: z.array(webhook) });
+/** A webhook and how it does, as it is read. */
+export const shownWebhook = record("WebhookAndHealth", {
+  ...webhookFields,
+  health: z.strictObject({
+    state: z
+      .enum(["ok", "failing", "off"])
+      .describe("`failing` from the first attempt that is not taken until one is."),
+    failing_since: time.nullable(),
+    waiting: count,
+    delivered_24h: count.describe("Attempts that were taken, in this hour and the 23 before it."),
+    failed_24h: count.describe("Attempts that were not."),
+    last_success_at: time.nullable(),
+    last_error: z.string().nullable().describe("Of the last attempt that was not taken."),
+  }),
+});
+export const webhooks = record("Webhooks", { webhooks: z.array(shownWebhook) });
 const sent = {
   status: z.int().nullable(),
   error: z.string().nullable(),
@@ -25,21 +40,31 @@ const sent = {
   duration_ms: z.int().nullable(),
 };
 export const webhookTest = record("WebhookTest", { delivered: z.boolean(), ...sent });
+const deliveryFields = {
+  id: z.string(),
+  event_id: z.string(),
+  type: z.string(),
+  state: z.enum(["pending", "delivered", "failed"]),
+  attempts: count,
+  created_at: time,
+  next_attempt_at: time.nullable(),
+  last_attempt_at: time.nullable(),
+  ...sent,
+};
 export const deliveries = record("Deliveries", {
-  deliveries: z.array(
-    record("Delivery", {
-      id: z.string(),
-      event_id: z.string(),
-      type: z.string(),
-      state: z.enum(["pending", "delivered", "failed"]),
-      attempts: count,
-      created_at: time,
-      next_attempt_at: time.nullable(),
-      last_attempt_at: time.nullable(),
-      ...sent,
-    }),
-  ),
+  deliveries: z.array(record("Delivery", deliveryFields)),
   next_after: z.string().nullable(),
+});
+export const deliveryDetail = record("DeliveryDetail", {
+  ...deliveryFields,
+  body: z.string().describe("The JSON that is sent, byte for byte."),
+  headers: z
+    .record(z.string(), z.string())
+    .nullable()
+    .describe("As they were sent last; null: nothing was sent, or its end user was deleted since."),
+  newest_attempts: z
+    .array(z.strictObject({ at: time, ...sent }))
+    .describe("At most ten, the newest first, also those before it was sent again."),
 });
 export const resent = record("Resent", { queued: count });
 export const replayed = record("Replay", { queued: count, next_since: time.nullable() });

@@ -27,6 +27,33 @@ export type DeliveryRecord = {
   readonly answer: string | null;
   readonly durationMs: number | null;
 };
+/** An attempt that was made; `answer` null: it is kept no longer. */
+export type PastAttempt = Omit<Attempt, "answer" | "retryAfterMs"> & {
+  readonly at: number;
+  readonly answer: string | null;
+};
+/** A delivery with all that is known of it. */
+export type DeliveryDetail = DeliveryRecord & {
+  /** The JSON that is sent, byte for byte. */
+  readonly body: string;
+  /** As they were sent last; null: nothing was sent, or its end user was deleted since. */
+  readonly headers: Readonly<Record<string, string>> | null;
+  /** At most ten, the newest first, also those before it was sent again. */
+  readonly newestAttempts: readonly PastAttempt[];
+};
+/** How a webhook does. Times are Unix ms; the day is this hour and the 23 before it. */
+export type ReceiverHealth = {
+  /** Null: the last attempt was taken, or there was none. */
+  readonly failingSince: number | null;
+  readonly waiting: number;
+  /** Attempts that were taken, and that were not. */
+  readonly delivered24h: number;
+  readonly failed24h: number;
+  readonly lastSuccessAt: number | null;
+  /** Of the last attempt that was not taken. */
+  readonly lastError: string | null;
+};
+
 /** Which of a webhook's deliveries: one, or all that are in this state. */
 export type Resend =
   | { readonly deliveryId: string }
@@ -59,6 +86,10 @@ export type DeliveriesCalls = {
    */
   sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>>;
   deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>>;
+  /** One delivery of a webhook; `not_found` for one that is not there, or is kept no longer. */
+  delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>>;
+  /** How each webhook does, by its id; one that was never told of an event may be missing. */
+  health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>>;
   /**
    * Sends these again now, as good as new, whatever the pause; how many. `not_found` for a delivery that is not there,
    * `conflict` for a webhook that is off.

@@ -2,14 +2,9 @@ import { accepted } from "../http/endpoint.ts";
 import type { Answer } from "../http/endpoint.ts";
 import { parseFields } from "../http/parse-body.ts";
 import { success } from "../lib/failure.ts";
-import {
-  deliveriesQuery,
-  deliveriesView,
-  replay,
-  replaySchema,
-  testView,
-  webhookView,
-} from "../webhooks/webhooks.route.ts";
+import { deliveriesQuery } from "../webhooks/deliveries.route.ts";
+import { deliveriesView, testView, webhooksView } from "../webhooks/webhook-views.ts";
+import { replay, replaySchema } from "../webhooks/webhooks.route.ts";
 import { findWebhook, listWebhooks, noSuchWebhook } from "../webhooks/webhooks.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
@@ -19,7 +14,8 @@ export async function getWebhooks(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const rows = await listWebhooks(call.db, found.value.id);
-  return success({ webhooks: rows.map((row) => webhookView(row, call.now)) });
+  const health = await call.deliveries(found.value.id).health();
+  return health.ok ? success({ webhooks: webhooksView(rows, health.value, call.now) }) : health;
 }
 
 /** `GET /orgs/{id}/webhooks/{webhook_id}/deliveries?limit&after`: newest first. */

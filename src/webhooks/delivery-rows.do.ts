@@ -1,10 +1,7 @@
 import { timestamp } from "../lib/clock.ts";
 import type { EventRecord } from "../lib/event.ts";
 import { mintId } from "../lib/id.ts";
-import type { Tables } from "../lib/tables.do.ts";
-import { pauseMs } from "./delivery-rules.ts";
 import type {
-  Attempt,
   DeliveryPage,
   DeliveryQuery,
   DeliveryRecord,
@@ -16,7 +13,7 @@ import type { Webhook } from "./webhooks.store.ts";
 const PENDING_MAX = 10_000;
 /** Finished ones that are kept of a webhook, the newest, and up to a batch more. */
 const KEPT_MAX = 1000;
-const FORGET_BATCH = 100;
+export const FORGET_BATCH = 100;
 
 const DELIVERY_ID = "dlv_";
 
@@ -37,44 +34,6 @@ type Due = {
   readonly eventId: string;
   readonly body: string;
   readonly attempts: number;
-};
-
-const FIRST = `CREATE TABLE receivers (
-    id TEXT PRIMARY KEY NOT NULL,
-    webhook TEXT NOT NULL, -- JSON, as the book had it last
-    failing_since INTEGER,
-    failures INTEGER NOT NULL DEFAULT 0, -- attempts since then
-    paused_until INTEGER, -- nothing is sent before; null: it is not paused
-    ending TEXT,
-    finished INTEGER NOT NULL DEFAULT 0, -- deliveries that ended since old ones were forgotten
-    replay TEXT, -- the last one asked for
-    tests TEXT NOT NULL DEFAULT '[]' -- when the last ones were made
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE deliveries (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    webhook_id TEXT NOT NULL,
-    event_id TEXT NOT NULL,
-    type TEXT NOT NULL,
-    body TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
-    attempts INTEGER NOT NULL DEFAULT 0,
-    created_at INTEGER NOT NULL,
-    replayed INTEGER NOT NULL DEFAULT 0 CHECK (replayed IN (0, 1)), -- as it was queued last
-    next_at INTEGER CHECK ((next_at IS NULL) = (state <> 'pending')),
-    last_at INTEGER,
-    status INTEGER,
-    error TEXT,
-    answer TEXT,
-    duration_ms INTEGER,
-    UNIQUE (webhook_id, event_id)
-  ) STRICT;
-  CREATE INDEX deliveries_due ON deliveries (webhook_id, next_at, number) WHERE state = 'pending';
-  CREATE INDEX deliveries_by_webhook ON deliveries (webhook_id, number);`;
-
-export const DELIVERY_TABLES: Tables = {
-  name: "deliveries",
-  steps: [{ sql: FIRST, readableBy: 1 }],
 };
 
 /** The JSON of an event, as webhooks send it. */
@@ -212,12 +171,18 @@ function boundQueue(sql: SqlStorage, webhookId: string): void {
 
 const NOUN = "substr(type, 1, instr(type, '.') - 1)";
 
-/** What is kept of these events is as they are now; an answer may repeat what they were, and goes. */
+/** Attempts without what was answered to them. */
+const NO_ANSWERS = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
+
+/**
+ * What is kept of these events is as they are now; an answer may repeat what they were, and a signature is of it: both
+ * go.
+ */
 export function renameEvents(storage: DurableObjectStorage, events: readonly EventRecord[]): void {
   storage.transactionSync(() => {
     for (const event of events) {
       storage.sql.exec(
-        `UPDATE deliveries SET body = ?, answer = NULL
+        `UPDATE deliveries SET body = ?, answer = NULL, sent_headers = NULL, newest_attempts = ${NO_ANSWERS}
         WHERE webhook_id IN (SELECT id FROM receivers) AND event_id = ?`,
         eventBody(event),
         event.id,
@@ -256,57 +221,6 @@ export function nextDue(sql: SqlStorage, { webhook, pausedUntil }: Receiver): nu
   return at === null ? null : Math.max(at, pausedUntil ?? 0);
 }
 
-/** Writes down what came of an attempt, and for the receiver whether it takes anything and when it is asked again. */
-export function recordAttempt(
-  storage: DurableObjectStorage,
-  {
-    webhookId,
-    due,
-    attempt,
-  }: { readonly webhookId: string; readonly due: Due; readonly attempt: Attempt },
-  then: { readonly nowMs: number; readonly nextAt: number | null; readonly ending: string | null },
-): void {
-  const { sql } = storage;
-  const { nowMs, nextAt, ending } = then;
-  const isTaken = attempt.error === null;
-  const missed = nextAt === null ? "failed" : "pending";
-  const state = isTaken ? "delivered" : missed;
-  storage.transactionSync(() => {
-    const [receiver] = sql
-      .exec<{ failures: number; finished: number }>(
-        "SELECT failures, finished FROM receivers WHERE id = ?",
-        webhookId,
-      )
-      .toArray();
-    if (receiver === undefined) return; // deleted meanwhile
-    const failures = isTaken ? 0 : receiver.failures + 1;
-    sql.exec(
-      `UPDATE deliveries SET state = ?, attempts = attempts + 1, next_at = ?, last_at = ?, status = ?,
-        error = ?, answer = ?, duration_ms = ? WHERE number = ? AND state = 'pending'`,
-      state,
-      isTaken ? null : nextAt,
-      nowMs,
-      attempt.status,
-      attempt.error,
-      attempt.answer,
-      attempt.durationMs,
-      due.number,
-    );
-    sql.exec(
-      `UPDATE receivers SET failing_since = iif(?2 = 0, NULL, coalesce(failing_since, ?3)), failures = ?2,
-        paused_until = ?4, ending = ?5, finished = finished + ?6 WHERE id = ?1`,
-      webhookId,
-      failures,
-      nowMs,
-      isTaken ? null : nowMs + pauseMs(failures, attempt.retryAfterMs),
-      ending,
-      state === "pending" ? 0 : 1,
-    );
-    if (ending !== null) giveUp(sql, webhookId, "webhook_disabled");
-    if (receiver.finished + 1 >= FORGET_BATCH) forgetFinished(sql, webhookId);
-  });
-}
-
 /** What waits for a webhook is over. */
 export function giveUp(sql: SqlStorage, webhookId: string, error: string): void {
   sql.exec(
@@ -318,7 +232,8 @@ export function giveUp(sql: SqlStorage, webhookId: string, error: string): void 
   forgetFinished(sql, webhookId);
 }
 
-function forgetFinished(sql: SqlStorage, webhookId: string): void {
+/** Of what is over the newest stay. */
+export function forgetFinished(sql: SqlStorage, webhookId: string): void {
   sql.exec(
     `DELETE FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending' AND number <= (
       SELECT number FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending'
@@ -328,7 +243,7 @@ function forgetFinished(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET finished = 0 WHERE id = ?", webhookId);
 }
 
-type StoredDelivery = {
+export type DeliveryRow = {
   id: string;
   event_id: string;
   type: string;
@@ -362,9 +277,8 @@ export function selectDeliveries(
     before = last.number;
   }
   const rows = sql
-    .exec<StoredDelivery>(
-      `SELECT id, event_id, type, state, attempts, created_at, next_at, last_at, status, error, answer,
-        duration_ms FROM deliveries WHERE webhook_id = ?1 AND number < ?2 AND (?4 IS NULL OR state = ?4)
+    .exec<DeliveryRow>(
+      `SELECT ${SHOWN} FROM deliveries WHERE webhook_id = ?1 AND number < ?2 AND (?4 IS NULL OR state = ?4)
         AND (?5 IS NULL OR type = ?5) ORDER BY number DESC LIMIT ?3`,
       webhookId,
       before,
@@ -373,7 +287,16 @@ export function selectDeliveries(
       type,
     )
     .toArray();
-  const deliveries = rows.slice(0, limit).map((row) => ({
+  const deliveries = rows.slice(0, limit).map(deliveryOf);
+  return { deliveries, nextAfter: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
+}
+
+/** The columns of a `DeliveryRow`. */
+export const SHOWN = `id, event_id, type, state, attempts, created_at, next_at, last_at, status, error, answer,
+  duration_ms`;
+
+export function deliveryOf(row: DeliveryRow): DeliveryRecord {
+  return {
     id: row.id,
     eventId: row.event_id,
     type: row.type,
@@ -386,6 +309,5 @@ export function selectDeliveries(
     error: row.error,
     answer: row.answer,
     durationMs: row.duration_ms,
-  }));
-  return { deliveries, nextAfter: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
+  };
 }

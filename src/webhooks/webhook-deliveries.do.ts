@@ -14,16 +14,16 @@ import { within } from "../lib/timers.ts";
 import type {
   Attempt,
   DeliveriesCalls,
+  DeliveryDetail,
   DeliveryPage,
   DeliveryQuery,
+  ReceiverHealth,
   Resend,
 } from "../contracts/deliveries.ts";
 import {
-  DELIVERY_TABLES,
   eventBody,
   nextDue,
   queueEvents,
-  recordAttempt,
   renameEvents,
   requeueEvents,
   resendDeliveries,
@@ -31,6 +31,9 @@ import {
   selectDue,
 } from "./delivery-rows.do.ts";
 import type { Receiver } from "./delivery-rows.do.ts";
+import { recordAttempt, selectDelivery, selectHealth } from "./attempt-rows.do.ts";
+import type { Sending } from "./attempt-rows.do.ts";
+import { DELIVERY_TABLES } from "./delivery-tables.do.ts";
 import { attemptDelivery, retryAt, whyOff } from "./delivery-rules.ts";
 import { countTest, endPause, keepReceivers, selectReceivers } from "./receiver-rows.do.ts";
 import { signatures, unsealSecret } from "./webhook-secrets.ts";
@@ -104,7 +107,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       subject: webhookId,
       data: {},
     };
-    const attempt = await this.#send(found.value.webhook, event.id, eventBody(event));
+    const { attempt } = await this.#send(found.value.webhook, event.id, eventBody(event));
     if (attempt.error === null) {
       endPause(sql, webhookId);
       this.#move();
@@ -120,6 +123,16 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       : success(found);
   }
 
+  async delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>> {
+    const { sql } = this.ctx.storage;
+    const found = this.#isMade() ? selectDelivery(sql, webhookId, deliveryId) : null;
+    return found === null ? noSuchDelivery() : success(found);
+  }
+
+  async health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>> {
+    return success(this.#isMade() ? selectHealth(this.ctx.storage.sql, now(this.env)) : {});
+  }
+
   async resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>> {
     const found = await this.#receiver(orgId, webhookId);
     if (!found.ok) return found;
@@ -127,7 +140,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const { storage } = this.ctx;
     const resent = resendDeliveries(storage, webhookId, { which, nowMs: now(this.env) });
     if (resent === 0 && "deliveryId" in which) {
-      return refuse({ kind: "not_found", message: "No such delivery." });
+      return noSuchDelivery();
     }
     if (resent > 0) endPause(storage.sql, webhookId);
     this.#move();
@@ -197,22 +210,24 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     if (receiver === undefined || !isOn(receiver)) return false;
     const due = selectDue(storage.sql, receiver, now(this.env));
     if (due === null) return false;
-    const attempt = await this.#send(receiver.webhook, due.eventId, due.body);
+    const sending = await this.#send(receiver.webhook, due.eventId, due.body);
+    const { attempt } = sending;
     const nowMs = now(this.env);
     const failingSince = receiver.failingSince ?? nowMs;
     const ending = attempt.error === null ? null : whyOff(attempt, { failingSince, nowMs });
     const nextAt = attempt.error === null ? null : retryAt(due.attempts + 1, nowMs);
-    recordAttempt(storage, { webhookId, due, attempt }, { nowMs, nextAt, ending });
+    recordAttempt(storage, { webhookId, due, sending }, { nowMs, nextAt, ending });
     if (ending !== null) await this.#endAll();
     return true;
   }
 
-  async #send(webhook: Webhook, eventId: string, body: string): Promise<Attempt> {
+  async #send(webhook: Webhook, eventId: string, body: string): Promise<Sending> {
     const secrets = await this.#secretsOf(webhook);
     if (secrets.length === 0) {
       logAlert("webhook_secret_unreadable", { org_id: webhook.orgId, webhook_id: webhook.id });
       const error = "secret_unreadable";
-      return { status: null, error, answer: "", durationMs: 0, retryAfterMs: null };
+      const attempt = { status: null, error, answer: "", durationMs: 0, retryAfterMs: null };
+      return { attempt, headers: null };
     }
     const seconds = Math.floor(now(this.env) / 1000);
     const headers = {
@@ -224,7 +239,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     };
     const timeoutMs = numberVar(this.env, "WEBHOOK_TIMEOUT_MS");
     const clock = { timeoutMs, elapsed: elapsedMs, nowMs: now(this.env) };
-    return attemptDelivery(webhook.url, { headers, body }, clock);
+    return { attempt: await attemptDelivery(webhook.url, { headers, body }, clock), headers };
   }
 
   /** What opens as this object knows it, else as the book has it now: encrypted anew since KEY_SECRETS were replaced. */
@@ -314,6 +329,10 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   #receivers(): readonly Receiver[] {
     return this.#isMade() ? selectReceivers(this.ctx.storage.sql) : [];
   }
+}
+
+function noSuchDelivery(): Refusal {
+  return refuse({ kind: "not_found", message: "No such delivery." });
 }
 
 function switchedOff(): Refusal {

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { AppContext } from "../http/context.ts";
 import { accepted, created, readFields } from "../http/endpoint.ts";
 import type { Answer, View } from "../http/endpoint.ts";
-import { moment, once, parseQuery, wholeNumber } from "../http/parse-body.ts";
+import { moment } from "../http/parse-body.ts";
 import { askBook } from "../lib/ask-book.ts";
 import { actorOf } from "../lib/caller.ts";
 import { now, timestamp } from "../lib/clock.ts";
@@ -15,16 +15,11 @@ import { objectsOf } from "../contracts/objects.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
 import { readObject } from "../lib/reach-object.ts";
 import { storageFailure } from "../lib/storage-failure.ts";
-import type {
-  DeliveriesCalls,
-  DeliveryRecord,
-  DeliveryPage,
-  DeliveryQuery,
-  Attempt,
-} from "../contracts/deliveries.ts";
+import type { DeliveriesCalls, Attempt } from "../contracts/deliveries.ts";
 import { mintSecret, sealSecret } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 import { webhookUrl } from "./webhook-url.ts";
+import { testView, webhookView, webhooksView } from "./webhook-views.ts";
 import {
   deleteWebhook,
   findWebhook,
@@ -60,19 +55,14 @@ export const webhookRotationSchema = z.object({
 });
 export const replaySchema = z.object({ since: moment });
 const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at"];
-export const deliveriesParameters = z.object({
-  limit: wholeNumber(1, 100, 50),
-  after: z.optional(once),
-  state: z.optional(z.enum(["pending", "delivered", "failed"])),
-  type: z.optional(z.enum(EVENT_TYPES)),
-});
-
 /** GET /v1/webhooks: all of them, without their secrets. */
 export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
   const { orgId } = c.var.admitted.caller;
   const rows = await book(c, () => listWebhooks(c.env.DB, orgId));
   if (!rows.ok) return rows;
-  return success({ webhooks: rows.value.map((row) => webhookView(row, now(c.env))) });
+  const health = await deliveriesOf(c, (deliveries) => deliveries.health());
+  if (!health.ok) return health;
+  return success({ webhooks: webhooksView(rows.value, health.value, now(c.env)) });
 }
 
 /** POST /v1/webhooks: 201, the webhook and, this once, the secret that its messages are signed with. */
@@ -106,7 +96,11 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
 /** GET /v1/webhooks/{id}. */
 export async function readWebhookRoute(c: AppContext): Promise<Answer> {
   const found = await webhookAt(c);
-  return found.ok ? success(webhookView(found.value, now(c.env))) : found;
+  if (!found.ok) return found;
+  const health = await deliveriesOf(c, (deliveries) => deliveries.health());
+  if (!health.ok) return health;
+  const [shown = {}] = webhooksView([found.value], health.value, now(c.env));
+  return success(shown);
 }
 
 /** PATCH /v1/webhooks/{id}: what is given counts from the answer on; `enabled: true` switches one on again. */
@@ -166,12 +160,6 @@ export async function testWebhookRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(testView(answer.value)) : answer;
 }
 
-/** The JSON of what came of a test. */
-export function testView(attempt: Attempt): View {
-  const { status, error, answer, durationMs } = attempt;
-  return { delivered: error === null, status, error, answer, duration_ms: durationMs };
-}
-
 /** Asks once: a repeat would send a second message. */
 async function sendTest(
   deliveries: DeliveriesCalls,
@@ -183,30 +171,6 @@ async function sendTest(
     logWarning("webhook_test_unsent", { webhook_id: id, reason: reasonOf(error) });
     return refuse(storageFailure(error));
   }
-}
-
-/** `limit` and `after` of a list's URL; 400 with `param`. */
-export function deliveriesQuery(url: string): Result<DeliveryQuery> {
-  const asked = parseQuery(deliveriesParameters, url);
-  if (!asked.ok) return asked;
-  const { limit, after = null, state = null, type = null } = asked.value;
-  return success({ limit, after, state, type });
-}
-
-/** The JSON of a page of deliveries. */
-export function deliveriesView(found: DeliveryPage): View {
-  return { deliveries: found.deliveries.map(deliveryView), next_after: found.nextAfter };
-}
-
-/** GET /v1/webhooks/{id}/deliveries?limit&after: newest first. */
-export async function deliveriesRoute(c: AppContext): Promise<Answer> {
-  const asked = deliveriesQuery(c.req.url);
-  if (!asked.ok) return asked;
-  const found = await webhookAt(c);
-  if (!found.ok) return found;
-  const { id } = found.value;
-  const answer = await deliveriesOf(c, (object) => object.deliveries(id, asked.value));
-  return answer.ok ? success(deliveriesView(answer.value)) : answer;
 }
 
 /**
@@ -285,7 +249,8 @@ function book<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>>
   return askBook(statement, "webhooks_unreadable", fields);
 }
 
-async function webhookAt(c: AppContext): Promise<Result<Webhook>> {
+/** The webhook that the path names, if it is the caller's. */
+export async function webhookAt(c: AppContext): Promise<Result<Webhook>> {
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";
   const found = await book(c, () => findWebhook(c.env.DB, { id, orgId }));
@@ -337,40 +302,4 @@ async function freshSecret(c: AppContext, webhookId: string): Promise<Result<Fre
   const secret = mintSecret();
   const stored = { sealed: await sealSecret(secret, webhookId, first), until: null };
   return success({ secret, stored });
-}
-
-/** A webhook as it is shown, without its secrets. */
-export function webhookView(webhook: Webhook, nowMs: number): View {
-  const { id, url, types: wanted, disabledReason, secrets, createdAt } = webhook;
-  const until = secrets[1]?.until ?? null;
-  return {
-    id,
-    url,
-    types: wanted,
-    enabled: disabledReason === null,
-    disabled_reason: disabledReason,
-    previous_secret_until: until === null || until <= nowMs ? null : timestamp(until),
-    created_at: timestamp(createdAt),
-  };
-}
-
-function time(at: number | null): string | null {
-  return at === null ? null : timestamp(at);
-}
-
-function deliveryView(delivery: DeliveryRecord): View {
-  return {
-    id: delivery.id,
-    event_id: delivery.eventId,
-    type: delivery.type,
-    state: delivery.state,
-    attempts: delivery.attempts,
-    created_at: timestamp(delivery.createdAt),
-    next_attempt_at: time(delivery.nextAt),
-    last_attempt_at: time(delivery.lastAt),
-    status: delivery.status,
-    error: delivery.error,
-    answer: delivery.answer,
-    duration_ms: delivery.durationMs,
-  };
 }

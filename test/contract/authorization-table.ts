@@ -1,5 +1,7 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
+import { mintEventId } from "../../src/lib/event.ts";
+import type { EventRecord } from "../../src/lib/event.ts";
 import { mintId } from "../../src/lib/id.ts";
 import { micros } from "../../src/lib/money.ts";
 import { PURCHASE_ID } from "../../src/contracts/payments.ts";
@@ -96,6 +98,23 @@ async function webhookOf({ orgId }: Account): Promise<string> {
   return id;
 }
 
+/** A webhook and what is queued for it, as a wallet tells of an event; without a secret nothing is sent. */
+async function deliveryOf(account: Account): Promise<string> {
+  const webhook = await webhookOf(account);
+  const { orgId } = account;
+  const object = env.WEBHOOK_DELIVERIES.getByName(orgId);
+  const actor = { kind: "system", id: null } as const;
+  const event = { type: "balance.low", createdAt: Date.now(), actor, subject: orgId, data: {} };
+  await object.take(orgId, [{ ...event, id: mintEventId(Date.now()) } as EventRecord]);
+  const page = await object.deliveries(webhook, { limit: 1, after: null });
+  return `${webhook} ${page.ok ? (page.value.deliveries[0]?.id ?? "") : ""}`;
+}
+
+const DELIVERY: Target = {
+  of: deliveryOf,
+  unknown: () => `${mintId("whk_", Date.now())} ${mintId("dlv_", Date.now())}`,
+};
+
 /** Straight into the object, as a wallet wants one: most roles may not buy, and few checkouts begin in an hour. */
 async function purchaseOf({ orgId }: Account): Promise<string> {
   const id = mintId(PURCHASE_ID, Date.now());
@@ -139,12 +158,13 @@ export async function endUserOf({ key }: Account): Promise<string> {
   return id;
 }
 
-const targetOf = ([, route]: Row): Target | undefined => TARGETS[route.split("/")[2] ?? ""];
+const targetOf = ([, route]: Row): Target | undefined =>
+  route.endsWith(":delivery_id") ? DELIVERY : TARGETS[route.split("/")[2] ?? ""];
 /** Whether a row's path names something of an organisation's. */
 export const namesTarget = (row: Row): boolean =>
   row[1].includes(":") && targetOf(row) !== undefined;
 
-/** The id that a row's path has for a call on this account's own things. */
+/** The ids, separated by a space where there are two, that a row's path has for a call on this account's own things. */
 export async function ownId(row: Row, account: Account): Promise<string> {
   return namesTarget(row) ? ((await targetOf(row)?.of(account)) ?? "") : "sandbox/echo";
 }

@@ -61,7 +61,9 @@ function ask(
 ): Promise<Response> {
   const isNamed = route.endsWith("/rotate") || route.endsWith("/purchases");
   const headers = isNamed ? { "idempotency-key": crypto.randomUUID() } : {};
-  return send(route.replace(/:\w+(\{.+\})?/, id), { method, key, body, headers });
+  const ids = id.split(" ");
+  const path = route.replaceAll(/:\w+(\{.+\})?/g, () => ids.shift() ?? id);
+  return send(path, { method, key, body, headers });
 }
 
 /** An answer without what is its own: its request id, what is left of its key's minute, and the id that was asked for. */
@@ -113,6 +115,7 @@ it("everyone may everything, but for this", () => {
     "GET /v1/responses/:id{resp_\\w+}: others' owner,admin,billing",
     "GET /v1/sessions: others' owner,admin,billing",
     "GET /v1/usage: owner,admin,billing",
+    "GET /v1/webhooks/:id/deliveries/:delivery_id: owner,admin",
     "GET /v1/webhooks/:id/deliveries: owner,admin",
     "GET /v1/webhooks/:id: owner,admin",
     "GET /v1/webhooks: owner,admin",

@@ -3,7 +3,8 @@ import { describe, expect, it, vi } from "vitest";
 import { assert } from "../../src/lib/assert.ts";
 import { SYSTEM } from "../../src/lib/event.ts";
 import type { EventRecord, EventType } from "../../src/lib/event.ts";
-import { queueEvents, recordAttempt, selectDue } from "../../src/webhooks/delivery-rows.do.ts";
+import { recordAttempt } from "../../src/webhooks/attempt-rows.do.ts";
+import { queueEvents, selectDue } from "../../src/webhooks/delivery-rows.do.ts";
 import { selectReceivers } from "../../src/webhooks/receiver-rows.do.ts";
 import { addCredits, errorOf } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
@@ -158,7 +159,8 @@ describe("an object's rows", () => {
         for (const receiver of all) {
           const due = selectDue(storage.sql, receiver, now.nowMs);
           assert(due !== null, "it waits for each");
-          recordAttempt(storage, { webhookId: receiver.webhook.id, due, attempt: taken }, now);
+          const sending = { attempt: taken, headers: null };
+          recordAttempt(storage, { webhookId: receiver.webhook.id, due, sending }, now);
         }
       }
       const rows = storage.sql.exec<{ n: number }>(

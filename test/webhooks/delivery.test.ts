@@ -1,0 +1,114 @@
+import { describe, expect, it, vi } from "vitest";
+import { addCredits, errorOf } from "../contract/client.ts";
+import { setClock } from "../wallet/wallet-desk.ts";
+import {
+  account,
+  alarm,
+  ask,
+  deliveriesOf,
+  HOUR,
+  LONG,
+  made,
+  receivers,
+  to,
+  useReceivers,
+} from "./receivers.ts";
+
+useReceivers();
+
+type Detail = {
+  readonly id: string;
+  readonly body: string;
+  readonly headers: Record<string, string> | null;
+  readonly newest_attempts: readonly {
+    readonly at: string;
+    readonly status: number | null;
+    readonly error: string | null;
+    readonly answer: string | null;
+    readonly duration_ms: number;
+  }[];
+};
+const types = ["balance.credited"];
+const HOST = "told.turnpike.dev";
+
+async function detailOf(hook: string): Promise<Detail> {
+  const [newest] = (await deliveriesOf(hook)) as readonly { readonly id?: string }[];
+  const response = await ask("GET", `/${hook}/deliveries/${newest?.id}`);
+  expect(response.status).toBe(200);
+  return response.json<Detail>();
+}
+
+async function healthOf(hook: string): Promise<unknown> {
+  const one = await (await ask("GET", `/${hook}`)).json<{ health: unknown }>();
+  const all = await (await ask("GET", "")).json<{ webhooks: readonly { health: unknown }[] }>();
+  expect(all.webhooks[0]?.health).toEqual(one.health);
+  return one.health;
+}
+
+describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
+  it("has body and headers as they were sent, byte for byte, and no secret", async () => {
+    receivers[HOST] = () => new Response("thanks", { status: 500 });
+    const hook = await made(HOST, { types });
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(async () => {
+      expect(await deliveriesOf(hook.id)).toMatchObject([{ attempts: 1 }]);
+    }, LONG);
+    const shown = await detailOf(hook.id);
+    const [sent] = to(HOST);
+    expect(shown.body).toBe(sent?.body);
+    for (const [name, value] of Object.entries(shown.headers ?? {})) {
+      expect([name, sent?.headers.get(name)]).toEqual([name, value]);
+    }
+    expect(Object.keys(shown.headers ?? {})).toContain("webhook-signature");
+    expect(shown.newest_attempts).toMatchObject([
+      { status: 500, error: "status_500", answer: "thanks" },
+    ]);
+    expect(JSON.stringify(shown)).not.toContain(hook.secret.slice("whsec_".length));
+    const none = await ask("GET", `/${hook.id}/deliveries/dlv_${"0".repeat(24)}`);
+    expect(await errorOf(none, 404)).toMatchObject({ message: "No such delivery." });
+  });
+
+  it("keeps ten attempts, the newest first, also those before it was sent again", async () => {
+    let answered = 0;
+    receivers[HOST] = () => new Response(`answer ${++answered}`, { status: 503 });
+    const hook = await made(HOST, { types });
+    await addCredits(account.orgId, 1);
+    for (let n = 1; n <= 12; n++) {
+      /* oxlint-disable no-await-in-loop -- one attempt after the other */
+      await vi.waitFor(async () => {
+        expect((await detailOf(hook.id)).newest_attempts[0]?.answer).toBe(`answer ${n}`);
+      }, LONG);
+      await ask("POST", `/${hook.id}/resend`, { state: "pending" });
+      /* oxlint-enable no-await-in-loop */
+    }
+    await vi.waitFor(async () => {
+      const answers = (await detailOf(hook.id)).newest_attempts.map(({ answer }) => answer);
+      expect(answers).toEqual(Array.from({ length: 10 }, (_, n) => `answer ${13 - n}`));
+    }, LONG);
+  });
+});
+
+it("a webhook's health is ok, failing from its first failure, ok again, off; its day is counted", async () => {
+  let status = 200;
+  receivers[HOST] = () => new Response("", { status });
+  const hook = await made(HOST, { types });
+  const untried = { state: "ok", failing_since: null, waiting: 0, last_success_at: null };
+  expect(await healthOf(hook.id)).toMatchObject({ ...untried, delivered_24h: 0, failed_24h: 0 });
+  await addCredits(account.orgId, 1);
+  const becomes = (health: object): Promise<void> =>
+    vi.waitFor(async () => expect(await healthOf(hook.id)).toMatchObject(health), LONG);
+  await becomes({ ...untried, last_success_at: expect.any(String), delivered_24h: 1 });
+  status = 500;
+  await addCredits(account.orgId, 1);
+  await addCredits(account.orgId, 1);
+  await becomes({ state: "failing", waiting: 2, failed_24h: 1, last_error: "status_500" });
+  expect(await healthOf(hook.id)).toMatchObject({ failing_since: expect.any(String) });
+  status = 200;
+  setClock(Date.now() + HOUR);
+  await alarm();
+  await becomes({ state: "ok", failing_since: null, waiting: 0, delivered_24h: 3, failed_24h: 1 });
+  setClock(Date.now() + 25 * HOUR);
+  await becomes({ state: "ok", delivered_24h: 0, failed_24h: 0, last_error: "status_500" });
+  await ask("PATCH", `/${hook.id}`, { enabled: false });
+  expect(await healthOf(hook.id)).toMatchObject({ state: "off", waiting: 0 });
+});
