@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Webhook, WebhookAndHealth } from "../api/types.ts";
 import { counted } from "../lib/money.ts";
-import { useRead } from "../state/reads.ts";
+import { beside, useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Head, Time } from "../ui/basics.tsx";
