@@ -114,10 +114,12 @@ export function HealthBadge({ health }: { health: WebhookAndHealth["health"] }) 
   const queue = waiting === 0 ? "" : `, ${counted(waiting, "event")} waiting`;
   if (state === "ok") return <Badge tone="good">well{queue}</Badge>;
   return (
-    <Badge tone="bad">
-      failing since <Time at={since} />
+    <>
+      <Badge tone="bad">
+        failing since <Time at={since} />
+      </Badge>
       {error !== null && `: ${error}`}
       {queue}
-    </Badge>
+    </>
   );
 }

@@ -86,7 +86,11 @@ it("a webhook is made, called, seen, replayed, given a new secret, switched off 
   await changeSettings();
   await page.getByRole("cell", { name: "settings.changed" }).click();
   await expect.poll(() => page.getByRole("dialog").textContent()).toContain("delivered");
-  expect(await page.getByRole("dialog").textContent()).toContain("<b>thanks</b>");
+  await page.getByLabel("How its answer begins").getByText("<b>thanks</b>").waitFor();
+  const [told] = ofType("settings.changed");
+  const headers = await page.getByLabel("Headers", { exact: true }).textContent();
+  expect(headers).toContain(`webhook-signature: ${told?.headers["webhook-signature"]}`);
+  expect(await page.getByLabel("Body", { exact: true }).textContent()).toBe(told?.body);
   expect(ofType("settings.changed")).toHaveLength(1);
   status = 500; // it fails, is found under Waiting, and goes by itself once it is sent again
   await inDialog(page, "Resend").click();
