@@ -29,7 +29,7 @@ export type Receiver = {
 };
 
 /** What is sent next to a webhook. */
-type Due = {
+export type Due = {
   readonly number: number;
   readonly eventId: string;
   readonly body: string;
