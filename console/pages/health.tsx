@@ -9,6 +9,7 @@ import type { Column } from "../ui/table.tsx";
 type Outbox = HealthAnswer["outboxes"][number];
 type Problem = HealthAnswer["problems"][number];
 type Breaker = HealthAnswer["breakers"][number];
+type Peer = HealthAnswer["peers"][number];
 
 /** Whether the region works, and what waits in it. */
 export function Health() {
@@ -17,7 +18,7 @@ export function Health() {
     <>
       <Head title="Health" text="Read anew every five seconds." />
       <Shown read={read} height={480}>
-        {({ book, version, aliases, outboxes, breakers, problems }) => (
+        {({ book, version, aliases, outboxes, breakers, problems, peers, sweep, wallets }) => (
           <>
             <Troubles
               title="What is wrong"
@@ -36,12 +37,28 @@ export function Health() {
                     {book ? "answers" : "away"}
                   </Badge>,
                 ],
+                [
+                  "Wallets",
+                  `${wallets.asked - wallets.unavailable.length} of ${wallets.asked} asked open`,
+                ],
+                ["Last sweep", sweep === null ? "none yet" : <Sweep key="sweep" sweep={sweep} />],
                 ["Version", <code key="version">{version}</code>],
                 ...Object.entries(aliases).map(
                   ([alias, model]) => [`Alias ${alias}`, <code key={alias}>{model}</code>] as const,
                 ),
               ]}
             />
+            {peers.length > 0 && (
+              <Panel title="Other regions">
+                <Grid
+                  name="Peers"
+                  columns={PEERS}
+                  rows={peers}
+                  keyOf={({ region }) => region}
+                  isSorted={false}
+                />
+              </Panel>
+            )}
             <Panel title="Outboxes: what waits for a wallet or a peer">
               <Outboxes all={outboxes} />
             </Panel>
@@ -56,6 +73,20 @@ export function Health() {
           </>
         )}
       </Shown>
+    </>
+  );
+}
+
+/** When the hourly sweep ended, and what it found. */
+function Sweep({ sweep }: { sweep: NonNullable<HealthAnswer["sweep"]> }) {
+  const { wallet_bytes_largest: wallet, book_bytes: book, bytes_max: most } = sweep;
+  const share = (bytes: number): string => `${((bytes / most) * 100).toFixed(1)} %`;
+  return (
+    <>
+      <Time at={sweep.at} />: {sweep.holds_open} requests hold money, the oldest for{" "}
+      {duration(sweep.hold_oldest_ms)}; wallets: {sweep.wallets_unpublished} unpublished,{" "}
+      {sweep.wallets_in_conflict} in conflict, {sweep.wallets_unavailable} do not open; of the most
+      that fits the largest wallet has {share(wallet)}, the database {share(book)}
     </>
   );
 }
@@ -119,6 +150,45 @@ const PROBLEMS: readonly Column<Problem>[] = [
     cell: ({ kind }) => <Badge tone="bad">{kind}</Badge>,
   },
   { id: "message", title: "What", value: ({ message }) => message },
+  {
+    id: "do",
+    title: "To do",
+    value: () => null,
+    cell: ({ kind }) => <a href={`/docs/run/${REMEDIES[kind] ?? WELL}`}>What to do</a>,
+  },
+];
+const WELL = "operate#is-the-region-well";
+/** Where the documents say what to do about a problem, unless they do where all are listed. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  wallets_unavailable: "operate#a-lost-wallet",
+  wallets_in_conflict: "operate#does-the-money-agree",
+  model_refused: "runbooks#a-dead-provider-key",
+  peer_unreachable: "operate#the-other-region-refuses-our-calls",
+};
+
+const PEERS: readonly Column<Peer>[] = [
+  { id: "region", title: "Region", value: ({ region }) => region },
+  {
+    id: "answers",
+    title: "State",
+    value: ({ answers }) => answers,
+    cell: ({ answers }) => (
+      <Badge tone={answers ? "good" : "bad"}>{answers ? "answers" : "away"}</Badge>
+    ),
+  },
+  {
+    id: "rtt",
+    title: "Round trip",
+    align: "right",
+    value: ({ rtt_ms }) => rtt_ms,
+    cell: ({ rtt_ms: ms }) => (ms === null ? "" : `${ms} ms`),
+  },
+  {
+    id: "last",
+    title: "Answered last",
+    value: ({ last_ok_at }) => last_ok_at,
+    cell: ({ last_ok_at }) => <Time at={last_ok_at} none="unknown" />,
+  },
 ];
 
 const OUTBOXES: readonly Column<Outbox>[] = [
@@ -155,7 +225,12 @@ const OUTBOXES: readonly Column<Outbox>[] = [
 
 const BREAKERS: readonly Column<Breaker>[] = [
   { id: "route", title: "Route", value: ({ route }) => route },
-  { id: "state", title: "State", value: ({ state }) => state },
+  {
+    id: "state",
+    title: "Why",
+    value: ({ state }) => state,
+    cell: ({ state }) => WHY_RESTING[state] ?? state,
+  },
   {
     id: "until",
     title: "Until",
@@ -163,3 +238,9 @@ const BREAKERS: readonly Column<Breaker>[] = [
     cell: ({ until }) => <Time at={until} />,
   },
 ];
+const WHY_RESTING: Readonly<Record<string, string>> = {
+  disabled: "refuses our key or the model's name",
+  overloaded: "asked to be left alone",
+  open: "failed too often",
+  half_open: "is being tried again",
+};

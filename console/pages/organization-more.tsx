@@ -111,11 +111,12 @@ export function ChangeOrganization({
     name: one.name,
     slug: one.slug,
     rpm_limit: String(one.rpm_limit ?? ""),
+    price_list: one.price_list ?? "",
   });
   const line = (name: keyof typeof typed, label: string, hint = "") => (
     <Field label={label} param={name} hint={hint}>
       <input
-        required={name !== "rpm_limit"}
+        required={name === "name" || name === "slug"}
         value={typed[name]}
         onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
       />
@@ -127,7 +128,13 @@ export function ChangeOrganization({
       verb="Save"
       run={() => {
         const rpm_limit = typed.rpm_limit.trim() === "" ? null : Number(typed.rpm_limit);
-        const body = { name: typed.name.trim(), slug: typed.slug.trim(), rpm_limit };
+        const list = typed.price_list.trim() || null;
+        const body = {
+          name: typed.name.trim(),
+          slug: typed.slug.trim(),
+          rpm_limit,
+          ...(list !== one.price_list && { price_list: list }), // for who may change prices alone
+        };
         return change("PATCH /admin/v1/orgs/{id}", { path: { id: one.id }, body }, [
           "/admin/v1/orgs",
         ]);
@@ -141,6 +148,11 @@ export function ChangeOrganization({
         "rpm_limit",
         "Rate limit, per 60 s",
         "Of all its keys together; empty: none of its own",
+      )}
+      {line(
+        "price_list",
+        "Price list",
+        "By its name, as under Business; empty: the region's prices",
       )}
     </FormDialog>
   );

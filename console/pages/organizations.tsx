@@ -7,6 +7,7 @@ import { change } from "../state/reads.ts";
 import { goTo, route, useQuery } from "../state/route.ts";
 import { Badge, Head, Money, Time } from "../ui/basics.tsx";
 import { Field, FormDialog } from "../ui/dialog.tsx";
+import { Choice, ClearFilters } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { Part } from "../ui/lazy.tsx";
 import { usePages } from "../ui/pages.ts";
@@ -25,13 +26,20 @@ export function Organizations() {
   const { path } = useCell(route);
   const [query, update] = useQuery();
   const [making, setMaking] = useState(false);
-  const { find: found } = query;
+  const { find: found, status, sort = SORTED[0][0], ends } = query;
   const { page, rows, pager } = usePages(
     "GET /admin/v1/orgs",
-    { query: { balance: true, ...(found && { q: found }) } },
+    {
+      query: {
+        sort: SORTED.find(([name]) => name === sort)?.[0] ?? SORTED[0][0],
+        ...(found && { q: found }),
+        ...((status === "active" || status === "suspended") && { status }),
+        ...(ends && { ends_within_days: Number(ends) }),
+      },
+    },
     {
       cursor: "offset",
-      isFiltered: found !== undefined,
+      isFiltered: [found, status, ends].some((one) => one !== undefined),
       read: ({ organizations, total, limit, offset }) => ({
         rows: organizations,
         next: offset + limit < total ? offset + limit : null,
@@ -58,14 +66,20 @@ export function Organizations() {
             open={(one) => goTo(["organizations", one.id], query)}
             pager={pager}
             filters={
-              <input
-                type="search"
-                data-filter
-                aria-label="Find an organisation"
-                placeholder="Name, slug, address, key  ( / )"
-                value={found ?? ""}
-                onChange={({ currentTarget: { value } }) => update({ find: beginningOf(value) })}
-              />
+              <>
+                <input
+                  type="search"
+                  data-filter
+                  aria-label="Find an organisation"
+                  placeholder="Name, slug, address, key  ( / )"
+                  value={found ?? ""}
+                  onChange={({ currentTarget: { value } }) => update({ find: beginningOf(value) })}
+                />
+                <Choice name="sort" label="Sorted by" options={SORTED} />
+                <Choice name="status" label="Status" options={STATUSES} />
+                <Choice name="ends" label="Runs out" options={ENDS} />
+                <ClearFilters names={["find", "sort", "status", "ends"]} />
+              </>
             }
             empty={<Empty text="There is no organisation yet. Make the first one here." />}
           />
@@ -81,6 +95,25 @@ function beginningOf(text: string): string {
   return /^svc_sk_(?:[a-z]+_)*live_[0-9A-Za-z]{4}/.exec(text.trim())?.[0] ?? text.trim();
 }
 
+const SORTED = [
+  ["name", "by name"],
+  ["balance", "least balance first"],
+  ["spend", "most spend first"],
+  ["runway", "runs out first"],
+  ["used", "used last first"],
+  ["created", "oldest first"],
+] as const;
+const STATUSES = [
+  ["", "any status"],
+  ["active", "active"],
+  ["suspended", "suspended"],
+] as const;
+const ENDS = [
+  ["", "runs out any time"],
+  ["7", "runs out in 7 days"],
+  ["30", "runs out in 30 days"],
+] as const;
+
 const COLUMNS: readonly Column<ListedOrganization>[] = [
   {
     id: "slug",
@@ -89,6 +122,7 @@ const COLUMNS: readonly Column<ListedOrganization>[] = [
     cell: ({ slug }) => <strong>{slug}</strong>,
   },
   { id: "name", title: "Name", value: ({ name }) => name },
+  { id: "owner", title: "Owner", wide: true, value: ({ owner_email }) => owner_email },
   {
     id: "status",
     title: "Status",
@@ -99,25 +133,32 @@ const COLUMNS: readonly Column<ListedOrganization>[] = [
     id: "credits",
     title: "Balance",
     align: "right",
-    value: ({ credits_micro }) => credits_micro ?? null,
-    cell: ({ credits_micro }) =>
-      typeof credits_micro !== "number" ? "unknown" : <Money micros={credits_micro} kind="left" />,
+    value: ({ balance_micro }) => balance_micro,
+    cell: ({ balance_micro: micros }) =>
+      micros === null ? "unknown" : <Money micros={micros} kind="left" />,
   },
   {
-    id: "held",
-    title: "Held",
+    id: "spend",
+    title: "Spend, 30 days",
     align: "right",
     wide: true,
-    value: ({ held_micro }) => held_micro ?? null,
-    cell: ({ held_micro }) =>
-      typeof held_micro !== "number" ? "unknown" : <Money micros={held_micro} />,
+    value: ({ spend_30d_micro }) => spend_30d_micro,
+    cell: ({ spend_30d_micro }) => <Money micros={spend_30d_micro} />,
   },
   {
-    id: "created",
-    title: "Created",
+    id: "runway",
+    title: "Days left",
+    align: "right",
+    value: ({ days_left }) => days_left,
+    cell: ({ days_left: days }) =>
+      days === null ? "" : <Badge tone={days < 7 ? "warn" : "plain"}>{days}</Badge>,
+  },
+  {
+    id: "used",
+    title: "Last used",
     wide: true,
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} />,
+    value: ({ last_used_at }) => last_used_at,
+    cell: ({ last_used_at }) => <Time at={last_used_at} />,
   },
 ];
 

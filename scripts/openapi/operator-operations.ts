@@ -45,11 +45,15 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     body: newOrganization,
     errors: ["conflict"],
   }),
-  "GET /orgs": described("Organisations, with credits and open holds where asked for", {
-    200: record.heldOrganizations,
-    description: "A balance is asked of each organisation's wallet, which wakes it.",
-    query: organizationsQuery,
-  }),
+  "GET /orgs": described(
+    "Organisations, sorted, with what they have, spend and how long it lasts",
+    {
+      200: record.heldOrganizations,
+      description:
+        "From the database alone. With `balance` each organisation's wallet is asked, which wakes it.",
+      query: organizationsQuery,
+    },
+  ),
   [`GET ${ORG}`]: described("An organisation with its credits and open holds", {
     200: record.heldOrganization,
   }),

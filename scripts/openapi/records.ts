@@ -283,6 +283,13 @@ export const heldOrganizations = record("Organizations", {
     record("ListedOrganization", {
       ...operatorsOrganization,
       ...z.object(standing).partial().shape,
+      owner_email: z.string().nullable(),
+      balance_micro: micros.nullable().describe("As the database has it: no wallet is asked."),
+      spend_30d_micro: micros.describe("Of this UTC day and the 29 before it."),
+      days_left: count
+        .nullable()
+        .describe("At the pace of the seven UTC days before this one; null: nothing was spent."),
+      last_used_at: time.nullable().describe("Of any of its keys."),
     }),
   ),
   ...paged,
@@ -344,7 +351,15 @@ export const health = z
       .strictObject({ asked: count, unavailable: z.array(z.string()) })
       .describe("Those that did not open in the last sweep and some others, asked now."),
     peers: z.array(
-      z.strictObject({ region: z.string(), url: z.string().nullable(), answers: z.boolean() }),
+      z.strictObject({
+        region: z.string(),
+        url: z.string().nullable(),
+        answers: z.boolean(),
+        rtt_ms: count.nullable().describe("Of this call; null: it does not answer."),
+        last_ok_at: time
+          .nullable()
+          .describe("By the isolate that answers; null: not since that began."),
+      }),
     ),
     outboxes: z.array(outbox),
     sweep: z

@@ -57,9 +57,14 @@ export const once = z.string({
 
 /** A query parameter that is a whole number from `least` to `most`, or `fallback` when absent. */
 export function wholeNumber(least: number, most: number, fallback: number): z.ZodMiniType<number> {
+  return z._default(wholeWithin(least, most), fallback);
+}
+
+/** One that has no value where it is left out: within `z.optional`. */
+export function wholeWithin(least: number, most: number): z.ZodMiniType<number> {
   const digits = once.check(z.regex(/^-?\d{1,16}$/, "must be a whole number"));
   const number = z.pipe(digits, z.transform(Number));
-  return z._default(z.pipe(number, z.int().check(z.minimum(least), z.maximum(most))), fallback);
+  return z.pipe(number, z.int().check(z.minimum(least), z.maximum(most)));
 }
 
 /** `limit` and `offset` of a list, as every list takes them. */

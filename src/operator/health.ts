@@ -47,10 +47,12 @@ export async function getHealth(context: OperatorContext): Promise<Result<View>>
     aliases: Object.fromEntries(context.aliases),
     book,
     wallets,
-    peers: peers.map(({ region: peer, url, fault }) => ({
+    peers: peers.map(({ region: peer, url, fault, rttMs, lastOkMs }) => ({
       region: peer,
       url,
       answers: fault === null,
+      rtt_ms: rttMs,
+      last_ok_at: lastOkMs === null ? null : timestamp(lastOkMs),
     })),
     outboxes: outboxes.map(outboxView),
     sweep: gauges && sweepView(gauges),

@@ -28,8 +28,16 @@ export type OperatorContext = KeyServices &
     readonly providers: ReadonlySet<string>;
     /** What is sold here, by id. */
     readonly models: ReadonlyMap<string, Model>;
-    /** Where a peer is, and why it cannot be asked now; null when it answers. */
-    readonly askPeer: (peer: Region) => Promise<{ url: string | null; fault: string | null }>;
+    /**
+     * Where a peer is, why it cannot be asked now (null when it answers), how long it took, and when it answered this
+     * isolate last.
+     */
+    readonly askPeer: (peer: Region) => Promise<{
+      url: string | null;
+      fault: string | null;
+      rttMs: number | null;
+      lastOkMs: number | null;
+    }>;
     readonly names: ModelNames;
     /** Has the organisation's wallet take what was told in the book, after the answer. */
     readonly takeEvents: (orgId: string) => void;

@@ -10,7 +10,8 @@ import { readBody, respond } from "../http/endpoint.ts";
 import { refuseOtherMethods } from "../http/not-found.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import { now } from "../lib/clock.ts";
+import type { Region } from "../lib/caller.ts";
+import { elapsedMs, now } from "../lib/clock.ts";
 import { mailer } from "../people/mail.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import { peerFault } from "../regions/peer-call.ts";
@@ -32,6 +33,9 @@ type DeploymentOf = (config: Config) => {
   readonly providers: ReadonlyMap<string, unknown>;
 };
 type Deployment = ReturnType<DeploymentOf>;
+
+/** When each peer answered this isolate last, Unix ms; forgetting is harmless. */
+const lastOkMs = new Map<Region, number>();
 
 /** `/admin/v1`: what an operator does with a token of its own. Mounted by app.ts, which knows it. */
 export function operatorRoutes(deploymentOf: DeploymentOf): HonoBase<AppEnv> {
@@ -106,9 +110,15 @@ function contextOf(c: AppContext, { catalogAt, health, providers }: Deployment):
     models: catalog.models,
     askPeer: async (region) => {
       const peer = config.peers.find((one) => one.region === region);
-      if (peer === undefined) return { url: null, fault: "it is not configured" };
+      if (peer === undefined) {
+        return { url: null, fault: "it is not configured", rttMs: null, lastOkMs: null };
+      }
       const at = { requestId: c.var.requestId, now: () => now(c.env) };
-      return { url: peer.url, fault: await peerFault(peer, at) };
+      const startedMs = elapsedMs();
+      const fault = await peerFault(peer, at);
+      if (fault === null) lastOkMs.set(region, now(c.env));
+      const rttMs = fault === null ? Math.round(elapsedMs() - startedMs) : null;
+      return { url: peer.url, fault, rttMs, lastOkMs: lastOkMs.get(region) ?? null };
     },
     keySecrets: config.keySecrets,
     actor: { kind: "operator", id: c.var.operator.name },

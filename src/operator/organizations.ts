@@ -1,10 +1,11 @@
 import * as z from "zod/mini";
 import { created } from "../http/endpoint.ts";
 import type { Answer, View } from "../http/endpoint.ts";
-import { once, pageQuery, parseFields, parseQuery } from "../http/parse-body.ts";
+import { once, pageQuery, parseFields, parseQuery, wholeWithin } from "../http/parse-body.ts";
 import { KEY_READ_ONLY, keyRecord } from "../keys/booked-key.ts";
 import { insertKey, insertKeyStatement, keyCreatedStatement } from "../keys/keys.store.ts";
 import { mintKeyOf, newKeyChoices, newKeySchema } from "../keys/new-key.ts";
+import { timestamp } from "../lib/clock.ts";
 import { refuse, success } from "../lib/failure.ts";
 import type { Refusal, Result } from "../lib/failure.ts";
 import { logWarning, reasonOf } from "../lib/log.ts";
@@ -17,11 +18,9 @@ import {
   slugSchema,
 } from "../organizations/organization.ts";
 import type { BookedMember, BookedOrganization } from "../organizations/organization.ts";
-import {
-  createOrganization,
-  findOrganization,
-  listOrganizations,
-} from "../organizations/organizations.store.ts";
+import { createOrganization, findOrganization } from "../organizations/organizations.store.ts";
+import { listCustomers, ORDERS, SORTS } from "./customers.store.ts";
+import type { Sort } from "./customers.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 export const newOrganization = z.object({
@@ -103,21 +102,34 @@ export async function postOrganization(call: OperatorCall): Promise<Answer> {
 export const organizationsQuery = z.extend(pageQuery, {
   balance: z._default(z.enum(["true", "false"]), "false"),
   q: z.optional(once.check(z.minLength(1), z.maxLength(200))),
+  status: z.optional(z.enum(["active", "suspended"])),
+  ends_within_days: z.optional(wholeWithin(0, 3650)),
+  sort: z._default(z.enum(Object.keys(SORTS) as [Sort, ...Sort[]]), "created"),
+  order: z.optional(z.enum(ORDERS)),
 });
 
 /**
- * `GET /orgs?limit&offset&balance&q`: a balance is asked of its wallet, which wakes it. `q` is a part of a name, slug or
- * member's address, or an organisation's or key's id, or a key's beginning.
+ * `GET /orgs?limit&offset&balance&q&status&ends_within_days&sort&order`: from the database alone, but for `balance`, which
+ * asks each wallet and wakes it. `q` is a part of a name, slug or member's address, or an organisation's or key's id, or a
+ * key's beginning.
  */
 export async function getOrganizations(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(organizationsQuery, call.url);
   if (!fields.ok) return fields;
-  const { limit, offset, balance, q = null } = fields.value;
-  const { rows, total } = await listOrganizations(call.db, { limit, offset, q });
-  const organizations =
-    balance === "true"
-      ? await Promise.all(rows.map((row) => withBalance(call, row)))
-      : rows.map(operatorsView);
+  const { limit, offset, balance, q = null, status = null, sort, order = null } = fields.value;
+  const { ends_within_days: endsWithinDays = null } = fields.value;
+  const query = { limit, offset, q, status, sort, order, endsWithinDays };
+  const { rows, total } = await listCustomers(call.db, query, call.now);
+  const organizations = await Promise.all(
+    rows.map(async (row) => ({
+      ...(balance === "true" ? await withBalance(call, row) : operatorsView(row)),
+      owner_email: row.ownerEmail,
+      balance_micro: row.balanceMicro,
+      spend_30d_micro: row.spend30dMicro,
+      days_left: row.daysLeft,
+      last_used_at: row.lastUsedAt === null ? null : timestamp(row.lastUsedAt),
+    })),
+  );
   return success({ organizations, total, limit, offset });
 }
 

@@ -17,13 +17,8 @@ export type NewOrganization = {
   readonly actor: Actor;
 };
 
-/** A page of organisations and how many there are in all. */
-type OrganizationPage = {
-  readonly rows: readonly BookedOrganization[];
-  readonly total: number;
-};
-
-const COLUMNS = `id, name, slug, region, is_personal AS isPersonal, status,
+/** What a `BookedOrganization` is read from. */
+export const COLUMNS = `id, name, slug, region, is_personal AS isPersonal, status,
   rpm_limit AS rpmLimit, price_list AS priceList, created_at AS createdAt`;
 
 /**
@@ -152,29 +147,6 @@ export function findOrganization(db: D1Database, id: string): Promise<BookedOrga
     .prepare(`SELECT ${COLUMNS} FROM organizations WHERE id = ?`)
     .bind(id)
     .first<BookedOrganization>();
-}
-
-/** Whether ?1, which may be null, is a part of what an organisation is known by, or of a key or member of it. */
-const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
-  OR EXISTS (SELECT 1 FROM members WHERE org_id = organizations.id AND removed_at IS NULL
-    AND instr(lower(email), lower(?1)) > 0)
-  OR id IN (SELECT org_id FROM keys WHERE keys.id = ?1 OR prefix = ?1))`;
-
-/** Organisations in the order they were made, of these alone where `q` is not null; page and total are of one moment. */
-export async function listOrganizations(
-  db: D1Database,
-  page: { readonly limit: number; readonly offset: number; readonly q: string | null },
-): Promise<OrganizationPage> {
-  const [rows, counts] = await db.batch<BookedOrganization & { readonly total: number }>([
-    db
-      .prepare(
-        `SELECT ${COLUMNS} FROM organizations WHERE ${FOUND}
-         ORDER BY created_at, id LIMIT ?2 OFFSET ?3`,
-      )
-      .bind(page.q, page.limit, page.offset),
-    db.prepare(`SELECT count(*) AS total FROM organizations WHERE ${FOUND}`).bind(page.q),
-  ]);
-  return { rows: rows?.results ?? [], total: counts?.results[0]?.total ?? 0 };
 }
 
 function insertOrganization(db: D1Database, row: BookedOrganization): D1PreparedStatement {

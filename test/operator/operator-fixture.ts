@@ -116,7 +116,7 @@ export function context(): OperatorContext {
     names: { entryOf: (name) => (name.startsWith("sandbox/") ? name : null), isAlias: () => false },
     models: new Map(),
     providers: new Set(),
-    askPeer: () => Promise.resolve({ url: "https://us.test", fault: null }),
+    askPeer: () => Promise.resolve({ url: "https://us.test", fault: null, rttMs: 1, lastOkMs: 1 }),
     breakers: [{ route: "up:m", state: "open", untilMs: 0 }],
     keySecrets: keySecrets(),
     now: Date.now(),

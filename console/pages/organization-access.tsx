@@ -1,0 +1,281 @@
+import { useState } from "preact/hooks";
+import type { CompanyDomain, MadeInvitation, Session } from "../api/types.ts";
+import { useCell } from "../state/cell.ts";
+import { change, useRead } from "../state/reads.ts";
+import { route } from "../state/route.ts";
+import { Badge, Panel, Time } from "../ui/basics.tsx";
+import { Confirm, Dialog, Field, FormDialog, useChange } from "../ui/dialog.tsx";
+import { Empty, Failed, Shown } from "../ui/states.tsx";
+import { Grid, Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+
+const TOUCHES = ["/admin/v1/orgs"];
+type Of = { readonly id: string };
+type Closing = Of & { readonly onClose: () => void };
+
+/** By which ways somebody gets into an organisation: sessions, invitations, domains and a log-in of its own. */
+export function Access() {
+  const [, id = ""] = useCell(route).path;
+  return (
+    <>
+      <Invitations id={id} />
+      <Domains id={id} />
+      <Sessions id={id} />
+    </>
+  );
+}
+
+function Invitations({ id }: Of) {
+  const [doing, setDoing] = useState<"invite" | "end" | null>(null);
+  const close = (): void => setDoing(null);
+  return (
+    <Panel
+      title="Invitations"
+      aside={
+        <>
+          <button type="button" onClick={() => setDoing("invite")}>
+            Invite…
+          </button>{" "}
+          <button type="button" onClick={() => setDoing("end")}>
+            End an invitation…
+          </button>
+        </>
+      }
+    >
+      <p class="muted">
+        Its owners see those that are open under Team; its events have the id of each.
+      </p>
+      {doing === "invite" && <Invite id={id} onClose={close} />}
+      {doing === "end" && <EndInvitation id={id} onClose={close} />}
+    </Panel>
+  );
+}
+
+const ROLES = ["owner", "admin", "billing", "member"] as const;
+
+/** Makes a link by which somebody becomes a member; it is shown this once. */
+function Invite({ id, onClose }: Closing) {
+  const [email, setEmail] = useState("");
+  const [role, setRole] = useState<(typeof ROLES)[number]>("owner");
+  const [made, setMade] = useState<MadeInvitation | null>(null);
+  if (made) {
+    return (
+      <Dialog title="Invited" onClose={onClose} asks={false}>
+        <p role="status">
+          {made.mailed ? `Sent to ${made.email}. ` : ""}Who opens this link becomes {made.role}{" "}
+          until <Time at={made.expires_at} />. It is shown this once.
+        </p>
+        <pre class="code" tabIndex={0} aria-label="The link">
+          {made.link}
+        </pre>
+        <p class="small muted">
+          Invitation <code>{made.id}</code>
+        </p>
+      </Dialog>
+    );
+  }
+  return (
+    <FormDialog
+      title="Invite somebody"
+      verb="Invite"
+      run={() => {
+        const body = { role, ...(email.trim() !== "" && { email: email.trim() }) };
+        return change("POST /admin/v1/orgs/{id}/invitations", { path: { id }, body }, TOUCHES);
+      }}
+      onDone={setMade}
+      onClose={onClose}
+    >
+      <Field label="Address, if the link is for this one alone" param="email">
+        <input value={email} onInput={(event) => setEmail(event.currentTarget.value)} />
+      </Field>
+      <Field label="Role" param="role">
+        <select
+          value={role}
+          onChange={({ currentTarget: { value } }) =>
+            setRole(ROLES.find((one) => one === value) ?? "member")
+          }
+        >
+          {ROLES.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+      </Field>
+    </FormDialog>
+  );
+}
+
+function EndInvitation({ id, onClose }: Closing) {
+  const [named, setNamed] = useState("");
+  return (
+    <FormDialog
+      title="End an invitation"
+      verb="End it"
+      run={() => {
+        const path = { id, invitation_id: named.trim() };
+        const call = "DELETE /admin/v1/orgs/{id}/invitations/{invitation_id}";
+        return change(call, { path }, TOUCHES);
+      }}
+      onDone={onClose}
+      onClose={onClose}
+    >
+      <Field label="Its id" param="invitation_id">
+        <input required value={named} onInput={(event) => setNamed(event.currentTarget.value)} />
+      </Field>
+    </FormDialog>
+  );
+}
+
+/** E-mail domains by which people of its company join, and its log-in of its own. */
+function Domains({ id }: Of) {
+  const read = useRead("GET /admin/v1/orgs/{id}/domains", { path: { id } });
+  const [removing, setRemoving] = useState(false);
+  const columns: readonly Column<CompanyDomain>[] = [
+    ...DOMAINS,
+    {
+      id: "do",
+      title: "To do",
+      value: () => null,
+      cell: (one) =>
+        one.proven_at === null || one.approved ? null : <Approve id={id} domain={one.domain} />,
+    },
+  ];
+  return (
+    <Panel
+      title="E-mail domains"
+      aside={
+        <button type="button" class="danger" onClick={() => setRemoving(true)}>
+          Remove its own log-in…
+        </button>
+      }
+    >
+      <Shown read={read} height={108}>
+        {({ domains }) =>
+          domains.length === 0 ? (
+            <Empty text="None: nobody joins by an address of a company." />
+          ) : (
+            <Grid
+              name="Domains"
+              columns={columns}
+              rows={domains}
+              keyOf={({ domain }) => domain}
+              isSorted={false}
+            />
+          )
+        }
+      </Shown>
+      {removing && (
+        <Confirm
+          title="Remove its own log-in?"
+          verb="Remove it"
+          run={() => change("DELETE /admin/v1/orgs/{id}/company-issuer", { path: { id } }, TOUCHES)}
+          onClose={() => setRemoving(false)}
+          onDone={() => setRemoving(false)}
+        >
+          <p>
+            The way back in where a company's own log-in is broken: from then on its people log in
+            by any account that they have here. Its owners are told.
+          </p>
+        </Confirm>
+      )}
+    </Panel>
+  );
+}
+
+const DOMAINS: readonly Column<CompanyDomain>[] = [
+  { id: "domain", title: "Domain", value: ({ domain }) => domain },
+  {
+    id: "proven",
+    title: "Proven",
+    value: ({ proven_at }) => proven_at,
+    cell: ({ proven_at }) => <Time at={proven_at} none="not yet" />,
+  },
+  {
+    id: "approved",
+    title: "State",
+    value: ({ approved }) => approved,
+    cell: ({ approved, lost_since: lost }) =>
+      lost === null ? (
+        <Badge tone={approved ? "good" : "plain"}>{approved ? "approved" : "waits"}</Badge>
+      ) : (
+        <Badge tone="bad">
+          lost since <Time at={lost} />
+        </Badge>
+      ),
+  },
+];
+
+function Approve({ id, domain }: Of & { domain: string }) {
+  const { busy, failure, start } = useChange(
+    () =>
+      change(
+        "POST /admin/v1/orgs/{id}/domains/{domain}/approve",
+        { path: { id, domain } },
+        TOUCHES,
+      ),
+    () => undefined,
+  );
+  return (
+    <>
+      <button type="button" class="quiet" disabled={busy} onClick={start}>
+        Approve
+      </button>
+      {failure && <Failed failure={failure} />}
+    </>
+  );
+}
+
+/** Sessions of all its keys that are alive and were used. */
+function Sessions({ id }: Of) {
+  const [ending, setEnding] = useState<Session | null>(null);
+  const read = useRead("GET /admin/v1/orgs/{id}/sessions", { path: { id } });
+  const done = (): void => setEnding(null);
+  return (
+    <Panel title="Sessions">
+      <Shown read={read} height={108}>
+        {({ sessions }) => (
+          <Table
+            name="Sessions"
+            columns={SESSIONS}
+            rows={sessions}
+            keyOf={(one) => one.id}
+            open={setEnding}
+            empty={<Empty text="None is alive that was used." />}
+          />
+        )}
+      </Shown>
+      {ending && (
+        <Confirm
+          title="End this session?"
+          verb="End session"
+          run={() => {
+            const path = { id, session_id: ending.id };
+            return change("DELETE /admin/v1/orgs/{id}/sessions/{session_id}", { path }, TOUCHES);
+          }}
+          onClose={done}
+          onDone={done}
+        >
+          <p>
+            Its token is refused at once, in every region: <code>{ending.id}</code>.
+          </p>
+        </Confirm>
+      )}
+    </Panel>
+  );
+}
+
+const SESSIONS: readonly Column<Session>[] = [
+  { id: "user", title: "End user", value: ({ end_user }) => end_user ?? "none" },
+  { id: "key", title: "Key", wide: true, value: ({ key_id }) => key_id },
+  {
+    id: "spent",
+    title: "Spent, $",
+    align: "right",
+    value: ({ spent_dollars }) => spent_dollars,
+  },
+  {
+    id: "ends",
+    title: "Ends",
+    value: ({ expires_at }) => expires_at,
+    cell: ({ expires_at }) => <Time at={expires_at} />,
+  },
+];

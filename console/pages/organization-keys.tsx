@@ -1,0 +1,180 @@
+import { useState } from "preact/hooks";
+import type { MemberKey } from "../api/types.ts";
+import { useCell } from "../state/cell.ts";
+import { change, useRead } from "../state/reads.ts";
+import { route } from "../state/route.ts";
+import { Badge, Panel, Time } from "../ui/basics.tsx";
+import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
+import { KeySecret } from "../ui/secret.tsx";
+import { Shown } from "../ui/states.tsx";
+import { Grid } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+
+const TOUCHES = ["/admin/v1/orgs"];
+
+const KEYS: readonly Column<MemberKey>[] = [
+  { id: "name", title: "Name", value: ({ name }) => name },
+  { id: "prefix", title: "Prefix", value: ({ prefix }) => prefix },
+  {
+    id: "state",
+    title: "State",
+    value: ({ revoked }) => revoked,
+    cell: ({ revoked }) => (
+      <Badge tone={revoked ? "bad" : "good"}>{revoked ? "revoked" : "live"}</Badge>
+    ),
+  },
+  { id: "rpm", title: "RPM", align: "right", value: ({ rpm_limit }) => rpm_limit },
+  {
+    id: "used",
+    title: "Last used",
+    value: ({ last_used_at }) => last_used_at,
+    cell: ({ last_used_at }) => <Time at={last_used_at} />,
+  },
+];
+
+const VERBS = [
+  ["change", "Change…"],
+  ["rotate", "Rotate…"],
+  ["revoke", "Revoke…"],
+] as const;
+type Doing = { readonly what: (typeof VERBS)[number][0]; readonly key: MemberKey };
+
+/** An organisation's keys, and all that an operator may do about one. */
+export function OrganizationKeys() {
+  const [, id = ""] = useCell(route).path;
+  const [doing, setDoing] = useState<Doing | null>(null);
+  const read = useRead("GET /admin/v1/orgs/{id}/keys", { path: { id } });
+  const close = (): void => setDoing(null);
+  const columns: readonly Column<MemberKey>[] = [
+    ...KEYS,
+    {
+      id: "do",
+      title: "To do",
+      value: () => null,
+      cell: (key) =>
+        key.revoked
+          ? null
+          : VERBS.map(([what, text]) => (
+              <button
+                key={what}
+                type="button"
+                class="quiet"
+                onClick={() => setDoing({ what, key })}
+              >
+                {text}
+              </button>
+            )),
+    },
+  ];
+  const given = doing && { path: { id, key_id: doing.key.id }, of: doing.key, onClose: close };
+  return (
+    <Panel title="Keys">
+      <Shown read={read} height={108}>
+        {({ keys }) => (
+          <Grid
+            name="Keys"
+            columns={columns}
+            rows={keys}
+            keyOf={(key) => key.id}
+            isSorted={false}
+          />
+        )}
+      </Shown>
+      {given && doing.what === "change" && <ChangeKey {...given} />}
+      {given && doing.what === "rotate" && <Rotate {...given} />}
+      {given && doing.what === "revoke" && <Revoke {...given} />}
+    </Panel>
+  );
+}
+
+type Given = {
+  readonly path: { readonly id: string; readonly key_id: string };
+  readonly of: MemberKey;
+  readonly onClose: () => void;
+};
+
+function Revoke({ path, of: { name }, onClose }: Given) {
+  return (
+    <Confirm
+      title={`Revoke ${name}?`}
+      verb={`Revoke ${name}`}
+      run={() => change("DELETE /admin/v1/orgs/{id}/keys/{key_id}", { path }, TOUCHES)}
+      onClose={onClose}
+      onDone={onClose}
+    >
+      <p>Every request with it is refused at once, in every region. There is no way back.</p>
+    </Confirm>
+  );
+}
+
+/** Its name and its limits; an empty one is none. */
+function ChangeKey({ path, of, onClose }: Given) {
+  const [typed, setTyped] = useState({
+    name: of.name,
+    rpm_limit: String(of.rpm_limit),
+    tpm_limit: String(of.tpm_limit ?? ""),
+    budget_dollars: String(of.budget_dollars ?? ""),
+    allowed_models: of.allowed_models?.join(", ") ?? "",
+  });
+  const line = (name: keyof typeof typed, label: string, required = false) => (
+    <Field label={label} param={name}>
+      <input
+        required={required}
+        value={typed[name]}
+        onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+      />
+    </Field>
+  );
+  const number = (text: string): number | null => (text.trim() === "" ? null : Number(text));
+  const run = () => {
+    const models = typed.allowed_models.split(/[,\s]+/).filter(Boolean);
+    const body = {
+      name: typed.name.trim(),
+      rpm_limit: Number(typed.rpm_limit),
+      tpm_limit: number(typed.tpm_limit),
+      budget_dollars: number(typed.budget_dollars),
+      allowed_models: models.length === 0 ? null : models,
+    };
+    return change("PATCH /admin/v1/orgs/{id}/keys/{key_id}", { path, body }, TOUCHES);
+  };
+  return (
+    <FormDialog
+      title={`Change ${of.name}`}
+      verb="Save"
+      run={run}
+      onDone={onClose}
+      onClose={onClose}
+    >
+      {line("name", "Name", true)}
+      {line("rpm_limit", "Rate limit, per 60 s", true)}
+      {line("tpm_limit", "Token limit, per 60 s")}
+      {line("budget_dollars", `Budget in dollars, ${of.budget_period ?? "total"}`)}
+      {line("allowed_models", "Models, with commas between; none: all")}
+    </FormDialog>
+  );
+}
+
+/** Gives it another secret, which is shown this once. */
+function Rotate({ path, of: { name }, onClose }: Given) {
+  const [overlap, setOverlap] = useState(HOUR_S);
+  const [key, setKey] = useState<string | null>(null);
+  const [idempotencyKey] = useState(() => crypto.randomUUID());
+  if (key !== null) return <KeySecret name={name} secret={key} onClose={onClose} />;
+  const run = () => {
+    const body = { overlap_seconds: overlap };
+    const call = "POST /admin/v1/orgs/{id}/keys/{key_id}/rotate";
+    return change(call, { path, body, idempotencyKey }, TOUCHES);
+  };
+  return (
+    <FormDialog
+      title={`Rotate ${name}`}
+      verb={`Rotate ${name}`}
+      run={run}
+      onDone={(rotated) => setKey(rotated.key)}
+      onClose={onClose}
+    >
+      <OverlapField overlap={overlap} onChange={setOverlap} />
+    </FormDialog>
+  );
+}

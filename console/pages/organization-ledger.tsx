@@ -1,0 +1,156 @@
+import { useState } from "preact/hooks";
+import type { CreditRow, LedgerRow } from "../api/types.ts";
+import { useCell } from "../state/cell.ts";
+import { useRead } from "../state/reads.ts";
+import { route } from "../state/route.ts";
+import { Money, Panel, Time } from "../ui/basics.tsx";
+import { usePages } from "../ui/pages.ts";
+import { Empty, Shown } from "../ui/states.tsx";
+import { Grid, Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+
+const LEDGER: readonly Column<LedgerRow>[] = [
+  { id: "seq", title: "Row", wide: true, value: ({ seq }) => seq },
+  {
+    id: "at",
+    title: "When",
+    value: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} withClock />,
+  },
+  { id: "kind", title: "Kind", value: ({ kind }) => kind },
+  {
+    id: "amount",
+    title: "Amount",
+    align: "right",
+    value: ({ amount_micro }) => amount_micro,
+    cell: ({ amount_micro }) => <Money micros={amount_micro} />,
+  },
+  {
+    id: "balance",
+    title: "Balance",
+    align: "right",
+    value: ({ balance_micro }) => balance_micro,
+    cell: ({ balance_micro }) => <Money micros={balance_micro} kind="left" />,
+  },
+  {
+    id: "reference",
+    title: "Reference",
+    value: ({ reference, generation_id }) => reference ?? generation_id,
+  },
+];
+const ROWS = 50;
+
+/** The ledger from its newest row back, by pages; or the payments alone. */
+export function Ledger() {
+  const [, id = ""] = useCell(route).path;
+  const [isPayments, setPayments] = useState(false);
+  const all = (
+    <label class="check small">
+      <input
+        type="checkbox"
+        checked={isPayments}
+        onChange={(event) => setPayments(event.currentTarget.checked)}
+      />{" "}
+      payments only
+    </label>
+  );
+  return (
+    <Panel title="Ledger, newest first" aside={all}>
+      {isPayments ? <Payments id={id} /> : <Rows id={id} />}
+    </Panel>
+  );
+}
+
+function Rows({ id }: { id: string }) {
+  const [before, setBefore] = useState<readonly number[]>([]);
+  const at = before.at(-1);
+  const query = {
+    order: "desc",
+    limit: ROWS,
+    ...(at !== undefined && { before_seq: at }),
+  } as const;
+  const read = useRead("GET /admin/v1/orgs/{id}/ledger", { path: { id }, query });
+  return (
+    <Shown read={read} height={200}>
+      {({ rows }) => (
+        <>
+          <Grid
+            name="Ledger"
+            columns={LEDGER}
+            rows={rows}
+            keyOf={({ seq }) => String(seq)}
+            isSorted={false}
+          />
+          {rows.length === 0 && before.length === 0 && <Empty text="No money moved yet." />}
+          <div class="turn">
+            <button
+              type="button"
+              disabled={before.length === 0}
+              onClick={() => setBefore(before.slice(0, -1))}
+            >
+              ← Previous
+            </button>
+            <button
+              type="button"
+              disabled={rows.length < ROWS}
+              onClick={() => setBefore([...before, rows.at(-1)?.seq ?? 1])}
+            >
+              Next →
+            </button>
+          </div>
+        </>
+      )}
+    </Shown>
+  );
+}
+
+/** What came in and went back, newest first, by pages. */
+function Payments({ id }: { id: string }) {
+  const { page, rows, pager } = usePages(
+    "GET /admin/v1/orgs/{id}/credits",
+    { path: { id } },
+    {
+      cursor: "after",
+      read: ({ credits, next_after }) => ({ rows: credits, next: next_after }),
+    },
+  );
+  return (
+    <Shown read={page} height={200}>
+      {() => (
+        <Table
+          name="Payments"
+          columns={PAYMENTS}
+          rows={rows}
+          keyOf={(one) => one.id}
+          pager={pager}
+          empty={<Empty text="No payment yet." />}
+        />
+      )}
+    </Shown>
+  );
+}
+
+const PAYMENTS: readonly Column<CreditRow>[] = [
+  {
+    id: "at",
+    title: "When",
+    value: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} withClock />,
+  },
+  { id: "kind", title: "Kind", value: ({ kind }) => kind },
+  {
+    id: "amount",
+    title: "Amount",
+    align: "right",
+    value: ({ amount_micro }) => amount_micro,
+    cell: ({ amount_micro }) => <Money micros={amount_micro} />,
+  },
+  {
+    id: "balance",
+    title: "Balance",
+    align: "right",
+    value: ({ balance_micro }) => balance_micro,
+    cell: ({ balance_micro }) => <Money micros={balance_micro} kind="left" />,
+  },
+  { id: "reference", title: "Reference", value: ({ reference }) => reference },
+];

@@ -1,0 +1,104 @@
+import { useState } from "preact/hooks";
+import { useCell } from "../state/cell.ts";
+import { change, useRead } from "../state/reads.ts";
+import { goTo, route } from "../state/route.ts";
+import { Panel } from "../ui/basics.tsx";
+import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { Shown } from "../ui/states.tsx";
+
+const TOUCHES = ["/admin/v1/orgs"];
+type Props = { readonly id: string; readonly slug: string; readonly onClose: () => void };
+
+/** What is rarely done and hardly undone: a lost wallet made anew, and an organisation closed for good. */
+export function Recovery() {
+  const [, id = ""] = useCell(route).path;
+  const [doing, setDoing] = useState<"rebuild" | "close" | null>(null);
+  const read = useRead("GET /admin/v1/orgs/{id}", { path: { id } });
+  const close = (): void => setDoing(null);
+  return (
+    <Shown read={read} height={240}>
+      {({ slug }) => (
+        <>
+          <Panel title="A lost wallet">
+            <p>
+              Makes its wallet again from the database, where it is gone or another one stands in
+              its place; one that is well is left alone.{" "}
+              <a href="/docs/run/operate#a-lost-wallet">When to</a>
+            </p>
+            <button type="button" onClick={() => setDoing("rebuild")}>
+              Rebuild the wallet…
+            </button>
+          </Panel>
+          <Panel title="Closing it">
+            <p>
+              Its keys and sessions end, its people lose it and what it names of persons is
+              forgotten. Its ledger stays.
+            </p>
+            <button type="button" class="danger" onClick={() => setDoing("close")}>
+              Close the organisation…
+            </button>
+          </Panel>
+          {doing === "rebuild" && <Rebuild id={id} slug={slug} onClose={close} />}
+          {doing === "close" && <Close id={id} slug={slug} onClose={close} />}
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function Rebuild({ id, slug, onClose }: Props) {
+  return (
+    <Confirm
+      title={`Rebuild the wallet of ${slug}?`}
+      verb="Rebuild it"
+      run={() => change("POST /admin/v1/orgs/{id}/rebuild-wallet", { path: { id } }, TOUCHES)}
+      onClose={onClose}
+      onDone={onClose}
+    >
+      <p>What it charged since it published last, minutes ago at most, is lost.</p>
+    </Confirm>
+  );
+}
+
+const NOT_IT = {
+  ok: false,
+  failure: {
+    status: 0,
+    code: "not_typed",
+    message: "That is not its slug.",
+    param: "slug",
+    requestId: null,
+    docsUrl: null,
+  },
+} as const;
+
+/** Asks for the slug: there is no way back. */
+function Close({ id, slug, onClose }: Props) {
+  const [typed, setTyped] = useState("");
+  const [isGivenUp, setGivenUp] = useState(false);
+  return (
+    <FormDialog
+      title={`Close ${slug} for good?`}
+      verb="Close it for good"
+      run={async () => {
+        if (typed.trim() !== slug) return NOT_IT;
+        const query = { give_up_balance: isGivenUp };
+        return change("DELETE /admin/v1/orgs/{id}", { path: { id }, query }, TOUCHES);
+      }}
+      onDone={() => goTo(["organizations"])}
+      onClose={onClose}
+    >
+      <Field label={`Type ${slug}`} param="slug">
+        <input required value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
+      </Field>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={isGivenUp}
+          onChange={(event) => setGivenUp(event.currentTarget.checked)}
+        />{" "}
+        Give up the credits that it has left
+      </label>
+    </FormDialog>
+  );
+}

@@ -1,0 +1,170 @@
+import { useState } from "preact/hooks";
+import type { Delivery, WebhookAndHealth } from "../api/types.ts";
+import { counted } from "../lib/money.ts";
+import { DAY, localMinute } from "../lib/time.ts";
+import { useCell } from "../state/cell.ts";
+import { change, useRead } from "../state/reads.ts";
+import { route } from "../state/route.ts";
+import { Badge, Facts, Panel, Time } from "../ui/basics.tsx";
+import { Field, FormDialog, useChange } from "../ui/dialog.tsx";
+import { usePages } from "../ui/pages.ts";
+import { Empty, Failed, Shown } from "../ui/states.tsx";
+import { Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+
+type Of = { readonly id: string; readonly webhook: WebhookAndHealth };
+
+/** Where an organisation's events go, whether they arrive, and a test or a replay of each. */
+export function Webhooks() {
+  const [, id = ""] = useCell(route).path;
+  const path = { id };
+  const read = useRead("GET /admin/v1/orgs/{id}/webhooks", { path }, { every: 15_000 });
+  return (
+    <Shown read={read} height={240}>
+      {({ webhooks }) =>
+        webhooks.length === 0 ? (
+          <Empty text="No webhook: nobody is told of its events." />
+        ) : (
+          <>
+            {webhooks.map((webhook) => (
+              <One key={webhook.id} id={id} webhook={webhook} />
+            ))}
+          </>
+        )
+      }
+    </Shown>
+  );
+}
+
+const TONES = { ok: "good", failing: "bad", off: "plain" } as const;
+
+function One({ id, webhook }: Of) {
+  const { health, url } = webhook;
+  const [replaying, setReplaying] = useState(false);
+  const [tested, setTested] = useState<string | null>(null);
+  const path = { id, webhook_id: webhook.id };
+  const { busy, failure, start } = useChange(
+    () => change("POST /admin/v1/orgs/{id}/webhooks/{webhook_id}/test", { path }, []),
+    ({ delivered, error }) => setTested(delivered ? "The test arrived." : `Failed: ${error}.`),
+  );
+  return (
+    <Panel
+      title={url}
+      aside={
+        <>
+          <button type="button" disabled={busy} onClick={start}>
+            Test call
+          </button>{" "}
+          <button type="button" onClick={() => setReplaying(true)}>
+            Replay…
+          </button>
+        </>
+      }
+    >
+      {tested !== null && <p role="status">{tested}</p>}
+      {failure && <Failed failure={failure} />}
+      <Facts
+        facts={[
+          [
+            "Health",
+            <Badge key="health" tone={TONES[health.state]}>
+              {health.state}
+            </Badge>,
+          ],
+          ["Failing since", health.failing_since && <Time at={health.failing_since} />],
+          ["Last error", health.last_error],
+          ["Waiting", counted(health.waiting, "event")],
+          [
+            "Attempts of 24 hours",
+            `${health.delivered_24h} delivered, ${health.failed_24h} failed`,
+          ],
+          ["Last delivered", <Time key="last" at={health.last_success_at} none="never" />],
+          ["Events", webhook.types?.join(", ") ?? "all"],
+        ]}
+      />
+      <Deliveries id={id} webhookId={webhook.id} />
+      {replaying && <Replay id={id} webhook={webhook} onClose={() => setReplaying(false)} />}
+    </Panel>
+  );
+}
+
+function Deliveries({ id, webhookId }: { id: string; webhookId: string }) {
+  const { page, rows, pager } = usePages(
+    "GET /admin/v1/orgs/{id}/webhooks/{webhook_id}/deliveries",
+    { path: { id, webhook_id: webhookId } },
+    {
+      cursor: "after",
+      read: ({ deliveries, next_after }) => ({ rows: deliveries, next: next_after }),
+      limit: 10,
+    },
+  );
+  return (
+    <Shown read={page} height={200}>
+      {() => (
+        <Table
+          name="Deliveries"
+          columns={COLUMNS}
+          rows={rows}
+          keyOf={(one) => one.id}
+          pager={pager}
+          empty={<Empty text="Nothing was sent yet." />}
+        />
+      )}
+    </Shown>
+  );
+}
+
+const STATES = { delivered: "good", pending: "warn", failed: "bad" } as const;
+const COLUMNS: readonly Column<Delivery>[] = [
+  {
+    id: "created",
+    title: "Created",
+    value: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} />,
+  },
+  { id: "type", title: "Event", value: ({ type }) => type },
+  {
+    id: "state",
+    title: "State",
+    value: ({ state }) => state,
+    cell: ({ state }) => <Badge tone={STATES[state]}>{state}</Badge>,
+  },
+  {
+    id: "answer",
+    title: "Answer",
+    value: ({ status, error }) => error ?? (status === null ? "" : String(status)),
+  },
+  { id: "attempts", title: "Attempts", align: "right", value: ({ attempts }) => attempts },
+];
+
+/** Sends again what happened since a moment, at most 1,000 events. */
+function Replay({ id, webhook, onClose }: Of & { onClose: () => void }) {
+  const [since, setSince] = useState(() => localMinute(Date.now() - DAY));
+  return (
+    <FormDialog
+      title={`Replay to ${webhook.url}`}
+      verb="Replay"
+      run={() => {
+        const path = { id, webhook_id: webhook.id };
+        const body = { since: new Date(since).toISOString() };
+        const call = "POST /admin/v1/orgs/{id}/webhooks/{webhook_id}/replay";
+        return change(call, { path, body }, ["/admin/v1/orgs"]);
+      }}
+      onDone={onClose}
+      onClose={onClose}
+    >
+      <Field
+        label="Send again what happened since"
+        param="since"
+        hint="Your time; at most 1,000 events, also what it has taken before."
+      >
+        <input
+          type="datetime-local"
+          required
+          value={since}
+          onInput={(event) => setSince(event.currentTarget.value)}
+        />
+      </Field>
+    </FormDialog>
+  );
+}

@@ -1,0 +1,83 @@
+import type { BookedOrganization } from "../organizations/organization.ts";
+import { COLUMNS } from "../organizations/organizations.store.ts";
+import { periodOf } from "../lib/period.ts";
+
+/** An organisation as the list of customers has it: what the database knows, no wallet is asked. */
+export type Customer = BookedOrganization & {
+  readonly ownerEmail: string | null;
+  /** As its wallet published it last; null: it never did. */
+  readonly balanceMicro: number | null;
+  readonly spend30dMicro: number;
+  /** For how many days that lasts, at the pace of the seven days before today; null: nothing was spent in them. */
+  readonly daysLeft: number | null;
+  /** Unix ms, of any key. */
+  readonly lastUsedAt: number | null;
+};
+
+const BALANCE = "(SELECT credits_micro FROM balances WHERE org_id = organizations.id)";
+const USED = "(SELECT max(last_used_at) FROM keys WHERE org_id = organizations.id)";
+const DAY_MS = 86_400_000;
+const dayAt = (ms: number): string => periodOf(ms).day;
+
+/** What was spent from a day on, which stands in a parameter. */
+const spend = (from: string, before = "'9999'"): string =>
+  `(SELECT coalesce(sum(cost_micro), 0) FROM daily_usage
+    WHERE org_id = organizations.id AND day >= ${from} AND day < ${before})`;
+/** ?2 is today, ?3 seven days before it. */
+const OF_WEEK = spend("?3", "?2");
+const RUNWAY = `iif(${OF_WEEK} > 0, ${BALANCE} / ((${OF_WEEK} + 6) / 7), NULL)`;
+const SPEND = spend("?6");
+
+/** What a list may be sorted by; which way, unless told. */
+export const SORTS = {
+  created: ["created_at", "asc"],
+  name: ["lower(name)", "asc"],
+  balance: [BALANCE, "asc"],
+  spend: [SPEND, "desc"],
+  runway: [RUNWAY, "asc"],
+  used: [USED, "desc"],
+} as const;
+export type Sort = keyof typeof SORTS;
+export const ORDERS = ["asc", "desc"] as const;
+
+/** Whether ?1, which may be null, is a part of what an organisation is known by, or of a key or member of it. */
+const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
+  OR EXISTS (SELECT 1 FROM members WHERE org_id = organizations.id AND removed_at IS NULL
+    AND instr(lower(email), lower(?1)) > 0)
+  OR id IN (SELECT org_id FROM keys WHERE keys.id = ?1 OR prefix = ?1))`;
+
+/** What is asked of the list; null: of all. */
+export type CustomersQuery = {
+  readonly q: string | null;
+  readonly status: BookedOrganization["status"] | null;
+  readonly endsWithinDays: number | null;
+  readonly sort: Sort;
+  readonly order: (typeof ORDERS)[number] | null;
+  readonly limit: number;
+  readonly offset: number;
+};
+
+/** Customers by what they are sorted by, the unknown last; page and total are of one moment. */
+export async function listCustomers(
+  db: D1Database,
+  { q, status, endsWithinDays, sort, order, limit, offset }: CustomersQuery,
+  nowMs: number,
+): Promise<{ readonly rows: readonly Customer[]; readonly total: number }> {
+  const where = `${FOUND} AND (?4 IS NULL OR status = ?4) AND (?5 IS NULL OR ${RUNWAY} <= ?5)`;
+  const asked = [q, dayAt(nowMs), dayAt(nowMs - 7 * DAY_MS), status, endsWithinDays];
+  const [by, way] = SORTS[sort];
+  const [rows, counts] = await db.batch<Customer & { readonly total: number }>([
+    db
+      .prepare(
+        `SELECT ${COLUMNS}, (SELECT email FROM members WHERE org_id = organizations.id AND role = 'owner'
+            AND removed_at IS NULL ORDER BY created_at, id LIMIT 1) AS ownerEmail,
+          ${BALANCE} AS balanceMicro, ${SPEND} AS spend30dMicro, ${RUNWAY} AS daysLeft, ${USED} AS lastUsedAt
+         FROM organizations WHERE id IN (SELECT id FROM organizations WHERE ${where}
+           ORDER BY ${by} IS NULL, ${by} ${order ?? way}, id LIMIT ?7 OFFSET ?8)
+         ORDER BY ${by} IS NULL, ${by} ${order ?? way}, id`,
+      )
+      .bind(...asked, dayAt(nowMs - 29 * DAY_MS), limit, offset),
+    db.prepare(`SELECT count(*) AS total FROM organizations WHERE ${where}`).bind(...asked),
+  ]);
+  return { rows: rows?.results ?? [], total: counts?.results[0]?.total ?? 0 };
+}

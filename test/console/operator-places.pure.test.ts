@@ -1,0 +1,29 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+
+/** What operators' calls the console leaves to the CLI, and why. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  "GET /admin/v1/orgs/{id}/keys/{key_id}": "the list of keys has all of each",
+  "GET /admin/v1/orgs/{id}/purchases/{purchase_id}": "the list of purchases has all of each",
+  "GET /admin/v1/orgs/{id}/alerts": "alerts are events, which are listed",
+  "POST /admin/v1/orgs/{id}/settle": "takes a line of the log, which a terminal has",
+};
+
+const PAGES = path.join(import.meta.dirname, "../../console/pages");
+const SOURCE = readdirSync(PAGES)
+  .map((name) => readFileSync(path.join(PAGES, name), "utf8"))
+  .join("\n");
+const CALLED = new Set(
+  [...SOURCE.matchAll(/"([A-Z]+ \/admin\/v1[^"]*)"/g)].map(([, call]) => call),
+);
+
+it("every operators' call has its place in the console, or a reason why it has none", () => {
+  const all = OPERATOR_ENDPOINTS.map(
+    ({ method, path: at }) => `${method} /admin/v1${at.replaceAll(/:(\w+)/g, "{$1}")}`,
+  );
+  expect(all.filter((call) => !CALLED.has(call)).toSorted()).toEqual(
+    Object.keys(ELSEWHERE).toSorted(),
+  );
+});
