@@ -10,7 +10,7 @@ import { readBody, respond } from "../http/endpoint.ts";
 import { refuseOtherMethods } from "../http/not-found.ts";
 import { success } from "../lib/failure.ts";
 import type { Result } from "../lib/failure.ts";
-import type { Region } from "../lib/caller.ts";
+import type { Region } from "../lib/regions.ts";
 import { elapsedMs, now } from "../lib/clock.ts";
 import { mailer } from "../people/mail.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
