@@ -28,16 +28,18 @@ const OF_WEEK = spend("?3", "?2");
 const RUNWAY = `iif(${OF_WEEK} > 0, ${BALANCE} / ((${OF_WEEK} + 6) / 7), NULL)`;
 const SPEND = spend("?6");
 
-/** What a list may be sorted by; which way, unless told. */
-export const SORTS = {
+/** What a list may be sorted by. */
+export const SORT_NAMES = ["created", "name", "balance", "spend", "runway", "used"] as const;
+type Sort = (typeof SORT_NAMES)[number];
+/** By what, and which way unless told. */
+const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> = {
   created: ["created_at", "asc"],
   name: ["lower(name)", "asc"],
   balance: [BALANCE, "asc"],
   spend: [SPEND, "desc"],
   runway: [RUNWAY, "asc"],
   used: [USED, "desc"],
-} as const;
-export type Sort = keyof typeof SORTS;
+};
 export const ORDERS = ["asc", "desc"] as const;
 
 /** Whether ?1, which may be null, is a part of what an organisation is known by, or of a key or member of it. */

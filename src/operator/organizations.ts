@@ -19,8 +19,7 @@ import {
 } from "../organizations/organization.ts";
 import type { BookedMember, BookedOrganization } from "../organizations/organization.ts";
 import { createOrganization, findOrganization } from "../organizations/organizations.store.ts";
-import { listCustomers, ORDERS, SORTS } from "./customers.store.ts";
-import type { Sort } from "./customers.store.ts";
+import { listCustomers, ORDERS, SORT_NAMES } from "./customers.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 export const newOrganization = z.object({
@@ -104,7 +103,7 @@ export const organizationsQuery = z.extend(pageQuery, {
   q: z.optional(once.check(z.minLength(1), z.maxLength(200))),
   status: z.optional(z.enum(["active", "suspended"])),
   ends_within_days: z.optional(wholeWithin(0, 3650)),
-  sort: z._default(z.enum(Object.keys(SORTS) as [Sort, ...Sort[]]), "created"),
+  sort: z._default(z.enum(SORT_NAMES), "created"),
   order: z.optional(z.enum(ORDERS)),
 });
 
