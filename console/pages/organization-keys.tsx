@@ -34,7 +34,7 @@ const KEYS: readonly Column<MemberKey>[] = [
 ];
 
 const VERBS = [
-  ["change", "Change…"],
+  ["change", "Limits…"],
   ["rotate", "Rotate…"],
   ["revoke", "Revoke…"],
 ] as const;
