@@ -108,6 +108,8 @@ function Revoke({ path, of: { name }, onClose }: Given) {
   );
 }
 
+const number = (text: string): number | null => (text.trim() === "" ? null : Number(text));
+
 /** Its name and its limits; an empty one is none. */
 function ChangeKey({ path, of, onClose }: Given) {
   const [typed, setTyped] = useState({
@@ -126,7 +128,6 @@ function ChangeKey({ path, of, onClose }: Given) {
       />
     </Field>
   );
-  const number = (text: string): number | null => (text.trim() === "" ? null : Number(text));
   const run = () => {
     const models = typed.allowed_models.split(/[,\s]+/).filter(Boolean);
     const body = {

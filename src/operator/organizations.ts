@@ -20,6 +20,7 @@ import {
 import type { BookedMember, BookedOrganization } from "../organizations/organization.ts";
 import { createOrganization, findOrganization } from "../organizations/organizations.store.ts";
 import { listCustomers, ORDERS, SORT_NAMES } from "./customers.store.ts";
+import type { Customer } from "./customers.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 export const newOrganization = z.object({
@@ -120,16 +121,23 @@ export async function getOrganizations(call: OperatorCall): Promise<Answer> {
   const query = { limit, offset, q, status, sort, order, endsWithinDays };
   const { rows, total } = await listCustomers(call.db, query, call.now);
   const organizations = await Promise.all(
-    rows.map(async (row) => ({
-      ...(balance === "true" ? await withBalance(call, row) : operatorsView(row)),
-      owner_email: row.ownerEmail,
-      balance_micro: row.balanceMicro,
-      spend_30d_micro: row.spend30dMicro,
-      days_left: row.daysLeft,
-      last_used_at: row.lastUsedAt === null ? null : timestamp(row.lastUsedAt),
-    })),
+    rows.map(async (row) => {
+      const shown = balance === "true" ? await withBalance(call, row) : operatorsView(row);
+      return Object.assign({}, shown, figuresOf(row));
+    }),
   );
   return success({ organizations, total, limit, offset });
+}
+
+/** What the database knows of a customer's money and use. */
+function figuresOf(row: Customer): View {
+  return {
+    owner_email: row.ownerEmail,
+    balance_micro: row.balanceMicro,
+    spend_30d_micro: row.spend30dMicro,
+    days_left: row.daysLeft,
+    last_used_at: row.lastUsedAt === null ? null : timestamp(row.lastUsedAt),
+  };
 }
 
 /** `GET /orgs/{id}`. */

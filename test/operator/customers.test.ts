@@ -89,7 +89,7 @@ it("customers stand by name, balance, spend, runway and last use, the unknown la
       // oxlint-disable-next-line no-await-in-loop -- ten lists
       const values = (await listed(`${q}&sort=${sort}&order=${order}`)).map(valueOfRow);
       const known = values.filter((value) => value !== null);
-      const right = known.toSorted((a, b) => (a < b ? -sign : a > b ? sign : 0));
+      const right = known.toSorted((a, b) => sign * (Number(a > b) - Number(a < b)));
       expect([sort, order, values]).toEqual([
         sort,
         order,
