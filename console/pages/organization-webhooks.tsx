@@ -38,6 +38,21 @@ export function Webhooks() {
 
 const TONES = { ok: "good", failing: "bad", off: "plain" } as const;
 
+const healthFacts = (health: NonNullable<WebhookAndHealth["health"]>) =>
+  [
+    [
+      "Health",
+      <Badge key="health" tone={TONES[health.state]}>
+        {health.state}
+      </Badge>,
+    ],
+    ["Failing since", health.failing_since && <Time at={health.failing_since} />],
+    ["Last error", health.last_error],
+    ["Waiting", counted(health.waiting, "event")],
+    ["Attempts of 24 hours", `${health.delivered_24h} delivered, ${health.failed_24h} failed`],
+    ["Last delivered", <Time key="last" at={health.last_success_at} none="never" />],
+  ] as const;
+
 function One({ id, webhook }: Of) {
   const { health, url } = webhook;
   const [replaying, setReplaying] = useState(false);
@@ -65,20 +80,7 @@ function One({ id, webhook }: Of) {
       {failure && <Failed failure={failure} />}
       <Facts
         facts={[
-          [
-            "Health",
-            <Badge key="health" tone={TONES[health.state]}>
-              {health.state}
-            </Badge>,
-          ],
-          ["Failing since", health.failing_since && <Time at={health.failing_since} />],
-          ["Last error", health.last_error],
-          ["Waiting", counted(health.waiting, "event")],
-          [
-            "Attempts of 24 hours",
-            `${health.delivered_24h} delivered, ${health.failed_24h} failed`,
-          ],
-          ["Last delivered", <Time key="last" at={health.last_success_at} none="never" />],
+          ...(health === null ? [["Health", "unknown"] as const] : healthFacts(health)),
           ["Events", webhook.types?.join(", ") ?? "all"],
         ]}
       />

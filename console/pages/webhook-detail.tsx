@@ -87,10 +87,11 @@ function WebhookFacts({ webhook }: { webhook: WebhookAndHealth }) {
         ["Health", <HealthBadge key="health" health={health} />],
         [
           "Attempts of 24 hours",
-          `${grouped(health.delivered_24h)} delivered, ${grouped(health.failed_24h)} failed`,
+          health &&
+            `${grouped(health.delivered_24h)} delivered, ${grouped(health.failed_24h)} failed`,
         ],
-        ["Waiting", counted(health.waiting, "event")],
-        ["Last delivered", <Time key="last" at={health.last_success_at} none="never" />],
+        ["Waiting", health && counted(health.waiting, "event")],
+        ["Last delivered", health && <Time key="last" at={health.last_success_at} none="never" />],
         ["Events", webhook.types?.join(", ") ?? "all"],
         ["Old secret signs until", until && <Time at={until} />],
         ["Created", <Time key="since" at={webhook.created_at} />],

@@ -73,7 +73,7 @@ const COLUMNS: readonly Column<WebhookAndHealth>[] = [
   {
     id: "last",
     title: "Health",
-    value: ({ health }) => health.state,
+    value: ({ health }) => health?.state ?? null,
     cell: ({ health }) => <HealthBadge health={health} />,
   },
   {
@@ -109,6 +109,7 @@ export function WebhookState({ webhook }: { webhook: Webhook }) {
 
 /** In words: since when it fails and what waits, or that it is well; nothing of one that is off. */
 export function HealthBadge({ health }: { health: WebhookAndHealth["health"] }) {
+  if (health === null) return <span class="muted">unknown</span>;
   const { failing_since: since, last_error: error, waiting, state } = health;
   if (state === "off") return null;
   const queue = waiting === 0 ? "" : `, ${counted(waiting, "event")} waiting`;

@@ -20,17 +20,20 @@ export const freshWebhook = record("WebhookWithSecret", {
 /** A webhook and how it does, as it is read. */
 export const shownWebhook = record("WebhookAndHealth", {
   ...webhookFields,
-  health: z.strictObject({
-    state: z
-      .enum(["ok", "failing", "off"])
-      .describe("`failing` from the first attempt that is not taken until one is."),
-    failing_since: time.nullable(),
-    waiting: count,
-    delivered_24h: count.describe("Attempts that were taken, in this hour and the 23 before it."),
-    failed_24h: count.describe("Attempts that were not."),
-    last_success_at: time.nullable(),
-    last_error: z.string().nullable().describe("Of the last attempt that was not taken."),
-  }),
+  health: z
+    .strictObject({
+      state: z
+        .enum(["ok", "failing", "off"])
+        .describe("`failing` from the first attempt that is not taken until one is."),
+      failing_since: time.nullable(),
+      waiting: count,
+      delivered_24h: count.describe("Attempts that were taken, in this hour and the 23 before it."),
+      failed_24h: count.describe("Attempts that were not."),
+      last_success_at: time.nullable(),
+      last_error: z.string().nullable().describe("Of the last attempt that was not taken."),
+    })
+    .nullable()
+    .describe("Null: it cannot be said now."),
 });
 export const webhooks = record("Webhooks", { webhooks: z.array(shownWebhook) });
 const sent = {

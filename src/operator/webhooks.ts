@@ -2,6 +2,7 @@ import { accepted } from "../http/endpoint.ts";
 import type { Answer } from "../http/endpoint.ts";
 import { parseFields } from "../http/parse-body.ts";
 import { success } from "../lib/failure.ts";
+import { readObject } from "../lib/reach-object.ts";
 import { deliveriesQuery } from "../webhooks/deliveries.route.ts";
 import { deliveriesView, testView, webhooksView } from "../webhooks/webhook-views.ts";
 import { replay, replaySchema } from "../webhooks/webhooks.route.ts";
@@ -14,8 +15,9 @@ export async function getWebhooks(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const rows = await listWebhooks(call.db, found.value.id);
-  const health = await call.deliveries(found.value.id).health();
-  return health.ok ? success({ webhooks: webhooksView(rows, health.value, call.now) }) : health;
+  const { id } = found.value;
+  const health = await readObject(() => call.deliveries(id).health());
+  return success({ webhooks: webhooksView(rows, health, call.now) });
 }
 
 /** `GET /orgs/{id}/webhooks/{webhook_id}/deliveries?limit&after`: newest first. */

@@ -7,6 +7,7 @@ import type {
 } from "../contracts/deliveries.ts";
 import type { View } from "../http/endpoint.ts";
 import { timestamp } from "../lib/clock.ts";
+import type { Result } from "../lib/failure.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 /** A webhook as it is shown, without its secrets. */
@@ -34,15 +35,15 @@ const UNTRIED: ReceiverHealth = {
   lastError: null,
 };
 
-/** Webhooks with how each does. */
+/** Webhooks with how each does; null where the object, away or of the release before, cannot say. */
 export function webhooksView(
   webhooks: readonly Webhook[],
-  health: Readonly<Record<string, ReceiverHealth>>,
+  health: Result<Readonly<Record<string, ReceiverHealth>>>,
   nowMs: number,
 ): readonly View[] {
   return webhooks.map((webhook) => ({
     ...webhookView(webhook, nowMs),
-    health: healthView(webhook, health[webhook.id] ?? UNTRIED),
+    health: health.ok ? healthView(webhook, health.value[webhook.id] ?? UNTRIED) : null,
   }));
 }
 

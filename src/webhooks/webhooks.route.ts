@@ -61,8 +61,7 @@ export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
   const rows = await book(c, () => listWebhooks(c.env.DB, orgId));
   if (!rows.ok) return rows;
   const health = await deliveriesOf(c, (deliveries) => deliveries.health());
-  if (!health.ok) return health;
-  return success({ webhooks: webhooksView(rows.value, health.value, now(c.env)) });
+  return success({ webhooks: webhooksView(rows.value, health, now(c.env)) });
 }
 
 /** POST /v1/webhooks: 201, the webhook and, this once, the secret that its messages are signed with. */
@@ -98,8 +97,7 @@ export async function readWebhookRoute(c: AppContext): Promise<Answer> {
   const found = await webhookAt(c);
   if (!found.ok) return found;
   const health = await deliveriesOf(c, (deliveries) => deliveries.health());
-  if (!health.ok) return health;
-  const [shown = {}] = webhooksView([found.value], health.value, now(c.env));
+  const [shown = {}] = webhooksView([found.value], health, now(c.env));
   return success(shown);
 }
 
