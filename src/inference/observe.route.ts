@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { routePath } from "hono/route";
 import type { Model } from "../catalog/model.ts";
 import type { AppEnv } from "../http/context.ts";
-import { isSummed } from "../http/context.ts";
+import { isSummed } from "../http/request-log.ts";
 import { now } from "../lib/clock.ts";
 import { logEvent } from "../lib/log.ts";
 import { handOver, recorderOf } from "../metrics/count-requests.route.ts";

@@ -17,7 +17,7 @@ const inFile =
     guard: string,
     text: string,
     other: string,
-    breaks = /Property failed|expected/,
+    breaks = /Property failed|expected|assertion failed/,
   ): BrokenGuard => ({
     guard,
     file,
