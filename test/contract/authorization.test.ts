@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import { EVERYONE, PATHS } from "../../src/paths.ts";
@@ -14,7 +14,8 @@ import {
 import type { Row } from "./authorization-table.ts";
 import { addKey, addMember, admin, openAccount, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
-import { useStripe } from "../payments/fake-stripe.ts";
+import type { FakeStripe } from "../../scripts/stripe/fake.ts";
+import { putInPlace, useStripe } from "../payments/fake-stripe.ts";
 import { errorBody } from "./wire-schemas.ts";
 
 /** Rows for `it.each`, under the name of their call. */
@@ -27,6 +28,7 @@ let colleague: Account;
 let stranger: Account;
 /** An owner's key that was revoked, and no key at all. */
 let shutOut: readonly (string | undefined)[];
+let stripe: FakeStripe;
 beforeAll(async () => {
   const owner = await openAccount();
   const join = (role: Role): Promise<Account> => addMember(owner.orgId, role);
@@ -38,7 +40,7 @@ beforeAll(async () => {
   };
   colleague = await join("admin");
   stranger = await openAccount();
-  useStripe();
+  stripe = useStripe();
   const idempotency = { "idempotency-key": "first" }; // who bought nothing has no portal
   const bought = { amount_dollars: 10, method: "checkout" };
   await send("/v1/credits/purchases", { key: owner.key, body: bought, headers: idempotency });
@@ -48,11 +50,10 @@ beforeAll(async () => {
   const revoked = await addKey(owner.orgId, owner.memberId);
   await admin("DELETE", `/orgs/${owner.orgId}/keys/${revoked.keyId}`);
   shutOut = [revoked.key, undefined];
-});
-
-afterAll(() => {
   vi.restoreAllMocks();
 });
+
+beforeEach(() => putInPlace(stripe));
 
 function ask(
   [method, route, , , body]: Row,

@@ -116,9 +116,14 @@ describe("a webhook that is there: 400, and it stays as it was", () => {
   ] as const)("%s %s %j names %s", async (method, path, body, param) => {
     receivers["kept.turnpike.dev"] = () => new Response("ok");
     const { id } = await made("kept.turnpike.dev");
-    const before = await (await ask("GET", `/${id}`)).json();
+    // How its deliveries do changes meanwhile.
+    const shown = async (): Promise<object> => ({
+      ...(await (await ask("GET", `/${id}`)).json<object>()),
+      health: null,
+    });
+    const before = await shown();
     expect((await errorOf(await ask(method, `/${id}${path}`, body), 400)).param).toBe(param);
-    expect(await (await ask("GET", `/${id}`)).json()).toEqual(before);
+    expect(await shown()).toEqual(before);
     const rows = env.DB.prepare("SELECT type FROM events WHERE org_id = ? AND type <> ?");
     const { results } = await rows.bind(account.orgId, "webhook.created").all<{ type: string }>();
     expect(results.filter(({ type }) => type.startsWith("webhook."))).toEqual([]);
