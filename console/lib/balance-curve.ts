@@ -14,6 +14,17 @@ export function balanceCurve(
   return days.map((day) => nowMicros - later(day));
 }
 
+/** What was credited on each day; null where nothing was. */
+export function creditedBy(
+  credits: readonly Moved[],
+  days: readonly string[],
+): readonly (number | null)[] {
+  return days.map((day) => {
+    const ofDay = credits.filter((one) => one.day === day);
+    return ofDay.length === 0 ? null : ofDay.reduce((sum, { micros }) => sum + micros, 0);
+  });
+}
+
 /** Until which day it lasts when each day costs so much; null: nothing is spent, or longer than ten years. */
 export function lastsUntil(micros: number, perDay: number, now: number): string | null {
   if (perDay <= 0) return null;

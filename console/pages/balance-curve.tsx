@@ -1,4 +1,4 @@
-import { balanceCurve, lastsUntil } from "../lib/balance-curve.ts";
+import { balanceCurve, creditedBy, lastsUntil } from "../lib/balance-curve.ts";
 import type { Moved } from "../lib/balance-curve.ts";
 import { left, spent } from "../lib/money.ts";
 import { DAY, dayName, daysBetween, utcDay } from "../lib/time.ts";
@@ -28,7 +28,7 @@ export function BalanceCurve() {
   return (
     <Panel title="What was left, by day">
       <Shown read={balance} height={340}>
-        {({ credits_micro, available_micro }) => (
+        {({ credits_micro, available_micro, held_micro }) => (
           <Shown read={usage} height={340}>
             {({ data }) => (
               <Shown read={credits} height={340}>
@@ -50,7 +50,11 @@ export function BalanceCurve() {
                         name="What was left by day"
                         days={days}
                         kind="lines"
-                        series={[{ label: "left at the end of the day", slot: 0, values }]}
+                        series={[
+                          { label: "left at the end of the day", slot: 0, values },
+                          { label: "credited", slot: 2, values: creditedBy(paid, days) },
+                          ...(held_micro > 0 ? [withoutHeld(days, available_micro)] : []),
+                        ]}
                         show={left}
                       />
                       <Paces left={available_micro} used={used} />
@@ -64,6 +68,12 @@ export function BalanceCurve() {
       </Shown>
     </Panel>
   );
+}
+
+/** What is left of today without what requests that are running hold: a point below the line. */
+function withoutHeld(days: readonly string[], micros: number) {
+  const values = days.map((_, i) => (i === days.length - 1 ? micros : null));
+  return { label: "without what is held now", slot: 4, values };
 }
 
 function Paces({ left: micros, used }: { left: number; used: readonly Moved[] }) {
