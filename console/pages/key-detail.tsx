@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Key } from "../api/types.ts";
+import { changedOf } from "../lib/changed.ts";
 import { sumOf } from "../lib/spend.ts";
 import { counted, grouped } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
@@ -140,12 +141,7 @@ function EditKey({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
       verb="Save"
       run={() => {
         const after = { name: name.trim(), ...bodyOf(terms) };
-        const body = Object.fromEntries(
-          Object.entries(after).filter(
-            ([field, value]) =>
-              JSON.stringify(value) !== JSON.stringify(before[field as keyof typeof before]),
-          ),
-        );
+        const body = changedOf(before, after);
         return change("PATCH /v1/keys/{id}", { path: { id: apiKey.id }, body }, ["/v1/keys"]);
       }}
       onDone={onClose}

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { MemberKey } from "../api/types.ts";
+import { changedOf } from "../lib/changed.ts";
 import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
@@ -108,35 +109,47 @@ function Revoke({ path, of: { name }, onClose }: Given) {
   );
 }
 
-const number = (text: string): number | null => (text.trim() === "" ? null : Number(text));
+const typedOf = (of: MemberKey) => ({
+  name: of.name,
+  rpm_limit: String(of.rpm_limit),
+  tpm_limit: String(of.tpm_limit ?? ""),
+  budget_dollars: String(of.budget_dollars ?? ""),
+  allowed_models: of.allowed_models?.join(", ") ?? "",
+});
+type Typed = ReturnType<typeof typedOf>;
 
-/** Its name and its limits; an empty one is none. */
+const limit = (text: string): number | null => (text === "" ? null : Number(text));
+
+/** What was typed, as the API takes it; an empty limit is none. */
+function bodyOf(typed: Typed) {
+  const models = typed.allowed_models.split(/[,\s]+/).filter(Boolean);
+  return {
+    name: typed.name.trim(),
+    rpm_limit: Number(typed.rpm_limit),
+    tpm_limit: limit(typed.tpm_limit),
+    budget_dollars: limit(typed.budget_dollars),
+    allowed_models: models.length === 0 ? null : models,
+  };
+}
+
+/** A field of these lets nothing be saved while what stands in it is no number. */
+const COUNT = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
+const DOLLARS = { type: "number", min: "0", step: "any", inputMode: "decimal" } as const;
+
+/** Its name and its limits; what was not touched is not sent. */
 function ChangeKey({ path, of, onClose }: Given) {
-  const [typed, setTyped] = useState({
-    name: of.name,
-    rpm_limit: String(of.rpm_limit),
-    tpm_limit: String(of.tpm_limit ?? ""),
-    budget_dollars: String(of.budget_dollars ?? ""),
-    allowed_models: of.allowed_models?.join(", ") ?? "",
-  });
-  const line = (name: keyof typeof typed, label: string, required = false) => (
+  const [typed, setTyped] = useState(typedOf(of));
+  const line = (name: keyof Typed, label: string, more: object = {}) => (
     <Field label={label} param={name}>
       <input
-        required={required}
         value={typed[name]}
         onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+        {...more}
       />
     </Field>
   );
   const run = () => {
-    const models = typed.allowed_models.split(/[,\s]+/).filter(Boolean);
-    const body = {
-      name: typed.name.trim(),
-      rpm_limit: Number(typed.rpm_limit),
-      tpm_limit: number(typed.tpm_limit),
-      budget_dollars: number(typed.budget_dollars),
-      allowed_models: models.length === 0 ? null : models,
-    };
+    const body = changedOf(bodyOf(typedOf(of)), bodyOf(typed));
     return change("PATCH /admin/v1/orgs/{id}/keys/{key_id}", { path, body }, TOUCHES);
   };
   return (
@@ -147,10 +160,10 @@ function ChangeKey({ path, of, onClose }: Given) {
       onDone={onClose}
       onClose={onClose}
     >
-      {line("name", "Name", true)}
-      {line("rpm_limit", "Rate limit, per 60 s", true)}
-      {line("tpm_limit", "Token limit, per 60 s")}
-      {line("budget_dollars", `Budget in dollars, ${of.budget_period ?? "total"}`)}
+      {line("name", "Name", { required: true })}
+      {line("rpm_limit", "Rate limit, per 60 s", { ...COUNT, max: "1000", required: true })}
+      {line("tpm_limit", "Token limit, per 60 s; empty: none", COUNT)}
+      {line("budget_dollars", `Budget in dollars, ${of.budget_period ?? "total"}`, DOLLARS)}
       {line("allowed_models", "Models, with commas between; none: all")}
     </FormDialog>
   );

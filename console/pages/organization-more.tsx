@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Event, OrganizationAndMoney } from "../api/types.ts";
+import { changedOf } from "../lib/changed.ts";
 import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
@@ -99,7 +100,22 @@ const EVENTS: readonly Column<Event>[] = [
   { id: "actor", title: "Actor", wide: true, value: ({ actor }) => actorOf(actor, plain) },
 ];
 
-/** Its name, its slug, and the most requests of all its keys in any 60 s. */
+const typedOf = (one: OrganizationAndMoney) => ({
+  name: one.name,
+  slug: one.slug,
+  rpm_limit: String(one.rpm_limit ?? ""),
+  price_list: one.price_list ?? "",
+});
+type Typed = ReturnType<typeof typedOf>;
+
+const bodyOf = ({ name, slug, rpm_limit, price_list }: Typed) => ({
+  name: name.trim(),
+  slug: slug.trim(),
+  rpm_limit: rpm_limit === "" ? null : Number(rpm_limit),
+  price_list: price_list.trim() || null,
+});
+
+/** Its name, its slug, and the most requests of all its keys in any 60 s; what was not touched is not sent. */
 export function ChangeOrganization({
   one,
   onClose,
@@ -107,34 +123,24 @@ export function ChangeOrganization({
   one: OrganizationAndMoney;
   onClose: () => void;
 }) {
-  const [typed, setTyped] = useState({
-    name: one.name,
-    slug: one.slug,
-    rpm_limit: String(one.rpm_limit ?? ""),
-    price_list: one.price_list ?? "",
-  });
-  const line = (name: keyof typeof typed, label: string, hint = "") => (
+  const [found] = useState(() => typedOf(one)); // it is read again meanwhile
+  const [typed, setTyped] = useState(found);
+  const line = (name: keyof Typed, label: string, more: object = {}, hint = "") => (
     <Field label={label} param={name} hint={hint}>
       <input
-        required={name === "name" || name === "slug"}
         value={typed[name]}
         onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+        {...more}
       />
     </Field>
   );
+  const rate = { type: "number", min: "1", step: "1", inputMode: "numeric" };
   return (
     <FormDialog
       title={`Change ${one.name}`}
       verb="Save"
       run={() => {
-        const rpm_limit = typed.rpm_limit.trim() === "" ? null : Number(typed.rpm_limit);
-        const list = typed.price_list.trim() || null;
-        const body = {
-          name: typed.name.trim(),
-          slug: typed.slug.trim(),
-          rpm_limit,
-          ...(list !== one.price_list && { price_list: list }), // for who may change prices alone
-        };
+        const body = changedOf(bodyOf(found), bodyOf(typed));
         return change("PATCH /admin/v1/orgs/{id}", { path: { id: one.id }, body }, [
           "/admin/v1/orgs",
         ]);
@@ -142,16 +148,18 @@ export function ChangeOrganization({
       onDone={onClose}
       onClose={onClose}
     >
-      {line("name", "Name")}
-      {line("slug", "Slug")}
+      {line("name", "Name", { required: true })}
+      {line("slug", "Slug", { required: true })}
       {line(
         "rpm_limit",
         "Rate limit, per 60 s",
+        rate,
         "Of all its keys together; empty: none of its own",
       )}
       {line(
         "price_list",
         "Price list",
+        {},
         "By its name, as under Business; empty: the region's prices",
       )}
     </FormDialog>

@@ -1,0 +1,8 @@
+/** Of `after` the fields that differ from `before`: a change sends nothing else, so nobody's change undoes another's. */
+export function changedOf<T extends object>(before: T, after: T): Partial<T> {
+  const known = new Map<string, unknown>(Object.entries(before));
+  const differing = Object.entries(after).filter(
+    ([field, value]) => JSON.stringify(value) !== JSON.stringify(known.get(field)),
+  );
+  return Object.fromEntries(differing) as Partial<T>;
+}
