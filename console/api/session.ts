@@ -8,6 +8,8 @@ export type Session = {
     readonly slug: string;
     readonly is_personal?: boolean;
   } | null;
+  /** Of an operator alone: what of a call that several roles may make is its own. */
+  readonly operator?: "read" | "support" | "finance" | "all";
   readonly person?: { readonly id: string; readonly name: string };
   readonly key: {
     readonly id: string;

@@ -7,6 +7,7 @@ import { daysOf, rangeOf } from "../lib/range.ts";
 import { exactly } from "../lib/time.ts";
 import { change, readOnce, useLoaded } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
+import { useMay } from "../state/session.ts";
 import { Count, Head, Money, Tabs } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Field, FormDialog } from "../ui/dialog.tsx";
@@ -54,6 +55,7 @@ export function Business() {
 }
 
 function MarginPage({ tabs }: { tabs: ComponentChildren }) {
+  const may = useMay();
   const [query] = useQuery();
   const [isImporting, setImporting] = useState(false);
   const by = BYS.find(([name]) => name === query["by"])?.[0] ?? "provider";
@@ -64,9 +66,11 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
   return (
     <>
       <Head title="Business" text="Every customer's ledger is asked, a page of them at a time.">
-        <button type="button" onClick={() => setImporting(true)}>
-          Enter a bill…
-        </button>
+        {may("POST /admin/v1/costs") && (
+          <button type="button" onClick={() => setImporting(true)}>
+            Enter a bill…
+          </button>
+        )}
       </Head>
       {tabs}
       <Shown read={read} height={480}>

@@ -3,6 +3,7 @@ import type { Calls } from "../api/types.ts";
 import { microsOf, spent } from "../lib/money.ts";
 import { cardName, stateOf, wayOf } from "../lib/purchases.ts";
 import { beside, change, useRead } from "../state/reads.ts";
+import { useMay } from "../state/session.ts";
 import { Badge, Facts, Money, Panel, Time } from "../ui/basics.tsx";
 import { Dialog, Field, FormDialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
@@ -51,6 +52,7 @@ const COLUMNS: readonly Column<Purchase>[] = [
 export function OrganizationPayments({ id }: { id: string }) {
   const [opened, setOpened] = useState<Purchase | null>(null);
   const [forgiving, setForgiving] = useState(false);
+  const mayForgive = useMay()("POST /admin/v1/orgs/{id}/owed");
   const credits = useRead("GET /admin/v1/orgs/{id}/credits", { path: { id } }, { every: EVERY_MS });
   const { page, rows, pager } = usePages(
     "GET /admin/v1/orgs/{id}/purchases",
@@ -69,9 +71,11 @@ export function OrganizationPayments({ id }: { id: string }) {
         owed > 0 && (
           <span>
             <Badge tone="bad">{spent(owed)} owed</Badge>{" "}
-            <button type="button" class="quiet" onClick={() => setForgiving(true)}>
-              Forgive…
-            </button>
+            {mayForgive && (
+              <button type="button" class="quiet" onClick={() => setForgiving(true)}>
+                Forgive…
+              </button>
+            )}
           </span>
         )
       }
@@ -102,6 +106,7 @@ const named = (id: string | null) => (id === null ? null : <code>{id}</code>);
 /** One purchase as the payment provider names it, and its refund. */
 function Detail({ orgId, purchase, onClose }: Opened) {
   const [refunding, setRefunding] = useState(false);
+  const mayRefund = useMay()("POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund");
   if (refunding) return <Refund {...{ orgId, purchase, onClose }} />;
   return (
     <Dialog title="Purchase" onClose={onClose} wide>
@@ -118,7 +123,7 @@ function Detail({ orgId, purchase, onClose }: Opened) {
           ["Last request", named(purchase.request_id)],
         ]}
       />
-      {purchase.payment_id !== null && (
+      {mayRefund && purchase.payment_id !== null && (
         <div class="actions end">
           <button type="button" class="danger" onClick={() => setRefunding(true)}>
             Refund…

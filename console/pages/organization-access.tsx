@@ -3,6 +3,7 @@ import type { CompanyDomain, MadeInvitation, Session } from "../api/types.ts";
 import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
+import { useMay } from "../state/session.ts";
 import { Badge, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Dialog, Field, FormDialog, useChange } from "../ui/dialog.tsx";
 import { Empty, Failed, Shown } from "../ui/states.tsx";
@@ -26,6 +27,7 @@ export function Access() {
 }
 
 function Invitations({ id }: Of) {
+  const may = useMay();
   const [doing, setDoing] = useState<"invite" | "end" | null>(null);
   const close = (): void => setDoing(null);
   return (
@@ -33,12 +35,16 @@ function Invitations({ id }: Of) {
       title="Invitations"
       aside={
         <>
-          <button type="button" onClick={() => setDoing("invite")}>
-            Invite…
-          </button>{" "}
-          <button type="button" onClick={() => setDoing("end")}>
-            End an invitation…
-          </button>
+          {may("POST /admin/v1/orgs/{id}/invitations") && (
+            <button type="button" onClick={() => setDoing("invite")}>
+              Invite…
+            </button>
+          )}{" "}
+          {may("DELETE /admin/v1/orgs/{id}/invitations/{invitation_id}") && (
+            <button type="button" onClick={() => setDoing("end")}>
+              End an invitation…
+            </button>
+          )}
         </>
       }
     >
@@ -127,6 +133,8 @@ function EndInvitation({ id, onClose }: Closing) {
 
 /** E-mail domains by which people of its company join, and its log-in of its own. */
 function Domains({ id }: Of) {
+  const may = useMay();
+  const mayApprove = may("POST /admin/v1/orgs/{id}/domains/{domain}/approve");
   const read = useRead("GET /admin/v1/orgs/{id}/domains", { path: { id } });
   const [removing, setRemoving] = useState(false);
   const columns: readonly Column<CompanyDomain>[] = [
@@ -136,16 +144,20 @@ function Domains({ id }: Of) {
       title: "To do",
       value: () => null,
       cell: (one) =>
-        one.proven_at === null || one.approved ? null : <Approve id={id} domain={one.domain} />,
+        mayApprove && one.proven_at !== null && !one.approved ? (
+          <Approve id={id} domain={one.domain} />
+        ) : null,
     },
   ];
   return (
     <Panel
       title="E-mail domains"
       aside={
-        <button type="button" class="danger" onClick={() => setRemoving(true)}>
-          Remove its own log-in…
-        </button>
+        may("DELETE /admin/v1/orgs/{id}/company-issuer") && (
+          <button type="button" class="danger" onClick={() => setRemoving(true)}>
+            Remove its own log-in…
+          </button>
+        )
       }
     >
       <Shown read={read} height={108}>
@@ -226,6 +238,7 @@ function Approve({ id, domain }: Of & { domain: string }) {
 
 /** Sessions of all its keys that are alive and were used. */
 function Sessions({ id }: Of) {
+  const mayEnd = useMay()("DELETE /admin/v1/orgs/{id}/sessions/{session_id}");
   const [ending, setEnding] = useState<Session | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}/sessions", { path: { id } });
   const done = (): void => setEnding(null);
@@ -238,7 +251,7 @@ function Sessions({ id }: Of) {
             columns={SESSIONS}
             rows={sessions}
             keyOf={(one) => one.id}
-            open={setEnding}
+            {...(mayEnd && { open: setEnding })}
             empty={<Empty text="None is alive that was used." />}
           />
         )}

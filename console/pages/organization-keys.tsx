@@ -4,6 +4,7 @@ import { changedOf } from "../lib/changed.ts";
 import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
+import { useMay } from "../state/session.ts";
 import { Badge, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
@@ -35,14 +36,16 @@ const KEYS: readonly Column<MemberKey>[] = [
 ];
 
 const VERBS = [
-  ["change", "Limits…"],
-  ["rotate", "Rotate…"],
-  ["revoke", "Revoke…"],
+  ["change", "Limits…", "PATCH /admin/v1/orgs/{id}/keys/{key_id}"],
+  ["rotate", "Rotate…", "POST /admin/v1/orgs/{id}/keys/{key_id}/rotate"],
+  ["revoke", "Revoke…", "DELETE /admin/v1/orgs/{id}/keys/{key_id}"],
 ] as const;
 type Doing = { readonly what: (typeof VERBS)[number][0]; readonly key: MemberKey };
 
 /** An organisation's keys, and all that an operator may do about one. */
 export function OrganizationKeys() {
+  const may = useMay();
+  const verbs = VERBS.filter(([, , call]) => may(call));
   const [, id = ""] = useCell(route).path;
   const [doing, setDoing] = useState<Doing | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}/keys", { path: { id } });
@@ -56,7 +59,7 @@ export function OrganizationKeys() {
       cell: (key) =>
         key.revoked
           ? null
-          : VERBS.map(([what, text]) => (
+          : verbs.map(([what, text]) => (
               <button
                 key={what}
                 type="button"
@@ -75,7 +78,7 @@ export function OrganizationKeys() {
         {({ keys }) => (
           <Grid
             name="Keys"
-            columns={columns}
+            columns={verbs.length > 0 ? columns : KEYS}
             rows={keys}
             keyOf={(key) => key.id}
             isSorted={false}

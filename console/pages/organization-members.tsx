@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Member } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
+import { useMay } from "../state/session.ts";
 import { Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { KeySecret } from "../ui/secret.tsx";
@@ -28,13 +29,15 @@ const MEMBERS: readonly Column<Member>[] = [
   },
 ];
 const VERBS = [
-  ["key", "New key…"],
-  ["role", "Role…"],
-  ["remove", "Remove…"],
+  ["key", "New key…", "POST /admin/v1/orgs/{id}/members/{member_id}/keys"],
+  ["role", "Role…", "PATCH /admin/v1/orgs/{id}/members/{member_id}"],
+  ["remove", "Remove…", "DELETE /admin/v1/orgs/{id}/members/{member_id}"],
 ] as const;
 
 /** Who is in an organisation, and all that an operator may do about it. */
 export function Members({ id }: { id: string }) {
+  const may = useMay();
+  const verbs = VERBS.filter(([, , call]) => may(call));
   const [doing, setDoing] = useState<Doing | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}/members", { path: { id } });
   const close = (): void => setDoing(null);
@@ -45,7 +48,7 @@ export function Members({ id }: { id: string }) {
       title: "To do",
       value: () => null,
       cell: (member) =>
-        VERBS.map(([what, text]) => (
+        verbs.map(([what, text]) => (
           <button key={what} type="button" class="quiet" onClick={() => setDoing({ what, member })}>
             {text}
           </button>
@@ -56,16 +59,18 @@ export function Members({ id }: { id: string }) {
     <Panel
       title="Members"
       aside={
-        <button type="button" onClick={() => setDoing({ what: "add" })}>
-          Add member…
-        </button>
+        may("POST /admin/v1/orgs/{id}/members") && (
+          <button type="button" onClick={() => setDoing({ what: "add" })}>
+            Add member…
+          </button>
+        )
       }
     >
       <Shown read={read} height={108}>
         {({ members }) => (
           <Grid
             name="Members"
-            columns={columns}
+            columns={verbs.length > 0 ? columns : MEMBERS}
             rows={members}
             keyOf={(member) => member.id}
             isSorted={false}

@@ -4,6 +4,7 @@ import { changedOf } from "../lib/changed.ts";
 import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { change, useRead } from "../state/reads.ts";
+import { useSession } from "../state/session.ts";
 import { Count, Money, Panel, Time } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Field, FormDialog } from "../ui/dialog.tsx";
@@ -123,6 +124,7 @@ export function ChangeOrganization({
   one: OrganizationAndMoney;
   onClose: () => void;
 }) {
+  const { operator } = useSession(); // prices are for finance, all else for support
   const [found] = useState(() => typedOf(one)); // it is read again meanwhile
   const [typed, setTyped] = useState(found);
   const line = (name: keyof Typed, label: string, more: object = {}, hint = "") => (
@@ -148,20 +150,25 @@ export function ChangeOrganization({
       onDone={onClose}
       onClose={onClose}
     >
-      {line("name", "Name", { required: true })}
-      {line("slug", "Slug", { required: true })}
-      {line(
-        "rpm_limit",
-        "Rate limit, per 60 s",
-        rate,
-        "Of all its keys together; empty: none of its own",
+      {operator !== "finance" && (
+        <>
+          {line("name", "Name", { required: true })}
+          {line("slug", "Slug", { required: true })}
+          {line(
+            "rpm_limit",
+            "Rate limit, per 60 s",
+            rate,
+            "Of all its keys together; empty: none of its own",
+          )}
+        </>
       )}
-      {line(
-        "price_list",
-        "Price list",
-        {},
-        "By its name, as under Business; empty: the region's prices",
-      )}
+      {operator !== "support" &&
+        line(
+          "price_list",
+          "Price list",
+          {},
+          "By its name, as under Business; empty: the region's prices",
+        )}
     </FormDialog>
   );
 }

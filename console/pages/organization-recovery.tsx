@@ -2,16 +2,19 @@ import { useState } from "preact/hooks";
 import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
 import { goTo, route } from "../state/route.ts";
+import { useMay } from "../state/session.ts";
 import { Panel } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { Shown } from "../ui/states.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
+const NOT_MINE = <p class="muted">Operators of the role all can do it.</p>;
 type Props = { readonly id: string; readonly slug: string; readonly onClose: () => void };
 
 /** What is rarely done and hardly undone: a lost wallet made anew, and an organisation closed for good. */
 export function Recovery() {
   const [, id = ""] = useCell(route).path;
+  const may = useMay();
   const [doing, setDoing] = useState<"rebuild" | "close" | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}", { path: { id } });
   const close = (): void => setDoing(null);
@@ -25,18 +28,26 @@ export function Recovery() {
               its place; one that is well is left alone.{" "}
               <a href="/docs/run/operate#a-lost-wallet">When to</a>
             </p>
-            <button type="button" onClick={() => setDoing("rebuild")}>
-              Rebuild the wallet…
-            </button>
+            {may("POST /admin/v1/orgs/{id}/rebuild-wallet") ? (
+              <button type="button" onClick={() => setDoing("rebuild")}>
+                Rebuild the wallet…
+              </button>
+            ) : (
+              NOT_MINE
+            )}
           </Panel>
           <Panel title="Closing it">
             <p>
               Its keys and sessions end, its people lose it and what it names of persons is
               forgotten. Its ledger stays.
             </p>
-            <button type="button" class="danger" onClick={() => setDoing("close")}>
-              Close the organisation…
-            </button>
+            {may("DELETE /admin/v1/orgs/{id}") ? (
+              <button type="button" class="danger" onClick={() => setDoing("close")}>
+                Close the organisation…
+              </button>
+            ) : (
+              NOT_MINE
+            )}
           </Panel>
           {doing === "rebuild" && <Rebuild id={id} slug={slug} onClose={close} />}
           {doing === "close" && <Close id={id} slug={slug} onClose={close} />}

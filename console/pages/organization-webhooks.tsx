@@ -5,6 +5,7 @@ import { DAY, localMinute } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
+import { useMay } from "../state/session.ts";
 import { Badge, Facts, Panel, Time } from "../ui/basics.tsx";
 import { Field, FormDialog, useChange } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
@@ -54,6 +55,7 @@ const healthFacts = (health: NonNullable<WebhookAndHealth["health"]>) =>
   ] as const;
 
 function One({ id, webhook }: Of) {
+  const may = useMay();
   const { health, url } = webhook;
   const [replaying, setReplaying] = useState(false);
   const [tested, setTested] = useState<string | null>(null);
@@ -67,12 +69,16 @@ function One({ id, webhook }: Of) {
       title={url}
       aside={
         <>
-          <button type="button" disabled={busy} onClick={start}>
-            Test call
-          </button>{" "}
-          <button type="button" onClick={() => setReplaying(true)}>
-            Replay…
-          </button>
+          {may("POST /admin/v1/orgs/{id}/webhooks/{webhook_id}/test") && (
+            <button type="button" disabled={busy} onClick={start}>
+              Test call
+            </button>
+          )}{" "}
+          {may("POST /admin/v1/orgs/{id}/webhooks/{webhook_id}/replay") && (
+            <button type="button" onClick={() => setReplaying(true)}>
+              Replay…
+            </button>
+          )}
         </>
       }
     >

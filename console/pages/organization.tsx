@@ -5,7 +5,7 @@ import { useCell } from "../state/cell.ts";
 import { beside, change, useRead } from "../state/reads.ts";
 import type { Page } from "../pages.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
-import { isOperator, seeAs } from "../state/session.ts";
+import { isOperator, seeAs, useMay, useSession } from "../state/session.ts";
 import { Badge, Facts, Head, Money, Tabs, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog, useChange } from "../ui/dialog.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
@@ -55,23 +55,7 @@ function OrganizationDetail({ id }: { id: string }) {
         <button type="button" onClick={() => goTo(["organizations"])}>
           All organisations
         </button>
-        <button type="button" onClick={() => setDoing("reconcile")}>
-          Reconcile
-        </button>
-        {one && (
-          <>
-            <SeeAs id={one.id} />
-            <button type="button" onClick={() => setDoing("change")}>
-              Change…
-            </button>
-            <button type="button" class="danger" onClick={() => setDoing("status")}>
-              {one.status === "active" ? "Suspend…" : "Resume…"}
-            </button>
-            <button type="button" class="primary" onClick={() => setDoing("credit")}>
-              Credit
-            </button>
-          </>
-        )}
+        <Verbs one={one} onDo={setDoing} />
       </Head>
       <Shown read={read} height={120}>
         {(found) => <OrganizationFacts one={found} />}
@@ -100,6 +84,44 @@ function OrganizationDetail({ id }: { id: string }) {
       {doing === "change" && one && <ChangeOrganization one={one} onClose={close} />}
       {doing === "status" && one && <Status one={one} onClose={close} />}
       {doing === "reconcile" && <Reconcile id={id} onClose={close} />}
+    </>
+  );
+}
+
+/** What may be done about the whole of it, by who looks. */
+function Verbs({
+  one,
+  onDo,
+}: {
+  one: OrganizationAndMoney | undefined;
+  onDo: (doing: Doing) => void;
+}) {
+  const may = useMay();
+  const { operator } = useSession();
+  const mayChange = may("PATCH /admin/v1/orgs/{id}");
+  return (
+    <>
+      {may("POST /admin/v1/orgs/{id}/reconcile") && (
+        <button type="button" onClick={() => onDo("reconcile")}>
+          Reconcile
+        </button>
+      )}
+      {one && <SeeAs id={one.id} />}
+      {one && mayChange && (
+        <button type="button" onClick={() => onDo("change")}>
+          Change…
+        </button>
+      )}
+      {one && mayChange && operator !== "finance" && (
+        <button type="button" class="danger" onClick={() => onDo("status")}>
+          {one.status === "active" ? "Suspend…" : "Resume…"}
+        </button>
+      )}
+      {one && may("POST /admin/v1/orgs/{id}/credits") && (
+        <button type="button" class="primary" onClick={() => onDo("credit")}>
+          Credit
+        </button>
+      )}
     </>
   );
 }

@@ -5,6 +5,7 @@ import { microsOf } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
 import { change } from "../state/reads.ts";
 import { goTo, route, useQuery } from "../state/route.ts";
+import { useMay } from "../state/session.ts";
 import { Badge, Head, Money, Time } from "../ui/basics.tsx";
 import { Field, FormDialog } from "../ui/dialog.tsx";
 import { Choice, ClearFilters } from "../ui/filters.tsx";
@@ -23,6 +24,7 @@ const ORGANIZATION: Part = {
 
 /** Every organisation of this region, for who operates it. */
 export function Organizations() {
+  const may = useMay();
   const { path } = useCell(route);
   const [query, update] = useQuery();
   const [making, setMaking] = useState(false);
@@ -52,9 +54,11 @@ export function Organizations() {
   return (
     <>
       <Head title="Organisations" text="Who lives and pays in this region.">
-        <button type="button" class="primary" onClick={() => setMaking(true)}>
-          New organisation
-        </button>
+        {may("POST /admin/v1/orgs") && (
+          <button type="button" class="primary" onClick={() => setMaking(true)}>
+            New organisation
+          </button>
+        )}
       </Head>
       <Shown read={page} height={480}>
         {() => (
@@ -182,6 +186,7 @@ function slugOf(name: string): string {
 
 /** Makes an organisation with its owner, its first credit and a first key, whose secret is shown this once. */
 function NewOrganization({ onClose }: { onClose: () => void }) {
+  const mayCredit = useMay()("POST /admin/v1/orgs/{id}/credits");
   const [typed, setTyped] = useState(NEW);
   const fresh = useRef<CreatedOrganization | null>(null);
   const [made, setMade] = useState<CreatedOrganization | null>(null);
@@ -226,12 +231,13 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
       {line("name", "Name")}
       {line("slug", "Slug: a short name for addresses and commands")}
       {line("owner_email", "Its owner's address")}
-      {line("dollars", "First credit in dollars, if any", "amount_micro", {
-        required: false,
-        type: "number",
-        step: "0.000001",
-      })}
-      {line("reference", "Reference of that payment")}
+      {mayCredit &&
+        line("dollars", "First credit in dollars, if any", "amount_micro", {
+          required: false,
+          type: "number",
+          step: "0.000001",
+        })}
+      {mayCredit && line("reference", "Reference of that payment")}
     </FormDialog>
   );
 }

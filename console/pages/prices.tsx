@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { PriceRow, Rerated } from "../api/types.ts";
 import { change } from "../state/reads.ts";
+import { useMay } from "../state/session.ts";
 import { Head, Money, Time } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
@@ -15,6 +16,8 @@ type Doing = { readonly what: "post" | "rerate" } | { readonly what: "remove"; r
 
 /** The rows of the price lists, what posts another, and what puts right what was charged. */
 export function Prices({ tabs }: { tabs: ComponentChildren }) {
+  const may = useMay();
+  const mayRemove = may("DELETE /admin/v1/prices/{price_id}");
   const [doing, setDoing] = useState<Doing | null>(null);
   const now = useNow();
   const { page, rows, pager } = usePages(
@@ -32,12 +35,14 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
     value: () => null,
     csv: [],
     cell: (row) =>
-      Date.parse(row.from) > now ? (
-        <button type="button" class="quiet" onClick={() => setDoing({ what: "remove", row })}>
-          Remove…
-        </button>
-      ) : (
+      Date.parse(row.from) <= now ? (
         <span class="muted">in force</span>
+      ) : (
+        mayRemove && (
+          <button type="button" class="quiet" onClick={() => setDoing({ what: "remove", row })}>
+            Remove…
+          </button>
+        )
       ),
   };
   return (
@@ -46,12 +51,16 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
         title="Business"
         text="The most specific row wins: a model, a maker (maker/*), all (*); a customer's own list before the region's, default."
       >
-        <button type="button" onClick={() => setDoing({ what: "rerate" })}>
-          Rerate…
-        </button>
-        <button type="button" class="primary" onClick={() => setDoing({ what: "post" })}>
-          Post a price
-        </button>
+        {may("POST /admin/v1/rerate") && (
+          <button type="button" onClick={() => setDoing({ what: "rerate" })}>
+            Rerate…
+          </button>
+        )}
+        {may("POST /admin/v1/prices") && (
+          <button type="button" class="primary" onClick={() => setDoing({ what: "post" })}>
+            Post a price
+          </button>
+        )}
       </Head>
       {tabs}
       <Shown read={page} height={480}>

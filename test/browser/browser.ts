@@ -38,8 +38,14 @@ export type Window = {
 /** A page, and what happened on it that must not: errors in its console, requests to other origins. */
 export type WatchedPage = Page & { readonly faults: readonly string[] };
 
-/** `entry`: another Worker than the gateway alone, from the root of the repository. Its peer never answers. */
-export function openWindow({ entry }: { readonly entry?: string } = {}): Window {
+type WindowOptions = {
+  /** Another Worker than the gateway alone, from the root of the repository. Its peer never answers. */
+  readonly entry?: string;
+  /** Settings of its region beside those that every one has. */
+  readonly bindings?: Readonly<Record<string, string>>;
+};
+
+export function openWindow({ entry, bindings = {} }: WindowOptions = {}): Window {
   let region: Region | undefined;
   let browser: Browser | undefined;
   let origin = "";
@@ -63,6 +69,7 @@ export function openWindow({ entry }: { readonly entry?: string } = {}): Window 
         ADMIN_TOKEN,
         SANDBOX: "on",
         ...linkBindings("eu", LINK),
+        ...bindings,
       },
     });
     origin = `http://localhost:${port}`;

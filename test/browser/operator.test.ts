@@ -1,14 +1,39 @@
 import { beforeAll, expect, it } from "vitest";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
-import { logIn, openWindow } from "./browser.ts";
+import { logIn, openWindow, settled } from "./browser.ts";
+import type { WatchedPage } from "./browser.ts";
 
-const browser = openWindow();
+const ROLES = ["read", "support", "finance"] as const;
+const tokenOf = (role: string): string => `test-${role}-token-`.padEnd(40, "b");
+const ADMIN_TOKENS = ROLES.map((role) => `${role}-one/${role}:${tokenOf(role)}`).join(",");
+const DAY_MS = 86_400_000;
+const browser = openWindow({ bindings: { ADMIN_TOKENS } });
 let orgId: string;
 
 beforeAll(async () => {
-  ({ orgId } = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN));
+  const url = `${browser.origin}/admin/v1`;
+  const made = await makeOrganization(url, ADMIN_TOKEN);
+  ({ orgId } = made);
+  const from = new Date(Date.now() + 2 * DAY_MS).toISOString();
+  const rows = [{ list: "default", item: "sandbox/echo", from, percent: 10 }];
+  await post(`${url}/prices`, ADMIN_TOKEN, { rows });
+  const hook = { url: "https://hooks.example.com/of-roles", types: ["balance.low"] };
+  await post(`${browser.origin}/v1/webhooks`, made.key, hook);
+  await browser.sql(
+    "INSERT INTO company_domains (domain, org_id, nonce, created_at, proven_at) VALUES ('roles.example', ?, 'n', 1, 1)",
+    orgId,
+  );
 });
+
+async function post(url: string, token: string, body: object): Promise<void> {
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  expect(response.status, await response.text()).toBe(201);
+}
 
 it("a slip of the hand at a key's limit is refused at its field, and what is saved is what was changed", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
@@ -39,4 +64,98 @@ it("a slip of the hand at a key's limit is refused at its field, and what is sav
   await dialog.waitFor({ state: "detached" });
   expect(sent.slice(1)).toEqual([{ rpm_limit: 900 }]);
   expect(page.faults).toEqual([]);
+});
+
+/** Each button of the operators' pages, as `page: what it says`; those above an organisation's tabs once. */
+async function buttonsOf(page: WatchedPage): Promise<ReadonlySet<string>> {
+  const org = `organizations/${orgId}`;
+  const found = new Set<string>();
+  for (const [name, at] of [
+    ["list", "organizations"],
+    ["one", org],
+    ["access", `${org}?tab=Access`],
+    ["webhooks", `${org}?tab=Webhooks`],
+    ["recovery", `${org}?tab=Recovery`],
+    ["margin", "business"],
+    ["prices", "business?tab=Prices"],
+  ] as const) {
+    await page.goto(`/console/#/${at}`);
+    await page.reload(); // an address that differs in its hash alone draws nothing anew
+    await page.locator("main h1").waitFor();
+    await page.waitForLoadState("networkidle");
+    await settled(page);
+    for (const text of await page.locator("main button").allTextContents()) {
+      const isAbove = at.startsWith(`${org}?`) && found.has(`one: ${text}`);
+      if (!isAbove) found.add(`${name}: ${text}`);
+    }
+  }
+  return found;
+}
+
+const OF_SUPPORT = [
+  "access: Approve",
+  "access: End an invitation…",
+  "access: Invite…",
+  "access: Remove its own log-in…",
+  "list: New organisation",
+  "one: Add member…",
+  "one: Change…",
+  "one: Limits…",
+  "one: New key…",
+  "one: Remove…",
+  "one: Revoke…",
+  "one: Role…",
+  "one: Rotate…",
+  "one: Suspend…",
+  "webhooks: Replay…",
+  "webhooks: Test call",
+];
+const OF_FINANCE = [
+  "margin: Enter a bill…",
+  "one: Change…",
+  "one: Credit",
+  "one: Reconcile",
+  "prices: Post a price",
+  "prices: Remove…",
+  "prices: Rerate…",
+];
+const OF_ALL_ALONE = ["recovery: Close the organisation…", "recovery: Rebuild the wallet…"];
+
+it("no verb is drawn that would be refused for the operator's role", async () => {
+  const plain = await buttonsOf(await logIn(browser, tokenOf("read")));
+  const verbs = async (token: string): Promise<readonly string[]> =>
+    [...(await buttonsOf(await logIn(browser, token)))]
+      .filter((button) => !plain.has(button))
+      .toSorted();
+  expect(await verbs(tokenOf("support"))).toEqual(OF_SUPPORT);
+  expect(await verbs(tokenOf("finance"))).toEqual(OF_FINANCE);
+  const all = new Set([...OF_SUPPORT, ...OF_FINANCE, ...OF_ALL_ALONE]);
+  expect(await verbs(ADMIN_TOKEN)).toEqual([...all].toSorted());
+});
+
+it("a form has the fields that its operator's role may change, and is not refused", async () => {
+  const support = await logIn(browser, tokenOf("support"));
+  await support.goto(`/console/#/organizations/${orgId}`);
+  const dialog = support.getByRole("dialog");
+  await support.getByRole("button", { name: "Change…" }).click();
+  expect(await dialog.getByLabel("Price list").count()).toBe(0);
+  await dialog.getByLabel("Rate limit, per 60 s").fill("900");
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await support.getByText("900", { exact: true }).waitFor();
+  await support.getByRole("button", { name: "All organisations" }).click();
+  await support.getByRole("button", { name: "New organisation" }).click();
+  await dialog.getByLabel("Name", { exact: true }).fill("Made by support");
+  await dialog.getByLabel("Its owner's address").fill("owner@example.com");
+  expect(await dialog.getByLabel("First credit in dollars").count()).toBe(0);
+  await dialog.getByRole("button", { name: "Make organisation" }).click();
+  await support.locator(".secret code").waitFor();
+  expect(support.faults).toEqual([]);
+  const finance = await logIn(browser, tokenOf("finance"));
+  await finance.goto(`/console/#/organizations/${orgId}`);
+  await finance.getByRole("button", { name: "Change…" }).click();
+  const fields = finance.getByRole("dialog").locator("input");
+  expect(await fields.count()).toBe(1);
+  await finance.getByRole("dialog").getByLabel("Price list").fill("nobody-s");
+  await finance.getByRole("button", { name: "Save" }).click();
+  await finance.getByText("nothing is posted in the list").first().waitFor(); // no word of the role
 });

@@ -19,6 +19,19 @@ const CALLED = new Set(
   [...SOURCE.matchAll(/"([A-Z]+ \/admin\/v1[^"]*)"/g)].map(([, call]) => call),
 );
 
+/** Where a page asks whether its operator may make a call: by itself, or by the last word of a table of verbs. */
+const ASKED = new Set(
+  [...SOURCE.matchAll(/(?:\bmay\(|\buseMay\(\)\(|…", )"([A-Z]+ \/admin\/v1[^"]*)"/g)].map(
+    ([, call]) => call,
+  ),
+);
+
+it("every operators' call that changes something is drawn for who may make it", () => {
+  const changing = [...CALLED].filter((call) => !call?.startsWith("GET "));
+  expect(changing.filter((call) => !ASKED.has(call))).toEqual([]);
+  expect(changing.length).toBeGreaterThan(20);
+});
+
 it("every operators' call has its place in the console, or a reason why it has none", () => {
   const all = OPERATOR_ENDPOINTS.map(
     ({ method, path: at }) => `${method} /admin/v1${at.replaceAll(/:(\w+)/g, "{$1}")}`,
