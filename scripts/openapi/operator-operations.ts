@@ -20,7 +20,7 @@ import { deliveriesParameters } from "../../src/webhooks/deliveries.route.ts";
 import { replaySchema } from "../../src/webhooks/webhooks.route.ts";
 import { givingUp } from "../../src/operator/people.ts";
 import { newInvitation } from "../../src/people/inviting.ts";
-import { domains, ended, madeInvitation } from "./people-records.ts";
+import { ended, madeInvitation, organizationDomains } from "./people-records.ts";
 import { idempotencyKey } from "./headers.ts";
 import { described, within } from "./operation.ts";
 import * as keyed from "./key-records.ts";
@@ -73,9 +73,11 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
   [`DELETE ${ORG}/invitations/{invitation_id}`]: described("Withdraw an invitation", {
     200: ended,
   }),
-  [`GET ${ORG}/domains`]: described("Domains by which a company's people join", { 200: domains }),
+  [`GET ${ORG}/domains`]: described("Domains by which a company's people join", {
+    200: organizationDomains,
+  }),
   [`POST ${ORG}/domains/{domain}/approve`]: described("Agree that people join by a proven domain", {
-    200: domains,
+    200: organizationDomains,
   }),
   [`DELETE ${ORG}/company-issuer`]: described(
     "Take a company's own log-in away: any log-in will do then",

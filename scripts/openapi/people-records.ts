@@ -52,6 +52,10 @@ export const companyIssuer = record("CompanyIssuer", {
   created_at: time.nullable(),
 });
 export const domains = record("CompanyDomains", { domains: z.array(domain) });
+export const organizationDomains = record("OrganizationDomains", {
+  domains: z.array(domain),
+  has_own_login: z.boolean().describe("Whether it has a log-in of its own, also as a draft."),
+});
 export const ended = record("Ended", { id: z.string(), ended: z.literal(true) });
 export const team = record("Team", {
   members: z.array(

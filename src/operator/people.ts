@@ -6,7 +6,7 @@ import { refuse, success } from "../lib/failure.ts";
 import { close } from "../people/closing.ts";
 import { domainRecord, tellOwners } from "../people/company.ts";
 import { mailSettings } from "../people/company-issuer.ts";
-import { removeIssuer } from "../people/company-issuer.store.ts";
+import { issuerOf, removeIssuer } from "../people/company-issuer.store.ts";
 import { approveDomain, listDomains } from "../people/company.store.ts";
 import { endInvitation } from "../people/invitations.store.ts";
 import { invite, sendInvitation } from "../people/inviting.ts";
@@ -35,12 +35,16 @@ export async function deleteInvitation(call: OperatorCall): Promise<Answer> {
   return refuse({ kind: "not_found", message: "No such invitation." });
 }
 
-/** `GET /orgs/{id}/domains`: by which its company's people join. */
+/** `GET /orgs/{id}/domains`: by which its company's people join, and whether it has a log-in of its own to remove. */
 export async function getDomains(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
-  const domains = await listDomains(call.db, found.value.id);
-  return success({ domains: domains.map((one) => domainRecord(one, call.companyDomains)) });
+  const { id } = found.value;
+  const [domains, own] = await Promise.all([listDomains(call.db, id), issuerOf(call.db, id)]);
+  return success({
+    domains: domains.map((one) => domainRecord(one, call.companyDomains)),
+    has_own_login: own !== null,
+  });
 }
 
 /** `POST /orgs/{id}/domains/{domain}/approve`: an operator's yes to a proven one. */

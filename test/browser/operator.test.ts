@@ -24,6 +24,11 @@ beforeAll(async () => {
     "INSERT INTO company_domains (domain, org_id, nonce, created_at, proven_at) VALUES ('roles.example', ?, 'n', 1, 1)",
     orgId,
   );
+  await browser.sql(
+    `INSERT INTO company_issuers (org_id, id, issuer, client_id, client_secret, created_at)
+     VALUES (?, 'iss_of_roles', 'https://login.roles.example', 'c', 's', 1)`,
+    orgId,
+  );
 });
 
 async function post(url: string, token: string, body: object): Promise<void> {
@@ -158,4 +163,18 @@ it("a form has the fields that its operator's role may change, and is not refuse
   await finance.getByRole("dialog").getByLabel("Price list").fill("nobody-s");
   await finance.getByRole("button", { name: "Save" }).click();
   await finance.getByText("nothing is posted in the list").first().waitFor(); // no word of the role
+});
+
+it("a log-in of its own can be removed where an organisation has one", async () => {
+  const page = await logIn(browser, ADMIN_TOKEN);
+  const remove = page.getByRole("button", { name: "Remove its own log-in…" });
+  const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
+  await page.goto(`/console/#/organizations/${made.orgId}?tab=Access`);
+  await page.getByText("None: nobody joins by an address of a company.").waitFor();
+  expect(await remove.count()).toBe(0);
+  await page.goto(`/console/#/organizations/${orgId}?tab=Access`);
+  await remove.click();
+  await page.getByRole("button", { name: "Remove it", exact: true }).click();
+  await remove.waitFor({ state: "detached" });
+  expect(page.faults).toEqual([]);
 });

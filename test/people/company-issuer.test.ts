@@ -240,7 +240,11 @@ describe("a company's log-in that is required", () => {
     expect(await codeOf(act)).toEqual([409, "company_log_in_required"]);
     expect(await inside.browser.session()).toMatchObject({ role: "owner" });
     expect((await send("/v1/balance", { key: machine })).status).toBe(200);
+    const own = async (): Promise<unknown> =>
+      (await admin("GET", `/orgs/${ann.orgId}/domains`)).json();
+    expect(await own()).toMatchObject({ has_own_login: true });
     expect((await admin("DELETE", `/orgs/${ann.orgId}/company-issuer`)).status).toBe(200);
+    expect(await own()).toMatchObject({ has_own_login: false });
     const again = await ann.browser.people("POST", "/me/act", { organization_id: ann.orgId });
     expect(again.status).toBe(200);
     expect(await inside.browser.session()).toBeNull();
