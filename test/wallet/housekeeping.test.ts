@@ -103,11 +103,14 @@ it("a busy organisation publishes at most once in 90 seconds, as much as a quiet
   expect([publishMinutes(busy), publishMinutes(QUIET)]).toEqual([1.5, 3]);
 });
 
-it.each([1, 1000])(
-  "10,000 of them with three keys and %i requests a minute each keep one database under 40 %% busy at a statement a millisecond",
-  (requestsPerMinute) => {
+it.each([
+  [1, 400],
+  [1000, 600],
+])(
+  "10,000 of them with three keys and %i requests a minute each keep one database under 40 %% busy at a statement a millisecond, with fewer than %i rows a second",
+  (requestsPerMinute, rowsMax) => {
     const { statements, rowsWritten } = workPerSecond(10_000, { ...QUIET, requestsPerMinute });
     expect(statements).toBeLessThan(400);
-    expect(rowsWritten).toBeLessThan(600);
+    expect(rowsWritten).toBeLessThan(rowsMax);
   },
 );
