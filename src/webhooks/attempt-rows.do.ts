@@ -47,18 +47,21 @@ export function recordAttempt(
       .toArray();
     if (receiver === undefined) return; // deleted meanwhile
     const failures = isTaken ? 0 : receiver.failures + 1;
+    const told = withoutOldNames(sql, due, { at: nowMs, ...attempt });
     sql.exec(
       `UPDATE deliveries SET state = ?, attempts = attempts + 1, next_at = ?, last_at = ?, status = ?,
-        error = ?, answer = ?, duration_ms = ?, newest_attempts = ?, sent_headers = ?
+        error = ?, answer = ?, duration_ms = ?, newest_attempts = ?,
+        sent_headers = iif(?, NULL, coalesce(?, sent_headers))
       WHERE number = ? AND state = 'pending'`,
       state,
       isTaken ? null : nextAt,
       nowMs,
       attempt.status,
       attempt.error,
-      attempt.answer,
+      told.newest.answer,
       attempt.durationMs,
-      JSON.stringify(attemptsWith(sql, due.number, { at: nowMs, ...attempt })),
+      JSON.stringify([told.newest, ...told.before].slice(0, ATTEMPTS_KEPT)),
+      told.isRenamed ? 1 : 0,
       headers === null ? null : JSON.stringify(headers),
       due.number,
     );
@@ -80,24 +83,45 @@ export function recordAttempt(
   });
 }
 
-/** The newest attempts of a delivery with one more, the newest first. */
-function attemptsWith(
+type Kept = {
+  last_at: number | null;
+  answer: string | null;
+  newest_attempts: string | null;
+  sent_headers: string | null;
+};
+
+/**
+ * An attempt and those before it, the newest first. Where the event was written anew while it was under way, what was
+ * answered may repeat what it was, as its headers sign it: neither is kept.
+ */
+function withoutOldNames(
   sql: SqlStorage,
-  number: number,
+  due: Due,
   { at, status, error, answer, durationMs }: PastAttempt,
-): readonly PastAttempt[] {
+) {
   const [row] = sql
-    .exec<{ newest_attempts: string | null }>(
-      "SELECT newest_attempts FROM deliveries WHERE number = ?",
-      number,
+    .exec<Kept & { body: string }>(
+      "SELECT body, last_at, answer, newest_attempts, sent_headers FROM deliveries WHERE number = ?",
+      due.number,
     )
     .toArray();
-  const before = attemptsOf(row?.newest_attempts ?? null);
-  return [{ at, status, error, answer, durationMs }, ...before].slice(0, ATTEMPTS_KEPT);
+  const isRenamed = row !== undefined && row.body !== due.body;
+  const newest = { at, status, error, answer: isRenamed ? null : answer, durationMs };
+  return { isRenamed, newest, before: row === undefined ? [] : attemptsOf(row) };
 }
 
-function attemptsOf(stored: string | null): readonly PastAttempt[] {
-  return stored === null ? [] : storedJson<PastAttempt[]>(stored);
+/**
+ * What was answered is gone where the last answer is: its event was written anew since, maybe by a release that knows
+ * no list of attempts.
+ */
+function attemptsOf(row: Kept): readonly PastAttempt[] {
+  const { newest_attempts: stored } = row;
+  const attempts = stored === null ? [] : storedJson<PastAttempt[]>(stored);
+  return isForgotten(row) ? attempts.map((one) => Object.assign(one, { answer: null })) : attempts;
+}
+
+function isForgotten({ last_at: lastAt, answer }: Kept): boolean {
+  return lastAt !== null && answer === null;
 }
 
 function hoursWith(stored: string | null, nowMs: number, isTaken: boolean): Hours {
@@ -130,11 +154,12 @@ export function selectDelivery(
     )
     .toArray();
   if (row === undefined) return null;
+  const { sent_headers: headers } = row;
   return {
     ...deliveryOf(row),
     body: row.body,
-    headers: row.sent_headers === null ? null : storedJson(row.sent_headers),
-    newestAttempts: attemptsOf(row.newest_attempts),
+    headers: headers === null || isForgotten(row) ? null : storedJson(headers),
+    newestAttempts: attemptsOf(row),
   };
 }
 

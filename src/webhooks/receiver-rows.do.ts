@@ -46,6 +46,7 @@ export function keepReceivers(storage: DurableObjectStorage, webhooks: readonly 
         webhook.id,
         JSON.stringify(webhook),
       );
+      if (before !== undefined && before.webhook.url !== webhook.url) forgetHealth(sql, webhook.id);
       if (webhook.disabledReason !== null) giveUp(sql, webhook.id, "webhook_disabled");
     }
     for (const id of known.keys()) {
@@ -53,6 +54,14 @@ export function keepReceivers(storage: DurableObjectStorage, webhooks: readonly 
       sql.exec("DELETE FROM deliveries WHERE webhook_id = ?", id);
     }
   });
+}
+
+/** What another address took and refused says nothing of this one. */
+function forgetHealth(sql: SqlStorage, webhookId: string): void {
+  sql.exec(
+    "UPDATE receivers SET last_success_at = NULL, last_error = NULL, hours = NULL WHERE id = ?",
+    webhookId,
+  );
 }
 
 /** Secrets that were encrypted anew are no change of the webhook: what waits for it goes on waiting as before. */

@@ -1,3 +1,4 @@
+import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { addCredits, errorOf } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
@@ -9,6 +10,7 @@ import {
   HOUR,
   LONG,
   made,
+  object,
   receivers,
   to,
   useReceivers,
@@ -68,6 +70,21 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
     expect(await errorOf(none, 404)).toMatchObject({ message: "No such delivery." });
   });
 
+  it("shows nothing of what was answered once a release that knows no attempts wrote its event anew", async () => {
+    receivers[HOST] = () => new Response("ann@example.com", { status: 500 });
+    const hook = await made(HOST, { types });
+    await addCredits(account.orgId, 1);
+    await vi.waitFor(async () => {
+      expect((await detailOf(hook.id)).newest_attempts).toMatchObject([{ status: 500 }]);
+    }, LONG);
+    await runInDurableObject(object(), (_, { storage }) => {
+      storage.sql.exec("UPDATE deliveries SET body = '{}', answer = NULL");
+    });
+    const shown = await detailOf(hook.id);
+    expect(shown).toMatchObject({ body: "{}", headers: null });
+    expect(shown.newest_attempts).toMatchObject([{ status: 500, answer: null }]);
+  });
+
   it("keeps ten attempts, the newest first, also those before it was sent again", async () => {
     let answered = 0;
     receivers[HOST] = () => new Response(`answer ${++answered}`, { status: 503 });
@@ -109,6 +126,8 @@ it("a webhook's health is ok, failing from its first failure, ok again, off; its
   await becomes({ state: "ok", failing_since: null, waiting: 0, delivered_24h: 3, failed_24h: 1 });
   setClock(Date.now() + 25 * HOUR);
   await becomes({ state: "ok", delivered_24h: 0, failed_24h: 0, last_error: "status_500" });
+  await ask("PATCH", `/${hook.id}`, { url: "https://elsewhere.turnpike.dev/" });
+  await becomes({ ...untried, last_error: null });
   await ask("PATCH", `/${hook.id}`, { enabled: false });
   expect(await healthOf(hook.id)).toMatchObject({ state: "off", waiting: 0 });
 });

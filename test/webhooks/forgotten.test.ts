@@ -6,6 +6,7 @@ import { pay, rowsOf, setClock } from "../wallet/wallet-desk.ts";
 import {
   account,
   alarm,
+  ask,
   deliveriesOf,
   LONG,
   made,
@@ -65,4 +66,28 @@ it("a deleted end user is named no more: in the log, in what was delivered and i
     type: "end_user.quota_reached",
     subject: id,
   });
+});
+
+it("what an attempt under way was answered is not kept where its end user is deleted before it ends", async () => {
+  const gate = Promise.withResolvers<void>();
+  receivers["slow.turnpike.dev"] = async ({ body }) => {
+    if (body.includes(NAME)) await gate.promise;
+    return new Response(body, { status: 503 });
+  };
+  const hook = await made("slow.turnpike.dev", { types: ["key.created"] });
+  await post("/v1/users", { external_id: NAME });
+  expect((await post("/v1/keys", { name: "hers", end_user: NAME })).status).toBe(201);
+  await vi.waitFor(() => expect(to("slow.turnpike.dev").at(-1)?.body).toContain(NAME), LONG);
+  const path = `/v1/users/${encodeURIComponent(NAME)}`;
+  expect((await send(path, { method: "DELETE", key: account.key })).status).toBe(200);
+  await vi.waitFor(async () => expect(await stored()).not.toContain(NAME), LONG);
+  gate.resolve();
+  await vi.waitFor(async () => {
+    expect((await deliveriesOf(hook.id))[0]).toMatchObject({ attempts: 1, error: "status_503" });
+  }, LONG);
+  expect((await deliveriesOf(hook.id))[0]).toMatchObject({ answer: null });
+  expect(await stored()).not.toContain(NAME);
+  const [newest] = (await deliveriesOf(hook.id)) as readonly { readonly id?: string }[];
+  const shown = await ask("GET", `/${hook.id}/deliveries/${newest?.id}`);
+  expect(await shown.json()).toMatchObject({ headers: null, newest_attempts: [{ answer: null }] });
 });
