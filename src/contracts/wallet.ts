@@ -369,8 +369,9 @@ export type WalletCalls = WalletPaymentCalls & {
     readonly after: string | null;
     readonly keyIds: readonly string[] | null;
   }): Promise<Result<HoldsPage>>;
-  /** Usage as the requests' own rows have it, while they are kept: by hours, by two things, of some requests alone. */
+  /** Usage as the requests' own rows have it: by hours, by two things, of some requests; by members since a later release. */
   usageOfRows(asked: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
+  usageByMember(asked: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
   costs(asked: reports.CostQuery): Promise<Result<reports.CostReport>>;
   /** Usage of the UTC days `from` to `to` (YYYY-MM-DD), both inclusive; the first 10,000 groups unless asked otherwise. */
   usage(

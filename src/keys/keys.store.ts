@@ -340,13 +340,16 @@ export async function touchKey(
 
 const MEMBER_KEYS_MAX = 10_000;
 
-/** The members of an organisation by the ids of its newest 10,000 keys, revoked or not. Throws when D1 fails. */
+/** The members of an organisation by the ids of its live keys and of its newest others, 10,000 in all. Throws when D1 fails. */
 export async function membersByKey(
   db: D1Database,
   orgId: string,
 ): Promise<Readonly<Record<string, string>>> {
   const { results } = await db
-    .prepare("SELECT id, member_id FROM keys WHERE org_id = ? ORDER BY created_at DESC LIMIT ?")
+    .prepare(
+      `SELECT id, member_id FROM keys WHERE org_id = ?
+      ORDER BY revoked_at IS NOT NULL, created_at DESC LIMIT ?`,
+    )
     .bind(orgId, MEMBER_KEYS_MAX)
     .all<{ id: string; member_id: string }>();
   return Object.fromEntries(results.map(({ id, member_id }) => [id, member_id]));

@@ -63,8 +63,11 @@ export async function reachObject<T>(
 }
 
 /** `reachObject` for reads: an object that does not answer is a failure like any other. */
-export async function readObject<T>(call: () => Promise<Result<T>>): Promise<Result<T>> {
-  const reached = await reachObject(call);
+export async function readObject<T>(
+  call: () => Promise<Result<T>>,
+  options?: ReachOptions,
+): Promise<Result<T>> {
+  const reached = await reachObject(call, options);
   return reached.unanswered ? refuse(reached.failure) : reached.result;
 }
 

@@ -16,7 +16,7 @@ export async function getWebhooks(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const rows = await listWebhooks(call.db, found.value.id);
   const { id } = found.value;
-  const health = await readObject(() => call.deliveries(id).health());
+  const health = await readObject(() => call.deliveries(id).health(), { attemptsMax: 1 });
   return success({ webhooks: webhooksView(rows, health, call.now) });
 }
 

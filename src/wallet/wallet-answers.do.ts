@@ -73,6 +73,10 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     return this.deciding().decide((desk) => success(readUsageOfRows(desk, asked)));
   }
 
+  async usageByMember(asked: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
+    return this.usageOfRows(asked);
+  }
+
   async keptFailures(asked: KeptFailureQuery): Promise<Result<KeptFailureReport>> {
     return this.deciding().decide((desk) => success(readKeptFailures(desk, asked)));
   }

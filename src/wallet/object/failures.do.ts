@@ -30,7 +30,7 @@ export function readFailures({ sql }: Desk, asked: FailureQuery): Result<Failure
 }
 
 /** See `WalletCalls.keptFailures`. */
-export function readKeptFailures({ sql }: Desk, asked: KeptFailureQuery): KeptFailureReport {
+export function readKeptFailures({ sql, nowMs }: Desk, asked: KeptFailureQuery): KeptFailureReport {
   const kept = selectKept(sql, asked.fromMs, asked.beforeMs).filter(isOf(asked.keyIds));
   const groups = new Map<string | null, FailureGroup>();
   for (const one of kept) {
@@ -42,7 +42,8 @@ export function readKeptFailures({ sql }: Desk, asked: KeptFailureQuery): KeptFa
     groups.set(group, known);
   }
   const data = [...groups.values()].toSorted((a, b) => b.count - a.count);
-  return { groups: data, completeFrom: wholeFrom(asked, countsOf(sql, asked), kept) };
+  const wholeMs = wholeFrom(asked, countsOf(sql, asked), kept);
+  return { groups: data, completeFrom: Math.min(wholeMs, asked.beforeMs, nowMs) };
 }
 
 /** What a request that failed is grouped by; its provider is the last that was asked. */

@@ -76,7 +76,7 @@ const MEMBERS =
 /** What is summed up, and of which requests. */
 function statement(asked: RowsQuery, columns: string, rest: string): string {
   const joined = "LEFT JOIN members ON members.key_id = keys_named.text";
-  const [first, more] = asked.members === null ? ["", ""] : [MEMBERS, joined];
+  const [first, more] = membersOf(asked) === null ? ["", ""] : [MEMBERS, joined];
   return `${first} SELECT ${namesOf(asked)}, ${columns} ${TABLES} ${more} ${FILTERED} ${rest}`;
 }
 
@@ -89,7 +89,8 @@ const FILTERED = `WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_
     AND (?8 IS NULL OR coalesce(external_id, '') IN (SELECT value FROM json_each(?8)))`;
 
 function bindings(asked: RowsQuery & Start): (string | number | null)[] {
-  const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds, members } = asked;
+  const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds } = asked;
+  const members = membersOf(asked);
   const lists = [models, providers, keyIds, externalIds];
   return [
     fromId,
@@ -99,6 +100,11 @@ function bindings(asked: RowsQuery & Start): (string | number | null)[] {
     ...lists.map((list) => (list === null ? null : JSON.stringify(list))),
     ...(members === null ? [] : [JSON.stringify(members)]),
   ];
+}
+
+/** The release before says nothing of members. */
+function membersOf({ members }: RowsQuery): RowsQuery["members"] {
+  return members ?? null;
 }
 
 function namesOf({ by: [one, two] }: RowsQuery): string {

@@ -40,7 +40,9 @@ export function usageRoute(keyMembers: ReadKeyMembers): (c: AppContext) => Promi
 /** What an answer of usage is made from: the wallet, and whose its keys are. */
 type UsageSources = {
   readonly ask: <T>(
-    call: (wallet: Pick<WalletCalls, "usage" | "usageOfRows">) => Promise<Result<T>>,
+    call: (
+      wallet: Pick<WalletCalls, "usage" | "usageOfRows" | "usageByMember">,
+    ) => Promise<Result<T>>,
   ) => Promise<Result<T>>;
   readonly members: () => Promise<Result<KeyMembers>>;
 };
@@ -59,7 +61,9 @@ export async function answerUsage(
     const known = isOfMembers ? await members() : success(null);
     if (!known.ok) return known;
     const query = { ...asked, members: known.value, keyIds: keysOf(asked, memberIds, known.value) };
-    const answer = await ask((wallet) => wallet.usageOfRows(query));
+    const answer = await ask((wallet) =>
+      asked.by.includes("member") ? wallet.usageByMember(query) : wallet.usageOfRows(query),
+    );
     return answer.ok ? success(view(answer.value)) : answer;
   }
   const query = usageQuery(url, nowMs);
