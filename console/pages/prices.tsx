@@ -128,6 +128,7 @@ function Post({ onClose }: { onClose: () => void }) {
     output: "",
     percent: "",
   });
+  const dollars = { ...NUMBER, required: typed.percent === "" }; // what is left empty would be free
   return (
     <FormDialog
       title="Post a price"
@@ -145,8 +146,8 @@ function Post({ onClose }: { onClose: () => void }) {
       {line("list", "List", { required: true })}
       {line("item", "Model, maker/* or *", { required: true })}
       {line("from", "From, your time; ahead by the lead time at least", MOMENT)}
-      {line("input", "Dollars per million input tokens", NUMBER)}
-      {line("output", "Dollars per million output tokens", NUMBER)}
+      {line("input", "Dollars per million input tokens", dollars)}
+      {line("output", "Dollars per million output tokens, 0 where there are none", dollars)}
       {line("percent", "Or percent above cost", NUMBER)}
     </FormDialog>
   );
