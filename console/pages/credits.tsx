@@ -158,16 +158,16 @@ function Buying() {
           credits.sold === null ? (
             <Empty text="Who runs this region sells its credits by hand: ask them for more." />
           ) : (
-            mayBuy && (
-              <div class="halves">
+            <div class="halves">
+              {mayBuy && (
                 <Buy
                   key={String(credits.sold.card?.last4)}
                   sold={credits.sold}
                   onBought={({ id }) => update({ purchase: id })}
                 />
-                <TopUp credits={credits} hasCard={credits.sold.card !== null} />
-              </div>
-            )
+              )}
+              <TopUp credits={credits} hasCard={credits.sold.card !== null} />
+            </div>
           )
         }
       </Shown>
