@@ -57,13 +57,7 @@ export function Deliveries({ id }: { id: string }) {
           />
         )}
       </Shown>
-      {opened && (
-        <Detail
-          id={id}
-          delivery={rows.find((row) => row.id === opened.id) ?? opened}
-          onClose={() => setOpened(null)}
-        />
-      )}
+      {opened && <Detail id={id} delivery={opened} onClose={() => setOpened(null)} />}
     </Panel>
   );
 }
@@ -153,7 +147,7 @@ function NextTry({ at }: { at: string | null }) {
 
 const TONES = { delivered: "good", pending: "warn", failed: "bad" } as const;
 
-export function DeliveryState({ delivery: { state } }: { delivery: Delivery }) {
+export function DeliveryState({ delivery: { state } }: { delivery: Pick<Delivery, "state"> }) {
   return <Badge tone={TONES[state]}>{state}</Badge>;
 }
 
@@ -188,17 +182,17 @@ function Detail({
   const read = useRead(call, { path }, { every: 5000 });
   return (
     <Dialog title={delivery.type} onClose={onClose} wide>
-      <Facts
-        facts={[
-          ["State", <DeliveryState key="state" delivery={delivery} />],
-          ["Attempts", delivery.attempts],
-          ["Next try", <NextTry key="next" at={delivery.next_attempt_at} />],
-          ["Event", <code key="event">{delivery.event_id}</code>],
-        ]}
-      />
-      <Shown read={read} height={240}>
-        {({ newest_attempts: attempts, headers, body }) => (
+      <Shown read={read} height={320}>
+        {({ newest_attempts: attempts, headers, body, ...told }) => (
           <>
+            <Facts
+              facts={[
+                ["State", <DeliveryState key="state" delivery={told} />],
+                ["Attempts", told.attempts],
+                ["Next try", <NextTry key="next" at={told.next_attempt_at} />],
+                ["Event", <code key="event">{told.event_id}</code>],
+              ]}
+            />
             {attempts.length > 0 && (
               <Grid
                 name="Attempts"
