@@ -15,7 +15,7 @@ import { hrefOf, useQuery } from "../state/route.ts";
 import { isLimited, session } from "../state/session.ts";
 import { Code, Facts, Head, Money, Panel } from "../ui/basics.tsx";
 import { Field } from "../ui/dialog.tsx";
-import { Failed } from "../ui/states.tsx";
+import { Failed, Shown } from "../ui/states.tsx";
 
 /** What is typed. */
 type Asked = {
@@ -70,9 +70,9 @@ const NOTHING: Answer = {
 
 /** Asks a model as the application would, and shows what the answer cost. */
 export function Playground() {
-  const [query, update] = useQuery();
-  const models = beside(useModels());
-  const chat = models?.data.filter(({ kind }) => kind === "chat") ?? [];
+  const [query] = useQuery();
+  const read = useModels();
+  const chat = beside(read)?.data.filter(({ kind }) => kind === "chat") ?? [];
   const model = chat.find(({ id }) => id === (query["model"] ?? "smart")) ?? chat[0];
   const asked = useCell(typed);
   const { answer, ask, stop, busy } = useAnswer();
@@ -87,46 +87,77 @@ export function Playground() {
       />
       <div class="halves">
         <Panel title="Ask">
-          <form
-            onSubmit={(event) => {
-              event.preventDefault();
-              if (typeof body !== "string") ask(body);
-            }}
-          >
-            <Field label="Model" hint={model ? modelHint(model) : ""}>
-              <select
-                value={model?.id}
-                onChange={(event) => update({ model: event.currentTarget.value })}
-              >
-                {chat.map(({ id }) => (
-                  <option key={id} value={id}>
-                    {id}
-                  </option>
-                ))}
-              </select>
-            </Field>
-            <Inputs asked={asked} onChange={(next) => typed.set(next)} />
-            {typeof body === "string" && <p class="bad-text">■ {body}</p>}
-            <div class="actions end">
-              <button type="button" disabled={!busy} onClick={stop}>
-                Stop
-              </button>
-              <button
-                type="submit"
-                class="primary"
-                disabled={busy || !model || typeof body === "string"}
-              >
-                Ask
-              </button>
-            </div>
-          </form>
+          <Shown read={read} height={480}>
+            {() => (
+              <Asking
+                models={chat}
+                model={model}
+                busy={busy}
+                body={body}
+                onAsk={ask}
+                onStop={stop}
+              />
+            )}
+          </Shown>
         </Panel>
         <Panel title="Answer">
           <Shows answer={answer} busy={busy} />
         </Panel>
       </div>
-      {typeof body !== "string" && <CopyAs body={body} />}
+      {model && typeof body !== "string" && <CopyAs body={body} />}
     </>
+  );
+}
+
+/** What is asked, and of which model. */
+function Asking({
+  models,
+  model,
+  busy,
+  body,
+  onAsk,
+  onStop,
+}: {
+  models: readonly ListedModel[];
+  model: ListedModel | undefined;
+  busy: boolean;
+  /** The request's body, or why there is none. */
+  body: object | string;
+  onAsk: (body: object) => void;
+  onStop: () => void;
+}) {
+  const [, update] = useQuery();
+  const asked = useCell(typed);
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (typeof body !== "string") onAsk(body);
+      }}
+    >
+      <Field label="Model" hint={model ? modelHint(model) : ""}>
+        <select
+          value={model?.id}
+          onChange={(event) => update({ model: event.currentTarget.value })}
+        >
+          {models.map(({ id }) => (
+            <option key={id} value={id}>
+              {id}
+            </option>
+          ))}
+        </select>
+      </Field>
+      <Inputs asked={asked} onChange={(next) => typed.set(next)} />
+      {typeof body === "string" && <p class="bad-text">■ {body}</p>}
+      <div class="actions end">
+        <button type="button" disabled={!busy} onClick={onStop}>
+          Stop
+        </button>
+        <button type="submit" class="primary" disabled={busy || !model || typeof body === "string"}>
+          Ask
+        </button>
+      </div>
+    </form>
   );
 }
 
