@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
-import { runway, sumOf, summed, totalsOf } from "../lib/spend.ts";
+import { runway, totalsOf } from "../lib/runway.ts";
+import { sumOf, summed } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { counted, percent, spent } from "../lib/money.ts";
 import { DAY, daysBetween, monthStart, utcDay } from "../lib/time.ts";

@@ -1,12 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  cacheShares,
-  quantile,
-  runway,
-  stacked,
-  summed,
-  totalsOf,
-} from "../../console/lib/spend.ts";
+import { runway, totalsOf } from "../../console/lib/runway.ts";
+import { cacheShares, quantile, stacked, summed } from "../../console/lib/spend.ts";
 import type { DayRow } from "../../console/lib/spend.ts";
 import { dayName, daysBetween, monthStart, took, when } from "../../console/lib/time.ts";
 
