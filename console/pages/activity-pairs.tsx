@@ -9,7 +9,7 @@ import { AVERAGE, REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
-import { IDS, TITLES } from "./activity-sums.tsx";
+import { Gaps, IDS, TITLES } from "./activity-sums.tsx";
 
 /** What each pair of groups came to over the whole period; a row is looked at alone. */
 export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked: Range & Only }) {
@@ -32,28 +32,31 @@ export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked
   });
   return (
     <Shown read={read} height={480}>
-      {({ rows }) => (
-        <Table
-          name={`Activity ${by} and ${second}`}
-          columns={[
-            column(by, true),
-            column(second, false),
-            SPEND,
-            shareOf(sumOf(rows, "cost_micro")),
-            REQUESTS,
-            AVERAGE,
-          ]}
-          rows={rows.toSorted((a, b) => b.cost_micro - a.cost_micro)}
-          keyOf={(row) => JSON.stringify([row.group, row.group2])}
-          open={(row) =>
-            goTo(["activity"], {
-              ...query,
-              [by]: group(row, true) ?? "",
-              [second]: group(row, false) ?? "",
-            })
-          }
-          empty={<Empty text="Nothing was asked in these days." />}
-        />
+      {({ rows, ...gaps }) => (
+        <>
+          <Gaps {...gaps} from={asked.from} />
+          <Table
+            name={`Activity ${by} and ${second}`}
+            columns={[
+              column(by, true),
+              column(second, false),
+              SPEND,
+              shareOf(sumOf(rows, "cost_micro")),
+              REQUESTS,
+              AVERAGE,
+            ]}
+            rows={rows.toSorted((a, b) => b.cost_micro - a.cost_micro)}
+            keyOf={(row) => JSON.stringify([row.group, row.group2])}
+            open={(row) =>
+              goTo(["activity"], {
+                ...query,
+                [by]: group(row, true) ?? "",
+                [second]: group(row, false) ?? "",
+              })
+            }
+            empty={<Empty text="Nothing was asked in these days." />}
+          />
+        </>
       )}
     </Shown>
   );

@@ -1,12 +1,13 @@
 import { percent } from "../lib/money.ts";
 import { sumOf, summed } from "../lib/spend.ts";
+import { exactly, hourStart } from "../lib/time.ts";
 import type { DayRow, Metric, Sum } from "../lib/spend.ts";
 import { colorsOf } from "../state/colors.ts";
 import type { Call } from "../api/client.ts";
 import { goTo, hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { useGroupNames } from "../state/spend.ts";
-import type { Splits } from "../state/spend.ts";
+import type { Range, Splits, Whole } from "../state/spend.ts";
 import { ModelName, Tokens } from "../ui/basics.tsx";
 import { Swatch } from "../ui/chart.tsx";
 import { AVERAGE, REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
@@ -33,6 +34,22 @@ export const IDS: Readonly<Record<Splits, string>> = {
 export function changed(now: number, before: number): string {
   const share = (now - before) / before;
   return `${share < 0 ? "−" : "+"}${percent(Math.abs(share))}`;
+}
+
+/** What the sums leave out: more than is read at once, and what was before the oldest that is kept. */
+export function Gaps({
+  isCut,
+  completeFrom,
+  from,
+}: Pick<Whole, "isCut" | "completeFrom"> & Pick<Range, "from">) {
+  return (
+    <>
+      {isCut && <p class="notice">▲ There is more: choose fewer days.</p>}
+      {completeFrom !== null && Date.parse(completeFrom) > hourStart(from) && (
+        <p class="notice">▲ Before {exactly(completeFrom)} this detail is no longer kept.</p>
+      )}
+    </>
+  );
 }
 
 /** What each group came to; a row is looked at alone. */

@@ -1,7 +1,6 @@
 import { stacked, sumOf } from "../lib/spend.ts";
 import type { DayRow, Metric } from "../lib/spend.ts";
 import { counted, short, spent } from "../lib/money.ts";
-import { exactly, hourStart } from "../lib/time.ts";
 import { daysOf, rangeBefore } from "../lib/range.ts";
 import { CHIPS, LATENCY, METRICS, SPLITS, isTimed, pairOf, useLooked } from "../state/activity.ts";
 import type { Looked } from "../state/activity.ts";
@@ -16,7 +15,7 @@ import type { Part } from "../ui/lazy.tsx";
 import { GROUPS_MOST, GroupChart } from "../ui/group-chart.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
 import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
-import { Sums, changed } from "./activity-sums.tsx";
+import { Gaps, Sums, changed } from "./activity-sums.tsx";
 
 const RANGES = [
   ["30", "30 days"],
@@ -62,12 +61,9 @@ export function Activity() {
         <a href={hrefOf(["requests"], { ...daysOf(range), ...only })}>View requests</a>
       </div>
       <Shown read={read} height={720}>
-        {({ rows, isCut, completeFrom }) => (
+        {({ rows, ...gaps }) => (
           <>
-            {isCut && <p class="notice">▲ There is more: choose fewer days.</p>}
-            {completeFrom !== null && Date.parse(completeFrom) > hourStart(range.from) && (
-              <p class="notice">▲ Before {exactly(completeFrom)} this detail is no longer kept.</p>
-            )}
+            <Gaps {...gaps} from={range.from} />
             <Panel title={titleOf(metric, by)}>
               <Summary
                 rows={rows}
