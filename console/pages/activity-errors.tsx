@@ -64,9 +64,10 @@ export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; onl
             columns={columns}
             rows={data}
             keyOf={({ group }) => group ?? ""}
-            open={({ group }) =>
-              goTo(["requests"], { ...range, status: "error", [FILTERS[split]]: group ?? "" })
-            }
+            open={({ group = null }) => {
+              if (group === null) return; // nothing asks for those without one
+              goTo(["requests"], { ...range, ...chosen, status: "error", [FILTERS[split]]: group });
+            }}
             empty={<Empty text="Nothing failed or was refused." />}
           />
         </>

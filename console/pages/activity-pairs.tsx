@@ -47,13 +47,11 @@ export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked
             ]}
             rows={rows.toSorted((a, b) => b.cost_micro - a.cost_micro)}
             keyOf={(row) => JSON.stringify([row.group, row.group2])}
-            open={(row) =>
-              goTo(["activity"], {
-                ...query,
-                [by]: group(row, true) ?? "",
-                [second]: group(row, false) ?? "",
-              })
-            }
+            open={(row) => {
+              const [first, other] = [group(row, true), group(row, false)];
+              if (first === null || other === null) return; // nothing asks for those without one
+              goTo(["activity"], { ...query, [by]: first, [second]: other });
+            }}
             empty={<Empty text="Nothing was asked in these days." />}
           />
         </>

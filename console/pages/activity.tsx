@@ -58,7 +58,9 @@ export function Activity() {
         <Splitting by={by} />
         <ModelFilter />
         <Chips />
-        <a href={hrefOf(["requests"], { ...daysOf(range), ...only })}>View requests</a>
+        {only.member_id === undefined && (
+          <a href={hrefOf(["requests"], { ...daysOf(range), ...only })}>View requests</a>
+        )}
       </div>
       <Shown read={read} height={720}>
         {({ rows, ...gaps }) => (

@@ -20,7 +20,16 @@ import type { Column } from "../ui/table.tsx";
 import { Receipt } from "./receipt.tsx";
 import type { Beside } from "./receipt.tsx";
 
-const FILTERS = ["model", "key_id", "external_id", "status", "code", "from", "to"] as const;
+const FILTERS = [
+  "model",
+  "provider",
+  "key_id",
+  "external_id",
+  "status",
+  "code",
+  "from",
+  "to",
+] as const;
 /** Tabs, by the status that they are filtered by. */
 const TABS = [
   ["All", ""],
@@ -138,6 +147,7 @@ function Filters() {
       <ModelFilter />
       <Choice name="key_id" label="Key" options={[["", "any key"], ...keys]} />
       <Text name="external_id" label="End user" />
+      {query["provider"] !== undefined && <Text name="provider" label="Provider" />}
       {query["code"] !== undefined && <Text name="code" label="Error code" />}
       <Day name="from" />
       <Day name="to" />
