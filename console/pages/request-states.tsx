@@ -1,8 +1,9 @@
+import type { Errors, Usage } from "../api/types.ts";
 import { unused } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { grouped } from "../lib/money.ts";
 import { DAY, daysBetween, hoursBetween, utcDay } from "../lib/time.ts";
-import { beside, useRead } from "../state/reads.ts";
+import { unasked, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { useNow } from "../state/now.ts";
@@ -10,66 +11,113 @@ import { GroupChart } from "../ui/group-chart.tsx";
 import { Shown } from "../ui/states.tsx";
 
 const EVERY_MS = 30_000;
+const USAGE = "GET /v1/usage";
+const ERRORS = "GET /v1/errors";
 /** What each part is called, and the status that a click on it leaves. */
 const PARTS = { Succeeded: "settled", "Failed or refused": "error" } as const;
 /** Days are drawn by the hour up to so many. */
 const HOURLY_MS = 3 * DAY;
+/** Of what is not asked nothing is drawn. */
+const UNASKED = unasked<{ readonly data: readonly never[] }>({ data: [] });
 
 /** Above all requests: how many succeeded and how many did not, by hour or day; a part of it is clicked. */
 export function RequestStates() {
-  const [query, update] = useQuery();
+  const [{ from, to, model, provider, external_id }] = useQuery();
+  const mayCount = useMay()(USAGE);
+  /** What failed is counted by hour and key alone. */
+  const isCounted = (model ?? provider ?? external_id) === undefined;
+  const title = titleOf(mayCount, isCounted);
+  const days =
+    from === undefined && to === undefined ? "today" : `${from ?? to ?? ""} to ${to ?? "today"}`;
+  return (
+    <>
+      <p class="small muted">
+        {title}: {days} (UTC).
+        {!isCounted && " What failed is told apart by key alone here, so it is not drawn."}
+      </p>
+      {(mayCount || isCounted) && <Both title={title} mayCount={mayCount} isCounted={isCounted} />}
+    </>
+  );
+}
+
+/** What is drawn: without what succeeded, or without what did not, it is no picture of all. */
+function titleOf(mayCount: boolean, isCounted: boolean): string {
+  if (!mayCount) return "Errors";
+  return isCounted ? "Requests by status" : "Requests that succeeded";
+}
+
+/** What succeeded and what did not, each where it may be asked. */
+function Both({
+  title,
+  mayCount,
+  isCounted,
+}: {
+  title: string;
+  mayCount: boolean;
+  isCounted: boolean;
+}) {
+  const [query] = useQuery();
   const now = useNow();
-  const { from = utcDay(now), to = utcDay(now), model, key_id, external_id } = query;
+  const { to = utcDay(now), from = to, model, provider, key_id, external_id } = query;
   const isHourly = Date.parse(to) - Date.parse(from) < HOURLY_MS;
-  const mayCount = useMay()("GET /v1/usage");
   const group_by = isHourly ? ("hour" as const) : ("day" as const);
-  const only = Object.fromEntries(
-    Object.entries({ model, key_id, external_id }).filter(([, one]) => one !== undefined),
-  );
+  const filters = Object.entries({ model, provider, key_id, external_id });
+  const only = Object.fromEntries(filters.filter(([, one]) => one !== undefined));
   const asked = { from, to, ...only };
-  const good = beside(
-    useRead(
-      mayCount ? "GET /v1/usage" : null,
-      { query: { ...asked, group_by } },
-      { every: EVERY_MS },
-    ),
-  );
-  const keyed = key_id === undefined ? {} : { key_id };
-  const bad = useRead(
-    "GET /v1/errors",
-    { query: { from, to, group_by: "hour", ...keyed } },
-    { every: EVERY_MS },
+  const every = { every: EVERY_MS };
+  const usage = useRead(mayCount ? USAGE : null, { query: { ...asked, group_by } }, every);
+  const errors = useRead(
+    isCounted ? ERRORS : null,
+    { query: { ...asked, group_by: "hour" } },
+    every,
   );
   const parts = isHourly ? hoursBetween(from, to, now) : daysBetween(from, to);
   const length = parts[0]?.length ?? 10;
   return (
-    <Shown read={bad} height={304}>
-      {({ data }) => {
-        const rows: readonly DayRow[] = [
-          ...(good?.data ?? []).map(({ hour, group, requests }) =>
-            rowOf(hour ?? group ?? "", "Succeeded", requests),
-          ),
-          ...data.map(({ hour = "", count }) =>
-            rowOf(hour.slice(0, length), "Failed or refused", count),
-          ),
-        ];
-        return (
-          <GroupChart
-            name="Requests by status"
-            rows={rows}
-            parts={parts}
-            metric="requests"
-            labelOf={(group) => group ?? ""}
-            show={grouped}
-            onSelect={(first, last, group) => {
-              const status = PARTS[group as keyof typeof PARTS];
-              const days = { from: first.slice(0, 10), to: last.slice(0, 10) };
-              update({ ...days, ...(status !== undefined && { status }) });
-            }}
-          />
-        );
-      }}
+    <Shown<Pick<Usage, "data">> read={mayCount ? usage : UNASKED} height={304}>
+      {({ data: good }) => (
+        <Shown<Pick<Errors, "data">> read={isCounted ? errors : UNASKED} height={304}>
+          {({ data: bad }) => (
+            <Picture name={title} parts={parts} rows={rowsOf(good, bad, length)} />
+          )}
+        </Shown>
+      )}
     </Shown>
+  );
+}
+
+/** `length`: of an hour or a day as a part is named. */
+function rowsOf(good: Usage["data"], bad: Errors["data"], length: number): readonly DayRow[] {
+  return [
+    ...good.map(({ hour, group, requests }) => rowOf(hour ?? group ?? "", "Succeeded", requests)),
+    ...bad.map(({ hour = "", count }) => rowOf(hour.slice(0, length), "Failed or refused", count)),
+  ];
+}
+
+function Picture({
+  name,
+  parts,
+  rows,
+}: {
+  name: string;
+  parts: readonly string[];
+  rows: readonly DayRow[];
+}) {
+  const [, update] = useQuery();
+  return (
+    <GroupChart
+      name={name}
+      rows={rows}
+      parts={parts}
+      metric="requests"
+      labelOf={(group) => group ?? ""}
+      show={grouped}
+      onSelect={(first, last, group) => {
+        const status = PARTS[group as keyof typeof PARTS];
+        const days = { from: first.slice(0, 10), to: last.slice(0, 10) };
+        update({ ...days, ...(status !== undefined && { status }) });
+      }}
+    />
   );
 }
 

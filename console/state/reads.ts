@@ -64,6 +64,11 @@ export function beside<T>({ latest }: Read<T>): T | undefined {
   return latest;
 }
 
+/** A read that asks nobody: what stands for what may not be asked, or would say nothing. */
+export function unasked<T>(latest: T): Read<T> {
+  return { latest, at: 0, failure: undefined, again: () => undefined };
+}
+
 /** As `useRead` for what is read by a call of one's own; `url` says all of it, and null loads nothing. */
 export function useLoaded<T>(
   url: string | null,
