@@ -6,6 +6,7 @@ import { goTo } from "../state/route.ts";
 import { useGroupNames } from "../state/spend.ts";
 import type { Only, Range, Splits } from "../state/spend.ts";
 import { Count, Time } from "../ui/basics.tsx";
+import { Untold } from "../ui/error-chart.tsx";
 import { Empty, Shown } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -24,8 +25,12 @@ const FILTERS = {
 export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; only: Only }) {
   const split = by === "member" ? "key" : by;
   const nameOf = useGroupNames();
-  const { member_id: _, key_id, ...kept } = only; // of a member's keys alone there is no count
+  const { member_id, key_id, ...kept } = only; // of a member's keys alone there is no count
   const chosen = { ...(split !== "key" && kept), ...(key_id !== undefined && { key_id }) };
+  const untold = {
+    ...(split === "key" && kept),
+    ...(member_id !== undefined && { member_id }),
+  };
   const query = { ...range, ...chosen, group_by: split };
   const read = useRead("GET /v1/errors", { query }, { every: EVERY_MS });
   const columns: readonly Column<Errors["data"][number]>[] = [
@@ -53,6 +58,7 @@ export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; onl
     <Shown read={read} height={240}>
       {({ data, total, complete_from: since }) => (
         <>
+          <Untold only={untold} />
           {since !== undefined && Date.parse(since) > hourStart(range.from) && (
             <p class="notice">
               ▲ These are {counted(total, "error")} of those that are kept by themselves; before{" "}

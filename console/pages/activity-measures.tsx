@@ -8,7 +8,7 @@ import { colorsOf } from "../state/colors.ts";
 import { useQuery } from "../state/route.ts";
 import { useActivity, useGroupNames } from "../state/spend.ts";
 import { Chart } from "../ui/chart.tsx";
-import { ErrorChart } from "../ui/error-chart.tsx";
+import { ErrorChart, Untold } from "../ui/error-chart.tsx";
 import { GROUPS_MOST } from "../ui/group-chart.tsx";
 import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
 import { perSecond } from "./activity-times.tsx";
@@ -22,7 +22,12 @@ export function ActivityMeasures() {
   const read = useActivity(metric === "errors" ? null : { ...range, ...only, group_by, ...timed });
   if (metric === "errors") {
     const pick = (from: string, to: string): void => update({ range: "dates", from, to });
-    return <ErrorChart range={daysOf(range)} parts={parts} onSelect={pick} />;
+    return (
+      <>
+        <Untold only={only} />
+        <ErrorChart range={daysOf(range)} keyId={only.key_id} parts={parts} onSelect={pick} />
+      </>
+    );
   }
   return (
     <Shown read={read} height={304}>

@@ -2,8 +2,10 @@ import { counted, grouped } from "../lib/money.ts";
 import { hoursBetween, utcDay } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
+import type { Query } from "../state/route.ts";
+import type { Only } from "../state/spend.ts";
 import { useNow } from "../state/now.ts";
-import { ErrorChart } from "../ui/error-chart.tsx";
+import { ErrorChart, Untold } from "../ui/error-chart.tsx";
 import { Shown } from "../ui/states.tsx";
 
 /** Above the list of what failed: how much of it, and today when. */
@@ -11,16 +13,17 @@ export function RequestErrors() {
   const [query] = useQuery();
   return (
     <>
+      <Untold only={onlyOf(query)} />
       <ErrorCounts />
-      {query["from"] === undefined && <ErrorsToday />}
+      {query["from"] === undefined && query["to"] === undefined && <ErrorsToday />}
     </>
   );
 }
 
-/** What failed or was refused today, by its code: each a filter of the list. */
+/** What failed or was refused in these days, by its code: each a filter of the list. */
 function ErrorCounts() {
   const [query, update] = useQuery();
-  const { from, to = from, key_id } = query;
+  const { to, from = to, key_id } = query;
   const asked = Object.fromEntries(Object.entries({ from, to, key_id }).filter(([, one]) => one));
   const read = useRead("GET /v1/errors", { query: asked }, { every: 30_000 });
   return (
@@ -28,7 +31,7 @@ function ErrorCounts() {
       {({ data, total }) => (
         <p class="notice calm">
           {total === 0 ? "No errors" : counted(total, "error")}{" "}
-          {from === undefined ? "today (UTC)" : `from ${from} to ${to ?? ""}`}
+          {from === undefined ? "today (UTC)" : `from ${from} to ${to ?? "today"} (UTC)`}
           {data.length > 0 && ": "}
           {data
             .map(({ group: code, count }) => ({ group: code ?? "", count }))
@@ -49,10 +52,18 @@ function ErrorCounts() {
   );
 }
 
+/** What is looked at alone, of what the list is filtered by. */
+function onlyOf({ model, provider, key_id, external_id }: Query): Only {
+  const filters = Object.entries({ model, provider, key_id, external_id });
+  return Object.fromEntries(filters.filter(([, one]) => one !== undefined));
+}
+
 /** When what failed today did. */
 function ErrorsToday() {
+  const [query] = useQuery();
   const now = useNow();
   const today = utcDay(now);
   const range = { from: today, to: today };
-  return <ErrorChart range={range} parts={hoursBetween(today, today, now)} />;
+  const { key_id } = query;
+  return <ErrorChart range={range} keyId={key_id} parts={hoursBetween(today, today, now)} />;
 }

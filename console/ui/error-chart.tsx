@@ -1,23 +1,40 @@
 import { unused } from "../lib/spend.ts";
 import { grouped } from "../lib/money.ts";
 import { useRead } from "../state/reads.ts";
-import type { Range } from "../state/spend.ts";
+import type { Only, Range } from "../state/spend.ts";
 import { GroupChart } from "./group-chart.tsx";
 import { Shown } from "./states.tsx";
 
 const EVERY_MS = 30_000;
 
+const WORDS: Readonly<Record<string, string>> = {
+  external_id: "end user",
+  member_id: "member",
+};
+
+/** Says what of the filters does not count here, if anything: errors are told apart by key alone. */
+export function Untold({ only }: { only: Only }) {
+  const fields = Object.keys(only).filter((field) => field !== "key_id");
+  if (fields.length === 0) return null;
+  const names = fields.map((field) => WORDS[field] ?? field).join(" and ");
+  return <p class="notice">▲ Errors are not told apart by {names} here: these are of each.</p>;
+}
+
 /** What failed or was refused, by code: bars of UTC hours where `parts` are hours, else of days. */
 export function ErrorChart({
   range: { from, to },
+  keyId,
   parts,
   onSelect,
 }: {
   range: Range;
+  /** Of which keys; undefined: of all. */
+  keyId: string | undefined;
   parts: readonly string[];
   onSelect?: (from: string, to: string) => void;
 }) {
-  const query = { from, to, group_by: "hour,code" } as const;
+  const keyed = keyId !== undefined && { key_id: keyId };
+  const query = { from, to, group_by: "hour,code", ...keyed } as const;
   const read = useRead("GET /v1/errors", { query }, { every: EVERY_MS });
   const length = parts[0]?.length ?? 10;
   return (
