@@ -124,10 +124,10 @@ function groupColumn(
 }
 
 /** What stops a row's spending, where one may. */
-function verbs(by: Splits, may: (call: Call) => boolean): readonly Column<Sum>[] {
+function verbs(by: Splits, may: (call: Call, isOwn: boolean) => boolean): readonly Column<Sum>[] {
   if (by !== "key" && by !== "user") return [];
   const [call, page, text] = STOPS[by];
-  if (!may(call)) return [];
+  if (!may(call, false)) return []; // the rows are of everybody
   const cell = ({ group }: Sum) =>
     group !== null && <a href={hrefOf([page, group], { do: "quota" })}>{text}</a>;
   return [{ id: "verbs", title: "To do", wide: true, value: () => null, csv: [], cell }];

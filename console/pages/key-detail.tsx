@@ -20,7 +20,8 @@ type Doing = "read" | "edit" | "rotate" | "revoke";
 /** One key: what it spent, its limits, and its end. */
 export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const [{ do: wanted }] = useQuery();
-  const isLive = useMay()("DELETE /v1/keys/{id}") && stateOf(apiKey, useNow()) === "live";
+  const mayRevoke = useMay()("DELETE /v1/keys/{id}", useIsOwn(apiKey));
+  const isLive = mayRevoke && stateOf(apiKey, useNow()) === "live";
   const [doing, setDoing] = useState<Doing>(wanted === "revoke" && isLive ? "revoke" : "read");
   const { id, name } = apiKey;
   const used = useUse(id);
@@ -46,6 +47,11 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
     );
   }
   return <KeyFacts apiKey={apiKey} used={used} onDo={setDoing} onClose={onClose} />;
+}
+
+/** Whether a key is of the member who is logged in. */
+function useIsOwn({ member_id }: Key): boolean {
+  return useSession().member?.id === member_id;
 }
 
 /** What a key did since yesterday, for who may read that. */
@@ -103,26 +109,27 @@ function KeyFacts({
           This console is logged in with it: revoking it closes the console.
         </p>
       )}
-      {live && <Verbs onDo={onDo} />}
+      {live && <Verbs apiKey={apiKey} onDo={onDo} />}
     </Dialog>
   );
 }
 
-function Verbs({ onDo }: { onDo: (doing: Doing) => void }) {
+function Verbs({ apiKey, onDo }: { apiKey: Key; onDo: (doing: Doing) => void }) {
   const may = useMay();
+  const isOwn = useIsOwn(apiKey);
   return (
     <div class="actions end">
-      {may("PATCH /v1/keys/{id}") && (
+      {may("PATCH /v1/keys/{id}", isOwn) && (
         <button type="button" onClick={() => onDo("edit")}>
           Change name and limits
         </button>
       )}
-      {may("POST /v1/keys/{id}/rotate") && (
+      {may("POST /v1/keys/{id}/rotate", isOwn) && (
         <button type="button" onClick={() => onDo("rotate")}>
           Rotate…
         </button>
       )}
-      {may("DELETE /v1/keys/{id}") && (
+      {may("DELETE /v1/keys/{id}", isOwn) && (
         <button type="button" class="danger" onClick={() => onDo("revoke")}>
           Revoke…
         </button>

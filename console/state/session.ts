@@ -41,15 +41,18 @@ export async function leave(): Promise<void> {
   session.set(null);
 }
 
-/** Whether a session may make a call: no verb is drawn for one that would be refused. */
-export function may(who: Session, call: Call): boolean {
-  return call in who.may;
+/**
+ * Whether a session may make a call: no verb is drawn for one that would be refused. `isOwn`: whether what it would be
+ * made of is its member's; a list is, for whoever sees only its own.
+ */
+export function may(who: Session, call: Call, isOwn = true): boolean {
+  return who.may[call] === "all" || (isOwn && who.may[call] === "own");
 }
 
 /** The same of who is logged in; only pages that are drawn for somebody may ask. */
-export function useMay(): (call: Call) => boolean {
+export function useMay(): (call: Call, isOwn?: boolean) => boolean {
   const who = useSession();
-  return (call) => may(who, call);
+  return (call, isOwn) => may(who, call, isOwn);
 }
 
 /** Whether it may read the spend of all keys. */

@@ -18,6 +18,7 @@ const terms = Object.fromEntries(
 
 const keyFields = {
   id: z.string(),
+  member_id: uuid.describe("Whose it is."),
   name: z.string(),
   prefix: z.string(),
   region: z.string(),
@@ -73,6 +74,7 @@ export const ownKey = z.union([
 /** A revoked key; while the book is away only what its register knows of it. */
 export const revokedKey = record("RevokedKey", {
   ...keyFields,
+  member_id: keyFields.member_id.optional(),
   name: keyFields.name.optional(),
   prefix: keyFields.prefix.optional(),
   created_at: keyFields.created_at.optional(),
@@ -90,14 +92,12 @@ export const rotatedKey = record("RotatedKey", {
 });
 export const rotatedMemberKey = record("RotatedMemberKey", {
   ...keyFields,
-  member_id: uuid,
   key: z.string().describe("The new secret."),
   others_end_at: time.describe("When the key's other secrets end at the latest."),
 });
-export const memberKey = record("MemberKey", { ...keyFields, member_id: uuid });
+export const memberKey = record("MemberKey", keyFields);
 export const freshMemberKey = record("FreshMemberKey", {
   ...keyFields,
-  member_id: uuid.optional(),
   key: z.string().describe("The key itself, shown this once."),
 });
 export const keys = z.looseObject({ keys: z.array(key) }).meta({ id: "Keys" });

@@ -88,6 +88,7 @@ export const RPM_LIMIT_MAX = 1000;
 /** The key record of the interface. */
 type KeyRecord = {
   readonly id: string;
+  readonly member_id: string;
   readonly name: string;
   readonly prefix: string;
   readonly region: Region;
@@ -98,7 +99,7 @@ type KeyRecord = {
   readonly revoked: boolean;
 } & Partial<TermsRecord>;
 
-/** What a record shows beside what may be chosen; `key` and `member_id` where they are shown. */
+/** What a record shows beside what may be chosen; `key` where it is shown. */
 export const KEY_READ_ONLY: readonly string[] = [
   "id",
   "prefix",
@@ -117,6 +118,7 @@ export function keyRecord(key: BookedKey, home: Region, nowMs: number): KeyRecor
   const spent = budgetSpent({ ...terms, spend }, periodOf(nowMs));
   return {
     id: key.keyId,
+    member_id: key.memberId,
     name: key.name,
     prefix: key.prefix,
     region: home,

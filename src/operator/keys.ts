@@ -22,13 +22,13 @@ export async function getKeys(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const owner = { orgId: found.value.id, memberId: null };
   const page = await listedKeys(call.db, owner, asked.value);
-  return success(keysView(page, (key) => withMember(call, key)));
+  return success(keysView(page, (key) => recordOf(call, key)));
 }
 
 /** `GET /orgs/{id}/keys/{key_id}`. */
 export async function getKey(call: OperatorCall): Promise<Answer> {
   const found = await keyOf(call);
-  return found.ok ? success(withMember(call, found.value)) : found;
+  return found.ok ? success(recordOf(call, found.value)) : found;
 }
 
 /** `PATCH /orgs/{id}/keys/{key_id}`: the book first, then register and wallet: what is new counts at once. */
@@ -41,7 +41,7 @@ export async function patchKey(call: OperatorCall): Promise<Answer> {
     fields: fields.value,
     refuseWider: async () => null,
   });
-  return changed.ok ? success(withMember(call, changed.value)) : changed;
+  return changed.ok ? success(recordOf(call, changed.value)) : changed;
 }
 
 /**
@@ -64,7 +64,7 @@ export async function postRotation(call: OperatorCall): Promise<Answer> {
   const find = (): ReturnType<typeof findKey> => findKey(call.db, id, { orgId, memberId: null });
   const rotated = await rotateKeyEverywhere(call, { find, caller: null, ...asked.value });
   if (!rotated.ok) return rotated;
-  return created(rotationView(rotated.value, withMember(call, rotated.value.booked)));
+  return created(rotationView(rotated.value, recordOf(call, rotated.value.booked)));
 }
 
 /** `DELETE /orgs/{id}/keys/{key_id}`: the record with `revoked: true`; again: the same, and every notice again. */
@@ -72,7 +72,7 @@ export async function deleteKey(call: OperatorCall): Promise<Answer> {
   const found = await keyOf(call);
   if (!found.ok) return found;
   const revoked = await revokeKeyEverywhere(call, found.value);
-  return revoked.ok ? success(withMember(call, revoked.value)) : revoked;
+  return revoked.ok ? success(recordOf(call, revoked.value)) : revoked;
 }
 
 async function keyOf(call: OperatorCall): Promise<Result<BookedKey>> {
@@ -89,6 +89,6 @@ function noSuchKey(): Result<never> {
   return refuse({ kind: "not_found", message: "No such key." });
 }
 
-function withMember(call: OperatorCall, key: BookedKey): View {
-  return { ...keyRecord(key, call.region, call.now), member_id: key.memberId };
+function recordOf(call: OperatorCall, key: BookedKey): View {
+  return keyRecord(key, call.region, call.now);
 }

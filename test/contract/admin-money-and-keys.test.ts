@@ -192,6 +192,7 @@ describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
     const made = await response.json<{ key: string; id: string; prefix: string }>();
     expect(made).toEqual({
       id: expect.stringMatching(/^key_/),
+      member_id: account.memberId,
       name: "another",
       prefix: made.key.slice(0, "svc_sk_gbl_eu_live_".length + 4),
       region: "eu",

@@ -47,6 +47,7 @@ describe("POST /admin/v1/orgs: 201", () => {
       },
       key: {
         id: expect.stringMatching(/^key_[0-9A-Za-z]{24}$/),
+        member_id: expect.stringMatching(UUID),
         name: expect.any(String),
         prefix: expect.stringMatching(/^svc_sk_gbl_eu_live_[0-9A-Za-z]{4}$/),
         region: "eu",

@@ -6,6 +6,7 @@ import type { Account, Sending } from "./client.ts";
 /** The key record of the interface. */
 export type KeyBody = {
   readonly id: string;
+  readonly member_id: string;
   readonly name: string;
   readonly prefix: string;
   readonly region: string;

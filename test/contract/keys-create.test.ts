@@ -23,7 +23,8 @@ beforeEach(async () => {
   }
 });
 
-const RECORD = "id name prefix region scope rpm_limit created_at last_used_at revoked".split(" ");
+const RECORD =
+  "id member_id name prefix region scope rpm_limit created_at last_used_at revoked".split(" ");
 
 describe("POST /v1/keys: 201", () => {
   it("the record and the key, which works at once, and is shown and stored nowhere else", async () => {
@@ -33,6 +34,7 @@ describe("POST /v1/keys: 201", () => {
     const made = await response.json<Record<string, string>>();
     expect(made).toEqual({
       id: expect.stringMatching(/^key_[0-9A-Za-z]{24}$/),
+      member_id: account.memberId,
       name: "  spaced ÜÏ 🙂",
       prefix: made["key"]?.slice(0, "svc_sk_eu_live_".length + 4),
       region: "eu",

@@ -75,7 +75,8 @@ function countingReads(statement: D1PreparedStatement, reads: number[]): D1Prepa
   });
 }
 
-const RECORD = "id name prefix region scope rpm_limit created_at last_used_at revoked".split(" ");
+const RECORD =
+  "id member_id name prefix region scope rpm_limit created_at last_used_at revoked".split(" ");
 
 describe("GET /v1/keys: 200", () => {
   it("the record of every key, without the key", async () => {
@@ -83,6 +84,7 @@ describe("GET /v1/keys: 200", () => {
     const [second, first] = await keysOf(account.key);
     expect(second).toEqual({
       id: made.id,
+      member_id: account.memberId,
       name: "second",
       prefix: made.key.slice(0, "svc_sk_gbl_eu_live_".length + 4),
       region: "eu",

@@ -18,6 +18,7 @@ it("a stored key is its record and its hash, never the key itself", async () => 
   expect(JSON.stringify(stored)).not.toContain(key.slice(-30));
   expect(keyRecord(booked, "eu", 0)).toEqual({
     id: booked.keyId,
+    member_id: booked.memberId,
     name: "a key",
     prefix: key.slice(0, "svc_sk_gbl_eu_live_".length + 4),
     region: "eu",
