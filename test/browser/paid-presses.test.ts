@@ -128,10 +128,15 @@ describe("every button of every page and dialog, pressed once, pays for nothing 
       const memberId = await memberOf(role);
       const page = await logIn(browser, await keyOf(role, memberId));
       const renew = async (): Promise<void> => enterWith(page, await keyOf(role, memberId));
-      const { pressed, paid, refused } = await pressAll(page, { by, renew });
+      const foreign = { name: `foreign to ${role}` };
+      const { id } = await postMemberKey(admin(), owner, foreign);
+      const also = role === "member" ? [] : [`#/keys/${id}`]; // which sees its own alone
+      const { pressed, paid, refused } = await pressAll(page, { by, renew, also });
       console.log(role, by, pressed.length);
       expect(pressed.length).toBeGreaterThan(least);
       expect(refused).toEqual([]);
+      const revoke = `Keys: Revoke ${foreign.name}?: Revoke ${foreign.name}`;
+      expect(pressed.includes(revoke)).toBe(role !== "member");
       expect(paid).toEqual(["Playground: Ask"]);
       expectNoErrors(page);
     },

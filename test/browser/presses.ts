@@ -1,4 +1,4 @@
-import type { Locator, Page, Request } from "playwright-core";
+import type { Locator, Page, Request, Response } from "playwright-core";
 import { expect } from "vitest";
 import { rail } from "./browser.ts";
 
@@ -14,13 +14,15 @@ export type Pressing = {
   readonly without?: readonly string[];
   /** Makes the page's session another one of the same role, whose minute is empty. */
   readonly renew?: (page: Page) => Promise<void>;
+  /** Addresses that are walked too, beside what the pages lead to by themselves. */
+  readonly also?: readonly string[];
 };
 export type Pressed = {
   /** Each press as `Keys: New key: Create key`. */
   readonly pressed: readonly string[];
   /** Those that sent a paid request, once for each. */
   readonly paid: readonly string[];
-  /** Changes that were refused for who asked: their verbs should not be there. */
+  /** Changes that were refused for who asked, or of what is not theirs: their verbs should not be there. */
   readonly refused: readonly string[];
 };
 
@@ -96,7 +98,7 @@ export async function pressAll(page: Page, pressing: Pressing = {}): Promise<Pre
   for (const name of pages) {
     const away = pages.find((other) => other !== name);
     await awaitRoom(page, pressing.renew);
-    for (const at of await placesOf(page, name)) {
+    for (const at of await placesOf(page, name, pressing.also)) {
       await walk.press({ name, away, ...at }).catch(async (error: unknown) => {
         const seen = await page.locator("body").textContent();
         throw new Error(
@@ -125,6 +127,8 @@ class Walk implements Pressed {
   /** What the page showed when it was drawn: the same is not drawn again. */
   #drawn = "";
   readonly #paid: () => number;
+  /** Paths of what the walk has ended. */
+  readonly #ended = new Set<string>();
 
   constructor(page: Page, { by = "mouse", without = [], renew }: Pressing) {
     this.#page = page;
@@ -132,13 +136,18 @@ class Walk implements Pressed {
     this.#without = without;
     this.#renew = renew;
     this.#paid = paidBy(page);
-    page.on("response", (response) => {
-      const method = response.request().method();
-      if (response.status() !== 403 || method === "GET") return;
-      this.refused.push(
-        `${this.pressed.at(-1) ?? ""}: ${method} ${new URL(response.url()).pathname}`,
-      );
-    });
+    page.on("response", (response) => this.#note(response));
+  }
+
+  /** A change that was refused: 403, or 404 of what the walk has not ended itself. */
+  #note(response: Response): void {
+    const [method, status] = [response.request().method(), response.status()];
+    if (method === "GET") return;
+    const { pathname } = new URL(response.url());
+    if (method === "DELETE" && response.ok()) this.#ended.add(pathname);
+    const isEnded = [...this.#ended].some((at) => `${pathname}/`.startsWith(`${at}/`));
+    if (status !== 403 && (status !== 404 || isEnded)) return;
+    this.refused.push(`${this.pressed.at(-1) ?? ""}: ${method} ${pathname}: ${status}`);
   }
 
   /** All buttons of a place, what each opens before the next. */
@@ -269,13 +278,18 @@ const GOOD: Readonly<Record<string, string>> = {
 const PLACES_MAX = 12;
 
 /** A page's own address, those of its tabs, and what the first row of each opens: the spare one where there is one. */
-async function placesOf(page: Page, name: string): Promise<readonly At[]> {
+async function placesOf(
+  page: Page,
+  name: string,
+  also: readonly string[] = [],
+): Promise<readonly At[]> {
   await show(page, name);
   const own = await hashOf(page);
   const tabs = await page
     .locator("main nav.tabs a")
     .evaluateAll((links) => links.map((link) => (link as HTMLAnchorElement).hash));
-  const addresses = [...new Set([own, ...tabs])];
+  const further = also.filter((address) => pageOf(address) === pageOf(own));
+  const addresses = [...new Set([own, ...tabs, ...further])];
   const opened: At[] = [];
   for (const address of addresses) {
     await show(page, name, address);
