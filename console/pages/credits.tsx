@@ -79,12 +79,32 @@ function Owed({ micros }: { micros: number }) {
   );
 }
 
-/** The page of the payment provider: the card, the address, invoices and receipts. */
+/** What came and went. */
+function useMoved() {
+  return usePages(
+    "GET /v1/credits",
+    {},
+    {
+      cursor: "after",
+      read: ({ credits, next_after }) => ({ rows: credits, next: next_after }),
+      every: EVERY_MS,
+    },
+  );
+}
+
+/** Whether credits are sold here, as far as that is known. */
+function useIsSold(): boolean {
+  return (beside(useMoved().page)?.sold ?? null) !== null;
+}
+
+/** The page of the payment provider, where credits are sold: the card, the address, invoices and receipts. */
 function Portal() {
+  const isSold = useIsSold();
   const { busy, failure, start } = useChange(
     () => change("POST /v1/credits/portal", {}, []),
     ({ url }) => location.assign(url),
   );
+  if (!isSold) return null;
   return (
     <>
       <button type="button" disabled={busy} onClick={start}>
@@ -139,17 +159,9 @@ function Bought() {
 /** What who may buy sees: a purchase under way, the two ways of buying, what was bought, what moved. */
 function Buying() {
   const [, update] = useQuery();
-  const moved = usePages(
-    "GET /v1/credits",
-    {},
-    {
-      cursor: "after",
-      read: ({ credits, next_after }) => ({ rows: credits, next: next_after }),
-      every: EVERY_MS,
-    },
-  );
+  const moved = useMoved();
   const mayBuy = useMay()("POST /v1/credits/purchases");
-  const isSold = (beside(moved.page)?.sold ?? null) !== null;
+  const isSold = useIsSold();
   return (
     <>
       {isSold && <UnderWay />}
