@@ -82,6 +82,21 @@ it("requests: a part of the picture of what came of them is a filter", async () 
   expect(await page.getByRole("row", { name: /model_not_found/ }).count()).toBe(0);
 });
 
+it("requests: the picture says which days it is of, and what a filter leaves out of it", async () => {
+  const page = await logIn(browser, key);
+  await goTo(page, "Requests");
+  await page.getByText("Requests by status: today (UTC).").waitFor();
+  const day = askedAt.toISOString().slice(0, 10);
+  await page.goto(`${browser.origin}/console/#/requests?to=${day}`);
+  await page.getByText(`Requests by status: ${day} to ${day} (UTC).`).waitFor();
+  await page.locator("main .u-over").first().waitFor();
+  await page.goto(`${browser.origin}/console/#/requests?provider=sandbox`);
+  await page.getByText("Requests that succeeded: today (UTC).").waitFor();
+  await page.getByRole("row", { name: /echo/ }).first().waitFor();
+  expect(await page.getByRole("row", { name: /model_not_found/ }).count()).toBe(0);
+  expect(page.faults).toEqual([]);
+});
+
 it("a phone's More leads to every page and to Webhooks", async () => {
   const page = await logIn(browser, key, PHONE);
   await page.getByRole("button", { name: "More", exact: true }).click();
