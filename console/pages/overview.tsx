@@ -110,8 +110,8 @@ function NothingLeft() {
 /** What failed or was refused today, by code, each a click away; nothing where nothing did. */
 function ErrorsToday() {
   const read = useRead("GET /v1/errors", {}, { every: SPEND_EVERY_MS });
-  const isNone = beside(read)?.total === 0 && read.failure === undefined;
-  if (isNone) return null;
+  // Before the first answer as well: what is below stays where it is.
+  if ((beside(read)?.total ?? 0) === 0 && read.failure === undefined) return null;
   return (
     <p class="notice calm">
       <Inline read={read}>

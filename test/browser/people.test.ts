@@ -170,6 +170,7 @@ it("on a telephone and by the keyboard alone: signing up, a team, its domains, t
   await enterAt(cleo, "More");
   await enterAt(cleo, "Team");
   await enterAt(cleo, "Invite");
+  await cleo.getByRole("dialog").waitFor();
   await cleo.getByLabel("Address").focus(); // where the dialog begins
   await expectFits(cleo);
   await cleo.keyboard.type("ann@example.test");
