@@ -9,8 +9,10 @@ import { Empty, Shown } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
-const LEDGER: readonly Column<LedgerRow>[] = [
-  { id: "seq", title: "Row", wide: true, value: ({ seq }) => seq },
+/** What a row of the ledger and one of its payments say alike. */
+const POSTED: readonly Column<
+  Pick<LedgerRow, "created_at" | "amount_micro" | "balance_micro"> & { readonly kind: string }
+>[] = [
   {
     id: "at",
     title: "When",
@@ -32,11 +34,19 @@ const LEDGER: readonly Column<LedgerRow>[] = [
     value: ({ balance_micro }) => balance_micro,
     cell: ({ balance_micro }) => <Money micros={balance_micro} kind="left" />,
   },
+];
+const LEDGER: readonly Column<LedgerRow>[] = [
+  { id: "seq", title: "Row", wide: true, value: ({ seq }) => seq },
+  ...POSTED,
   {
     id: "reference",
     title: "Reference",
     value: ({ reference, generation_id }) => reference ?? generation_id,
   },
+];
+const PAYMENTS: readonly Column<CreditRow>[] = [
+  ...POSTED,
+  { id: "reference", title: "Reference", value: ({ reference }) => reference },
 ];
 const ROWS = 50;
 
@@ -129,28 +139,3 @@ function Payments({ id }: { id: string }) {
     </Shown>
   );
 }
-
-const PAYMENTS: readonly Column<CreditRow>[] = [
-  {
-    id: "at",
-    title: "When",
-    value: ({ created_at }) => created_at,
-    cell: ({ created_at }) => <Time at={created_at} withClock />,
-  },
-  { id: "kind", title: "Kind", value: ({ kind }) => kind },
-  {
-    id: "amount",
-    title: "Amount",
-    align: "right",
-    value: ({ amount_micro }) => amount_micro,
-    cell: ({ amount_micro }) => <Money micros={amount_micro} />,
-  },
-  {
-    id: "balance",
-    title: "Balance",
-    align: "right",
-    value: ({ balance_micro }) => balance_micro,
-    cell: ({ balance_micro }) => <Money micros={balance_micro} kind="left" />,
-  },
-  { id: "reference", title: "Reference", value: ({ reference }) => reference },
-];
