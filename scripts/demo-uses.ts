@@ -1,11 +1,11 @@
-import { CATALOGUE } from "../src/catalog/models.ts";
-import { mintId } from "../src/lib/id.ts";
-import { micros } from "../src/lib/money.ts";
-import type { Price, Usage } from "../src/lib/usage.ts";
-import type { HoldRequest, Settlement } from "../src/contracts/wallet.ts";
+import { CATALOGUE } from "../src/models/catalog/models.ts";
+import { mintId } from "../src/shared/id.ts";
+import { micros } from "../src/shared/money.ts";
+import type { Price, Usage } from "../src/shared/usage.ts";
+import type { HoldRequest, Settlement } from "../src/shared/contracts/wallet.ts";
 import { FIRST_REGION } from "./region-names.ts";
 import { seeded } from "./seeded.ts";
-import { costOf } from "../src/lib/cost.ts";
+import { costOf } from "../src/shared/cost.ts";
 
 /** One paid request: when it was held and when it ended, Unix ms; without a settlement it is voided. */
 export type Use = {

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { parseEnv } from "node:util";
-import { REGION_ROWS } from "../src/lib/regions.ts";
-import { BUILT_IN } from "../src/hosts/registry.ts";
+import { REGION_ROWS } from "../src/shared/regions.ts";
+import { BUILT_IN } from "../src/models/providers/registry.ts";
 import { ROOT } from "./dev-settings.ts";
 import type { RegionName } from "./region-names.ts";
 

@@ -115,7 +115,7 @@ export class LocalIssuer {
       return new Response("PKCE is demanded.", { status: 400 });
     }
     const buttons = this.#accounts.map(({ id, name, email }) => {
-      const href = `/continue?${escaped(`${url.searchParams}&account=${id}`)}`;
+      const href = `/continue?${escaped(`${url.searchParams.toString()}&account=${id}`)}`;
       return `<p><a href="${href}">Continue as ${escaped(name)}</a> <small>${escaped(email)}</small></p>`;
     });
     const page = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Local log-in</title>

@@ -1,5 +1,5 @@
-import { dayOf, isOver, priceOn } from "../src/catalog/dated.ts";
-import type { RouteEntry } from "../src/catalog/entry.ts";
+import { dayOf, isOver, priceOn } from "../src/models/catalog/dated.ts";
+import type { RouteEntry } from "../src/models/catalog/entry.ts";
 
 const DAY_MS = 86_400_000;
 

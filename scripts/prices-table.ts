@@ -1,6 +1,6 @@
-import { dayOf, priceOn } from "../src/catalog/dated.ts";
-import type { CatalogueEntry, DatedPrice, RouteEntry } from "../src/catalog/entry.ts";
-import { CATALOGUE } from "../src/catalog/models.ts";
+import { dayOf, priceOn } from "../src/models/catalog/dated.ts";
+import type { CatalogueEntry, DatedPrice, RouteEntry } from "../src/models/catalog/entry.ts";
+import { CATALOGUE } from "../src/models/catalog/models.ts";
 import { isStale } from "./price-age.ts";
 import { textTable } from "./table.ts";
 import type { Column } from "./table.ts";

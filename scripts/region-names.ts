@@ -1,5 +1,5 @@
-import { REGIONS } from "../src/lib/regions.ts";
-import type { Region } from "../src/lib/regions.ts";
+import { REGIONS } from "../src/shared/regions.ts";
+import type { Region } from "../src/shared/regions.ts";
 
 /** The regions of the table. */
 export type RegionName = Region;

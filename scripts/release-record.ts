@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
-import { RELEASE } from "../src/lib/release.ts";
+import { RELEASE } from "../src/shared/release.ts";
 import { bundleWorker } from "./bundle.ts";
 import { readMigrations } from "./migrations.ts";
 import { startPlace } from "./release/place.ts";

@@ -7,40 +7,44 @@ import { callbackRoute, issuersRoute, startRoute } from "./console/login.route.t
 import { requireOwnPage } from "./console/own-session.route.ts";
 import { peopleRoutes } from "./console/people.route.ts";
 import { loginRoute, logoutRoute, sessionRoute } from "./console/session.route.ts";
-import { failUnexpectedly, requestContext } from "./http/context.ts";
-import type { AppEnv } from "./http/context.ts";
-import { notFound, refuseOtherMethods } from "./http/not-found.ts";
-import { routingPath } from "./http/routing-path.ts";
-import { authorizePeer } from "./inference/authorize.peer.ts";
-import { speakDialect } from "./doors/dialect.route.ts";
-import { requireLiveAtHome } from "./inference/home-or-away.route.ts";
-import { deploymentOf } from "./inference/deployment.ts";
-import { tellFailedFirst } from "./inference/failed-requests.route.ts";
-import { failuresPeer } from "./inference/failures.peer.ts";
-import { keptPeer } from "./inference/kept.peer.ts";
-import { outcomesPeer } from "./inference/outcomes.peer.ts";
-import { requireSoundDeployment } from "./inference/sound-deployment.route.ts";
-import { requireAdmission, requireUnlimited, startAdmission } from "./keys/admission.route.ts";
-import { forwardPeer } from "./keys/forward.peer.ts";
-import { forwardToHome } from "./keys/forward.route.ts";
-import { lookupPeer, revocationsPeer } from "./keys/global-keys.peer.ts";
-import { RELEASE } from "./lib/release.ts";
+import { failUnexpectedly, requestContext } from "./shared/http/context.ts";
+import type { AppEnv } from "./shared/http/context.ts";
+import { notFound, refuseOtherMethods } from "./shared/http/not-found.ts";
+import { routingPath } from "./shared/http/routing-path.ts";
+import { authorizePeer } from "./models/requests/authorize.peer.ts";
+import { speakDialect } from "./models/endpoints/dialect.route.ts";
+import { requireLiveAtHome } from "./models/requests/home-or-away.route.ts";
+import { deploymentOf } from "./models/requests/deployment.ts";
+import { tellFailedFirst } from "./models/requests/failed-requests.route.ts";
+import { failuresPeer } from "./models/requests/failures.peer.ts";
+import { keptPeer } from "./models/requests/kept.peer.ts";
+import { outcomesPeer } from "./models/requests/outcomes.peer.ts";
+import { requireSoundDeployment } from "./models/requests/sound-deployment.route.ts";
+import {
+  requireAdmission,
+  requireUnlimited,
+  startAdmission,
+} from "./accounts/keys/admission.route.ts";
+import { forwardPeer } from "./accounts/keys/forward.peer.ts";
+import { forwardToHome } from "./accounts/keys/forward.route.ts";
+import { lookupPeer, revocationsPeer } from "./accounts/keys/global-keys.peer.ts";
+import { RELEASE } from "./shared/release.ts";
 import {
   readMember,
   requireMember,
   requireOwnOrganization,
   requireRole,
   tellWallet,
-} from "./organizations/member.route.ts";
-import { countRequests } from "./metrics/count-requests.route.ts";
+} from "./accounts/organizations/member.route.ts";
+import { countRequests } from "./events/metrics/count-requests.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
-import { ASKING_PATHS, EVERYONE, isAnsweredAtHome, PAID_PATHS, PATHS } from "./paths.ts";
-import type { Path, Reach } from "./paths.ts";
-import { stripeWebhookRoute } from "./payments/webhook.route.ts";
+import { ASKING_PATHS, EVERYONE, isAnsweredAtHome, PAID_PATHS, PATHS } from "./routes.ts";
+import type { Path, Reach } from "./routes.ts";
+import { stripeWebhookRoute } from "./money/payments/webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
 /**
- * The whole surface; what stands below `/v1` is the table `paths.ts`. Order matters: `requestContext` wraps
+ * The whole surface; what stands below `/v1` is the table `routes.ts`. Order matters: `requestContext` wraps
  * every answer; below `/internal/v1` nothing exists but for a peer; below `/v1` everything is authenticated,
  * and everything but the paid paths (which read their body meanwhile) has been admitted before its handler
  * runs; from `forwardToHome` on a global key away from home is answered by its home. The router finds a

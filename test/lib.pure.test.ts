@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { idFloor, mintId, mintedAt } from "../src/lib/id.ts";
-import { micros, microsOfDollars } from "../src/lib/money.ts";
-import { parseConfig } from "../src/config.ts";
+import { idFloor, mintId, mintedAt } from "../src/shared/id.ts";
+import { micros, microsOfDollars } from "../src/shared/money.ts";
+import { parseConfig } from "../src/shared/config/config.ts";
 
 it("an id carries its minting time and sorts by it", () => {
   fc.assert(

@@ -5,7 +5,7 @@ import type { Files } from "./tidy-rules.ts";
 export type Counts = {
   /** Assertions of a type by `as`, `as const` and renamed imports apart. */
   readonly casts: number;
-  /** Accesses as `["x"]` to what a schema or a shape could have read, in the wires, hosts, core and doors. */
+  /** Accesses as `["x"]` to what a schema or a shape could have read, in the protocols, providers, core and endpoints of models. */
   readonly lookups: number;
   /** Names of exported types that two files give to different things. */
   readonly alike: readonly string[];
@@ -22,7 +22,7 @@ const ONE_MEANING: ReadonlySet<string> = new Set([
   "Choice",
   "Place",
 ]);
-const READERS = /^src\/(?:wires|hosts|core|doors)\//;
+const READERS = /^src\/models\/(?:protocols|providers|core|endpoints)\//;
 /** Not `as const`, a variable of that name, nor the key of a mapped type. */
 const CAST = /(?<!\[\w+ in [^\]]{0,80})\sas (?!const\b)(?=[\w({[])/g;
 const LOOKUP = /(?<=([\w$]+|[)\]])(?:\?\.)?)\[ +\]/g;

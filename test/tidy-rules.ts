@@ -4,50 +4,82 @@ import type { Source } from "./tidy-source.ts";
 /** The style of src as rules over its files: path from the root to text, in; faults in words, out. */
 export type Files = Readonly<Record<string, string>>;
 
-const NOUNS = [
-  "catalog",
-  "issuers",
-  "kept",
-  "keys",
-  "metrics",
-  "payments",
-  "wallet",
-  "organizations",
-  "webhooks",
+const SHARED = ["shared", "shared/config", "shared/contracts", "shared/http"];
+const EVENTS = ["events/metrics", "events/webhooks"];
+const MONEY = ["money/wallet", "money/payments"];
+const ACCOUNTS = [
+  "accounts/identity-providers",
+  "accounts/keys",
+  "accounts/organizations",
+  "accounts/people",
 ];
-const BASE = [
-  "lib",
-  "config-people.ts",
-  "config-payments.ts",
-  "config.ts",
-  "contracts",
-  "http",
-  "regions",
+const MODELS = [
+  "models/catalog",
+  "models/core",
+  "models/endpoints",
+  "models/protocols",
+  "models/providers",
+  "models/requests",
+  "models/routing",
+  "models/stored-responses",
 ];
-/** The ladder: what each folder (or file beside them) may import beside itself. */
+const ROOMS = [...SHARED, "regions", ...EVENTS, ...MONEY, ...ACCOUNTS, ...MODELS, "operator"];
+/** The layers: for each folder or file of src, the other folders and files that it may import. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  lib: [],
-  contracts: ["lib"],
-  "config-secrets.ts": ["lib", "config-people.ts"],
-  "config-people.ts": ["lib"],
-  "config-payments.ts": [],
-  "config.ts": ["lib", "config-secrets.ts", "config-people.ts", "config-payments.ts"],
-  http: ["lib", "config.ts"],
-  regions: ["lib", "config.ts", "contracts", "http"],
-  ...Object.fromEntries(NOUNS.map((noun) => [noun, BASE])),
-  core: [...BASE, "catalog"],
-  claude: ["lib", "core"],
-  wires: ["lib", "contracts", "http", "core", "claude", "kept"],
-  hosts: ["lib", "config.ts", "http", "core", "claude", "wires"],
-  doors: ["lib", "contracts", "http", "catalog", "kept", "core", "wires"],
-  routing: ["lib", "core"],
-  inference: [...BASE, ...NOUNS, "core", "wires", "hosts", "doors", "routing"],
-  people: [...BASE, ...NOUNS],
-  operator: [...BASE, ...NOUNS, "people", "routing"],
-  console: [...BASE, "keys", "issuers", "people", "operator"],
-  "paths.ts": [...BASE, ...NOUNS, "doors", "inference"],
-  "app.ts": [...BASE, ...NOUNS, "doors", "inference", "people", "operator", "console", "paths.ts"],
-  "index.ts": [...BASE, ...NOUNS, "inference", "operator", "console", "paths.ts", "app.ts"],
+  shared: [],
+  "shared/config": ["shared"],
+  "shared/contracts": ["shared"],
+  "shared/http": ["shared", "shared/config"],
+  regions: SHARED,
+  ...Object.fromEntries([...EVENTS, ...MONEY].map((room) => [room, SHARED])),
+  "accounts/identity-providers": SHARED,
+  "accounts/keys": [...SHARED, "regions"],
+  "accounts/organizations": SHARED,
+  "accounts/people": [...SHARED, "regions", ...EVENTS, ...MONEY, ...ACCOUNTS],
+  "models/catalog": SHARED,
+  "models/core": [...SHARED, "models/catalog"],
+  "models/claude": ["shared", "models/core"],
+  "models/protocols": [
+    "shared",
+    "shared/contracts",
+    "shared/http",
+    "models/core",
+    "models/claude",
+    "models/stored-responses",
+  ],
+  "models/providers": [
+    "shared",
+    "shared/config",
+    "shared/http",
+    "models/core",
+    "models/claude",
+    "models/protocols",
+  ],
+  "models/endpoints": [
+    "shared",
+    "shared/contracts",
+    "shared/http",
+    "models/catalog",
+    "models/stored-responses",
+    "models/core",
+    "models/protocols",
+  ],
+  "models/routing": ["shared", "models/core"],
+  "models/stored-responses": SHARED,
+  "models/requests": [...SHARED, "regions", ...EVENTS, ...MONEY, ...ACCOUNTS, ...MODELS],
+  operator: [
+    ...SHARED,
+    "regions",
+    ...EVENTS,
+    ...MONEY,
+    ...ACCOUNTS,
+    "models/catalog",
+    "models/routing",
+  ],
+  console: [...SHARED, ...ACCOUNTS, "operator"],
+  "routes.ts": ROOMS,
+  "app.ts": [...ROOMS, "console", "routes.ts"],
+  "index.ts": [...ROOMS, "console", "routes.ts", "app.ts"],
 };
 
 /** What only files of certain roles may touch; `http` and `app.ts` are the wire itself. */
@@ -55,7 +87,7 @@ const TOUCHES = [
   {
     what: "hono",
     found: (source: Source) => imports(source, /^hono(\/|$)/),
-    allowed: /(\.route|\.peer)\.ts$|^src\/http\/|^src\/app\.ts$/,
+    allowed: /(\.route|\.peer)\.ts$|^src\/shared\/http\/|^src\/app\.ts$/,
   },
   {
     what: "cloudflare:workers",
@@ -116,7 +148,7 @@ export function unfinished(files: Files): string[] {
 
 function readSources(files: Files): Source[] {
   return Object.entries(files)
-    .filter(([path]) => !path.endsWith(".d.ts"))
+    .filter(([path]) => !path.endsWith(".d.ts") && !path.startsWith("src/console/browser/"))
     .map(([path, text]) => readSource(path, text));
 }
 
@@ -133,8 +165,8 @@ function faultsOfFile(source: Source): string[] {
   if (suffix !== undefined && !["store", "do", "route", "peer"].includes(suffix)) {
     faults.push(`the suffix .${suffix} is no role`);
   }
-  if (/\bDate\.now\(|\bnew Date\(\)/.test(source.code) && source.path !== "src/lib/clock.ts") {
-    faults.push("reads the clock; only lib/clock.ts does");
+  if (/\bDate\.now\(|\bnew Date\(\)/.test(source.code) && source.path !== "src/shared/clock.ts") {
+    faults.push("reads the clock; only shared/clock.ts does");
   }
   if (/^export default\b/m.test(source.code) && source.path !== INDEX) {
     faults.push("a default export");
@@ -147,7 +179,7 @@ function faultsOfFile(source: Source): string[] {
 function wrongImports(source: Source): string[] {
   const rung = rungOf(source.path);
   const may = MAY_IMPORT[rung];
-  if (may === undefined) return [`${rung} is not on the ladder`];
+  if (may === undefined) return [`${rung} has no place in the layers`];
   return source.imports.flatMap(({ from, what }) => {
     if (from.startsWith("node:")) return [`imports ${from}`];
     if (/^zod(\/|$)/.test(from) && (from !== "zod/mini" || !/^(?:type )?\* as z$/.test(what))) {
@@ -156,21 +188,23 @@ function wrongImports(source: Source): string[] {
     const target = resolveImport(source.path, from);
     if (target === null) return [];
     const below = rungOf(target);
-    if (rung === "wires" && below === "wires" && roomOf(target) !== roomOf(source.path)) {
+    if (rung === "models/protocols" && below === rung && roomOf(target) !== roomOf(source.path)) {
       return [`${roomOf(source.path)} may not import ${roomOf(target)}`];
     }
     return below === rung || may.includes(below) ? [] : [`${rung} may not import ${below}`];
   });
 }
 
-/** The folder under src that holds a file, or the file itself beside them. */
+/** Returns the layer of a file: its folder (`models/core`), or the file itself beside the folders. */
 function rungOf(path: string): string {
-  return path.split("/")[1] ?? path;
+  const [, room = path, folder = ""] = path.split("/");
+  const inner = `${room}/${folder}`;
+  return Object.hasOwn(MAY_IMPORT, inner) ? inner : room;
 }
 
-/** The subfolder that holds a file (`wires/chat`), or the file itself where it stands in none. */
+/** Returns the third folder level of a file (`models/protocols/chat`), or the file itself. */
 function roomOf(path: string): string {
-  return path.split("/").slice(1, 3).join("/");
+  return path.split("/").slice(1, 4).join("/");
 }
 
 function imports(source: Source, pattern: RegExp): boolean {

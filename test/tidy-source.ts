@@ -7,7 +7,7 @@ export type Source = {
   readonly imports: readonly Import[];
 };
 export type Import = {
-  /** As written: `./lib/id.ts`, `hono`. */
+  /** As written: `./shared/id.ts`, `hono`. */
   readonly from: string;
   /** What stands between `import` or `export` and `from`. */
   readonly what: string;

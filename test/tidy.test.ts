@@ -4,7 +4,11 @@ import { deadSources, tidySources, unfinished } from "./tidy-rules.ts";
 import type { Files } from "./tidy-rules.ts";
 
 const sources = fromRoot(
-  import.meta.glob<string>("../src/**/*.ts", { query: "?raw", import: "default", eager: true }),
+  import.meta.glob<string>(["../src/**/*.ts", "!../src/console/browser/**"], {
+    query: "?raw",
+    import: "default",
+    eager: true,
+  }),
 );
 const besides = fromRoot({
   ...import.meta.glob<string>("./**/*.ts", { query: "?raw", import: "default", eager: true }),
@@ -13,7 +17,7 @@ const besides = fromRoot({
     import: "default",
     eager: true,
   }),
-  ...import.meta.glob<string>("../console/**/*.{ts,tsx}", {
+  ...import.meta.glob<string>("../src/console/browser/**/*.{ts,tsx}", {
     query: "?raw",
     import: "default",
     eager: true,
@@ -31,7 +35,7 @@ it("every file of src is reached from its entry", () => {
 
 it("nothing is left unfinished or switched off", () => {
   expect(Object.keys(besides)).toContain("scripts/bundle.ts");
-  expect(Object.keys(besides)).toContain("console/app.tsx");
+  expect(Object.keys(besides)).toContain("src/console/browser/app.tsx");
   expect(unfinished({ ...sources, ...besides })).toEqual([]);
 });
 
@@ -48,13 +52,13 @@ it("src has no more casts, untyped reads and names of two meanings than before",
 
 it("casts, untyped reads and names are counted as a reader would", () => {
   const planted = {
-    "src/wires/chat/a.ts": `import * as z from "zod/mini";
+    "src/models/protocols/chat/a.ts": `import * as z from "zod/mini";
 export type Said = Part["type"] & { readonly [K in Name as Key<K>]: K };
 type Part = { type: "a" } /* as many */;
 export const a = (b: unknown) => [b as Said, (b as { c: unknown }).c, z, ["x"] as const, "as A"];
 export const d = (e: Record<string, unknown>, as: string) => [e["x"], e["y"]?.["z"], ["x"], as];`,
-    "src/lib/b.ts": `type Said = string;\nexport type Part = Said;\nexport const x = (o: A) => o["x"];`,
-    "src/lib/c.ts": `export interface Part {}`,
+    "src/shared/b.ts": `type Said = string;\nexport type Part = Said;\nexport const x = (o: A) => o["x"];`,
+    "src/shared/c.ts": `export interface Part {}`,
   };
   expect(countsOf(planted)).toEqual({
     casts: 2,
@@ -66,18 +70,18 @@ export const d = (e: Record<string, unknown>, as: string) => [e["x"], e["y"]?.["
 
 /** A tree without a fault, to plant one in. */
 const CLEAN: Files = {
-  "src/index.ts": `import { app } from "./app.ts";\nexport { Wallet } from "./wallet/wallet.do.ts";\nexport default { fetch: app.fetch };`,
-  "src/app.ts": `import { Hono } from "hono";\nimport { price } from "./catalog/price.ts";\nexport const app = new Hono(); price();`,
-  "src/catalog/price.ts": `import * as z from "zod/mini";\nimport { now } from "../lib/clock.ts";\n/** any process! */\nexport const price = () => [z, now, "any", \`a \${now({ a: 1 })} any! \${2}\`, /any!"/.test("")];\nexport const signal = AbortSignal.any([]);`,
-  "src/lib/clock.ts": `export const now = () => Date.now();`,
-  "src/wallet/wallet.do.ts": `import { DurableObject } from "cloudflare:workers";\nimport { rows } from "./book.store.ts";\nexport class Wallet extends DurableObject { rows = rows(this.env.DB); a = 1 !== 2 && !this.b; }`,
-  "src/wallet/book.store.ts": `export const rows = (db: D1Database) => db.prepare("SELECT 1").all();`,
+  "src/index.ts": `import { app } from "./app.ts";\nexport { Wallet } from "./money/wallet/wallet.do.ts";\nexport default { fetch: app.fetch };`,
+  "src/app.ts": `import { Hono } from "hono";\nimport { price } from "./models/catalog/price.ts";\nexport const app = new Hono(); price();`,
+  "src/models/catalog/price.ts": `import * as z from "zod/mini";\nimport { now } from "../../shared/clock.ts";\n/** any process! */\nexport const price = () => [z, now, "any", \`a \${now({ a: 1 })} any! \${2}\`, /any!"/.test("")];\nexport const signal = AbortSignal.any([]);`,
+  "src/shared/clock.ts": `export const now = () => Date.now();`,
+  "src/money/wallet/wallet.do.ts": `import { DurableObject } from "cloudflare:workers";\nimport { rows } from "./book.store.ts";\nexport class Wallet extends DurableObject { rows = rows(this.env.DB); a = 1 !== 2 && !this.b; }`,
+  "src/money/wallet/book.store.ts": `export const rows = (db: D1Database) => db.prepare("SELECT 1").all();`,
   "src/env.d.ts": `interface Env { any: any }`,
 };
 const ZOD =
-  'src/catalog/price.ts: write import * as z from "zod/mini": "zod" adds 65 KiB, a named import 364';
+  'src/models/catalog/price.ts: write import * as z from "zod/mini": "zod" adds 65 KiB, a named import 364';
 const inPrice = (line: string): Files => ({
-  "src/catalog/price.ts": `${CLEAN["src/catalog/price.ts"]}\n${line}`,
+  "src/models/catalog/price.ts": `${CLEAN["src/models/catalog/price.ts"]}\n${line}`,
 });
 const longBody = "\n  price();".repeat(60);
 
@@ -85,122 +89,134 @@ const longBody = "\n  price();".repeat(60);
 const PLANTED: readonly (readonly [string, Files, string])[] = [
   [
     "a sibling",
-    inPrice(`import { rows } from "../wallet/book.store.ts";`),
-    "src/catalog/price.ts: catalog may not import wallet",
+    inPrice(`import { rows } from "../../money/wallet/book.store.ts";`),
+    "src/models/catalog/price.ts: models/catalog may not import money/wallet",
   ],
   [
     "a rung above, as a type",
-    inPrice(`import type { app } from "../app.ts";`),
-    "src/catalog/price.ts: catalog may not import app.ts",
+    inPrice(`import type { app } from "../../app.ts";`),
+    "src/models/catalog/price.ts: models/catalog may not import app.ts",
   ],
   [
     "a re-export across the ladder",
-    inPrice(`export { rows } from "../wallet/book.store.ts";`),
-    "src/catalog/price.ts: catalog may not import wallet",
+    inPrice(`export { rows } from "../../money/wallet/book.store.ts";`),
+    "src/models/catalog/price.ts: models/catalog may not import money/wallet",
   ],
   [
     "a folder the ladder does not know",
     { "src/billing/a.ts": "" },
-    "src/billing/a.ts: billing is not on the ladder",
+    "src/billing/a.ts: billing has no place in the layers",
   ],
   [
     "hono in a pure file",
     inPrice(`import { Hono } from "hono/tiny";`),
-    "src/catalog/price.ts: touches hono, which its role may not",
+    "src/models/catalog/price.ts: touches hono, which its role may not",
   ],
   [
     "the runtime in a pure file",
     inPrice(`import { env } from "cloudflare:workers";`),
-    "src/catalog/price.ts: touches cloudflare:workers, which its role may not",
+    "src/models/catalog/price.ts: touches cloudflare:workers, which its role may not",
   ],
   [
     "D1 outside a store",
     inPrice(`export const all = (db: D1Database) => db.prepare("SELECT 1");`),
-    "src/catalog/price.ts: touches D1, which its role may not",
+    "src/models/catalog/price.ts: touches D1, which its role may not",
   ],
   [
     "object storage outside an object",
     inPrice(`export const all = (sql: SqlStorage) => sql;`),
-    "src/catalog/price.ts: touches an object's storage, which its role may not",
+    "src/models/catalog/price.ts: touches an object's storage, which its role may not",
   ],
   [
     "an unknown role",
-    { "src/keys/a.helper.ts": "" },
-    "src/keys/a.helper.ts: the suffix .helper is no role",
+    { "src/accounts/keys/a.helper.ts": "" },
+    "src/accounts/keys/a.helper.ts: the suffix .helper is no role",
   ],
   [
     "a cycle",
     {
-      "src/catalog/a.ts": `import { b } from "./b.ts";\nexport const a = () => b;`,
-      "src/catalog/b.ts": `import type { a } from "./a.ts";\nexport const b = 1;`,
+      "src/models/catalog/a.ts": `import { b } from "./b.ts";\nexport const a = () => b;`,
+      "src/models/catalog/b.ts": `import type { a } from "./a.ts";\nexport const b = 1;`,
     },
-    "a cycle: src/catalog/a.ts -> src/catalog/b.ts -> src/catalog/a.ts",
+    "a cycle: src/models/catalog/a.ts -> src/models/catalog/b.ts -> src/models/catalog/a.ts",
   ],
   [
     "a cycle of subfolders that is none of files",
     {
-      "src/wallet/rules/a.ts": `import { b } from "../tables/b.ts";\nexport const a = () => b;`,
-      "src/wallet/tables/b.ts": `export const b = 1;`,
-      "src/wallet/tables/c.ts": `import { d } from "../rules/d.ts";\nexport const c = () => d;`,
-      "src/wallet/rules/d.ts": `export const d = 1;`,
+      "src/money/wallet/rules/a.ts": `import { b } from "../tables/b.ts";\nexport const a = () => b;`,
+      "src/money/wallet/tables/b.ts": `export const b = 1;`,
+      "src/money/wallet/tables/c.ts": `import { d } from "../rules/d.ts";\nexport const c = () => d;`,
+      "src/money/wallet/rules/d.ts": `export const d = 1;`,
     },
-    "a cycle: wallet/rules -> wallet/tables -> wallet/rules",
+    "a cycle: money/wallet/rules -> money/wallet/tables -> money/wallet/rules",
   ],
   [
     "a wire in another",
-    { "src/wires/chat/a.ts": `export { b } from "../messages/b.ts";` },
-    "src/wires/chat/a.ts: wires/chat may not import wires/messages",
+    { "src/models/protocols/chat/a.ts": `export { b } from "../messages/b.ts";` },
+    "src/models/protocols/chat/a.ts: models/protocols/chat may not import models/protocols/messages",
   ],
   [
     "any",
     inPrice("export const a = (b: any) => b;"),
-    "src/catalog/price.ts: any: say what it is, or unknown",
+    "src/models/catalog/price.ts: any: say what it is, or unknown",
   ],
   [
     "any in an array",
     inPrice("export type A = Array<any>;"),
-    "src/catalog/price.ts: any: say what it is, or unknown",
+    "src/models/catalog/price.ts: any: say what it is, or unknown",
   ],
   [
     "a non-null assertion",
     inPrice("export const a = price()[0]!;"),
-    "src/catalog/price.ts: a non-null !: handle the absence or assert it",
+    "src/models/catalog/price.ts: a non-null !: handle the absence or assert it",
   ],
-  ["process", inPrice("export const a = process.env;"), "src/catalog/price.ts: a Node global"],
-  ["Buffer", inPrice("export const a = Buffer.from([]);"), "src/catalog/price.ts: a Node global"],
+  [
+    "process",
+    inPrice("export const a = process.env;"),
+    "src/models/catalog/price.ts: a Node global",
+  ],
+  [
+    "Buffer",
+    inPrice("export const a = Buffer.from([]);"),
+    "src/models/catalog/price.ts: a Node global",
+  ],
   [
     "a Node module",
     inPrice(`import { createHash } from "node:crypto";`),
-    "src/catalog/price.ts: imports node:crypto",
+    "src/models/catalog/price.ts: imports node:crypto",
   ],
   ["all of zod", inPrice(`import * as z from "zod";`), ZOD],
   ["zod's named import", inPrice(`import { z } from "zod/mini";`), ZOD],
-  ["module state", inPrice("let count = 0;"), "src/catalog/price.ts: mutable module state"],
-  ["a default export", inPrice("export default price;"), "src/catalog/price.ts: a default export"],
+  ["module state", inPrice("let count = 0;"), "src/models/catalog/price.ts: mutable module state"],
+  [
+    "a default export",
+    inPrice("export default price;"),
+    "src/models/catalog/price.ts: a default export",
+  ],
   [
     "the clock",
     inPrice("export const a = Date.now();"),
-    "src/catalog/price.ts: reads the clock; only lib/clock.ts does",
+    "src/models/catalog/price.ts: reads the clock; only shared/clock.ts does",
   ],
   [
     "the clock by a date",
     inPrice("export const a = new Date();"),
-    "src/catalog/price.ts: reads the clock; only lib/clock.ts does",
+    "src/models/catalog/price.ts: reads the clock; only shared/clock.ts does",
   ],
   [
     "a long file",
     inPrice("\n".repeat(400) + "price();"),
-    "src/catalog/price.ts: 406 lines, at most 400",
+    "src/models/catalog/price.ts: 406 lines, at most 400",
   ],
   [
     "a long function",
     inPrice(`export function a(b: string): Promise<void> {${longBody}\n}`),
-    "src/catalog/price.ts: a function of 62 lines at line 6",
+    "src/models/catalog/price.ts: a function of 62 lines at line 6",
   ],
   [
     "a long arrow function",
     inPrice(`export const a = () => {${longBody}\n};`),
-    "src/catalog/price.ts: a function of 62 lines at line 6",
+    "src/models/catalog/price.ts: a function of 62 lines at line 6",
   ],
 ];
 
@@ -210,7 +226,7 @@ it("a tree without a fault has none, whatever its comments and strings say", () 
 });
 
 it("finds a dead file, though another dead file imports it", () => {
-  const dead = { "src/lib/a.ts": "", "src/lib/b.ts": `import "./a.ts";` };
+  const dead = { "src/shared/a.ts": "", "src/shared/b.ts": `import "./a.ts";` };
   expect(deadSources({ ...CLEAN, ...dead })).toEqual(Object.keys(dead));
 });
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { within } from "../src/lib/timers.ts";
+import { within } from "../src/shared/timers.ts";
 
 it("gives the value or the error of the work, and throws when the work is late", async () => {
   expect(await within(Promise.resolve(5), 1000)).toBe(5);

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { dayOf, priceOn } from "../../src/catalog/dated.ts";
-import { CATALOGUE } from "../../src/catalog/models.ts";
+import { dayOf, priceOn } from "../../src/models/catalog/dated.ts";
+import { CATALOGUE } from "../../src/models/catalog/models.ts";
 import { WrongUsage } from "./arguments.ts";
 import { csvLines, numberIn, readGiven } from "./csv.ts";
 import type { CsvLine } from "./csv.ts";

@@ -19,7 +19,7 @@ const ACTIVE: Active = { keys: 3, budgets: 0, endUsers: 0, requestsPerMinute: 1 
 const BUSY_PERCENT_MAX = 40;
 const RULE_MS = 1;
 const PUBLISHES = 500; // of a round
-const STORE = "../../src/wallet/book.store.ts";
+const STORE = "../../src/money/wallet/book.store.ts";
 
 type Org = { readonly id: string; readonly hashes: readonly string[]; revision: number };
 

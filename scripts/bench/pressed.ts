@@ -134,7 +134,7 @@ async function press(target: Target, atOnce: number, seconds: number): Promise<S
 async function startAlone(stage: Stage, { name, root }: Checkout): Promise<Side["driver"]> {
   if (root !== NOW.root) {
     copyFileSync(path.join(NOW.root, DRIVER), path.join(root, DRIVER));
-    const groups = path.join(root, "src/wallet/grouped-wallet.ts");
+    const groups = path.join(root, "src/money/wallet/grouped-wallet.ts");
     if (!existsSync(groups)) writeFileSync(groups, GROUPS);
   }
   const place = { place: `alone-${name}`, root, entry: DRIVER };

@@ -1,4 +1,4 @@
-import type { Kind } from "../../src/lib/kinds.ts";
+import type { Kind } from "../../src/shared/kinds.ts";
 import { error, note, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 

@@ -1,15 +1,15 @@
 import type { Unstable_Config } from "wrangler";
-import { ALIAS_KINDS } from "../../src/catalog/aliases.ts";
-import { allowedTags } from "../../src/catalog/catalog.ts";
-import type { Kind } from "../../src/lib/kinds.ts";
-import { CATALOGUE } from "../../src/catalog/models.ts";
-import { parseConfig } from "../../src/config.ts";
-import type { Config } from "../../src/config.ts";
-import { deploymentOf } from "../../src/inference/deployment.ts";
-import type { Catalog } from "../../src/catalog/catalog.ts";
-import { dayOf, priceOn } from "../../src/catalog/dated.ts";
-import { rowOf } from "../../src/lib/regions.ts";
-import { BUILT_IN } from "../../src/hosts/registry.ts";
+import { ALIAS_KINDS } from "../../src/models/catalog/aliases.ts";
+import { allowedTags } from "../../src/models/catalog/catalog.ts";
+import type { Kind } from "../../src/shared/kinds.ts";
+import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import type { Config } from "../../src/shared/config/config.ts";
+import { deploymentOf } from "../../src/models/requests/deployment.ts";
+import type { Catalog } from "../../src/models/catalog/catalog.ts";
+import { dayOf, priceOn } from "../../src/models/catalog/dated.ts";
+import { rowOf } from "../../src/shared/regions.ts";
+import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { isStale, PRICE_DAYS } from "../price-age.ts";
 import { error, those, warning } from "./finding.ts";
 import { paymentFindings } from "./payment-findings.ts";
@@ -268,7 +268,7 @@ function priceFindings(config: Config, catalog: Catalog, today: number): Finding
     warning(
       "prices",
       `of ${names.length} built-in routes were looked up more than ${PRICE_DAYS} days ago or are over, the oldest on ${oldest.seenOn}: ${names.join(", ")}`,
-      "npm run prices lists them. Compare them with the provider's, and correct src/catalog/makers or set a price in MODELS.",
+      "npm run prices lists them. Compare them with the provider's, and correct src/models/catalog/makers or set a price in MODELS.",
     ),
   ];
 }

@@ -1,5 +1,5 @@
 import type { Unstable_Config } from "wrangler";
-import { rowOf } from "../../src/lib/regions.ts";
+import { rowOf } from "../../src/shared/regions.ts";
 import { OWN_FILE } from "./files.ts";
 import { error, those, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";

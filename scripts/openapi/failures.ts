@@ -1,8 +1,8 @@
-import { anchorOf, wireOf } from "../../src/http/failure-wire.ts";
-import type { Dialect, Limits } from "../../src/http/dialect.ts";
-import { dialectOf } from "../../src/doors/dialect.route.ts";
-import type { Failure } from "../../src/lib/failure.ts";
-import { micros } from "../../src/lib/money.ts";
+import { anchorOf, wireOf } from "../../src/shared/http/failure-wire.ts";
+import type { Dialect, Limits } from "../../src/shared/http/dialect.ts";
+import { dialectOf } from "../../src/models/endpoints/dialect.route.ts";
+import type { Failure } from "../../src/shared/failure.ts";
+import { micros } from "../../src/shared/money.ts";
 
 type Kind = Failure["kind"];
 type Samples = { readonly [K in Kind]: readonly Extract<Failure, { kind: K }>[] };

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { VERSIONS } from "../../src/wires/messages/client-request.ts";
+import { VERSIONS } from "../../src/models/protocols/messages/client-request.ts";
 
 type Described = { readonly description: string; readonly schema: object };
 

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { TERMS } from "../../src/lib/key-terms.ts";
+import { TERMS } from "../../src/shared/key-terms.ts";
 import { dollars, record, time, uuid } from "./fields.ts";
 
 /** What a record says of a limit, where its schema says less. */

@@ -1,37 +1,41 @@
-import { chatBody } from "../../src/core/core-request.ts";
-import { embeddingsBody } from "../../src/core/embeddings.ts";
-import { countBody, messagesBody } from "../../src/wires/messages/client-request.ts";
-import { completionsBody } from "../../src/doors/completions.ts";
-import { responsesBody } from "../../src/wires/responses/client-request.ts";
-import { messagesListQuery } from "../../src/catalog/messages-list.ts";
-import { pageQuery } from "../../src/http/parse-body.ts";
-import { keysParameters } from "../../src/keys/keys.route.ts";
-import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
+import { chatBody } from "../../src/models/core/core-request.ts";
+import { embeddingsBody } from "../../src/models/core/embeddings.ts";
+import { countBody, messagesBody } from "../../src/models/protocols/messages/client-request.ts";
+import { completionsBody } from "../../src/models/endpoints/completions.ts";
+import { responsesBody } from "../../src/models/protocols/responses/client-request.ts";
+import { messagesListQuery } from "../../src/models/catalog/messages-list.ts";
+import { pageQuery } from "../../src/shared/http/parse-body.ts";
+import { keysParameters } from "../../src/accounts/keys/keys.route.ts";
+import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
-import { inputItemsQuery } from "../../src/kept/kept.route.ts";
-import { newSessionSchema, sessionsParameters } from "../../src/keys/sessions.route.ts";
-import { rotationSchema } from "../../src/keys/rotation.ts";
-import { organizationChangeSchema } from "../../src/organizations/organization.ts";
-import { PATHS } from "../../src/paths.ts";
-import { creditsQuery, purchaseBody, purchasesQuery } from "../../src/payments/purchases.route.ts";
+import { inputItemsQuery } from "../../src/models/stored-responses/kept.route.ts";
+import { newSessionSchema, sessionsParameters } from "../../src/accounts/keys/sessions.route.ts";
+import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
+import { organizationChangeSchema } from "../../src/accounts/organizations/organization.ts";
+import { PATHS } from "../../src/routes.ts";
+import {
+  creditsQuery,
+  purchaseBody,
+  purchasesQuery,
+} from "../../src/money/payments/purchases.route.ts";
 import {
   newWebhookSchema,
   replaySchema,
   webhookChangeSchema,
   webhookRotationSchema,
-} from "../../src/webhooks/webhooks.route.ts";
-import { deliveriesParameters } from "../../src/webhooks/deliveries.route.ts";
-import { resendSchema } from "../../src/webhooks/resend.route.ts";
+} from "../../src/events/webhooks/webhooks.route.ts";
+import { deliveriesParameters } from "../../src/events/webhooks/deliveries.route.ts";
+import { resendSchema } from "../../src/events/webhooks/resend.route.ts";
 import {
   changeBody,
   endUsersQuery,
   putBody,
   settingsBody,
-} from "../../src/wallet/routes/end-users.route.ts";
-import { errorsQuery } from "../../src/wallet/routes/errors.route.ts";
-import { generationsQuery, holdsQuery } from "../../src/wallet/routes/generations.route.ts";
-import { eventsParameters } from "../../src/wallet/routes/reads.route.ts";
-import { usageParameters } from "../../src/wallet/routes/usage.route.ts";
+} from "../../src/money/wallet/routes/end-users.route.ts";
+import { errorsQuery } from "../../src/money/wallet/routes/errors.route.ts";
+import { generationsQuery, holdsQuery } from "../../src/money/wallet/routes/generations.route.ts";
+import { eventsParameters } from "../../src/money/wallet/routes/reads.route.ts";
+import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
 import { BETA, END_USER, idempotencyKey, LIST_VERSION, VERSION } from "./headers.ts";
 import { described, operationsOf } from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";

@@ -1,11 +1,11 @@
 import { PEOPLE_ENDPOINTS } from "../../src/console/people-endpoints.ts";
 import type { PeopleEndpoint } from "../../src/console/people-endpoints.ts";
-import { namedDomain } from "../../src/people/company.ts";
-import { newIssuer, requiring } from "../../src/people/company-issuer.ts";
-import { closing } from "../../src/people/closing.ts";
-import { heldInvitation, newInvitation } from "../../src/people/inviting.ts";
-import { actingAs, identityName, ownOrganization } from "../../src/people/me.ts";
-import { roleChange } from "../../src/people/team.ts";
+import { namedDomain } from "../../src/accounts/people/company.ts";
+import { newIssuer, requiring } from "../../src/accounts/people/company-issuer.ts";
+import { closing } from "../../src/accounts/people/closing.ts";
+import { heldInvitation, newInvitation } from "../../src/accounts/people/inviting.ts";
+import { actingAs, identityName, ownOrganization } from "../../src/accounts/people/me.ts";
+import { roleChange } from "../../src/accounts/people/team.ts";
 import { SHOWN_ORGANIZATION } from "./headers.ts";
 import { described, operationsOf, within } from "./operation.ts";
 import type { Operation, Standing } from "./operation.ts";

@@ -1,6 +1,6 @@
-import { KIND_NAMES } from "../../src/lib/kinds.ts";
+import { KIND_NAMES } from "../../src/shared/kinds.ts";
 import * as z from "zod";
-import { EVENT_TYPES } from "../../src/lib/event.ts";
+import { EVENT_TYPES } from "../../src/shared/event.ts";
 import { freshMemberKey } from "./key-records.ts";
 import { autoTopUp } from "./payment-records.ts";
 

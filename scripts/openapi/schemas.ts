@@ -1,9 +1,9 @@
 import * as z from "zod";
 import type * as core from "zod/v4/core";
-import { moment } from "../../src/http/parse-body.ts";
-import { DOLLARS_MAX } from "../../src/lib/money.ts";
-import { opaqueObject } from "../../src/core/core-request.ts";
-import { day } from "../../src/wallet/routes/usage.route.ts";
+import { moment } from "../../src/shared/http/parse-body.ts";
+import { DOLLARS_MAX } from "../../src/shared/money.ts";
+import { opaqueObject } from "../../src/models/core/core-request.ts";
+import { day } from "../../src/money/wallet/routes/usage.route.ts";
 
 export type Json = Record<string, unknown>;
 

@@ -1,7 +1,7 @@
-import { EVERYONE } from "../../src/paths.ts";
-import { OPERATOR_ROLES } from "../../src/config-people.ts";
+import { EVERYONE } from "../../src/routes.ts";
+import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import type { OperatorEndpoint } from "../../src/operator/operator-context.ts";
-import type { Path } from "../../src/paths.ts";
+import type { Path } from "../../src/routes.ts";
 import type { Description, Row, Standing } from "./operation.ts";
 
 /** Refusals of any path, whoever asks. */

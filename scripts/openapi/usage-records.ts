@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { TOKEN_SUMS } from "../../src/lib/usage-sums.ts";
-import { UNITS } from "../../src/lib/usage.ts";
+import { TOKEN_SUMS } from "../../src/shared/usage-sums.ts";
+import { UNITS } from "../../src/shared/usage.ts";
 import { micros, count, time, day, record } from "./fields.ts";
 
 /** What was spent, in sums and receipt by receipt; strict, as records.ts. */

@@ -1,4 +1,4 @@
-import { EVENT_TYPES } from "../../src/lib/event.ts";
+import { EVENT_TYPES } from "../../src/shared/event.ts";
 import * as z from "zod";
 import { count, record, time } from "./fields.ts";
 

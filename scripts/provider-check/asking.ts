@@ -1,4 +1,4 @@
-import type { Kind } from "../../src/lib/kinds.ts";
+import type { Kind } from "../../src/shared/kinds.ts";
 import type {
   JsonObject,
   Provider,
@@ -6,7 +6,7 @@ import type {
   ProviderCall,
   ProviderFailure,
   StreamEvent,
-} from "../../src/core/provider.ts";
+} from "../../src/models/core/provider.ts";
 import type { Target } from "./subject.ts";
 
 /** Thrown where an answer is not as expected; the message says what was and what came instead. */

@@ -1,7 +1,7 @@
-import type { Usage } from "../../src/lib/usage.ts";
-import { promptTokens } from "../../src/lib/usage.ts";
-import { estimateTokens } from "../../src/lib/tokens.ts";
-import type { JsonObject, Provider } from "../../src/core/provider.ts";
+import type { Usage } from "../../src/shared/usage.ts";
+import { promptTokens } from "../../src/shared/usage.ts";
+import { estimateTokens } from "../../src/shared/tokens.ts";
+import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
 import {
   ask,
   choiceOf,

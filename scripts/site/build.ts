@@ -24,7 +24,7 @@ import { replaceSite } from "./replace.ts";
 import { writeTokenTable } from "./tokens.ts";
 
 /** The colours, which the console has too. */
-const TOKENS = path.join(import.meta.dirname, "../../console/tokens.css");
+const TOKENS = path.join(import.meta.dirname, "../../src/console/browser/tokens.css");
 const ROOT = path.join(import.meta.dirname, "../..");
 const DOCS = path.join(ROOT, "docs");
 /** Where wrangler.toml has the Worker's static assets. */

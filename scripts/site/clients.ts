@@ -1,5 +1,5 @@
-import { ORIGIN, YOUR_KEY } from "../../console/lib/clients.ts";
-import type { ClientBlocks } from "../../console/lib/clients.ts";
+import { ORIGIN, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
+import type { ClientBlocks } from "../../src/console/browser/lib/clients.ts";
 import { neededBy, placed } from "./placed.ts";
 
 /** What a program is called that a block writes before it runs it, and what runs it. */

@@ -8,7 +8,7 @@ import { openApiText } from "../openapi.ts";
 import { apiTypes } from "./api-types.ts";
 import { clientsIn } from "./clients.ts";
 
-const SOURCE = path.join(import.meta.dirname, "../../console");
+const SOURCE = path.join(import.meta.dirname, "../../src/console/browser");
 const CLIENTS = path.join(import.meta.dirname, "../../docs/clients.md");
 const KIB = 1024;
 /** What scripts of the console may weigh, gzipped: docs/internals/decisions/speed.md. */
@@ -140,20 +140,20 @@ function sizesOf({ outputs }: Metafile, weights: ReadonlyMap<string, number>): S
     [...some].reduce((sum, at) => sum + (weights.get(path.basename(at)) ?? 0), 0);
   const entry = (name: string): string =>
     scripts.find((at) => outputs[at]?.entryPoint?.endsWith(name) === true) ?? name;
-  const frame = loadedWith(outputs, entry("console/main.tsx"));
+  const frame = loadedWith(outputs, entry("browser/main.tsx"));
   const own = (name: string): string[] =>
     [...loadedWith(outputs, entry(name))].filter((at) => !frame.has(at));
   const pages = scripts.flatMap((at) => {
-    const page = /console\/pages\/(\S+)\.tsx$/.exec(outputs[at]?.entryPoint ?? "")?.[1];
-    return page === undefined ? [] : [[page, weigh(own(`console/pages/${page}.tsx`))] as const];
+    const page = /browser\/pages\/(\S+)\.tsx$/.exec(outputs[at]?.entryPoint ?? "")?.[1];
+    return page === undefined ? [] : [[page, weigh(own(`browser/pages/${page}.tsx`))] as const];
   });
   const first = new Set([
     ...frame,
-    ...own("console/pages/overview.tsx"),
-    ...own("console/ui/plot.ts"),
+    ...own("browser/pages/overview.tsx"),
+    ...own("browser/ui/plot.ts"),
   ]);
-  const theirs = new Set(OPERATORS_PAGES.map((page) => entry(`console/pages/${page}.tsx`)));
-  const customers = reachedFrom(outputs, entry("console/main.tsx"), theirs);
+  const theirs = new Set(OPERATORS_PAGES.map((page) => entry(`browser/pages/${page}.tsx`)));
+  const customers = reachedFrom(outputs, entry("browser/main.tsx"), theirs);
   return {
     first: weigh(first),
     all: weigh(scripts),

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { getHealth, getLedger, getOrganization, postReconcile } from "../admin-client.ts";
-import { atMost } from "../../src/lib/at-most.ts";
+import { atMost } from "../../src/shared/at-most.ts";
 import { clockMs } from "../exchange.ts";
 import type { Tenant } from "./tenants.ts";
 import { sumOf } from "./trace.ts";

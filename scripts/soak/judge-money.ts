@@ -1,4 +1,4 @@
-import { mintedAt } from "../../src/lib/id.ts";
+import { mintedAt } from "../../src/shared/id.ts";
 import { isPaid, killsIn, nameOf, sumOf, when } from "./trace.ts";
 import type { Estate, Evidence, FaultWindow, Judged, LedgerRow, Trace } from "./trace.ts";
 import { DRAIN_MS, MOCK_PRICES } from "./world.ts";

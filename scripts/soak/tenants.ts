@@ -6,7 +6,7 @@ import {
   postMemberKey,
 } from "../admin-client.ts";
 import type { Scope } from "../admin-client.ts";
-import { atMost } from "../../src/lib/at-most.ts";
+import { atMost } from "../../src/shared/at-most.ts";
 import type { PairName } from "../region-names.ts";
 import type { Sender } from "./plan.ts";
 import type { World } from "./world.ts";

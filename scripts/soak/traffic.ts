@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { randomBase62 } from "../../src/lib/id.ts";
+import { randomBase62 } from "../../src/shared/id.ts";
 import { whenDue } from "../exchange.ts";
 import type { PairName } from "../region-names.ts";
 import { send } from "./client.ts";

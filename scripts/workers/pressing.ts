@@ -3,10 +3,10 @@
  * when so many pairs are done, one after the other, as the paid path asks for them.
  */
 import worker from "../../src/index.ts";
-import { mintId } from "../../src/lib/id.ts";
-import { micros } from "../../src/lib/money.ts";
-import { Timers } from "../../src/lib/timers.ts";
-import { WalletGroups } from "../../src/wallet/grouped-wallet.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { micros } from "../../src/shared/money.ts";
+import { Timers } from "../../src/shared/timers.ts";
+import { WalletGroups } from "../../src/money/wallet/grouped-wallet.ts";
 
 // oxlint-disable-next-line no-barrel-file -- its objects are this Worker's
 export * from "../../src/index.ts";

@@ -1,11 +1,11 @@
 import type { Context } from "hono";
-import type { AppEnv } from "../http/context.ts";
-import type { At } from "../issuers/oidc.ts";
-import type { Purpose } from "../issuers/ticket.ts";
-import { refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
-import { issuerFor, issuerOf } from "../people/company-issuer.store.ts";
-import type { CompanyIssuer } from "../people/company-issuer.store.ts";
+import type { AppEnv } from "../shared/http/context.ts";
+import type { At } from "../accounts/identity-providers/oidc.ts";
+import type { Purpose } from "../accounts/identity-providers/ticket.ts";
+import { refuse, success } from "../shared/failure.ts";
+import type { Result } from "../shared/failure.ts";
+import { issuerFor, issuerOf } from "../accounts/people/company-issuer.store.ts";
+import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 import { companyAt } from "./issuer-at.route.ts";
 import { enterSession } from "./own-session.route.ts";
 import type { LivePerson } from "./own-session.route.ts";

@@ -1,14 +1,18 @@
 import { DurableObject } from "cloudflare:workers";
-import { elapsedMs, now } from "../lib/clock.ts";
-import { refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
-import { CLOCK_LAG_MAX_MS, RateWindow } from "../lib/rate-window.ts";
-import type { StoredAdmission } from "../lib/rate-window.ts";
-import type { RateState } from "../lib/key-terms.ts";
-import { makeTables, openTables } from "../lib/tables.do.ts";
-import type { Tables } from "../lib/tables.do.ts";
-import type { ConsoleIdentity, Entered, ListedSession } from "../contracts/console-session.ts";
-import { storedJson } from "../lib/stored-json.ts";
+import { elapsedMs, now } from "../shared/clock.ts";
+import { refuse, success } from "../shared/failure.ts";
+import type { Result } from "../shared/failure.ts";
+import { CLOCK_LAG_MAX_MS, RateWindow } from "../shared/rate-window.ts";
+import type { StoredAdmission } from "../shared/rate-window.ts";
+import type { RateState } from "../shared/key-terms.ts";
+import { makeTables, openTables } from "../shared/tables.do.ts";
+import type { Tables } from "../shared/tables.do.ts";
+import type {
+  ConsoleIdentity,
+  Entered,
+  ListedSession,
+} from "../shared/contracts/console-session.ts";
+import { storedJson } from "../shared/stored-json.ts";
 
 /** What all sessions of a key or an operator may call in any 60 s, how often it may log in, and what lives of it. */
 const CALLS_MAX = 300;

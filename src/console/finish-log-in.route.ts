@@ -1,22 +1,22 @@
 import type { Context } from "hono";
-import type { IssuerEntry, OperatorLogin } from "../config.ts";
-import type { AppEnv } from "../http/context.ts";
-import type { Claims } from "../issuers/claims.ts";
-import type { Ticket } from "../issuers/ticket.ts";
-import { timestamp } from "../lib/clock.ts";
-import { refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
-import { mintId } from "../lib/id.ts";
+import type { IssuerEntry, OperatorLogin } from "../shared/config/config.ts";
+import type { AppEnv } from "../shared/http/context.ts";
+import type { Claims } from "../accounts/identity-providers/claims.ts";
+import type { Ticket } from "../accounts/identity-providers/ticket.ts";
+import { timestamp } from "../shared/clock.ts";
+import { refuse, success } from "../shared/failure.ts";
+import type { Result } from "../shared/failure.ts";
+import { mintId } from "../shared/id.ts";
 import { operatorOfLogin } from "../operator/operator-token.ts";
-import { newBrowserMail } from "../people/mail.ts";
-import { tellWaysIn } from "../people/me.ts";
-import { companyFor, domainToJoin, join } from "../people/company.ts";
-import { provenBy } from "../people/company-issuer.ts";
-import { issuerTried, personOfRealm } from "../people/company-issuer.store.ts";
-import type { CompanyIssuer } from "../people/company-issuer.store.ts";
-import { memberActor } from "../people/people-call.ts";
-import { accept } from "../people/inviting.ts";
-import type { PeopleServices } from "../people/people-call.ts";
+import { newBrowserMail } from "../accounts/people/mail.ts";
+import { tellWaysIn } from "../accounts/people/me.ts";
+import { companyFor, domainToJoin, join } from "../accounts/people/company.ts";
+import { provenBy } from "../accounts/people/company-issuer.ts";
+import { issuerTried, personOfRealm } from "../accounts/people/company-issuer.store.ts";
+import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
+import { memberActor } from "../accounts/people/people-call.ts";
+import { accept } from "../accounts/people/inviting.ts";
+import type { PeopleServices } from "../accounts/people/people-call.ts";
 import {
   deleteLonePerson,
   insertLonePerson,
@@ -25,15 +25,15 @@ import {
   personOf,
   recallPerson,
   seenAs,
-} from "../people/people.store.ts";
-import type { Told } from "../people/people.store.ts";
-import type { Identity, Person } from "../people/person.ts";
-import { promise, signUp } from "../people/sign-up.ts";
+} from "../accounts/people/people.store.ts";
+import type { Told } from "../accounts/people/people.store.ts";
+import type { Identity, Person } from "../accounts/people/person.ts";
+import { promise, signUp } from "../accounts/people/sign-up.ts";
 import { COMPANY, mayBegin } from "./company-log-in.route.ts";
 import { knownBrowser } from "./known-browser.ts";
 import { enterSession, openSession } from "./own-session.route.ts";
 import { peopleServices, served } from "./people.route.ts";
-import type { PersonSession } from "../contracts/console-session.ts";
+import type { PersonSession } from "../shared/contracts/console-session.ts";
 import { freshnessOf } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;

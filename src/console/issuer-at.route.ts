@@ -1,12 +1,12 @@
 import type { Context } from "hono";
-import type { IssuerEntry } from "../config.ts";
-import type { AppEnv } from "../http/context.ts";
-import { Isolate } from "../http/isolate.ts";
-import { Issuers } from "../issuers/log-in.ts";
-import type { At } from "../issuers/oidc.ts";
-import { now } from "../lib/clock.ts";
-import { clientSecretOf, entryOf, issuerProblem } from "../people/company-issuer.ts";
-import type { CompanyIssuer } from "../people/company-issuer.store.ts";
+import type { IssuerEntry } from "../shared/config/config.ts";
+import type { AppEnv } from "../shared/http/context.ts";
+import { Isolate } from "../shared/http/isolate.ts";
+import { Issuers } from "../accounts/identity-providers/log-in.ts";
+import type { At } from "../accounts/identity-providers/oidc.ts";
+import { now } from "../shared/clock.ts";
+import { clientSecretOf, entryOf, issuerProblem } from "../accounts/people/company-issuer.ts";
+import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 
 type AppContext = Context<AppEnv>;
 

@@ -1,6 +1,6 @@
-import type { KeySecret } from "../config.ts";
-import { hmacOf, sameText, sign } from "../keys/api-key.ts";
-import type { Region } from "../lib/regions.ts";
+import type { KeySecret } from "../shared/config/config.ts";
+import { hmacOf, sameText, sign } from "../accounts/keys/api-key.ts";
+import type { Region } from "../shared/regions.ts";
 
 const nameOf = (region: Region): string => `__Host-turnpike-${region}-known`;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/; Max-Age=31536000";

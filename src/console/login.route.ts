@@ -1,18 +1,23 @@
 import type { Context } from "hono";
 import * as z from "zod/mini";
-import type { IssuerEntry } from "../config.ts";
-import { fail } from "../http/context.ts";
-import type { AppEnv } from "../http/context.ts";
-import { parseFields } from "../http/parse-body.ts";
-import { readJson } from "../http/read-json.ts";
-import type { Claims } from "../issuers/claims.ts";
-import { randomTicket } from "../issuers/log-in.ts";
-import { endedTicket, PURPOSES, ticketCookie, ticketIn } from "../issuers/ticket.ts";
-import type { Ticket } from "../issuers/ticket.ts";
-import { now } from "../lib/clock.ts";
-import { invalid, refuse, success } from "../lib/failure.ts";
-import type { Failure, Result } from "../lib/failure.ts";
-import type { CompanyIssuer } from "../people/company-issuer.store.ts";
+import type { IssuerEntry } from "../shared/config/config.ts";
+import { fail } from "../shared/http/context.ts";
+import type { AppEnv } from "../shared/http/context.ts";
+import { parseFields } from "../shared/http/parse-body.ts";
+import { readJson } from "../shared/http/read-json.ts";
+import type { Claims } from "../accounts/identity-providers/claims.ts";
+import { randomTicket } from "../accounts/identity-providers/log-in.ts";
+import {
+  endedTicket,
+  PURPOSES,
+  ticketCookie,
+  ticketIn,
+} from "../accounts/identity-providers/ticket.ts";
+import type { Ticket } from "../accounts/identity-providers/ticket.ts";
+import { now } from "../shared/clock.ts";
+import { invalid, refuse, success } from "../shared/failure.ts";
+import type { Failure, Result } from "../shared/failure.ts";
+import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 import { beginCompany, COMPANY, goOnWithCompany, mayBegin } from "./company-log-in.route.ts";
 import type { Begun } from "./company-log-in.route.ts";
 import { atOf, issuersOf } from "./issuer-at.route.ts";

@@ -1,9 +1,9 @@
-import type { OperatorRole } from "../config.ts";
-import type { Role } from "../lib/caller.ts";
+import type { OperatorRole } from "../shared/config/config.ts";
+import type { Role } from "../shared/caller.ts";
 import { OPERATOR_ENDPOINTS } from "../operator/endpoints.ts";
 import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
 
-/** What a path below `/v1` says of who may ask it: a row of `paths.ts`. */
+/** What a path below `/v1` says of who may ask it: a row of `routes.ts`. */
 export type MayRow = {
   readonly method: string;
   readonly path: string;

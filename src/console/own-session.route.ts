@@ -1,29 +1,29 @@
 import type { Context, Next } from "hono";
-import { fail } from "../http/context.ts";
-import type { AppEnv } from "../http/context.ts";
+import { fail } from "../shared/http/context.ts";
+import type { AppEnv } from "../shared/http/context.ts";
 
-import { askBook } from "../lib/ask-book.ts";
-import { secretOf } from "../lib/caller.ts";
-import type { VerifiedKey } from "../lib/caller.ts";
-import { consoleAccount } from "../lib/console-account.ts";
-import { now } from "../lib/clock.ts";
-import { refuse, success } from "../lib/failure.ts";
-import type { Failure, Result } from "../lib/failure.ts";
-import { objectsOf } from "../contracts/objects.ts";
-import type { Key } from "../lib/key.ts";
-import { readObject } from "../lib/reach-object.ts";
+import { askBook } from "../shared/ask-book.ts";
+import { secretOf } from "../shared/caller.ts";
+import type { VerifiedKey } from "../shared/caller.ts";
+import { consoleAccount } from "../shared/console-account.ts";
+import { now } from "../shared/clock.ts";
+import { refuse, success } from "../shared/failure.ts";
+import type { Failure, Result } from "../shared/failure.ts";
+import { objectsOf } from "../shared/contracts/objects.ts";
+import type { Key } from "../shared/key.ts";
+import { readObject } from "../shared/reach-object.ts";
 import { operatorHashed, operatorOfLogin } from "../operator/operator-token.ts";
 import type { Operator } from "../operator/operator-token.ts";
-import { findActing } from "../people/people.store.ts";
-import type { Acting } from "../people/people.store.ts";
-import { personAccount } from "../people/removal.ts";
+import { findActing } from "../accounts/people/people.store.ts";
+import type { Acting } from "../accounts/people/people.store.ts";
+import { personAccount } from "../accounts/people/removal.ts";
 import type {
   ConsoleIdentity,
   ConsoleSessionCalls,
   Entered,
   OperatorIdentity,
   PersonSession,
-} from "../contracts/console-session.ts";
+} from "../shared/contracts/console-session.ts";
 import { endedCookie, mintCookie, SESSION_S, sessionOf } from "./session-cookie.ts";
 import type { SessionPlace } from "./session-cookie.ts";
 

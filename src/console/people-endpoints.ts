@@ -1,13 +1,18 @@
-import type { Role } from "../lib/caller.ts";
-import { deleteOrganization, getOrganizationExport } from "../people/closing.ts";
-import { deleteDomain, getDomains, postDomain, postProof } from "../people/company.ts";
-import { deleteIssuer, getIssuer, postIssuer, postRequired } from "../people/company-issuer.ts";
+import type { Role } from "../shared/caller.ts";
+import { deleteOrganization, getOrganizationExport } from "../accounts/people/closing.ts";
+import { deleteDomain, getDomains, postDomain, postProof } from "../accounts/people/company.ts";
+import {
+  deleteIssuer,
+  getIssuer,
+  postIssuer,
+  postRequired,
+} from "../accounts/people/company-issuer.ts";
 import {
   acceptRoute,
   deleteInvitation,
   getInvitations,
   postInvitation,
-} from "../people/inviting.ts";
+} from "../accounts/people/inviting.ts";
 import {
   deleteMe,
   deleteMySession,
@@ -18,9 +23,9 @@ import {
   postOrganization,
   postTeam,
   postUnlink,
-} from "../people/me.ts";
-import type { MemberCall, PeopleCall, PeopleHandler } from "../people/people-call.ts";
-import { deleteTeamMember, getTeam, patchTeamMember } from "../people/team.ts";
+} from "../accounts/people/me.ts";
+import type { MemberCall, PeopleCall, PeopleHandler } from "../accounts/people/people-call.ts";
+import { deleteTeamMember, getTeam, patchTeamMember } from "../accounts/people/team.ts";
 
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
 

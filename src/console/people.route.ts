@@ -1,31 +1,31 @@
 import type { Context } from "hono";
 import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
-import { fail } from "../http/context.ts";
-import type { AppEnv } from "../http/context.ts";
-import { readBody, respond } from "../http/endpoint.ts";
-import type { Answer } from "../http/endpoint.ts";
-import { refuseOtherMethods } from "../http/not-found.ts";
-import { now } from "../lib/clock.ts";
-import { refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
-import { objectsOf } from "../contracts/objects.ts";
-import { logWarning, reasonOf } from "../lib/log.ts";
-import { isStorageError, storageFailure } from "../lib/storage-failure.ts";
-import { mailer } from "../people/mail.ts";
-import { previewInvitation } from "../people/inviting.ts";
-import { memberActor } from "../people/people-call.ts";
+import { fail } from "../shared/http/context.ts";
+import type { AppEnv } from "../shared/http/context.ts";
+import { readBody, respond } from "../shared/http/endpoint.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { refuseOtherMethods } from "../shared/http/not-found.ts";
+import { now } from "../shared/clock.ts";
+import { refuse, success } from "../shared/failure.ts";
+import type { Result } from "../shared/failure.ts";
+import { objectsOf } from "../shared/contracts/objects.ts";
+import { logWarning, reasonOf } from "../shared/log.ts";
+import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
+import { mailer } from "../accounts/people/mail.ts";
+import { previewInvitation } from "../accounts/people/inviting.ts";
+import { memberActor } from "../accounts/people/people-call.ts";
 import type {
   OwnSessions,
   PeopleCall,
   PeopleServices,
   ShownSession,
-} from "../people/people-call.ts";
+} from "../accounts/people/people-call.ts";
 import { askSessions, enterSession, failSession } from "./own-session.route.ts";
 import type { LivePerson, LiveSession } from "./own-session.route.ts";
 import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
 import type { PeopleEndpoint } from "./people-endpoints.ts";
-import type { ListedSession } from "../contracts/console-session.ts";
+import type { ListedSession } from "../shared/contracts/console-session.ts";
 import { paced } from "./session.route.ts";
 import { companysAt, issuersOf } from "./issuer-at.route.ts";
 import { hasFreshLogIn } from "./step-up.ts";

@@ -1,9 +1,9 @@
-import type { KeySecret } from "../config.ts";
-import { hmacOf, sameText, sign } from "../keys/api-key.ts";
-import type { Region } from "../lib/regions.ts";
-import { assert } from "../lib/assert.ts";
-import { randomBase62 } from "../lib/id.ts";
-import { sha256Hex } from "../lib/hash.ts";
+import type { KeySecret } from "../shared/config/config.ts";
+import { hmacOf, sameText, sign } from "../accounts/keys/api-key.ts";
+import type { Region } from "../shared/regions.ts";
+import { assert } from "../shared/assert.ts";
+import { randomBase62 } from "../shared/id.ts";
+import { sha256Hex } from "../shared/hash.ts";
 
 /**
  * `__Host-`: only this host, only over https (or to this machine), only for the whole path. With the region: two of them

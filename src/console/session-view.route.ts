@@ -1,11 +1,11 @@
 import type { Context } from "hono";
-import type { AppEnv } from "../http/context.ts";
-import { askBook } from "../lib/ask-book.ts";
-import { timestamp } from "../lib/clock.ts";
-import { refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
-import { isLimited } from "../lib/key-terms.ts";
-import type { Acting } from "../people/people.store.ts";
+import type { AppEnv } from "../shared/http/context.ts";
+import { askBook } from "../shared/ask-book.ts";
+import { timestamp } from "../shared/clock.ts";
+import { refuse, success } from "../shared/failure.ts";
+import type { Result } from "../shared/failure.ts";
+import { isLimited } from "../shared/key-terms.ts";
+import type { Acting } from "../accounts/people/people.store.ts";
 import type { LiveIdentity } from "./own-session.route.ts";
 import { mayOf } from "./may.ts";
 import type { MayRow, Standing } from "./may.ts";

@@ -1,14 +1,14 @@
 import type { Context } from "hono";
 import * as z from "zod/mini";
-import { fail } from "../http/context.ts";
-import type { AppEnv } from "../http/context.ts";
-import { Isolate } from "../http/isolate.ts";
-import { parseFields } from "../http/parse-body.ts";
-import { readJson } from "../http/read-json.ts";
-import { verifyKey } from "../keys/api-key.ts";
-import { now } from "../lib/clock.ts";
-import { invalid, refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
+import { fail } from "../shared/http/context.ts";
+import type { AppEnv } from "../shared/http/context.ts";
+import { Isolate } from "../shared/http/isolate.ts";
+import { parseFields } from "../shared/http/parse-body.ts";
+import { readJson } from "../shared/http/read-json.ts";
+import { verifyKey } from "../accounts/keys/api-key.ts";
+import { now } from "../shared/clock.ts";
+import { invalid, refuse, success } from "../shared/failure.ts";
+import type { Result } from "../shared/failure.ts";
 import {
   closeSession,
   enterSession,
@@ -17,12 +17,12 @@ import {
   openSession,
   ownSession,
 } from "./own-session.route.ts";
-import type { ConsoleIdentity } from "../contracts/console-session.ts";
+import type { ConsoleIdentity } from "../shared/contracts/console-session.ts";
 import type { MayRow } from "./may.ts";
 import { endedCookie, hasSessionCookie } from "./session-cookie.ts";
 import { sessionView } from "./session-view.route.ts";
-import { forgetOldest } from "../lib/forget-oldest.ts";
-import { sha256Hex } from "../lib/hash.ts";
+import { forgetOldest } from "../shared/forget-oldest.ts";
+import { sha256Hex } from "../shared/hash.ts";
 
 const WINDOW_MS = 60_000;
 const FAILURES_MAX = 20;

@@ -1,4 +1,4 @@
-import type { PersonSession } from "../contracts/console-session.ts";
+import type { PersonSession } from "../shared/contracts/console-session.ts";
 import { SESSION_S } from "./session-cookie.ts";
 import type { LiveIdentity } from "./own-session.route.ts";
 

@@ -1,6 +1,6 @@
-import { derivedEventId } from "../lib/event.ts";
-import { eventIfChanged } from "../lib/events.store.ts";
-import { HOUR_MS } from "../lib/clock.ts";
+import { derivedEventId } from "../shared/event.ts";
+import { eventIfChanged } from "../shared/events.store.ts";
+import { HOUR_MS } from "../shared/clock.ts";
 
 /** What an operator looks at, as a session shows it. */
 export type Viewed = {

@@ -1,5 +1,5 @@
-import type { Role } from "../lib/caller.ts";
-import { storedJson } from "../lib/stored-json.ts";
+import type { Role } from "../shared/caller.ts";
+import { storedJson } from "../shared/stored-json.ts";
 
 /** Whom the holder of a key is shown as. */
 type Viewer = {

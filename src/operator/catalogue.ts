@@ -1,12 +1,12 @@
-import { dayOf, isOver, priceOn } from "../catalog/dated.ts";
-import type { CatalogueEntry, RouteEntry } from "../catalog/entry.ts";
-import type { Model, Route } from "../catalog/model.ts";
-import { CATALOGUE } from "../catalog/models.ts";
-import type { Answer, View } from "../http/endpoint.ts";
-import { success } from "../lib/failure.ts";
+import { dayOf, isOver, priceOn } from "../models/catalog/dated.ts";
+import type { CatalogueEntry, RouteEntry } from "../models/catalog/entry.ts";
+import type { Model, Route } from "../models/catalog/model.ts";
+import { CATALOGUE } from "../models/catalog/models.ts";
+import type { Answer, View } from "../shared/http/endpoint.ts";
+import { success } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { priceView } from "./price-fields.ts";
-import { DAY_MS } from "../lib/clock.ts";
+import { DAY_MS } from "../shared/clock.ts";
 
 /**
  * `GET /catalog`: every model that is known or configured, with each of its routes: what it costs and is sold for here,

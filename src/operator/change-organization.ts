@@ -1,13 +1,16 @@
 import * as z from "zod/mini";
-import type { Answer } from "../http/endpoint.ts";
-import { parseFields } from "../http/parse-body.ts";
-import { REGION_LIST } from "../catalog/price-lists.ts";
-import { hasRows } from "../catalog/prices.store.ts";
-import { invalid, refuse, success } from "../lib/failure.ts";
-import type { Refusal } from "../lib/failure.ts";
-import { organizationChangeSchema } from "../organizations/organization.ts";
-import { findOrganization, updateOrganization } from "../organizations/organizations.store.ts";
-import { followBook } from "../lib/follow-book.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { parseFields } from "../shared/http/parse-body.ts";
+import { REGION_LIST } from "../models/catalog/price-lists.ts";
+import { hasRows } from "../models/catalog/prices.store.ts";
+import { invalid, refuse, success } from "../shared/failure.ts";
+import type { Refusal } from "../shared/failure.ts";
+import { organizationChangeSchema } from "../accounts/organizations/organization.ts";
+import {
+  findOrganization,
+  updateOrganization,
+} from "../accounts/organizations/organizations.store.ts";
+import { followBook } from "../shared/follow-book.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { listName } from "./price-fields.ts";
 import { SHOWN_READ_ONLY, withBalance } from "./organizations.ts";

@@ -1,6 +1,6 @@
-import type { BookedOrganization } from "../organizations/organization.ts";
-import { COLUMNS } from "../organizations/organizations.store.ts";
-import { periodOf } from "../lib/period.ts";
+import type { BookedOrganization } from "../accounts/organizations/organization.ts";
+import { COLUMNS } from "../accounts/organizations/organizations.store.ts";
+import { periodOf } from "../shared/period.ts";
 
 /** An organisation as the list of customers has it: what the database knows, no wallet is asked. */
 export type Customer = BookedOrganization & {

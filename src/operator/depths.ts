@@ -1,9 +1,9 @@
-import { logAlert } from "../lib/log.ts";
-import { METRICS, seriesOf } from "../metrics/series.ts";
-import type { Labels, MetricName } from "../metrics/series.ts";
-import type { Series } from "../contracts/metrics.ts";
-import type { Depth } from "../contracts/outbox.ts";
-import type { Vitals } from "../contracts/wallet.ts";
+import { logAlert } from "../shared/log.ts";
+import { METRICS, seriesOf } from "../events/metrics/series.ts";
+import type { Labels, MetricName } from "../events/metrics/series.ts";
+import type { Series } from "../shared/contracts/metrics.ts";
+import type { Depth } from "../shared/contracts/outbox.ts";
+import type { Vitals } from "../shared/contracts/wallet.ts";
 
 /** D1 and an object's storage may hold 10 GB each (Cloudflare, limits); at 70 % somebody must know. */
 export const BYTES_MAX = 10_000_000_000;

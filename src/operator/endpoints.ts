@@ -1,12 +1,12 @@
-import { OPERATOR_ROLES } from "../config-people.ts";
-import type { OperatorRole } from "../config.ts";
-import { refuse, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
-import { logEvent, logWarning, reasonOf } from "../lib/log.ts";
-import { isStorageError, storageFailure } from "../lib/storage-failure.ts";
-import { isClosed } from "../people/erasure.store.ts";
-import { slugSchema } from "../organizations/organization.ts";
-import { findIdOfSlug } from "../organizations/organizations.store.ts";
+import { OPERATOR_ROLES } from "../shared/config/config-people.ts";
+import type { OperatorRole } from "../shared/config/config.ts";
+import { refuse, success } from "../shared/failure.ts";
+import type { Result } from "../shared/failure.ts";
+import { logEvent, logWarning, reasonOf } from "../shared/log.ts";
+import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
+import { isClosed } from "../accounts/people/erasure.store.ts";
+import { slugSchema } from "../accounts/organizations/organization.ts";
+import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import { getCatalog } from "./catalogue.ts";
 import { patchOrganization } from "./change-organization.ts";
 import {

@@ -1,10 +1,10 @@
-import { METRICS, seriesOf } from "../metrics/series.ts";
-import type { Series } from "../contracts/metrics.ts";
-import type { Model } from "../catalog/model.ts";
-import { routeName } from "../routing/route-health.ts";
-import type { RouteStanding } from "../routing/route-health.ts";
-import type { Depth } from "../contracts/outbox.ts";
-import type { Region } from "../lib/regions.ts";
+import { METRICS, seriesOf } from "../events/metrics/series.ts";
+import type { Series } from "../shared/contracts/metrics.ts";
+import type { Model } from "../models/catalog/model.ts";
+import { routeName } from "../models/routing/route-health.ts";
+import type { RouteStanding } from "../models/routing/route-health.ts";
+import type { Depth } from "../shared/contracts/outbox.ts";
+import type { Region } from "../shared/regions.ts";
 
 /** Something that a person must look at: a word for what it is, and a sentence that names where. */
 type Problem = { readonly kind: ProblemKind; readonly message: string };

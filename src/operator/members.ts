@@ -1,17 +1,21 @@
 import * as z from "zod/mini";
-import { created } from "../http/endpoint.ts";
-import type { Answer } from "../http/endpoint.ts";
-import { parseFields } from "../http/parse-body.ts";
-import { success } from "../lib/failure.ts";
-import { insertMember, listMembers, updateMember } from "../organizations/members.store.ts";
-import type { ChangedBy, MemberName } from "../organizations/members.store.ts";
+import { created } from "../shared/http/endpoint.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { parseFields } from "../shared/http/parse-body.ts";
+import { success } from "../shared/failure.ts";
+import {
+  insertMember,
+  listMembers,
+  updateMember,
+} from "../accounts/organizations/members.store.ts";
+import type { ChangedBy, MemberName } from "../accounts/organizations/members.store.ts";
 import {
   emailSchema,
   MEMBER_READ_ONLY,
   memberRecord,
   roleSchema,
-} from "../organizations/organization.ts";
-import { removeMemberEverywhere } from "../people/removal.ts";
+} from "../accounts/organizations/organization.ts";
+import { removeMemberEverywhere } from "../accounts/people/removal.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 

@@ -1,12 +1,12 @@
-import type { OperatorRole } from "../config.ts";
-import type { Model } from "../catalog/model.ts";
-import type { Answer } from "../http/endpoint.ts";
-import type { ModelNames } from "../keys/terms.ts";
-import type { RouteStanding } from "../routing/route-health.ts";
-import type { KeyServices } from "../keys/revocation.ts";
-import type { Objects } from "../contracts/objects.ts";
-import type { SendMail } from "../people/mail.ts";
-import type { Region } from "../lib/regions.ts";
+import type { OperatorRole } from "../shared/config/config.ts";
+import type { Model } from "../models/catalog/model.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import type { ModelNames } from "../accounts/keys/terms.ts";
+import type { RouteStanding } from "../models/routing/route-health.ts";
+import type { KeyServices } from "../accounts/keys/revocation.ts";
+import type { Objects } from "../shared/contracts/objects.ts";
+import type { SendMail } from "../accounts/people/mail.ts";
+import type { Region } from "../shared/regions.ts";
 
 /** What the handlers work with; `now` is one clock read for the request, Unix ms. */
 export type OperatorContext = KeyServices &

@@ -1,5 +1,5 @@
-import type { Config, OperatorRole } from "../config.ts";
-import { sha256Hex } from "../lib/hash.ts";
+import type { Config, OperatorRole } from "../shared/config/config.ts";
+import { sha256Hex } from "../shared/hash.ts";
 
 /** Who operates: the name that events bear, and what they may do. */
 export type Operator = { readonly name: string; readonly role: OperatorRole };

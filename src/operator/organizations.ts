@@ -1,14 +1,20 @@
 import * as z from "zod/mini";
-import { created } from "../http/endpoint.ts";
-import type { Answer, View } from "../http/endpoint.ts";
-import { once, pageQuery, parseFields, parseQuery, wholeWithin } from "../http/parse-body.ts";
-import { KEY_READ_ONLY, keyRecord } from "../keys/booked-key.ts";
-import { insertKey, insertKeyStatement, keyCreatedStatement } from "../keys/keys.store.ts";
-import { mintKeyOf, newKeyChoices, newKeySchema } from "../keys/new-key.ts";
-import { timestamp } from "../lib/clock.ts";
-import { refuse, success } from "../lib/failure.ts";
-import type { Refusal, Result } from "../lib/failure.ts";
-import { logWarning, reasonOf } from "../lib/log.ts";
+import { created } from "../shared/http/endpoint.ts";
+import type { Answer, View } from "../shared/http/endpoint.ts";
+import {
+  once,
+  pageQuery,
+  parseFields,
+  parseQuery,
+  wholeWithin,
+} from "../shared/http/parse-body.ts";
+import { KEY_READ_ONLY, keyRecord } from "../accounts/keys/booked-key.ts";
+import { insertKey, insertKeyStatement, keyCreatedStatement } from "../accounts/keys/keys.store.ts";
+import { mintKeyOf, newKeyChoices, newKeySchema } from "../accounts/keys/new-key.ts";
+import { timestamp } from "../shared/clock.ts";
+import { refuse, success } from "../shared/failure.ts";
+import type { Refusal, Result } from "../shared/failure.ts";
+import { logWarning, reasonOf } from "../shared/log.ts";
 import {
   emailSchema,
   memberRecord,
@@ -16,9 +22,12 @@ import {
   nameSchema,
   organizationRecord,
   slugSchema,
-} from "../organizations/organization.ts";
-import type { BookedMember, BookedOrganization } from "../organizations/organization.ts";
-import { createOrganization, findOrganization } from "../organizations/organizations.store.ts";
+} from "../accounts/organizations/organization.ts";
+import type { BookedMember, BookedOrganization } from "../accounts/organizations/organization.ts";
+import {
+  createOrganization,
+  findOrganization,
+} from "../accounts/organizations/organizations.store.ts";
 import { listCustomers, ORDERS, SORT_NAMES } from "./customers.store.ts";
 import type { Customer } from "./customers.store.ts";
 import type { OperatorCall } from "./operator-context.ts";

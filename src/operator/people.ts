@@ -1,15 +1,15 @@
 import * as z from "zod/mini";
-import { created } from "../http/endpoint.ts";
-import type { Answer } from "../http/endpoint.ts";
-import { parseQuery } from "../http/parse-body.ts";
-import { refuse, success } from "../lib/failure.ts";
-import { close } from "../people/closing.ts";
-import { domainRecord, tellOwners } from "../people/company.ts";
-import { mailSettings } from "../people/company-issuer.ts";
-import { issuerOf, removeIssuer } from "../people/company-issuer.store.ts";
-import { approveDomain, listDomains } from "../people/company.store.ts";
-import { endInvitation } from "../people/invitations.store.ts";
-import { invite, sendInvitation } from "../people/inviting.ts";
+import { created } from "../shared/http/endpoint.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { parseQuery } from "../shared/http/parse-body.ts";
+import { refuse, success } from "../shared/failure.ts";
+import { close } from "../accounts/people/closing.ts";
+import { domainRecord, tellOwners } from "../accounts/people/company.ts";
+import { mailSettings } from "../accounts/people/company-issuer.ts";
+import { issuerOf, removeIssuer } from "../accounts/people/company-issuer.store.ts";
+import { approveDomain, listDomains } from "../accounts/people/company.store.ts";
+import { endInvitation } from "../accounts/people/invitations.store.ts";
+import { invite, sendInvitation } from "../accounts/people/inviting.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 

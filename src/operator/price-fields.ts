@@ -1,11 +1,11 @@
 import * as z from "zod/mini";
-import type { BookedPrice } from "../catalog/prices.store.ts";
-import type { View } from "../http/endpoint.ts";
-import { moment } from "../http/parse-body.ts";
-import { timestamp } from "../lib/clock.ts";
-import { dollarsOf, micros, microsOfDollars } from "../lib/money.ts";
-import { UNITS } from "../lib/usage.ts";
-import type { Price } from "../lib/usage.ts";
+import type { BookedPrice } from "../models/catalog/prices.store.ts";
+import type { View } from "../shared/http/endpoint.ts";
+import { moment } from "../shared/http/parse-body.ts";
+import { timestamp } from "../shared/clock.ts";
+import { dollarsOf, micros, microsOfDollars } from "../shared/money.ts";
+import { UNITS } from "../shared/usage.ts";
+import type { Price } from "../shared/usage.ts";
 
 /** The name of a price list. */
 export const listName = z

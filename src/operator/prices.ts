@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
-import { CATALOGUE } from "../catalog/models.ts";
-import { KINDS } from "../lib/kinds.ts";
-import type { Kind } from "../lib/kinds.ts";
+import { CATALOGUE } from "../models/catalog/models.ts";
+import { KINDS } from "../shared/kinds.ts";
+import type { Kind } from "../shared/kinds.ts";
 import {
   deletePrice,
   findPlaces,
@@ -9,15 +9,15 @@ import {
   insertPrices,
   listPrices,
   placeOf,
-} from "../catalog/prices.store.ts";
-import type { BookedPrice } from "../catalog/prices.store.ts";
-import { created } from "../http/endpoint.ts";
-import type { Answer } from "../http/endpoint.ts";
-import { once, parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
-import { timestamp } from "../lib/clock.ts";
-import { invalid, refuse, success } from "../lib/failure.ts";
-import type { Refusal, Result } from "../lib/failure.ts";
-import { mintId } from "../lib/id.ts";
+} from "../models/catalog/prices.store.ts";
+import type { BookedPrice } from "../models/catalog/prices.store.ts";
+import { created } from "../shared/http/endpoint.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { once, parseFields, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
+import { timestamp } from "../shared/clock.ts";
+import { invalid, refuse, success } from "../shared/failure.ts";
+import type { Refusal, Result } from "../shared/failure.ts";
+import { mintId } from "../shared/id.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { newPrices, priceOf, rowView } from "./price-fields.ts";
 import type { PostedRow } from "./price-fields.ts";

@@ -1,14 +1,14 @@
 import * as z from "zod/mini";
-import { accepted } from "../http/endpoint.ts";
-import type { Answer } from "../http/endpoint.ts";
-import { parseFields, parseQuery } from "../http/parse-body.ts";
-import { invalid, success } from "../lib/failure.ts";
-import { sha256 } from "../lib/hash.ts";
-import { readIdempotencyKey } from "../lib/idempotency.ts";
-import { micros } from "../lib/money.ts";
-import { creditsView } from "../payments/credits-view.ts";
-import { operatorPurchaseView, purchasesView } from "../payments/purchase-view.ts";
-import { creditsQuery, purchasesQuery } from "../payments/purchases.route.ts";
+import { accepted } from "../shared/http/endpoint.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { parseFields, parseQuery } from "../shared/http/parse-body.ts";
+import { invalid, success } from "../shared/failure.ts";
+import { sha256 } from "../shared/hash.ts";
+import { readIdempotencyKey } from "../shared/idempotency.ts";
+import { micros } from "../shared/money.ts";
+import { creditsView } from "../money/payments/credits-view.ts";
+import { operatorPurchaseView, purchasesView } from "../money/payments/purchase-view.ts";
+import { creditsQuery, purchasesQuery } from "../money/payments/purchases.route.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 

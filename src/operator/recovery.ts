@@ -1,10 +1,10 @@
 import * as z from "zod/mini";
-import type { Answer } from "../http/endpoint.ts";
-import { parseBody } from "../http/parse-body.ts";
-import { invalid, success } from "../lib/failure.ts";
-import { generationSchema } from "../lib/generation.ts";
-import { micros } from "../lib/money.ts";
-import { readObject } from "../lib/reach-object.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { parseBody } from "../shared/http/parse-body.ts";
+import { invalid, success } from "../shared/failure.ts";
+import { generationSchema } from "../shared/generation.ts";
+import { micros } from "../shared/money.ts";
+import { readObject } from "../shared/reach-object.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 

@@ -1,9 +1,9 @@
-import type { Answer } from "../http/endpoint.ts";
-import { pageQuery, parseQuery } from "../http/parse-body.ts";
-import { membersByKey } from "../keys/keys.store.ts";
-import { success } from "../lib/failure.ts";
-import { eventQuery, eventsView, alertsView } from "../wallet/routes/reads.route.ts";
-import { answerUsage } from "../wallet/routes/usage.route.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { pageQuery, parseQuery } from "../shared/http/parse-body.ts";
+import { membersByKey } from "../accounts/keys/keys.store.ts";
+import { success } from "../shared/failure.ts";
+import { eventQuery, eventsView, alertsView } from "../money/wallet/routes/reads.route.ts";
+import { answerUsage } from "../money/wallet/routes/usage.route.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 

@@ -1,10 +1,10 @@
 import * as z from "zod/mini";
-import type { Answer, View } from "../http/endpoint.ts";
-import { moment, parseFields } from "../http/parse-body.ts";
-import { invalid, success } from "../lib/failure.ts";
-import type { Result } from "../lib/failure.ts";
-import type { CostQuery, CostReport } from "../contracts/reports.ts";
-import { findIdOfSlug } from "../organizations/organizations.store.ts";
+import type { Answer, View } from "../shared/http/endpoint.ts";
+import { moment, parseFields } from "../shared/http/parse-body.ts";
+import { invalid, success } from "../shared/failure.ts";
+import type { Result } from "../shared/failure.ts";
+import type { CostQuery, CostReport } from "../shared/contracts/reports.ts";
+import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import { costsOf } from "./margin.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";

@@ -1,17 +1,17 @@
-import { configOf } from "../config.ts";
-import { now } from "../lib/clock.ts";
-import { objectsOf } from "../contracts/objects.ts";
-import { logWarning, reasonOf } from "../lib/log.ts";
-import { eventBook } from "../payments/customers.store.ts";
-import { pokePayers } from "../payments/payers.store.ts";
-import { sweepEvents } from "../payments/stripe-events.ts";
-import { stripeOf } from "../payments/stripe.ts";
+import { configOf } from "../shared/config/config.ts";
+import { now } from "../shared/clock.ts";
+import { objectsOf } from "../shared/contracts/objects.ts";
+import { logWarning, reasonOf } from "../shared/log.ts";
+import { eventBook } from "../money/payments/customers.store.ts";
+import { pokePayers } from "../money/payments/payers.store.ts";
+import { sweepEvents } from "../money/payments/stripe-events.ts";
+import { stripeOf } from "../money/payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
-import { checkDomains } from "../people/company.ts";
-import { resealIssuers } from "../people/company-issuer.ts";
-import { forgetStale } from "../people/forgetting.store.ts";
-import { mailer } from "../people/mail.ts";
-import { resealSecrets } from "../webhooks/webhooks.store.ts";
+import { checkDomains } from "../accounts/people/company.ts";
+import { resealIssuers } from "../accounts/people/company-issuer.ts";
+import { forgetStale } from "../accounts/people/forgetting.store.ts";
+import { mailer } from "../accounts/people/mail.ts";
+import { resealSecrets } from "../events/webhooks/webhooks.store.ts";
 import { sweep } from "./sweep.store.ts";
 
 /** Asks Stripe what its messages may have missed; every other cron is the hourly one. */

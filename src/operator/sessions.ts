@@ -1,6 +1,6 @@
-import { endingOf, sessionsQuery, sessionsView } from "../keys/sessions.route.ts";
-import { success } from "../lib/failure.ts";
-import type { Answer } from "../http/endpoint.ts";
+import { endingOf, sessionsQuery, sessionsView } from "../accounts/keys/sessions.route.ts";
+import { success } from "../shared/failure.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 

@@ -1,11 +1,11 @@
-import { deleteOldIdempotencyKeys } from "../keys/insert-once.store.ts";
-import { atMost } from "../lib/at-most.ts";
-import { logWarning, reasonOf } from "../lib/log.ts";
-import { within } from "../lib/timers.ts";
-import type { Asks } from "../contracts/objects.ts";
+import { deleteOldIdempotencyKeys } from "../accounts/keys/insert-once.store.ts";
+import { atMost } from "../shared/at-most.ts";
+import { logWarning, reasonOf } from "../shared/log.ts";
+import { within } from "../shared/timers.ts";
+import type { Asks } from "../shared/contracts/objects.ts";
 import { Depths } from "./depths.ts";
 import { keepUnavailable, keptUnavailable } from "./wallets-asked.store.ts";
-import type { OutboxCalls } from "../contracts/outbox.ts";
+import type { OutboxCalls } from "../shared/contracts/outbox.ts";
 
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE = 500;

@@ -1,6 +1,6 @@
-import { atMost } from "../lib/at-most.ts";
-import type { Result } from "../lib/failure.ts";
-import { within } from "../lib/timers.ts";
+import { atMost } from "../shared/at-most.ts";
+import type { Result } from "../shared/failure.ts";
+import { within } from "../shared/timers.ts";
 
 /** Organisations whose wallet did not open in the last sweep, as a JSON list; at most so many are kept. */
 const UNAVAILABLE = "unavailable";

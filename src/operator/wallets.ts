@@ -1,14 +1,14 @@
 import * as z from "zod/mini";
-import { success } from "../lib/failure.ts";
-import type { Answer } from "../http/endpoint.ts";
-import { timestamp } from "../lib/clock.ts";
-import { micros } from "../lib/money.ts";
-import { parseFields, parseQuery, wholeNumber } from "../http/parse-body.ts";
+import { success } from "../shared/failure.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { timestamp } from "../shared/clock.ts";
+import { micros } from "../shared/money.ts";
+import { parseFields, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import type { ReconcileState } from "../contracts/reconciliation.ts";
-import type { LedgerRow } from "../contracts/wallet.ts";
-import { storedJson } from "../lib/stored-json.ts";
+import type { ReconcileState } from "../shared/contracts/reconciliation.ts";
+import type { LedgerRow } from "../shared/contracts/wallet.ts";
+import { storedJson } from "../shared/stored-json.ts";
 
 /** What references of credits begin with that the service itself posts. */
 const OWN_REFERENCES: readonly string[] = ["stripe:", "owed:", "rebuild:"];

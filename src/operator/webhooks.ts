@@ -1,12 +1,12 @@
-import { accepted } from "../http/endpoint.ts";
-import type { Answer } from "../http/endpoint.ts";
-import { parseFields } from "../http/parse-body.ts";
-import { success } from "../lib/failure.ts";
-import { readObject } from "../lib/reach-object.ts";
-import { deliveriesQuery } from "../webhooks/deliveries.route.ts";
-import { deliveriesView, testView, webhooksView } from "../webhooks/webhook-views.ts";
-import { replay, replaySchema } from "../webhooks/webhooks.route.ts";
-import { findWebhook, listWebhooks, noSuchWebhook } from "../webhooks/webhooks.store.ts";
+import { accepted } from "../shared/http/endpoint.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { parseFields } from "../shared/http/parse-body.ts";
+import { success } from "../shared/failure.ts";
+import { readObject } from "../shared/reach-object.ts";
+import { deliveriesQuery } from "../events/webhooks/deliveries.route.ts";
+import { deliveriesView, testView, webhooksView } from "../events/webhooks/webhook-views.ts";
+import { replay, replaySchema } from "../events/webhooks/webhooks.route.ts";
+import { findWebhook, listWebhooks, noSuchWebhook } from "../events/webhooks/webhooks.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 

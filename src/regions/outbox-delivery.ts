@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import { reasonOf } from "../lib/log.ts";
-import { within } from "../lib/timers.ts";
+import { reasonOf } from "../shared/log.ts";
+import { within } from "../shared/timers.ts";
 import { deliverOutcome, outcomeOf, revocationOf } from "./outbox-message.ts";
 import type { OutcomeWallet, Deliver, Delivery, Message } from "./outbox-message.ts";
 import {

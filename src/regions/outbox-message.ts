@@ -1,10 +1,10 @@
 import * as z from "zod/mini";
-import type { Result } from "../lib/failure.ts";
-import type { Generation } from "../lib/generation.ts";
-import { micros } from "../lib/money.ts";
-import { reasonOf } from "../lib/log.ts";
-import type { RevocationItem, OutcomeItem } from "../contracts/outbox.ts";
-import type { Asks } from "../contracts/objects.ts";
+import type { Result } from "../shared/failure.ts";
+import type { Generation } from "../shared/generation.ts";
+import { micros } from "../shared/money.ts";
+import { reasonOf } from "../shared/log.ts";
+import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts";
+import type { Asks } from "../shared/contracts/objects.ts";
 
 /**
  * What a queue keeps: `body` is JSON that only the deliverer of this `kind` reads. `receiver`: the object

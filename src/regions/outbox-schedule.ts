@@ -1,6 +1,6 @@
-import { fnv1a } from "../lib/hash.ts";
-import { regionNamed } from "../lib/regions.ts";
-import type { Region } from "../lib/regions.ts";
+import { fnv1a } from "../shared/hash.ts";
+import { regionNamed } from "../shared/regions.ts";
+import type { Region } from "../shared/regions.ts";
 
 /** Messages that one alarm delivers, and that one request to a peer may carry. */
 export const DELIVER_MAX = 100;

@@ -1,14 +1,14 @@
 import * as z from "zod/mini";
-import { parseBody } from "../http/parse-body.ts";
-import type { Result } from "../lib/failure.ts";
-import { ranGeneration } from "../lib/generation.ts";
-import { mintedAt } from "../lib/id.ts";
-import { keyHashSchema } from "../lib/key.ts";
-import { micros } from "../lib/money.ts";
+import { parseBody } from "../shared/http/parse-body.ts";
+import type { Result } from "../shared/failure.ts";
+import { ranGeneration } from "../shared/generation.ts";
+import { mintedAt } from "../shared/id.ts";
+import { keyHashSchema } from "../shared/key.ts";
+import { micros } from "../shared/money.ts";
 import type { Delivery } from "./outbox-message.ts";
-import type { RevocationItem, OutcomeItem } from "../contracts/outbox.ts";
+import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts";
 import { DELIVER_MAX } from "./outbox-schedule.ts";
-import type { Region } from "../lib/regions.ts";
+import type { Region } from "../shared/regions.ts";
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const count = z.int().check(z.minimum(0));

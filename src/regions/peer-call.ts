@@ -1,10 +1,10 @@
-import type { PeerConfig } from "../config.ts";
-import { boundedText, discardBody } from "../http/bounded-body.ts";
-import { BODY_BYTES_MAX } from "../http/read-json.ts";
-import { elapsedMs } from "../lib/clock.ts";
-import { logWarning, reasonOf } from "../lib/log.ts";
-import { afterTimeout } from "../lib/timers.ts";
-import type { After } from "../lib/timers.ts";
+import type { PeerConfig } from "../shared/config/config.ts";
+import { boundedText, discardBody } from "../shared/http/bounded-body.ts";
+import { BODY_BYTES_MAX } from "../shared/http/read-json.ts";
+import { elapsedMs } from "../shared/clock.ts";
+import { logWarning, reasonOf } from "../shared/log.ts";
+import { afterTimeout } from "../shared/timers.ts";
+import type { After } from "../shared/timers.ts";
 import { contentDigestOf, signatureHeaders } from "./signature.ts";
 
 const BUDGET_MS = 2000;

@@ -1,8 +1,8 @@
-import { logAlert } from "../lib/log.ts";
-import type { Tables } from "../lib/tables.do.ts";
+import { logAlert } from "../shared/log.ts";
+import type { Tables } from "../shared/tables.do.ts";
 import { backoffMs, BACKOFF_MAX_MS, DELIVER_MAX, PARK_AFTER_MS } from "./outbox-schedule.ts";
 import type { Delivery, Message } from "./outbox-message.ts";
-import type { Depth } from "../contracts/outbox.ts";
+import type { Depth } from "../shared/contracts/outbox.ts";
 
 const FIRST = `CREATE TABLE self ( -- an alarm need not say whose it is
     one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL) STRICT;

@@ -1,12 +1,12 @@
 import { DurableObject } from "cloudflare:workers";
-import { configOf } from "../config.ts";
-import { assert } from "../lib/assert.ts";
-import { elapsedMs, now } from "../lib/clock.ts";
-import { mintId } from "../lib/id.ts";
-import { objectsOf } from "../contracts/objects.ts";
-import { logWarning, reasonOf } from "../lib/log.ts";
-import { makeTables } from "../lib/tables.do.ts";
-import { within } from "../lib/timers.ts";
+import { configOf } from "../shared/config/config.ts";
+import { assert } from "../shared/assert.ts";
+import { elapsedMs, now } from "../shared/clock.ts";
+import { mintId } from "../shared/id.ts";
+import { objectsOf } from "../shared/contracts/objects.ts";
+import { logWarning, reasonOf } from "../shared/log.ts";
+import { makeTables } from "../shared/tables.do.ts";
+import { within } from "../shared/timers.ts";
 import {
   firstOfEachId,
   outcomesToPeer,
@@ -17,12 +17,12 @@ import {
 import type { Post } from "./outbox-delivery.ts";
 import { outcomeMessage, revocationMessage } from "./outbox-message.ts";
 import type { Deliver, Delivery, Message } from "./outbox-message.ts";
-import type { RevocationItem, OutcomeItem, Depth } from "../contracts/outbox.ts";
+import type { RevocationItem, OutcomeItem, Depth } from "../shared/contracts/outbox.ts";
 import { addresseeOf, BACKOFF_MAX_MS } from "./outbox-schedule.ts";
 import type { Addressee } from "./outbox-schedule.ts";
 import { callPeer } from "./peer-call.ts";
 import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
-import type { Region } from "../lib/regions.ts";
+import type { Region } from "../shared/regions.ts";
 
 /**
  * How long a peer may take for all of a request. A new revocation waits at most this long for the one

@@ -1,20 +1,20 @@
 import type { Context, Next } from "hono";
-import type { AppEnv } from "../http/context.ts";
-import type { JsonObject } from "../http/json-text.ts";
-import { notFound } from "../http/not-found.ts";
+import type { AppEnv } from "../shared/http/context.ts";
+import type { JsonObject } from "../shared/http/json-text.ts";
+import { notFound } from "../shared/http/not-found.ts";
 import {
   BODY_BYTES_MAX,
   MANAGEMENT_BYTES_MAX,
   parseJsonBytes,
   readBytes,
-} from "../http/read-json.ts";
-import { Isolate } from "../http/isolate.ts";
-import { SummedLine } from "../http/summed-line.ts";
-import { now } from "../lib/clock.ts";
-import { Timers } from "../lib/timers.ts";
+} from "../shared/http/read-json.ts";
+import { Isolate } from "../shared/http/isolate.ts";
+import { SummedLine } from "../shared/http/summed-line.ts";
+import { now } from "../shared/clock.ts";
+import { Timers } from "../shared/timers.ts";
 import type { PeerOperation } from "./peer-call.ts";
 import { contentDigestOf, verifySignature } from "./signature.ts";
-import type { Region } from "../lib/regions.ts";
+import type { Region } from "../shared/regions.ts";
 
 const makeLine = (): SummedLine => new SummedLine("peer_refused");
 

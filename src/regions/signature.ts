@@ -1,6 +1,6 @@
-import type { PeerSecret } from "../config.ts";
-import { hmacKey, hmacSha256, verifyHmac } from "../lib/hmac.ts";
-import type { Region } from "../lib/regions.ts";
+import type { PeerSecret } from "../shared/config/config.ts";
+import { hmacKey, hmacSha256, verifyHmac } from "../shared/hmac.ts";
+import type { Region } from "../shared/regions.ts";
 
 /**
  * HTTP Message Signatures (RFC 9421) with one shape only: label `turnpike`, algorithm hmac-sha256

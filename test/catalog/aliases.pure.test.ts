@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { REGIONS } from "../../src/lib/regions.ts";
+import { REGIONS } from "../../src/shared/regions.ts";
 import { catalogOf, liveIn, PROVIDERS } from "./worlds.ts";
 
 type Meaning = readonly [

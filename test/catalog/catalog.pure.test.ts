@@ -1,10 +1,10 @@
-import { NO_LISTS } from "../../src/catalog/price-lists.ts";
-import { dollarsPerToken } from "../../src/catalog/listed-model.ts";
+import { NO_LISTS } from "../../src/models/catalog/price-lists.ts";
+import { dollarsPerToken } from "../../src/models/catalog/listed-model.ts";
 import { expect, it } from "vitest";
-import { catalogProblems } from "../../src/catalog/catalog-problems.ts";
-import { allowedTags, listModels, resolveModel } from "../../src/catalog/catalog.ts";
-import type { LiveProvider } from "../../src/catalog/catalog.ts";
-import { SANDBOX_MODELS } from "../../src/catalog/sandbox-models.ts";
+import { catalogProblems } from "../../src/models/catalog/catalog-problems.ts";
+import { allowedTags, listModels, resolveModel } from "../../src/models/catalog/catalog.ts";
+import type { LiveProvider } from "../../src/models/catalog/catalog.ts";
+import { SANDBOX_MODELS } from "../../src/models/catalog/sandbox-models.ts";
 import { catalogOf, configWith } from "./worlds.ts";
 
 const OPENAI_EU: LiveProvider = { id: "openai", regions: ["eu"] };

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { spanAround } from "../../src/catalog/dated.ts";
-import { CATALOGUE } from "../../src/catalog/models.ts";
-import { deploymentOf } from "../../src/inference/deployment.ts";
+import { spanAround } from "../../src/models/catalog/dated.ts";
+import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import { catalogOf, configWith, liveIn } from "./worlds.ts";
 
 const at = (moment: string): number => Date.parse(moment);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { CatalogueEntry, RouteEntry } from "../../src/catalog/entry.ts";
-import { CATALOGUE } from "../../src/catalog/models.ts";
-import { REGIONS } from "../../src/lib/regions.ts";
-import { SANDBOX_MODELS } from "../../src/catalog/sandbox-models.ts";
+import type { CatalogueEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
+import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import { REGIONS } from "../../src/shared/regions.ts";
+import { SANDBOX_MODELS } from "../../src/models/catalog/sandbox-models.ts";
 import { PROVIDERS } from "./worlds.ts";
 
 const ENTRIES = [...CATALOGUE, ...SANDBOX_MODELS];

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it, vi } from "vitest";
-import { READ_EVERY_MS, SPARE_MS } from "../../src/catalog/price-book.ts";
+import { READ_EVERY_MS, SPARE_MS } from "../../src/models/catalog/price-book.ts";
 import { effort } from "../effort.ts";
 import { LEAD_MS, world } from "./price-world.ts";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { SPARE_MS } from "../../src/catalog/price-book.ts";
-import { cachedCopies } from "../../src/catalog/price-copies.ts";
-import type { PriceCopies } from "../../src/catalog/price-copies.ts";
+import { SPARE_MS } from "../../src/models/catalog/price-book.ts";
+import { cachedCopies } from "../../src/models/catalog/price-copies.ts";
+import type { PriceCopies } from "../../src/models/catalog/price-copies.ts";
 import { LEAD_MS, LEAD_S, world } from "./price-world.ts";
 
 /** The cache of a place, and what isolates of a region with this secret leave there. */

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Model } from "../../src/catalog/model.ts";
-import { changesOfModel, priceListOf, pricedModel } from "../../src/catalog/price-lists.ts";
-import type { Charged, PriceRow } from "../../src/catalog/price-lists.ts";
-import type { Price } from "../../src/lib/usage.ts";
+import type { Model } from "../../src/models/catalog/model.ts";
+import { changesOfModel, priceListOf, pricedModel } from "../../src/models/catalog/price-lists.ts";
+import type { Charged, PriceRow } from "../../src/models/catalog/price-lists.ts";
+import type { Price } from "../../src/shared/usage.ts";
 import { effort } from "../effort.ts";
 
 const IDS = ["a/one", "a/two", "b/one"] as const;

@@ -1,6 +1,6 @@
-import { PriceBook } from "../../src/catalog/price-book.ts";
-import type { PriceCopies } from "../../src/catalog/price-copies.ts";
-import type { NumberVars } from "../../src/config.ts";
+import { PriceBook } from "../../src/models/catalog/price-book.ts";
+import type { PriceCopies } from "../../src/models/catalog/price-copies.ts";
+import type { NumberVars } from "../../src/shared/config/config.ts";
 
 export const LEAD_S = 3600;
 export const LEAD_MS = LEAD_S * 1000;

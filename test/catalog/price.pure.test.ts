@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { priceAt, withMarkup } from "../../src/catalog/price.ts";
-import { NO_USAGE } from "../../src/lib/usage.ts";
-import type { Price, Usage } from "../../src/lib/usage.ts";
-import { costOf } from "../../src/lib/cost.ts";
+import { priceAt, withMarkup } from "../../src/models/catalog/price.ts";
+import { NO_USAGE } from "../../src/shared/usage.ts";
+import type { Price, Usage } from "../../src/shared/usage.ts";
+import { costOf } from "../../src/shared/cost.ts";
 
 const FREE: Price = { input: 0, cached: 0, cacheWrite: 0, output: 0 };
 const count = fc.nat(10_000_000);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { priceAt } from "../../src/catalog/price.ts";
+import { priceAt } from "../../src/models/catalog/price.ts";
 import { catalogOf, liveIn } from "./worlds.ts";
 import type { PROVIDERS } from "./worlds.ts";
-import type { Region } from "../../src/lib/regions.ts";
+import type { Region } from "../../src/shared/regions.ts";
 
 /** What, where it is sold, [model, provider, prompt tokens], and micros per million tokens. */
 type Row = readonly [

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { allowedTags } from "../../src/catalog/catalog.ts";
-import type { HostTag } from "../../src/catalog/entry.ts";
-import { CATALOGUE } from "../../src/catalog/models.ts";
-import { REGIONS } from "../../src/lib/regions.ts";
+import { allowedTags } from "../../src/models/catalog/catalog.ts";
+import type { HostTag } from "../../src/models/catalog/entry.ts";
+import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import { REGIONS } from "../../src/shared/regions.ts";
 import { catalogOf, configWith, liveIn } from "./worlds.ts";
 
 const WORLDS = REGIONS.flatMap((region) =>

@@ -1,9 +1,9 @@
-import { buildCatalog } from "../../src/catalog/catalog.ts";
-import type { Catalog, LiveProvider } from "../../src/catalog/catalog.ts";
-import type { HostTag, ProviderId } from "../../src/catalog/entry.ts";
-import { parseConfig } from "../../src/config.ts";
-import type { Config } from "../../src/config.ts";
-import type { Region } from "../../src/lib/regions.ts";
+import { buildCatalog } from "../../src/models/catalog/catalog.ts";
+import type { Catalog, LiveProvider } from "../../src/models/catalog/catalog.ts";
+import type { HostTag, ProviderId } from "../../src/models/catalog/entry.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import type { Config } from "../../src/shared/config/config.ts";
+import type { Region } from "../../src/shared/regions.ts";
 
 const BASE = {
   KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ORIGIN, YOUR_KEY } from "../../console/lib/clients.ts";
+import { ORIGIN, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
 import { clientsIn } from "../../scripts/site/clients.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { gateway } from "./gateway.ts";

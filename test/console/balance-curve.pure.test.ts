@@ -1,7 +1,11 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { balanceCurve, creditedBy, lastsUntil } from "../../console/lib/balance-curve.ts";
-import { DAY, daysBetween, utcDay } from "../../console/lib/time.ts";
+import {
+  balanceCurve,
+  creditedBy,
+  lastsUntil,
+} from "../../src/console/browser/lib/balance-curve.ts";
+import { DAY, daysBetween, utcDay } from "../../src/console/browser/lib/time.ts";
 
 const START = Date.parse("2028-02-01T00:00:00Z"); // a leap day is among them
 const days = daysBetween(utcDay(START), utcDay(START + 59 * DAY));

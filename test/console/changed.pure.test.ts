@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { changedOf } from "../../console/lib/changed.ts";
+import { changedOf } from "../../src/console/browser/lib/changed.ts";
 
 const KEY = { name: "Server", rpm_limit: 60, tpm_limit: 5000, allowed_models: ["sandbox/echo"] };
 

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { ORIGIN, withFittingModels, YOUR_KEY } from "../../console/lib/clients.ts";
-import { copiesOf } from "../../console/lib/copies.ts";
+import { ORIGIN, withFittingModels, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
+import { copiesOf } from "../../src/console/browser/lib/copies.ts";
 import { NEWEST, OLDER } from "../clients/python/packages.ts";
 import { clientsIn } from "../../scripts/site/clients.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { colorsOf } from "../../console/state/colors.ts";
+import { colorsOf } from "../../src/console/browser/state/colors.ts";
 
 const NAMES = ["openai/gpt-6-sol", "anthropic/claude-haiku-5.5", "sandbox/echo", "mistral/small"];
 

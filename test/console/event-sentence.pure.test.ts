@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import type { Event } from "../../console/api/types.ts";
-import { EVENT_TYPES } from "../../console/lib/event-types.ts";
-import { sentenceOf } from "../../console/lib/event-sentence.ts";
+import type { Event } from "../../src/console/browser/api/types.ts";
+import { EVENT_TYPES } from "../../src/console/browser/lib/event-types.ts";
+import { sentenceOf } from "../../src/console/browser/lib/event-sentence.ts";
 
 const NAMES: Readonly<Record<string, string>> = { key_1: "Server", key_2: "Ann", mem_1: "Dana" };
 const nameOf = (id: string): string => NAMES[id] ?? id;

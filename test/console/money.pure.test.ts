@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { csvOf } from "../../console/lib/csv.ts";
+import { csvOf } from "../../src/console/browser/lib/csv.ts";
 import {
   exact,
   grouped,
@@ -10,7 +10,7 @@ import {
   percent,
   short,
   spent,
-} from "../../console/lib/money.ts";
+} from "../../src/console/browser/lib/money.ts";
 
 const dollarsOf = (text: string): number => Number(text.replaceAll(/[$,]/g, ""));
 

@@ -11,7 +11,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "POST /admin/v1/orgs/{id}/settle": "takes a line of the log, which a terminal has",
 };
 
-const PAGES = path.join(import.meta.dirname, "../../console/pages");
+const PAGES = path.join(import.meta.dirname, "../../src/console/browser/pages");
 const SOURCE = readdirSync(PAGES)
   .map((name) => readFileSync(path.join(PAGES, name), "utf8"))
   .join("\n");

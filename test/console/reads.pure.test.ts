@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 
-const CONSOLE = path.join(import.meta.dirname, "../../console");
+const CONSOLE = path.join(import.meta.dirname, "../../src/console/browser");
 /** Where a read is told from what it is shown as: its value, its skeleton, its age, its failure with Try again. */
 const OWN = new Set(["state/reads.ts", "ui/states.tsx", "ui/pages.ts"]);
 

@@ -1,8 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { runway, totalsOf } from "../../console/lib/runway.ts";
-import { cacheShares, quantile, stacked, summed } from "../../console/lib/spend.ts";
-import type { DayRow } from "../../console/lib/spend.ts";
-import { dayName, daysBetween, monthStart, took, when } from "../../console/lib/time.ts";
+import { runway, totalsOf } from "../../src/console/browser/lib/runway.ts";
+import { cacheShares, quantile, stacked, summed } from "../../src/console/browser/lib/spend.ts";
+import type { DayRow } from "../../src/console/browser/lib/spend.ts";
+import {
+  dayName,
+  daysBetween,
+  monthStart,
+  took,
+  when,
+} from "../../src/console/browser/lib/time.ts";
 
 const NOW = Date.parse("2026-11-22T12:00:00Z");
 const row = (day: string, cost: number, group: string | null = "m"): DayRow => {

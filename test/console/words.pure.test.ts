@@ -5,7 +5,7 @@ import { openApiText } from "../../scripts/openapi.ts";
 import { apiPages } from "../../scripts/site/api.ts";
 import { readPages } from "../../scripts/site/build.ts";
 
-const CONSOLE = path.join(import.meta.dirname, "../../console");
+const CONSOLE = path.join(import.meta.dirname, "../../src/console/browser");
 
 /** Words of our own, each with the field's word that stands for it. */
 const NOT_OURS: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { CATALOGUE } from "../../src/catalog/models.ts";
+import { CATALOGUE } from "../../src/models/catalog/models.ts";
 import { admin, newOrganization, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 

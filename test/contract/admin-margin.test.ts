@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { micros } from "../../src/lib/money.ts";
+import { micros } from "../../src/shared/money.ts";
 import { differing } from "../../src/operator/margin.ts";
 import { replaced } from "../../scripts/workers/replaced.ts";
 import { ADMIN_TOKEN, admin, bindingsWith, chat, embed, openAccount, send } from "./client.ts";

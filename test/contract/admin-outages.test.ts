@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { refuse, success } from "../../src/lib/failure.ts";
+import { refuse, success } from "../../src/shared/failure.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, bindingsWith, chat, openAccount, send } from "./client.ts";
 import { mockUpstream, UPSTREAM_VARS, upstreamError } from "./upstream.ts";

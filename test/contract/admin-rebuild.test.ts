@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { micros } from "../../src/lib/money.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { pay, valueOf } from "../wallet/wallet-desk.ts";
 import type { Stub } from "../wallet/wallet-desk.ts";
 import { admin, balanceOf, chat, errorOf, openAccount, send } from "./client.ts";

@@ -17,7 +17,7 @@ afterEach(() => setClock(null));
 
 const settle = (body: unknown, orgId = account.orgId): Promise<Response> =>
   admin("POST", `/orgs/${orgId}/settle`, body);
-/** The log line of a charge that is due, as inference/settle.ts writes it. */
+/** The log line of a charge that is due, as models/requests/settle.ts writes it. */
 const lineOf = (id: string, cost: number, more: object = {}): Record<string, unknown> => ({
   event: "settlement_unsaved",
   request_id: id,

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
-import { micros } from "../../src/lib/money.ts";
+import { micros } from "../../src/shared/money.ts";
 import { pay, valueOf } from "../wallet/wallet-desk.ts";
 import { admin, chat, embed, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";

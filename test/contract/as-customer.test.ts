@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { PATHS } from "../../src/paths.ts";
+import { PATHS } from "../../src/routes.ts";
 import { ADMIN_TOKEN, admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { login, page } from "./console-client.ts";

@@ -1,11 +1,11 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
-import { mintKey } from "../../src/keys/api-key.ts";
+import { mintKey } from "../../src/accounts/keys/api-key.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import { countedBindings } from "./counted-bindings.ts";
-import type { Scope } from "../../src/lib/key.ts";
-import type { Region } from "../../src/lib/regions.ts";
+import type { Scope } from "../../src/shared/key.ts";
+import type { Region } from "../../src/shared/regions.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const PREFIXES = [

@@ -1,13 +1,13 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
-import { mintEventId } from "../../src/lib/event.ts";
-import type { EventRecord } from "../../src/lib/event.ts";
-import { mintId } from "../../src/lib/id.ts";
-import { micros } from "../../src/lib/money.ts";
-import { PURCHASE_ID } from "../../src/contracts/payments.ts";
-import type { KeptAnswer } from "../../src/contracts/kept.ts";
-import { PATHS } from "../../src/paths.ts";
-import type { Path } from "../../src/paths.ts";
+import { mintEventId } from "../../src/shared/event.ts";
+import type { EventRecord } from "../../src/shared/event.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { micros } from "../../src/shared/money.ts";
+import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
+import type { KeptAnswer } from "../../src/shared/contracts/kept.ts";
+import { PATHS } from "../../src/routes.ts";
+import type { Path } from "../../src/routes.ts";
 import { addKey, chat, HELLO, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
 

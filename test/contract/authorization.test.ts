@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
-import { EVERYONE, PATHS } from "../../src/paths.ts";
+import { EVERYONE, PATHS } from "../../src/routes.ts";
 import {
   endUserOf,
   generationOf,

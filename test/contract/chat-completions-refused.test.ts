@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
-import { micros } from "../../src/lib/money.ts";
+import { micros } from "../../src/shared/money.ts";
 import { balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
 import { upstreamBindings } from "./upstream.ts";
 

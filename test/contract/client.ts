@@ -2,7 +2,7 @@ import { env, exports } from "cloudflare:workers";
 import { createExecutionContext } from "cloudflare:test";
 import { expect } from "vitest";
 import { app } from "../../src/app.ts";
-import { refuse } from "../../src/lib/failure.ts";
+import { refuse } from "../../src/shared/failure.ts";
 import { declared } from "../fixtures/declared.ts";
 import { asDocumented } from "./documented.ts";
 import { errorBody } from "./wire-schemas.ts";

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { assert } from "../../src/lib/assert.ts";
-import { mintKey } from "../../src/keys/api-key.ts";
+import { assert } from "../../src/shared/assert.ts";
+import { mintKey } from "../../src/accounts/keys/api-key.ts";
 import { keySecrets, shiftClock } from "../keys/key-fixture.ts";
 import {
   ADMIN_TOKEN,

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { ConsoleSession } from "../../src/index.ts";
-import { sha256 } from "../../src/lib/hash.ts";
+import { sha256 } from "../../src/shared/hash.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";

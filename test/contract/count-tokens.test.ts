@@ -1,7 +1,7 @@
 import { Tiktoken } from "js-tiktoken/lite";
 import o200k from "js-tiktoken/ranks/o200k_base";
 import { expect, it } from "vitest";
-import { utf8Bytes } from "../../src/lib/tokens.ts";
+import { utf8Bytes } from "../../src/shared/tokens.ts";
 import { RIGHTS } from "../fixtures/rights.ts";
 import { balanceOf, openAccount, send } from "./client.ts";
 

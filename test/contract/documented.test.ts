@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { OPERATIONS } from "../../scripts/openapi/operations.ts";
 import examples from "../../scripts/openapi/examples.json";
 import { app } from "../../src/app.ts";
-import { PATHS } from "../../src/paths.ts";
+import { PATHS } from "../../src/routes.ts";
 import { asDocumented, DOCUMENT } from "./documented.ts";
 
 /** Answers that are no JSON. */

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { openApiDocument } from "../../scripts/openapi/document.ts";
 import examples from "../../scripts/openapi/examples.json";
 import { OPERATIONS } from "../../scripts/openapi/operations.ts";
-import { routingPath } from "../../src/http/routing-path.ts";
+import { routingPath } from "../../src/shared/http/routing-path.ts";
 
 type Json = { readonly [name: string]: unknown };
 type Header = { readonly required?: true; readonly schema: Json };

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { sweep } from "../../src/operator/sweep.store.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { abort } from "../wallet/fault-world.ts";
 import { admin, LEFT_ALONE, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";

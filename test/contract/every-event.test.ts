@@ -1,15 +1,15 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
-import { EVENT_TYPES } from "../../src/lib/event.ts";
-import type { EventType } from "../../src/lib/event.ts";
-import { mintId } from "../../src/lib/id.ts";
-import { micros } from "../../src/lib/money.ts";
-import { SYSTEM } from "../../src/lib/event.ts";
-import { PURCHASE_ID } from "../../src/contracts/payments.ts";
+import { EVENT_TYPES } from "../../src/shared/event.ts";
+import type { EventType } from "../../src/shared/event.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { micros } from "../../src/shared/money.ts";
+import { SYSTEM } from "../../src/shared/event.ts";
+import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
 import { useStripe } from "../payments/fake-stripe.ts";
 import { sweep } from "../../src/operator/sweep.store.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { GENERATION, holdOf, pay, setClock, valueOf } from "../wallet/wallet-desk.ts";
 import {
   account,

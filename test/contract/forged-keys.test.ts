@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { createExecutionContext, listDurableObjectIds } from "cloudflare:test";
 import { expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
-import { randomBase62 } from "../../src/lib/id.ts";
+import { randomBase62 } from "../../src/shared/id.ts";
 import { countedBindings } from "./counted-bindings.ts";
 import { effort } from "../effort.ts";
 import { measured } from "../measured.ts";

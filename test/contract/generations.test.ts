@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { holdOf, newId, setClock, settle, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 import { bindingsWith, chat, embed, errorOf, openAccount, send, walletsWith } from "./client.ts";
 import type { Account, Sending } from "./client.ts";

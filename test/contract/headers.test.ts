@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { mintedAt } from "../../src/lib/id.ts";
+import { mintedAt } from "../../src/shared/id.ts";
 import { ADMIN_TOKEN, bindingsWith, HELLO, openAccount, send } from "./client.ts";
 import type { Account, Sending } from "./client.ts";
 

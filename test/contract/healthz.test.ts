@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { RELEASE } from "../../src/lib/release.ts";
+import { RELEASE } from "../../src/shared/release.ts";
 import { bindingsWith, errorOf, send } from "./client.ts";
 
 describe("GET /healthz", () => {

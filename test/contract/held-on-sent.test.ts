@@ -1,4 +1,4 @@
-import { PDF_HEAD } from "../../src/core/core-request.ts";
+import { PDF_HEAD } from "../../src/models/core/core-request.ts";
 import { describe, expect, it } from "vitest";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { RESPONSES_CHAT } from "../fixtures/responses-wire.ts";

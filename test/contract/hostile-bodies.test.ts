@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { BODY_BYTES_MAX, MANAGEMENT_BYTES_MAX } from "../../src/http/read-json.ts";
+import { BODY_BYTES_MAX, MANAGEMENT_BYTES_MAX } from "../../src/shared/http/read-json.ts";
 import {
   ADMIN_TOKEN,
   balanceOf,

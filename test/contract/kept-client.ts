@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect } from "vitest";
-import type { KeptResponses } from "../../src/kept/kept-responses.do.ts";
+import type { KeptResponses } from "../../src/models/stored-responses/kept-responses.do.ts";
 import { bindingsWith, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 

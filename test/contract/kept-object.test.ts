@@ -1,14 +1,14 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { KeptResponses } from "../../src/kept/kept-responses.do.ts";
-import { mintId } from "../../src/lib/id.ts";
+import type { KeptResponses } from "../../src/models/stored-responses/kept-responses.do.ts";
+import { mintId } from "../../src/shared/id.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { bindingsWith, errorOf } from "./client.ts";
 import type { Account } from "./client.ts";
 import { after, keeping, keptOf, keptRows, read, say, slowBindings } from "./kept-client.ts";
 import { answered } from "./responses-client.ts";
-import { HOUR_MS } from "../../src/lib/clock.ts";
+import { HOUR_MS } from "../../src/shared/clock.ts";
 
 const bounds = env as { KEPT_ANSWERS_MAX?: string; KEPT_BYTES_MAX?: string };
 afterEach(() => {

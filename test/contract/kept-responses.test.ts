@@ -17,7 +17,7 @@ import {
 import { createKey } from "./key-client.ts";
 import { answered, mockOpenAi, replied, SAID } from "./responses-client.ts";
 import { mint } from "./session-client.ts";
-import { HOUR_MS } from "../../src/lib/clock.ts";
+import { HOUR_MS } from "../../src/shared/clock.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { assert } from "vitest";
-import { inputItemId } from "../../src/kept/item-ids.ts";
+import { inputItemId } from "../../src/models/stored-responses/item-ids.ts";
 import { call, reasoning, scenario, text } from "../fixtures/responses-wire.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { errorOf, send } from "./client.ts";
@@ -8,7 +8,7 @@ import type { Account } from "./client.ts";
 import { read, say } from "./kept-client.ts";
 import { answered, mockOpenAi, replied, streamed } from "./responses-client.ts";
 import { upstreamStream, USAGE } from "./upstream.ts";
-import { HOUR_MS } from "../../src/lib/clock.ts";
+import { HOUR_MS } from "../../src/shared/clock.ts";
 
 type Item = Readonly<Record<string, unknown>>;
 /** One answered request, as its client knows it. */

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sweep } from "../../src/operator/sweep.store.ts";
 import { draftKey } from "../keys/key-fixture.ts";
-import { insertKeyOnce } from "../../src/keys/insert-once.store.ts";
+import { insertKeyOnce } from "../../src/accounts/keys/insert-once.store.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { bindingsWith, LEFT_ALONE, errorOf, openAccount, send } from "./client.ts";
 import type { Account, Sending } from "./client.ts";

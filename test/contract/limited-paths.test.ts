@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { PATHS } from "../../src/paths.ts";
-import type { Path } from "../../src/paths.ts";
+import { PATHS } from "../../src/routes.ts";
+import type { Path } from "../../src/routes.ts";
 import { errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { createKey, deleteKey } from "./key-client.ts";

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { PATHS } from "../../src/paths.ts";
+import { PATHS } from "../../src/routes.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import { ADMIN_TOKEN, addMember, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
-import type { Role } from "../../src/lib/caller.ts";
+import type { Role } from "../../src/shared/caller.ts";
 import { admin } from "./client.ts";
 
 export type MadeKey = { readonly id: string; readonly key: string };

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { expect } from "vitest";
 import { app } from "../../src/app.ts";
-import type { View, Series } from "../../src/contracts/metrics.ts";
+import type { View, Series } from "../../src/shared/contracts/metrics.ts";
 import { ADMIN_TOKEN, bindingsWith, send } from "./client.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { PDF_HEAD } from "../../src/core/core-request.ts";
+import { PDF_HEAD } from "../../src/models/core/core-request.ts";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { beforeAll, describe, expect, it } from "vitest";
 import { eventsOf, follow } from "../wires/responses/follow.ts";

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
-import { verifyKey } from "../../src/keys/api-key.ts";
+import { verifyKey } from "../../src/accounts/keys/api-key.ts";
 import type { PeerOperation } from "../../src/regions/peer-call.ts";
 import { signMessage } from "../fixtures/peer-message.ts";
 import type { PeerMessage, SignedMessage } from "../fixtures/peer-message.ts";

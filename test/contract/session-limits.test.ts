@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { SESSION_TOKEN_MAX } from "../../src/keys/session-token.ts";
+import { SESSION_TOKEN_MAX } from "../../src/accounts/keys/session-token.ts";
 import { registerOf } from "../keys/register-fixture.ts";
 import { makeKey, shiftClock } from "../keys/key-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";

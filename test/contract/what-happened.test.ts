@@ -11,7 +11,7 @@ import {
 } from "./upstream.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 import { sayAsPeer } from "./peer-client.ts";
-import { mintId } from "../../src/lib/id.ts";
+import { mintId } from "../../src/shared/id.ts";
 
 type Found = {
   readonly id: string;

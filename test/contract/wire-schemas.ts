@@ -1,4 +1,4 @@
-import { KIND_NAMES } from "../../src/lib/kinds.ts";
+import { KIND_NAMES } from "../../src/shared/kinds.ts";
 import { expect } from "vitest";
 import * as z from "zod";
 

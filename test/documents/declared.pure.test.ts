@@ -2,12 +2,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
 import { OPERATIONS } from "../../scripts/openapi/operations.ts";
-import { NUMBERS, parseConfig } from "../../src/config.ts";
-import { EVENT_TYPES } from "../../src/lib/event.ts";
-import { REGIONS } from "../../src/lib/regions.ts";
-import { EVERYONE, PATHS } from "../../src/paths.ts";
-import type { Path } from "../../src/paths.ts";
-import { BUILT_IN } from "../../src/hosts/registry.ts";
+import { NUMBERS, parseConfig } from "../../src/shared/config/config.ts";
+import { EVENT_TYPES } from "../../src/shared/event.ts";
+import { REGIONS } from "../../src/shared/regions.ts";
+import { EVERYONE, PATHS } from "../../src/routes.ts";
+import type { Path } from "../../src/routes.ts";
+import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { readPage, ROOT } from "./pages.ts";
 
 /** The cells of a page's table rows. */
@@ -24,7 +24,7 @@ const rowsOf = (page: string): string[][] =>
 const callsIn = (text: string): string[] =>
   [...text.matchAll(/`((?:GET|POST|PATCH|DELETE) \/[^`]+)`/g)].map(([, call = ""]) => call);
 const sources = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" })
-  .filter((name) => name.endsWith(".ts"))
+  .filter((name) => name.endsWith(".ts") && !name.startsWith("console/browser/"))
   .map((name): [string, string] => [name, readFileSync(path.join(ROOT, "src", name), "utf8")]);
 
 it("docs/keys.md says of every path who may ask it", () => {
@@ -106,7 +106,12 @@ it("every header of ours stands in a page for clients", () => {
   const pages = readdirSync(path.join(ROOT, "docs")).filter((name) => name.endsWith(".md"));
   const text = pages.map((page) => readPage(`docs/${page}`)).join("\n");
   const headers = sources
-    .filter(([name]) => !/^(?:core|hosts|issuers|wires\/converse)\//.test(name))
+    .filter(
+      ([name]) =>
+        !/^(?:models\/core|models\/providers|accounts\/identity-providers|models\/protocols\/converse)\//.test(
+          name,
+        ),
+    )
     .flatMap(([, source]) =>
       [...source.matchAll(/["'`](x-[a-z-]+[a-z])["'`]/g)].map(([, name = ""]) => name),
     );
@@ -116,77 +121,82 @@ it("every header of ours stands in a page for clients", () => {
 
 /** Rows of docs/limits.md, and the constants of src that they show, in order. */
 const LIMITS: Readonly<Record<string, readonly string[]>> = {
-  "body of a paid request": ["http/read-json.ts BODY_BYTES_MAX"],
-  "body of `/v1/messages/count_tokens`": ["http/read-json.ts COUNT_BYTES_MAX"],
-  "message of Stripe's": ["payments/webhook.route.ts EVENT_BYTES_MAX"],
-  "any other body": ["http/read-json.ts MANAGEMENT_BYTES_MAX"],
-  "depth of JSON; values in it": ["http/json-text.ts DEPTH_MAX", "http/json-text.ts VALUES_MAX"],
+  "body of a paid request": ["shared/http/read-json.ts BODY_BYTES_MAX"],
+  "body of `/v1/messages/count_tokens`": ["shared/http/read-json.ts COUNT_BYTES_MAX"],
+  "message of Stripe's": ["money/payments/webhook.route.ts EVENT_BYTES_MAX"],
+  "any other body": ["shared/http/read-json.ts MANAGEMENT_BYTES_MAX"],
+  "depth of JSON; values in it": [
+    "shared/http/json-text.ts DEPTH_MAX",
+    "shared/http/json-text.ts VALUES_MAX",
+  ],
   "messages, or items of `/v1/responses`": [
-    "core/core-request.ts MESSAGES_MAX",
-    "wires/messages/client-request.ts MESSAGES_MAX",
-    "wires/responses/client-request.ts ITEMS_MAX",
+    "models/core/core-request.ts MESSAGES_MAX",
+    "models/protocols/messages/client-request.ts MESSAGES_MAX",
+    "models/protocols/responses/client-request.ts ITEMS_MAX",
   ],
   "tools of a request": [
-    "core/core-request.ts TOOLS_MAX",
-    "wires/messages/client-request.ts TOOLS_MAX",
-    "wires/responses/client-tools.ts TOOLS_MAX",
+    "models/core/core-request.ts TOOLS_MAX",
+    "models/protocols/messages/client-request.ts TOOLS_MAX",
+    "models/protocols/responses/client-tools.ts TOOLS_MAX",
   ],
-  "prompts of `/v1/completions`": ["doors/completions.ts PROMPTS_MAX"],
-  "choices (`n`)": ["core/core-request.ts CHOICES_MAX"],
+  "prompts of `/v1/completions`": ["models/endpoints/completions.ts PROMPTS_MAX"],
+  "choices (`n`)": ["models/core/core-request.ts CHOICES_MAX"],
   "texts of an embeddings request; `dimensions`": [
-    "core/embeddings.ts INPUTS_MAX",
-    "core/embeddings.ts DIMENSIONS_MAX",
+    "models/core/embeddings.ts INPUTS_MAX",
+    "models/core/embeddings.ts DIMENSIONS_MAX",
   ],
-  "name of a model": ["core/core-request.ts MODEL_CHARACTERS_MAX"],
+  "name of a model": ["models/core/core-request.ts MODEL_CHARACTERS_MAX"],
   "images downloaded for a request": [
-    "core/inline-image.ts IMAGE_BYTES_MAX",
-    "core/inline-image.ts ALL_BYTES_MAX",
-    "core/inline-image.ts DOWNLOADS_MAX",
+    "models/core/inline-image.ts IMAGE_BYTES_MAX",
+    "models/core/inline-image.ts ALL_BYTES_MAX",
+    "models/core/inline-image.ts DOWNLOADS_MAX",
   ],
   "live keys of an organisation; new ones in a day": [
-    "keys/keys.store.ts LIVE_KEYS_MAX",
-    "keys/keys.store.ts NEW_KEYS_MAX",
+    "accounts/keys/keys.store.ts LIVE_KEYS_MAX",
+    "accounts/keys/keys.store.ts NEW_KEYS_MAX",
   ],
   "secrets of a key at a time; new ones in a day": [
-    "lib/key-uses.store.ts LIVE_SECRETS_MAX",
-    "keys/secrets.store.ts ROTATIONS_MAX",
+    "shared/key-uses.store.ts LIVE_SECRETS_MAX",
+    "accounts/keys/secrets.store.ts ROTATIONS_MAX",
   ],
   "overlap of a key's secrets; of a webhook's": [
-    "keys/rotation.ts OVERLAP_MAX_S",
-    "webhooks/webhooks.route.ts OVERLAP_MAX_S",
+    "accounts/keys/rotation.ts OVERLAP_MAX_S",
+    "events/webhooks/webhooks.route.ts OVERLAP_MAX_S",
   ],
-  "models that a key may name": ["lib/key-terms.ts MODELS_MAX"],
+  "models that a key may name": ["shared/key-terms.ts MODELS_MAX"],
   "a session's life; its origins; its token": [
-    "lib/session.ts SESSION_MAX_S",
-    "keys/sessions.route.ts ORIGINS_MAX",
-    "keys/session-token.ts SESSION_TOKEN_MAX",
+    "shared/session.ts SESSION_MAX_S",
+    "accounts/keys/sessions.route.ts ORIGINS_MAX",
+    "accounts/keys/session-token.ts SESSION_TOKEN_MAX",
   ],
-  "sessions of an organisation in use within days": ["wallet/object/sessions.do.ts SESSIONS_MAX"],
-  "unused sessions ended by one key in a day": ["wallet/object/sessions.do.ts UNUSED_MAX"],
-  "end users of an organisation": ["wallet/object/end-users.do.ts END_USERS_MAX"],
-  "id of an end user": ["lib/external-id.ts EXTERNAL_ID_BYTES_MAX"],
-  "a budget, a quota or a credit": ["lib/money.ts DOLLARS_MAX"],
+  "sessions of an organisation in use within days": [
+    "money/wallet/object/sessions.do.ts SESSIONS_MAX",
+  ],
+  "unused sessions ended by one key in a day": ["money/wallet/object/sessions.do.ts UNUSED_MAX"],
+  "end users of an organisation": ["money/wallet/object/end-users.do.ts END_USERS_MAX"],
+  "id of an end user": ["shared/external-id.ts EXTERNAL_ID_BYTES_MAX"],
+  "a budget, a quota or a credit": ["shared/money.ts DOLLARS_MAX"],
   "alerts of a kind and an end user in a day; kept": [
-    "wallet/object/alerts.do.ts DAILY_ALERTS_MAX",
-    "wallet/object/alerts.do.ts ALERTS_MAX",
+    "money/wallet/object/alerts.do.ts DAILY_ALERTS_MAX",
+    "money/wallet/object/alerts.do.ts ALERTS_MAX",
   ],
-  "events of one type by one key": ["wallet/object/event-rows.do.ts HOURLY_MAX"],
-  "events kept": ["wallet/object/event-rows.do.ts EVENTS_MAX"],
+  "events of one type by one key": ["money/wallet/object/event-rows.do.ts HOURLY_MAX"],
+  "events kept": ["money/wallet/object/event-rows.do.ts EVENTS_MAX"],
   "webhooks of an organisation; tests of one": [
-    "webhooks/webhooks.store.ts WEBHOOKS_MAX",
-    "webhooks/webhook-deliveries.do.ts TESTS_MAX",
+    "events/webhooks/webhooks.store.ts WEBHOOKS_MAX",
+    "events/webhooks/webhook-deliveries.do.ts TESTS_MAX",
   ],
-  "address of a webhook": ["webhooks/webhook-url.ts LENGTH_MAX"],
+  "address of a webhook": ["events/webhooks/webhook-url.ts LENGTH_MAX"],
   "hours that answers are kept; body of their request": [
-    "contracts/settings.ts KEEP_HOURS_MAX",
-    "contracts/kept.ts KEPT_BODY_BYTES_MAX",
+    "shared/contracts/settings.ts KEEP_HOURS_MAX",
+    "shared/contracts/kept.ts KEPT_BODY_BYTES_MAX",
   ],
-  "messages that wait for a webhook": ["webhooks/delivery-rows.do.ts PENDING_MAX"],
-  "replays of a webhook; events of one": ["webhooks/webhooks.route.ts REPLAY_MAX"],
-  "hours in one answer of usage": ["wallet/routes/usage.route.ts HOURS_MAX"],
+  "messages that wait for a webhook": ["events/webhooks/delivery-rows.do.ts PENDING_MAX"],
+  "replays of a webhook; events of one": ["events/webhooks/webhooks.route.ts REPLAY_MAX"],
+  "hours in one answer of usage": ["money/wallet/routes/usage.route.ts HOURS_MAX"],
   "days in one answer of usage; groups": [
-    "wallet/routes/usage.route.ts DAYS_MAX",
-    "wallet/rules/usage-totals.ts USAGE_GROUPS_MAX",
+    "money/wallet/routes/usage.route.ts DAYS_MAX",
+    "money/wallet/rules/usage-totals.ts USAGE_GROUPS_MAX",
   ],
   "calls of the console; log-ins of a key": [
     "console/console-session.do.ts CALLS_MAX",
@@ -195,7 +205,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
 };
 /** Bounds of configuration, peers, operators, log-ins, upstreams and single models: what else a client meets. */
 const OTHER =
-  /^(?:config\.ts|regions\/|lib\/failed-request\.ts|operator\/|hosts\/|core\/tool-name|console\/session|wallet\/object\/postings|wires\/messages\/client-tools\.ts NAME_MAX)|TOKEN_ID_MAX|RPM_LIMIT_MAX/;
+  /^(?:regions\/|shared\/config\/config\.ts|shared\/failed-request\.ts|operator\/|models\/providers\/|models\/core\/tool-name|console\/session|money\/wallet\/object\/postings|models\/protocols\/messages\/client-tools\.ts NAME_MAX)|TOKEN_ID_MAX|RPM_LIMIT_MAX/;
 
 /** What a constant of src is, in numbers: `20 * 1024 * 1024`, `7 * OVERLAP_DAY_S`. */
 function valueOf(file: string, name: string): number {
@@ -249,36 +259,52 @@ it("every bound that a refusal names, or a body's schema has, stands in docs/lim
 
 /** Sentences elsewhere that say a bound again: what stands before the number, and the constant. */
 const AGAIN: readonly (readonly [page: string, before: RegExp, constant: string])[] = [
-  ["end-users", /at most (\S+) end users/, "wallet/object/end-users.do.ts END_USERS_MAX"],
-  ["usage", /at most (\S+) of a kind/, "wallet/object/alerts.do.ts DAILY_ALERTS_MAX"],
-  ["usage", /The newest (\S+) are kept/, "wallet/object/alerts.do.ts ALERTS_MAX"],
-  ["webhooks", /Data of more than (\S+) characters/, "lib/event.ts DATA_MAX"],
-  ["webhooks", /more than (\S+) times an hour/, "wallet/object/event-rows.do.ts HOURLY_MAX"],
-  ["webhooks", /\((\S+) for `key.revoked`\)/, "wallet/object/event-rows.do.ts HOURLY_REVOKED_MAX"],
-  ["webhooks", /for a year, at most (\S+):/, "wallet/object/event-rows.do.ts EVENTS_MAX"],
-  ["webhooks", /make up to (\S+);/, "webhooks/webhooks.store.ts WEBHOOKS_MAX"],
-  ["webhooks", /With (\S+) messages waiting/, "webhooks/delivery-rows.do.ts PENDING_MAX"],
-  ["webhooks", /The newest (\S+) that are over/, "webhooks/delivery-rows.do.ts KEPT_MAX"],
-  ["webhooks", /at most (\S+) events a call/, "webhooks/webhooks.route.ts REPLAY_MAX"],
-  ["webhooks", /what came of it; (\S+) a minute/, "webhooks/webhook-deliveries.do.ts TESTS_MAX"],
-  ["clients", /a list of up to (\S+), held/, "doors/completions.ts PROMPTS_MAX"],
-  ["clients", /`keep_responses_hours`, 0 to (\S+), or/, "contracts/settings.ts KEEP_HOURS_MAX"],
-  ["errors", /The key has (\S+) secrets/, "lib/key-uses.store.ts LIVE_SECRETS_MAX"],
-  ["errors", /or got (\S+) new ones within a day/, "keys/secrets.store.ts ROTATIONS_MAX"],
+  ["end-users", /at most (\S+) end users/, "money/wallet/object/end-users.do.ts END_USERS_MAX"],
+  ["usage", /at most (\S+) of a kind/, "money/wallet/object/alerts.do.ts DAILY_ALERTS_MAX"],
+  ["usage", /The newest (\S+) are kept/, "money/wallet/object/alerts.do.ts ALERTS_MAX"],
+  ["webhooks", /Data of more than (\S+) characters/, "shared/event.ts DATA_MAX"],
+  ["webhooks", /more than (\S+) times an hour/, "money/wallet/object/event-rows.do.ts HOURLY_MAX"],
+  [
+    "webhooks",
+    /\((\S+) for `key.revoked`\)/,
+    "money/wallet/object/event-rows.do.ts HOURLY_REVOKED_MAX",
+  ],
+  ["webhooks", /for a year, at most (\S+):/, "money/wallet/object/event-rows.do.ts EVENTS_MAX"],
+  ["webhooks", /make up to (\S+);/, "events/webhooks/webhooks.store.ts WEBHOOKS_MAX"],
+  ["webhooks", /With (\S+) messages waiting/, "events/webhooks/delivery-rows.do.ts PENDING_MAX"],
+  ["webhooks", /The newest (\S+) that are over/, "events/webhooks/delivery-rows.do.ts KEPT_MAX"],
+  ["webhooks", /at most (\S+) events a call/, "events/webhooks/webhooks.route.ts REPLAY_MAX"],
+  [
+    "webhooks",
+    /what came of it; (\S+) a minute/,
+    "events/webhooks/webhook-deliveries.do.ts TESTS_MAX",
+  ],
+  ["clients", /a list of up to (\S+), held/, "models/endpoints/completions.ts PROMPTS_MAX"],
+  [
+    "clients",
+    /`keep_responses_hours`, 0 to (\S+), or/,
+    "shared/contracts/settings.ts KEEP_HOURS_MAX",
+  ],
+  ["errors", /The key has (\S+) secrets/, "shared/key-uses.store.ts LIVE_SECRETS_MAX"],
+  ["errors", /or got (\S+) new ones within a day/, "accounts/keys/secrets.store.ts ROTATIONS_MAX"],
   [
     "errors",
     /(\S+) sessions of the organisation were/,
-    "wallet/object/sessions.do.ts SESSIONS_MAX",
+    "money/wallet/object/sessions.do.ts SESSIONS_MAX",
   ],
-  ["errors", /ending more than (\S+) in a day/, "wallet/object/sessions.do.ts UNUSED_MAX"],
-  ["errors", /owns at most (\S+) organisations/, "people/sign-up.store.ts OWNED_MAX"],
-  ["errors", /names at most (\S+) \[domains/, "people/company.store.ts DOMAINS_MAX"],
-  ["people", /More organisations, (\S+) owned at most/, "people/sign-up.store.ts OWNED_MAX"],
-  ["people", /names up to (\S+) domains/, "people/company.store.ts DOMAINS_MAX"],
-  ["people", /At most (\S+) are open/, "people/invitations.store.ts OPEN_MAX"],
-  ["people", /and (\S+) an hour are new/, "people/invitations.store.ts HOURLY_MAX"],
-  ["people", /it is good for (\S+) days/, "people/inviting.ts ADDRESSED_DAYS"],
-  ["people", /without one for (\S+), as a member/, "people/inviting.ts OPEN_DAYS"],
+  ["errors", /ending more than (\S+) in a day/, "money/wallet/object/sessions.do.ts UNUSED_MAX"],
+  ["errors", /owns at most (\S+) organisations/, "accounts/people/sign-up.store.ts OWNED_MAX"],
+  ["errors", /names at most (\S+) \[domains/, "accounts/people/company.store.ts DOMAINS_MAX"],
+  [
+    "people",
+    /More organisations, (\S+) owned at most/,
+    "accounts/people/sign-up.store.ts OWNED_MAX",
+  ],
+  ["people", /names up to (\S+) domains/, "accounts/people/company.store.ts DOMAINS_MAX"],
+  ["people", /At most (\S+) are open/, "accounts/people/invitations.store.ts OPEN_MAX"],
+  ["people", /and (\S+) an hour are new/, "accounts/people/invitations.store.ts HOURLY_MAX"],
+  ["people", /it is good for (\S+) days/, "accounts/people/inviting.ts ADDRESSED_DAYS"],
+  ["people", /without one for (\S+), as a member/, "accounts/people/inviting.ts OPEN_DAYS"],
 ];
 const IN_WORDS: Readonly<Record<string, number>> = { three: 3, five: 5, seven: 7, ten: 10 };
 
@@ -289,7 +315,7 @@ it.each(AGAIN)("docs/%s.md says again what src has: %s", (page, before, constant
 });
 
 it("docs/console.md has every page of the rail, in its words", () => {
-  const source = readFileSync(path.join(ROOT, "console/pages.ts"), "utf8");
+  const source = readFileSync(path.join(ROOT, "src/console/browser/pages.ts"), "utf8");
   const pages = [...source.matchAll(/^ {4}title: "([^"]+)",$/gm)].map(([, title = ""]) => title);
   const said = rowsOf("docs/console.md").flatMap(([names = ""]) => names.split(", "));
   expect(pages).toContain("Overview");

@@ -53,7 +53,7 @@ it("no file names a document that is not in the repository", () => {
 });
 
 it("no comment, map or decision names a source file that is not in the repository", () => {
-  const folders = ["src", "scripts", "docs/internals", "test", "migrations", "console"];
+  const folders = ["src", "scripts", "docs/internals", "test", "migrations"];
   const files = folders
     .flatMap((folder) =>
       readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" }).map(

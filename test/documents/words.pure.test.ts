@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import examples from "../../scripts/openapi/examples.json" with { type: "json" };
 import { openApiDocument } from "../../scripts/openapi/document.ts";
-import { METRICS } from "../../src/metrics/series.ts";
+import { METRICS } from "../../src/events/metrics/series.ts";
 import { pagePaths, readPage } from "./pages.ts";
 
 /** The glossary's words that are the code's alone: its last column says what documents have instead. */

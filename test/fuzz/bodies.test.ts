@@ -1,21 +1,24 @@
 import { describe, expect, it } from "vitest";
 import type * as z from "zod/mini";
-import { buildCatalog } from "../../src/catalog/catalog.ts";
-import { parseConfig } from "../../src/config.ts";
-import { parseBody } from "../../src/http/parse-body.ts";
-import { parseJsonBytes } from "../../src/http/read-json.ts";
-import { chatDoor } from "../../src/doors/chat.ts";
-import type { Door } from "../../src/core/door.ts";
-import { embeddingsDoor } from "../../src/doors/embeddings.ts";
-import { messagesDoor } from "../../src/doors/messages.ts";
-import { responsesDoor } from "../../src/doors/responses.ts";
-import type { PaidRequest } from "../../src/inference/paid-request.ts";
+import { buildCatalog } from "../../src/models/catalog/catalog.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import { parseBody } from "../../src/shared/http/parse-body.ts";
+import { parseJsonBytes } from "../../src/shared/http/read-json.ts";
+import { chatDoor } from "../../src/models/endpoints/chat.ts";
+import type { Door } from "../../src/models/core/door.ts";
+import { embeddingsDoor } from "../../src/models/endpoints/embeddings.ts";
+import { messagesDoor } from "../../src/models/endpoints/messages.ts";
+import { responsesDoor } from "../../src/models/endpoints/responses.ts";
+import type { PaidRequest } from "../../src/models/requests/paid-request.ts";
 import { prepared } from "../fixtures/prepared.ts";
-import { keyChangeSchema, newKeySchema } from "../../src/keys/new-key.ts";
-import type { Result } from "../../src/lib/failure.ts";
-import { generationSchema } from "../../src/lib/generation.ts";
-import { emailSchema, organizationChangeSchema } from "../../src/organizations/organization.ts";
-import { dollarsOrNull, fraction } from "../../src/wallet/routes/end-users.route.ts";
+import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
+import type { Result } from "../../src/shared/failure.ts";
+import { generationSchema } from "../../src/shared/generation.ts";
+import {
+  emailSchema,
+  organizationChangeSchema,
+} from "../../src/accounts/organizations/organization.ts";
+import { dollarsOrNull, fraction } from "../../src/money/wallet/routes/end-users.route.ts";
 import { BINDINGS } from "./bindings.ts";
 import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
 import type { Met } from "./faults-of.ts";

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { failureResponse } from "../../src/http/failure-response.ts";
-import type { Failure } from "../../src/lib/failure.ts";
+import { failureResponse } from "../../src/shared/http/failure-response.ts";
+import type { Failure } from "../../src/shared/failure.ts";
 import { faultOf } from "./error-table.ts";
 import { faultsOf, FUZZERS, INPUTS, must, runsOf } from "./faults-of.ts";
 import type { Met } from "./faults-of.ts";

@@ -2,7 +2,7 @@ import { createExecutionContext } from "cloudflare:test";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
-import { mintKey } from "../../src/keys/api-key.ts";
+import { mintKey } from "../../src/accounts/keys/api-key.ts";
 import { countedBindings } from "../contract/counted-bindings.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { listen } from "./ask.ts";

@@ -1,9 +1,9 @@
-import { anthropic } from "../../src/hosts/anthropic.ts";
-import { cohere } from "../../src/hosts/cohere.ts";
-import { openAiCompatible } from "../../src/hosts/openai-compatible.ts";
-import { PROFILES } from "../../src/hosts/profile.ts";
-import type { Provider } from "../../src/core/provider.ts";
-import { workersAi } from "../../src/hosts/workers-ai.ts";
+import { anthropic } from "../../src/models/providers/anthropic.ts";
+import { cohere } from "../../src/models/providers/cohere.ts";
+import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { PROFILES } from "../../src/models/providers/profile.ts";
+import type { Provider } from "../../src/models/core/provider.ts";
+import { workersAi } from "../../src/models/providers/workers-ai.ts";
 import { ANTHROPIC_CHAT, ANTHROPIC_FAILURES } from "../fixtures/anthropic-wire.ts";
 import { BEDROCK_CHAT, BEDROCK_FAILURES } from "../fixtures/bedrock-wire.ts";
 import { COHERE_CHAT, COHERE_FAILURES } from "../fixtures/cohere-wire.ts";

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import type { ProviderAnswer, StreamEvent } from "../../src/core/provider.ts";
+import type { ProviderAnswer, StreamEvent } from "../../src/models/core/provider.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { callOf, network } from "../providers/adapter-kit.ts";

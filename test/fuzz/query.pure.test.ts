@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { pageQuery, parseQuery } from "../../src/http/parse-body.ts";
-import { hasValidEscapes, routingPath } from "../../src/http/routing-path.ts";
-import { usageQuery } from "../../src/wallet/routes/usage.route.ts";
+import { pageQuery, parseQuery } from "../../src/shared/http/parse-body.ts";
+import { hasValidEscapes, routingPath } from "../../src/shared/http/routing-path.ts";
+import { usageQuery } from "../../src/money/wallet/routes/usage.route.ts";
 import { refused } from "./refused.ts";
 import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
 import type { Met } from "./faults-of.ts";

@@ -1,5 +1,5 @@
-import { failureResponse } from "../../src/http/failure-response.ts";
-import type { Refusal } from "../../src/lib/failure.ts";
+import { failureResponse } from "../../src/shared/http/failure-response.ts";
+import type { Refusal } from "../../src/shared/failure.ts";
 import { faultOf } from "./error-table.ts";
 import { mustEqual } from "./faults-of.ts";
 import type { Met } from "./faults-of.ts";

@@ -1,4 +1,4 @@
-import type { StreamEvent } from "../../src/core/provider.ts";
+import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { must } from "./faults-of.ts";
 
 /** What any stream must come to: chunks with choices, whole numbers of usage, and nothing after its end. */

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { SseDecoder } from "../../src/http/server-sent-events.ts";
-import { ChunkReader } from "../../src/wires/chat/chunks.ts";
-import type { StreamEvent } from "../../src/core/provider.ts";
-import { sseReader } from "../../src/core/sse-reader.ts";
+import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
+import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import type { StreamEvent } from "../../src/models/core/provider.ts";
+import { sseReader } from "../../src/models/core/sse-reader.ts";
 import * as wire from "../fixtures/openai-wire.ts";
 import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
 import type { Met } from "./faults-of.ts";

@@ -1,14 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { buildCatalog } from "../../src/catalog/catalog.ts";
-import { parseConfig } from "../../src/config.ts";
-import { chatDoor } from "../../src/doors/chat.ts";
+import { buildCatalog } from "../../src/models/catalog/catalog.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import { chatDoor } from "../../src/models/endpoints/chat.ts";
 import { prepared } from "../fixtures/prepared.ts";
 import {
   authorizeBody,
   readAuthorizeAnswer,
   readAuthorizeBody,
-} from "../../src/inference/authorize.ts";
-import { forwardBody, readForwardAnswer, readForwardBody } from "../../src/keys/forward-wire.ts";
+} from "../../src/models/requests/authorize.ts";
+import {
+  forwardBody,
+  readForwardAnswer,
+  readForwardBody,
+} from "../../src/accounts/keys/forward-wire.ts";
 import {
   itemsIn,
   outcomeFromWire,
@@ -18,7 +22,7 @@ import {
   revocationFromWire,
   revocationToWire,
 } from "../../src/regions/outbox-wire.ts";
-import { parseJsonBytes } from "../../src/http/read-json.ts";
+import { parseJsonBytes } from "../../src/shared/http/read-json.ts";
 import { BINDINGS } from "./bindings.ts";
 import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
 import type { Met } from "./faults-of.ts";

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { parseConfig } from "../../src/config.ts";
-import { mintedAt } from "../../src/lib/id.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import { mintedAt } from "../../src/shared/id.ts";
 import { SECRET, call, endStreams, errorOf } from "./wire-app.ts";
 
 let lines: string[] = [];

@@ -1,5 +1,5 @@
-import type { Failure } from "../../src/lib/failure.ts";
-import { micros } from "../../src/lib/money.ts";
+import type { Failure } from "../../src/shared/failure.ts";
+import { micros } from "../../src/shared/money.ts";
 
 type FailureOf = { readonly [F in Failure as F["kind"]]: F };
 export type Case<F> = readonly [

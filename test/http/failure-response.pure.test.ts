@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { failureObject, failureResponse } from "../../src/http/failure-response.ts";
-import type { Failure } from "../../src/lib/failure.ts";
+import { failureObject, failureResponse } from "../../src/shared/http/failure-response.ts";
+import type { Failure } from "../../src/shared/failure.ts";
 import { CALLER_CASES } from "./failure-cases.ts";
 import type { Case, Cases } from "./failure-cases.ts";
 import { LIMIT_CASES } from "./limit-cases.ts";

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { JsonSkim } from "../../src/http/json-skim.ts";
-import { SseDecoder } from "../../src/http/server-sent-events.ts";
+import { JsonSkim } from "../../src/shared/http/json-skim.ts";
+import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 
 const LEFT = new Set(["output", "logprobs"]);
 const names = fc.constantFrom("output", "logprobs", "usage", 'out"put', "a", "output\\\\", "");

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DEPTH_MAX, VALUES_MAX, parseJsonText } from "../../src/http/json-text.ts";
+import { DEPTH_MAX, VALUES_MAX, parseJsonText } from "../../src/shared/http/json-text.ts";
 
 function refusalOf(text: string): string {
   const result = parseJsonText(text);

@@ -1,4 +1,4 @@
-import { micros } from "../../src/lib/money.ts";
+import { micros } from "../../src/shared/money.ts";
 import type { Cases } from "./failure-cases.ts";
 
 const nulls = { param: null, code: null };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod/mini";
-import { parseBody, parseQuery, wholeNumber } from "../../src/http/parse-body.ts";
+import { parseBody, parseQuery, wholeNumber } from "../../src/shared/http/parse-body.ts";
 
 const part = z.union([
   z.object({ type: z.literal("text"), text: z.string() }),

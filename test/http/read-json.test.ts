@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BODY_BYTES_MAX, readBytes, readJson } from "../../src/http/read-json.ts";
+import { BODY_BYTES_MAX, readBytes, readJson } from "../../src/shared/http/read-json.ts";
 
 const limits = { bytesMax: 1024, timeoutMs: 1000 };
 const utf8 = (text: string) => new TextEncoder().encode(text);

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { SseDecoder } from "../../src/http/server-sent-events.ts";
+import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 
 afterEach(() => vi.restoreAllMocks());
 

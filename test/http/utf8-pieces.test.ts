@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { boundedText, Utf8Pieces } from "../../src/http/bounded-body.ts";
-import { SseDecoder } from "../../src/http/server-sent-events.ts";
+import { boundedText, Utf8Pieces } from "../../src/shared/http/bounded-body.ts";
+import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 
 const MARK = "\ufeff";
 const WORDS = `a${MARK}\u{1f600}${MARK}${MARK}`;

@@ -1,10 +1,10 @@
 import { env } from "cloudflare:workers";
 import { Hono } from "hono";
 import { expect } from "vitest";
-import { fail, failUnexpectedly, requestContext } from "../../src/http/context.ts";
-import type { AppEnv } from "../../src/http/context.ts";
-import { notFound, refuseOtherMethods } from "../../src/http/not-found.ts";
-import { routingPath } from "../../src/http/routing-path.ts";
+import { fail, failUnexpectedly, requestContext } from "../../src/shared/http/context.ts";
+import type { AppEnv } from "../../src/shared/http/context.ts";
+import { notFound, refuseOtherMethods } from "../../src/shared/http/not-found.ts";
+import { routingPath } from "../../src/shared/http/routing-path.ts";
 
 /** Stands for anything of the caller's that must not be logged or answered. */
 export const SECRET = "a-secret-that-must-not-be-seen";

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import type { Model, Route, RouteLimits } from "../../src/catalog/model.ts";
-import { embeddingNeeds } from "../../src/core/embeddings.ts";
-import { routesThat } from "../../src/core/route-needs.ts";
-import { ableRoutes } from "../../src/inference/bound.ts";
-import type { ChatBody } from "../../src/core/core-request.ts";
-import { outputCap } from "../../src/inference/hold-bounds.ts";
+import type { Model, Route, RouteLimits } from "../../src/models/catalog/model.ts";
+import { embeddingNeeds } from "../../src/models/core/embeddings.ts";
+import { routesThat } from "../../src/models/core/route-needs.ts";
+import { ableRoutes } from "../../src/models/requests/bound.ts";
+import type { ChatBody } from "../../src/models/core/core-request.ts";
+import { outputCap } from "../../src/models/requests/hold-bounds.ts";
 import { MODEL, ROUTE } from "./run-fixture.ts";
 
 const TEXT: ChatBody = { model: "m", messages: [{ role: "user", content: "Hi" }] };

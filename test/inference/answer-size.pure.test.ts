@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { capThatFits } from "../../src/inference/hold-bounds.ts";
-import type { OutputCap } from "../../src/inference/hold-bounds.ts";
-import type { ChatBody } from "../../src/core/core-request.ts";
-import { responsesDoor } from "../../src/doors/responses.ts";
-import { chatDoor } from "../../src/doors/chat.ts";
-import { tooLarge } from "../../src/core/answer-size.ts";
+import { capThatFits } from "../../src/models/requests/hold-bounds.ts";
+import type { OutputCap } from "../../src/models/requests/hold-bounds.ts";
+import type { ChatBody } from "../../src/models/core/core-request.ts";
+import { responsesDoor } from "../../src/models/endpoints/responses.ts";
+import { chatDoor } from "../../src/models/endpoints/chat.ts";
+import { tooLarge } from "../../src/models/core/answer-size.ts";
 import { JSON_REPLY, STREAM_REPLY } from "./run-fixture.ts";
 
 const MIB = 1024 * 1024;

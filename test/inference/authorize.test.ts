@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, expect, it, vi } from "vitest";
-import { configOf } from "../../src/config.ts";
-import { authorizeAtHome } from "../../src/inference/authorize.ts";
-import { micros } from "../../src/lib/money.ts";
+import { configOf } from "../../src/shared/config/config.ts";
+import { authorizeAtHome } from "../../src/models/requests/authorize.ts";
+import { micros } from "../../src/shared/money.ts";
 
 const HOLD = {
   id: "req_000000000000000000000000",

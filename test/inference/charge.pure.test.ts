@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { chargeFor, inputOnly } from "../../src/inference/charge.ts";
-import type { Ending } from "../../src/inference/charge.ts";
-import { NO_USAGE } from "../../src/lib/usage.ts";
+import { chargeFor, inputOnly } from "../../src/models/requests/charge.ts";
+import type { Ending } from "../../src/models/requests/charge.ts";
+import { NO_USAGE } from "../../src/shared/usage.ts";
 import { CAP, CHOICES, LIKELY, ROUTE, runOf, SERVING, USAGE } from "./run-fixture.ts";
 
 const OUTPUT = 30;

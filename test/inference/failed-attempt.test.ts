@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it, vi } from "vitest";
-import { attemptFailed } from "../../src/inference/ask.ts";
-import { Tally } from "../../src/metrics/tally.ts";
+import { attemptFailed } from "../../src/models/requests/ask.ts";
+import { Tally } from "../../src/events/metrics/tally.ts";
 import { runOf, SERVING } from "./run-fixture.ts";
 
 it("whatever an upstream answers, its failures fall into a bounded set of series", () => {

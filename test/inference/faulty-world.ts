@@ -2,7 +2,7 @@ import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test"
 import { env } from "cloudflare:workers";
 import { app } from "../../src/app.ts";
 import { declared } from "../fixtures/declared.ts";
-import { refuse } from "../../src/lib/failure.ts";
+import { refuse } from "../../src/shared/failure.ts";
 
 /**
  * What happens to one call: its answer is lost after it was carried out, it never arrives, it is refused, or

@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Model } from "../../src/catalog/model.ts";
-import { affordableCap, costBounds, outputCap } from "../../src/inference/hold-bounds.ts";
-import { micros } from "../../src/lib/money.ts";
-import { NO_USAGE } from "../../src/lib/usage.ts";
-import type { Price } from "../../src/lib/usage.ts";
-import { costOf } from "../../src/lib/cost.ts";
+import type { Model } from "../../src/models/catalog/model.ts";
+import { affordableCap, costBounds, outputCap } from "../../src/models/requests/hold-bounds.ts";
+import { micros } from "../../src/shared/money.ts";
+import { NO_USAGE } from "../../src/shared/usage.ts";
+import type { Price } from "../../src/shared/usage.ts";
+import { costOf } from "../../src/shared/cost.ts";
 
 const perMillion = fc.integer({ min: 0, max: 80_000_000 });
 const price: fc.Arbitrary<Price> = fc.record({

@@ -1,14 +1,14 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Route } from "../../src/catalog/model.ts";
-import { priceAt } from "../../src/catalog/price.ts";
-import { ableRoutes } from "../../src/inference/bound.ts";
-import type { ChatBody } from "../../src/core/core-request.ts";
-import { affordableCap, costBounds, outputCap } from "../../src/inference/hold-bounds.ts";
-import { micros } from "../../src/lib/money.ts";
-import { NO_USAGE } from "../../src/lib/usage.ts";
+import type { Route } from "../../src/models/catalog/model.ts";
+import { priceAt } from "../../src/models/catalog/price.ts";
+import { ableRoutes } from "../../src/models/requests/bound.ts";
+import type { ChatBody } from "../../src/models/core/core-request.ts";
+import { affordableCap, costBounds, outputCap } from "../../src/models/requests/hold-bounds.ts";
+import { micros } from "../../src/shared/money.ts";
+import { NO_USAGE } from "../../src/shared/usage.ts";
 import { MODEL } from "./run-fixture.ts";
-import { costOf } from "../../src/lib/cost.ts";
+import { costOf } from "../../src/shared/cost.ts";
 
 const perMillion = fc.integer({ min: 0, max: 80_000_000 });
 const tokens = {

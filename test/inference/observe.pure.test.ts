@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { countRun } from "../../src/inference/observe.route.ts";
-import type { Outcome } from "../../src/inference/paid-request.ts";
-import { micros } from "../../src/lib/money.ts";
-import { Tally } from "../../src/metrics/tally.ts";
+import { countRun } from "../../src/models/requests/observe.route.ts";
+import type { Outcome } from "../../src/models/requests/paid-request.ts";
+import { micros } from "../../src/shared/money.ts";
+import { Tally } from "../../src/events/metrics/tally.ts";
 import { runOf, SERVING, USAGE } from "./run-fixture.ts";
 
 const SETTLED: Outcome = {

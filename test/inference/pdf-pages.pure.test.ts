@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { pagesIn } from "../../src/core/pdf-pages.ts";
-import { nativePromptSize } from "../../src/core/prompt-size.ts";
+import { pagesIn } from "../../src/models/core/pdf-pages.ts";
+import { nativePromptSize } from "../../src/models/core/prompt-size.ts";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { MODEL } from "./run-fixture.ts";
 

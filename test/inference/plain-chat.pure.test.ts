@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import * as z from "zod/mini";
-import { chatBody, isPlainChat } from "../../src/core/core-request.ts";
+import { chatBody, isPlainChat } from "../../src/models/core/core-request.ts";
 
 /** What a field may hold: what is right nearly always, now and then what is not quite, or anything. */
 const or = (right: fc.Arbitrary<unknown>, ...near: readonly unknown[]): fc.Arbitrary<unknown> =>

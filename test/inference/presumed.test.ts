@@ -9,7 +9,7 @@ import { app } from "../../src/app.ts";
 import { openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import type { Wallet } from "../../src/index.ts";
-import type { WalletCalls } from "../../src/contracts/wallet.ts";
+import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
 import { declared } from "../fixtures/declared.ts";
 
 const HELLO = JSON.stringify({

@@ -1,8 +1,8 @@
-import { embeddingsPromptSize } from "../../src/core/embeddings.ts";
+import { embeddingsPromptSize } from "../../src/models/core/embeddings.ts";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ChatBody } from "../../src/core/core-request.ts";
-import { chatPromptSize, nativePromptSize } from "../../src/core/prompt-size.ts";
+import type { ChatBody } from "../../src/models/core/core-request.ts";
+import { chatPromptSize, nativePromptSize } from "../../src/models/core/prompt-size.ts";
 import { MODEL } from "./run-fixture.ts";
 
 const body = (fields: object): ChatBody => ({

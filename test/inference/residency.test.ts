@@ -1,17 +1,17 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import type { Catalog } from "../../src/catalog/catalog.ts";
-import type { Route } from "../../src/catalog/model.ts";
-import type { Kind } from "../../src/lib/kinds.ts";
-import { CATALOGUE } from "../../src/catalog/models.ts";
-import { parseConfig } from "../../src/config.ts";
-import type { Config } from "../../src/config.ts";
-import { deploymentOf } from "../../src/inference/deployment.ts";
-import type { Deployment } from "../../src/inference/deployment.ts";
-import { BUILT_IN } from "../../src/hosts/registry.ts";
+import type { Catalog } from "../../src/models/catalog/catalog.ts";
+import type { Route } from "../../src/models/catalog/model.ts";
+import type { Kind } from "../../src/shared/kinds.ts";
+import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import type { Config } from "../../src/shared/config/config.ts";
+import { deploymentOf } from "../../src/models/requests/deployment.ts";
+import type { Deployment } from "../../src/models/requests/deployment.ts";
+import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { liveIn, PROVIDERS } from "../catalog/worlds.ts";
 import { callOf, network } from "../providers/adapter-kit.ts";
 import type { Asked } from "../providers/adapter-kit.ts";
-import type { Region } from "../../src/lib/regions.ts";
+import type { Region } from "../../src/shared/regions.ts";
 
 /** The hosts that promise to run a request in a region, and those that promise nothing. */
 const HOSTS = {

@@ -1,9 +1,9 @@
 import { beforeEach, expect, it, vi } from "vitest";
-import type { EventStream, Provider } from "../../src/core/provider.ts";
-import { RouteHealth } from "../../src/routing/route-health.ts";
-import type { Run, RunServices } from "../../src/inference/paid-request.ts";
-import { pay } from "../../src/inference/paid-path.route.ts";
-import type { OutcomeItem } from "../../src/contracts/outbox.ts";
+import type { EventStream, Provider } from "../../src/models/core/provider.ts";
+import { RouteHealth } from "../../src/models/routing/route-health.ts";
+import type { Run, RunServices } from "../../src/models/requests/paid-request.ts";
+import { pay } from "../../src/models/requests/paid-path.route.ts";
+import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { asResponse, HOME, JSON_REPLY, runOf, USAGE } from "./run-fixture.ts";
 
 let nowMs = 0;

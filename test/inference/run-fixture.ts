@@ -1,18 +1,23 @@
-import { refuse, success } from "../../src/lib/failure.ts";
-import { failureResponse } from "../../src/http/failure-response.ts";
-import type { Usage } from "../../src/lib/usage.ts";
-import { Timers } from "../../src/lib/timers.ts";
-import { micros } from "../../src/lib/money.ts";
-import type { Model, Route } from "../../src/catalog/model.ts";
-import { NO_LISTS } from "../../src/catalog/price-lists.ts";
-import { chatDoor } from "../../src/doors/chat.ts";
-import type { Reply } from "../../src/core/door.ts";
-import type { NumberVars } from "../../src/config.ts";
-import { Tally } from "../../src/metrics/tally.ts";
-import { RunTimer } from "../../src/inference/run-timer.ts";
-import { NOTHING_YET } from "../../src/inference/paid-request.ts";
-import type { GroupedCalls } from "../../src/contracts/wallet.ts";
-import type { Home, Run, RunServices, ServingRoute } from "../../src/inference/paid-request.ts";
+import { refuse, success } from "../../src/shared/failure.ts";
+import { failureResponse } from "../../src/shared/http/failure-response.ts";
+import type { Usage } from "../../src/shared/usage.ts";
+import { Timers } from "../../src/shared/timers.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { Model, Route } from "../../src/models/catalog/model.ts";
+import { NO_LISTS } from "../../src/models/catalog/price-lists.ts";
+import { chatDoor } from "../../src/models/endpoints/chat.ts";
+import type { Reply } from "../../src/models/core/door.ts";
+import type { NumberVars } from "../../src/shared/config/config.ts";
+import { Tally } from "../../src/events/metrics/tally.ts";
+import { RunTimer } from "../../src/models/requests/run-timer.ts";
+import { NOTHING_YET } from "../../src/models/requests/paid-request.ts";
+import type { GroupedCalls } from "../../src/shared/contracts/wallet.ts";
+import type {
+  Home,
+  Run,
+  RunServices,
+  ServingRoute,
+} from "../../src/models/requests/paid-request.ts";
 
 export const CAP = 100;
 export const CHOICES = 2;

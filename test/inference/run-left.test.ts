@@ -4,11 +4,11 @@ import type {
   Provider,
   ProviderAnswer,
   StreamEvent,
-} from "../../src/core/provider.ts";
-import { RouteHealth } from "../../src/routing/route-health.ts";
-import type { RunServices } from "../../src/inference/paid-request.ts";
-import { pay } from "../../src/inference/paid-path.route.ts";
-import type { OutcomeItem } from "../../src/contracts/outbox.ts";
+} from "../../src/models/core/provider.ts";
+import { RouteHealth } from "../../src/models/routing/route-health.ts";
+import type { RunServices } from "../../src/models/requests/paid-request.ts";
+import { pay } from "../../src/models/requests/paid-path.route.ts";
+import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { asResponse, HOME, runOf } from "./run-fixture.ts";
 
 /** What becomes of a run whose client leaves while its route is busy, when the drain has ended, and its output. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { afterCollections } from "../fixtures/collected.ts";
-import { Timers } from "../../src/lib/timers.ts";
-import { RunTimer } from "../../src/inference/run-timer.ts";
+import { Timers } from "../../src/shared/timers.ts";
+import { RunTimer } from "../../src/models/requests/run-timer.ts";
 
 const LIMITS = { deadlineMs: 1000, drainMs: 200 };
 

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import type { EventStream, JsonObject, StreamEvent } from "../../src/core/provider.ts";
-import { answerJson, answerStream } from "../../src/inference/answer.ts";
-import { settle } from "../../src/inference/settle.ts";
-import type { Run, RunServices } from "../../src/inference/paid-request.ts";
-import type { OutcomeItem } from "../../src/contracts/outbox.ts";
+import type { EventStream, JsonObject, StreamEvent } from "../../src/models/core/provider.ts";
+import { answerJson, answerStream } from "../../src/models/requests/answer.ts";
+import { settle } from "../../src/models/requests/settle.ts";
+import type { Run, RunServices } from "../../src/models/requests/paid-request.ts";
+import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import {
   asResponse,
   HOME,

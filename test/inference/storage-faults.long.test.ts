@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import type { HoldRequest } from "../../src/contracts/wallet.ts";
+import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
 import { FaultyWorld } from "./faulty-world.ts";
 
 /** "one two three" costs 29 tokens and 3 of output at 1 and 2 micros. */

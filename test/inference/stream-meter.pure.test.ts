@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { StreamMeter } from "../../src/inference/stream-meter.ts";
-import type { Chunk, DeltaFunction } from "../../src/core/chunk.ts";
-import { estimateTokens } from "../../src/lib/tokens.ts";
+import { StreamMeter } from "../../src/models/requests/stream-meter.ts";
+import type { Chunk, DeltaFunction } from "../../src/models/core/chunk.ts";
+import { estimateTokens } from "../../src/shared/tokens.ts";
 import { USAGE } from "./run-fixture.ts";
 
 const text = (content: string, index = 0): Chunk => ({

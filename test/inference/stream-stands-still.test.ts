@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { NumberVars } from "../../src/config.ts";
-import { Timers } from "../../src/lib/timers.ts";
-import { RunTimer } from "../../src/inference/run-timer.ts";
-import { StreamClient, StreamWatch } from "../../src/inference/stream-watch.ts";
+import type { NumberVars } from "../../src/shared/config/config.ts";
+import { Timers } from "../../src/shared/timers.ts";
+import { RunTimer } from "../../src/models/requests/run-timer.ts";
+import { StreamClient, StreamWatch } from "../../src/models/requests/stream-watch.ts";
 
 const NUMBERS = { UPSTREAM_IDLE_MS: 60_000, KEEP_ALIVE_MS: 15_000, READER_STUCK_MS: 30_000 };
 const TICK_MS = 1000;

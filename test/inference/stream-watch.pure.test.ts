@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { NumberVars } from "../../src/config.ts";
-import { Timers } from "../../src/lib/timers.ts";
-import { RunTimer } from "../../src/inference/run-timer.ts";
-import type { StreamClient } from "../../src/inference/stream-watch.ts";
-import { StreamWatch } from "../../src/inference/stream-watch.ts";
+import type { NumberVars } from "../../src/shared/config/config.ts";
+import { Timers } from "../../src/shared/timers.ts";
+import { RunTimer } from "../../src/models/requests/run-timer.ts";
+import type { StreamClient } from "../../src/models/requests/stream-watch.ts";
+import { StreamWatch } from "../../src/models/requests/stream-watch.ts";
 
 const NUMBERS = {
   UPSTREAM_IDLE_MS: 400,

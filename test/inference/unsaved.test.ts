@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { EventStream, Provider, StreamEvent } from "../../src/core/provider.ts";
-import { RouteHealth } from "../../src/routing/route-health.ts";
-import type { RunServices } from "../../src/inference/paid-request.ts";
-import { pay } from "../../src/inference/paid-path.route.ts";
+import type { EventStream, Provider, StreamEvent } from "../../src/models/core/provider.ts";
+import { RouteHealth } from "../../src/models/routing/route-health.ts";
+import type { RunServices } from "../../src/models/requests/paid-request.ts";
+import { pay } from "../../src/models/requests/paid-path.route.ts";
 import { HOME, runOf } from "./run-fixture.ts";
 
 /** The platform ends what a request still does so long after its client left. */

@@ -1,8 +1,8 @@
 import { expect, it, vi } from "vitest";
-import { listedPrefix, mintKey, verifyKey } from "../../src/keys/api-key.ts";
-import type { KeySecret } from "../../src/config.ts";
-import { KnownCallers } from "../../src/keys/authenticate.ts";
-import { randomBase62 } from "../../src/lib/id.ts";
+import { listedPrefix, mintKey, verifyKey } from "../../src/accounts/keys/api-key.ts";
+import type { KeySecret } from "../../src/shared/config/config.ts";
+import { KnownCallers } from "../../src/accounts/keys/authenticate.ts";
+import { randomBase62 } from "../../src/shared/id.ts";
 import { authenticateBy, WatchedBook } from "./key-fixture.ts";
 import { effort } from "../effort.ts";
 

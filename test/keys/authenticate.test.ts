@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { mintKey } from "../../src/keys/api-key.ts";
-import type { Admitting } from "../../src/keys/authenticate.ts";
-import { KnownCallers } from "../../src/keys/authenticate.ts";
+import { mintKey } from "../../src/accounts/keys/api-key.ts";
+import type { Admitting } from "../../src/accounts/keys/authenticate.ts";
+import { KnownCallers } from "../../src/accounts/keys/authenticate.ts";
 import { admitting, authenticateBy, keySecrets, makeKey } from "./key-fixture.ts";
 
 function authenticate(

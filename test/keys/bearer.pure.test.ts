@@ -1,5 +1,5 @@
 import { expect, it, test } from "vitest";
-import { bearerToken, credentialOf } from "../../src/keys/authenticate.ts";
+import { bearerToken, credentialOf } from "../../src/accounts/keys/authenticate.ts";
 
 it("the scheme may be in any case and exactly one space follows it", () => {
   for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {

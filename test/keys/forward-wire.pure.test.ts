@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { readForwardAnswer, readForwardBody } from "../../src/keys/forward-wire.ts";
+import { readForwardAnswer, readForwardBody } from "../../src/accounts/keys/forward-wire.ts";
 
 const ANSWER = {
   ok: true,

@@ -1,18 +1,18 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, vi } from "vitest";
-import { configOf } from "../../src/config.ts";
-import type { KeySecret } from "../../src/config.ts";
-import { mintKey } from "../../src/keys/api-key.ts";
-import { admitKey, verifyRequest, KnownCallers } from "../../src/keys/authenticate.ts";
-import type { Admitting, Verification } from "../../src/keys/authenticate.ts";
-import { insertKey } from "../../src/keys/keys.store.ts";
-import { NO_SPEND } from "../../src/keys/booked-key.ts";
-import type { BookedKey } from "../../src/keys/booked-key.ts";
-import type { Admitted } from "../../src/lib/caller.ts";
-import type { Result } from "../../src/lib/failure.ts";
-import { mintId } from "../../src/lib/id.ts";
-import { NO_TERMS } from "../../src/lib/key-terms.ts";
-import type { Scope } from "../../src/lib/key.ts";
+import { configOf } from "../../src/shared/config/config.ts";
+import type { KeySecret } from "../../src/shared/config/config.ts";
+import { mintKey } from "../../src/accounts/keys/api-key.ts";
+import { admitKey, verifyRequest, KnownCallers } from "../../src/accounts/keys/authenticate.ts";
+import type { Admitting, Verification } from "../../src/accounts/keys/authenticate.ts";
+import { insertKey } from "../../src/accounts/keys/keys.store.ts";
+import { NO_SPEND } from "../../src/accounts/keys/booked-key.ts";
+import type { BookedKey } from "../../src/accounts/keys/booked-key.ts";
+import type { Admitted } from "../../src/shared/caller.ts";
+import type { Result } from "../../src/shared/failure.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { NO_TERMS } from "../../src/shared/key-terms.ts";
+import type { Scope } from "../../src/shared/key.ts";
 
 export type MadeKey = { readonly key: string; readonly booked: BookedKey };
 

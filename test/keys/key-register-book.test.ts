@@ -1,10 +1,10 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
-import { mintKey } from "../../src/keys/api-key.ts";
-import { findKeyByHash } from "../../src/keys/keys.store.ts";
+import { mintKey } from "../../src/accounts/keys/api-key.ts";
+import { findKeyByHash } from "../../src/accounts/keys/keys.store.ts";
 import type { KeyRegister } from "../../src/index.ts";
-import { now } from "../../src/lib/clock.ts";
+import { now } from "../../src/shared/clock.ts";
 import { keySecrets, makeKey, shiftClock, watchedWorld } from "./key-fixture.ts";
 import {
   burst,

@@ -2,8 +2,8 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
 import type { KeyRegister } from "../../src/index.ts";
-import { NO_TERMS } from "../../src/lib/key-terms.ts";
-import { findKeyByHash, revokeKey } from "../../src/keys/keys.store.ts";
+import { NO_TERMS } from "../../src/shared/key-terms.ts";
+import { findKeyByHash, revokeKey } from "../../src/accounts/keys/keys.store.ts";
 import { makeKey, shiftClock, watchedWorld } from "./key-fixture.ts";
 import { burst, eventually, registerOf, MINUTE_MS, storedTimes } from "./register-fixture.ts";
 

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, expect, it, vi } from "vitest";
-import { insertKey } from "../../src/keys/keys.store.ts";
+import { insertKey } from "../../src/accounts/keys/keys.store.ts";
 import type { KeyRegister } from "../../src/index.ts";
 import { draftKey, makeKey, shiftClock } from "./key-fixture.ts";
 import {

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
-import { revokeKey } from "../../src/keys/keys.store.ts";
-import { now } from "../../src/lib/clock.ts";
+import { revokeKey } from "../../src/accounts/keys/keys.store.ts";
+import { now } from "../../src/shared/clock.ts";
 import { makeKey, shiftClock, watchedWorld } from "./key-fixture.ts";
 import { eventually, kindOf, registerOf, MINUTE_MS } from "./register-fixture.ts";
 

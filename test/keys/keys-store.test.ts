@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { keyRecord } from "../../src/keys/booked-key.ts";
+import { keyRecord } from "../../src/accounts/keys/booked-key.ts";
 import {
   findKeyByHash,
   insertKey,
@@ -8,7 +8,7 @@ import {
   LIVE_KEYS_MAX,
   listKeys,
   revokeKey,
-} from "../../src/keys/keys.store.ts";
+} from "../../src/accounts/keys/keys.store.ts";
 import { draftKey, makeKey, makeMember } from "./key-fixture.ts";
 
 it("a stored key is its record and its hash, never the key itself", async () => {

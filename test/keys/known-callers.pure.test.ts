@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { NO_TERMS } from "../../src/lib/key-terms.ts";
-import { KnownCallers } from "../../src/keys/authenticate.ts";
+import { NO_TERMS } from "../../src/shared/key-terms.ts";
+import { KnownCallers } from "../../src/accounts/keys/authenticate.ts";
 
 const KEY = { hash: "a".repeat(64), home: "eu" } as const;
 const SECOND = { ...KEY, shown: { secret: "b".repeat(64) } };

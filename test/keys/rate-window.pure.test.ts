@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { ADMISSIONS_MAX, RateWindow } from "../../src/lib/rate-window.ts";
+import { ADMISSIONS_MAX, RateWindow } from "../../src/shared/rate-window.ts";
 
 /** A window with its storage: restarting forgets all but what was stored. */
 class Stored {

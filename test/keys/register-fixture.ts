@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, vi } from "vitest";
 import type { KeyRegister } from "../../src/index.ts";
-import type { Admission } from "../../src/contracts/register.ts";
+import type { Admission } from "../../src/shared/contracts/register.ts";
 
 export const MINUTE_MS = 60_000;
 

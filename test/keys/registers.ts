@@ -1,4 +1,4 @@
-import { RateWindow, WINDOW_MS } from "../../src/lib/rate-window.ts";
+import { RateWindow, WINDOW_MS } from "../../src/shared/rate-window.ts";
 
 /** Whether one more request is admitted at a time, in ms; times never go backwards. */
 export type Register = (nowMs: number) => boolean;

@@ -1,15 +1,15 @@
 import { env } from "cloudflare:workers";
-import { SYSTEM } from "../../src/lib/event.ts";
+import { SYSTEM } from "../../src/shared/event.ts";
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { findKeyByHash, revokeKey } from "../../src/keys/keys.store.ts";
-import { revokeKeyEverywhere } from "../../src/keys/revocation.ts";
+import { findKeyByHash, revokeKey } from "../../src/accounts/keys/keys.store.ts";
+import { revokeKeyEverywhere } from "../../src/accounts/keys/revocation.ts";
 import { draftKey, makeKey, makeMember, WatchedBook } from "./key-fixture.ts";
 import { kindOf, registerOf } from "./register-fixture.ts";
-import type { KeyServices } from "../../src/keys/revocation.ts";
-import { objectsOf } from "../../src/contracts/objects.ts";
-import type { OutboxCalls } from "../../src/contracts/outbox.ts";
-import type { RegisterCalls } from "../../src/contracts/register.ts";
+import type { KeyServices } from "../../src/accounts/keys/revocation.ts";
+import { objectsOf } from "../../src/shared/contracts/objects.ts";
+import type { OutboxCalls } from "../../src/shared/contracts/outbox.ts";
+import type { RegisterCalls } from "../../src/shared/contracts/register.ts";
 
 let book: WatchedBook;
 let steps: string[];

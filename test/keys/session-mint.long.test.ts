@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { listDurableObjectIds, runInDurableObject } from "cloudflare:test";
 import { afterEach, expect, it } from "vitest";
-import { mintSession, verifySession } from "../../src/keys/session-token.ts";
+import { mintSession, verifySession } from "../../src/accounts/keys/session-token.ts";
 import { chat, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { countedBindings } from "../contract/counted-bindings.ts";

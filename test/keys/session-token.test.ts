@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isSessionOf, mintSession, verifySession } from "../../src/keys/session-token.ts";
+import { isSessionOf, mintSession, verifySession } from "../../src/accounts/keys/session-token.ts";
 import { effort } from "../effort.ts";
 
 const a = { id: "a", secret: "a-secret-of-more-than-thirty-two-characters" };

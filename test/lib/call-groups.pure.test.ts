@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { CallGroups, PARTS_MAX, PATIENCE_MS, SIDE_BY_SIDE } from "../../src/lib/call-groups.ts";
-import type { PartAnswer } from "../../src/lib/call-groups.ts";
+import { CallGroups, PARTS_MAX, PATIENCE_MS, SIDE_BY_SIDE } from "../../src/shared/call-groups.ts";
+import type { PartAnswer } from "../../src/shared/call-groups.ts";
 import { effort } from "../effort.ts";
-import { afterTimeout } from "../../src/lib/timers.ts";
+import { afterTimeout } from "../../src/shared/timers.ts";
 
 type Call = {
   readonly parts: readonly number[];

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { idempotencyOf, readIdempotencyKey } from "../../src/lib/idempotency.ts";
+import { idempotencyOf, readIdempotencyKey } from "../../src/shared/idempotency.ts";
 
 const encoder = new TextEncoder();
 const REQUEST = { keyId: "key_1", orgId: "o", path: "/v1/embeddings", bytes: encoder.encode("{}") };

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { InFlight, SMALL_BODY_BYTES } from "../../src/lib/in-flight.ts";
-import type { InFlightLimits, ShedReason, Slot } from "../../src/lib/in-flight.ts";
+import { InFlight, SMALL_BODY_BYTES } from "../../src/shared/in-flight.ts";
+import type { InFlightLimits, ShedReason, Slot } from "../../src/shared/in-flight.ts";
 
 const MIB = 1024 * 1024;
 const LIMITS: InFlightLimits = {

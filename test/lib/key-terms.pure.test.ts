@@ -5,10 +5,10 @@ import {
   NO_TERMS,
   termsOfText,
   termsText,
-} from "../../src/lib/key-terms.ts";
-import type { KeyTerms } from "../../src/lib/key-terms.ts";
-import { TERM_COLUMNS, termsOfRow, valuesOfTerms } from "../../src/lib/key-term-rows.ts";
-import { micros } from "../../src/lib/money.ts";
+} from "../../src/shared/key-terms.ts";
+import type { KeyTerms } from "../../src/shared/key-terms.ts";
+import { TERM_COLUMNS, termsOfRow, valuesOfTerms } from "../../src/shared/key-term-rows.ts";
+import { micros } from "../../src/shared/money.ts";
 
 const FULL: KeyTerms = {
   budgetMicro: micros(0),

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { publicAddress } from "../../src/lib/public-address.ts";
-import { webhookUrl } from "../../src/webhooks/webhook-url.ts";
+import { publicAddress } from "../../src/shared/public-address.ts";
+import { webhookUrl } from "../../src/events/webhooks/webhook-url.ts";
 import { effort } from "../effort.ts";
 
 const PRIVATE =

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { refuse, success } from "../../src/lib/failure.ts";
-import type { Result } from "../../src/lib/failure.ts";
-import { reachObject } from "../../src/lib/reach-object.ts";
+import { refuse, success } from "../../src/shared/failure.ts";
+import type { Result } from "../../src/shared/failure.ts";
+import { reachObject } from "../../src/shared/reach-object.ts";
 
 const BUDGET_MS = 2000;
 const LOST = new Error("Network connection lost.");

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { sha256 } from "../../src/lib/hash.ts";
+import { sha256 } from "../../src/shared/hash.ts";
 
 /** As the platform makes it. */
 async function awaited(text: string): Promise<string> {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Stop } from "../../src/lib/timers.ts";
+import { Stop } from "../../src/shared/timers.ts";
 
 it("tells everybody who listens, once, and nobody who no longer does", () => {
   const stop = new Stop();

@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { makeTables, openTables } from "../../src/lib/tables.do.ts";
-import type { Tables } from "../../src/lib/tables.do.ts";
+import { makeTables, openTables } from "../../src/shared/tables.do.ts";
+import type { Tables } from "../../src/shared/tables.do.ts";
 import {
   credit,
   failureOf,

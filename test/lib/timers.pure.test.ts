@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { Timers } from "../../src/lib/timers.ts";
+import { Timers } from "../../src/shared/timers.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ now: 5_000_000 });

@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { getEncoding } from "js-tiktoken";
 import { expect, it } from "vitest";
-import { CL100K, O200K } from "../../src/catalog/entry.ts";
-import { closeTokens } from "../../src/lib/close-tokens.ts";
-import { estimateTokens, utf8Bytes } from "../../src/lib/tokens.ts";
+import { CL100K, O200K } from "../../src/models/catalog/entry.ts";
+import { closeTokens } from "../../src/shared/close-tokens.ts";
+import { estimateTokens, utf8Bytes } from "../../src/shared/tokens.ts";
 import { effort } from "../effort.ts";
 import { RIGHTS } from "../fixtures/rights.ts";
 
@@ -146,10 +146,10 @@ it("never falls below a seventh of the characters nor above the bytes, however t
 });
 
 const FILES = [
-  "src/wallet/rules/ledger.ts",
-  "src/lib/tokens.ts",
-  "console/app.tsx",
-  "console/style.css",
+  "src/money/wallet/rules/ledger.ts",
+  "src/shared/tokens.ts",
+  "src/console/browser/app.tsx",
+  "src/console/browser/style.css",
   "migrations/0001_first.sql",
   "docs/security.md",
   "docs/errors.md",

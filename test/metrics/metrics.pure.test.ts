@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { prometheusText } from "../../src/metrics/prometheus.ts";
-import { METRICS, seriesOf } from "../../src/metrics/series.ts";
-import { histogramOf, Tally } from "../../src/metrics/tally.ts";
+import { prometheusText } from "../../src/events/metrics/prometheus.ts";
+import { METRICS, seriesOf } from "../../src/events/metrics/series.ts";
+import { histogramOf, Tally } from "../../src/events/metrics/tally.ts";
 
 /** The samples of an exposition: series to value. */
 function samples(text: string): Map<string, number> {

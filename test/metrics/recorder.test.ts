@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { Recorder } from "../../src/metrics/tally.ts";
+import { Recorder } from "../../src/events/metrics/tally.ts";
 
 it("a handing over that has taken its counts makes room for the next at once", async () => {
   const recorder = new Recorder(0);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { mintId } from "../../src/lib/id.ts";
-import { micros } from "../../src/lib/money.ts";
-import type { WalletCalls } from "../../src/contracts/wallet.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
 import { Account } from "./support/account.ts";
 import { startOperator } from "./support/admin-cli.ts";
 import type { Operator } from "./support/admin-cli.ts";

@@ -3,7 +3,7 @@ import path from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { DeployFiles, EU_SECRETS, euVars } from "./support/deploy-file.ts";
 import { readMigrations } from "../../scripts/migrations.ts";
-import { BUILT_IN } from "../../src/hosts/registry.ts";
+import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { CANARY, checked, run, unset } from "./support/deploy-run.ts";
 import type { Said } from "./support/deploy-run.ts";
 

@@ -2,8 +2,8 @@ import { afterEach, expect, it, vi } from "vitest";
 import { developerBindings } from "../../scripts/dev-bindings.ts";
 import { REGION_NAMES } from "../../scripts/region-names.ts";
 import type { RegionName } from "../../scripts/region-names.ts";
-import { parseConfig } from "../../src/config.ts";
-import { BUILT_IN } from "../../src/hosts/registry.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import { BUILT_IN } from "../../src/models/providers/registry.ts";
 
 afterEach(() => vi.unstubAllEnvs());
 

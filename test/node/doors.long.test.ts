@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { DOORS } from "../../src/doors/doors.ts";
+import { DOORS } from "../../src/models/endpoints/doors.ts";
 import { doorBindings, DOOR_ROWS, NATIVE_ROWS } from "../fixtures/doors-table.ts";
 import type { DoorRow } from "../fixtures/doors-table.ts";
 import { answerNatively } from "../fixtures/native-mock.ts";

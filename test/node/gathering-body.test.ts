@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { bundleWorker } from "../../scripts/bundle.ts";
-import { AHEAD_BYTES } from "../../src/core/gathering-body.ts";
+import { AHEAD_BYTES } from "../../src/models/core/gathering-body.ts";
 
 /** By path, what an upstream sends after "a", once the Worker has read that; each piece is a chunk of its own on the wire. */
 const SENT: Readonly<Record<string, (response: ServerResponse) => Promise<void>>> = {

@@ -4,7 +4,7 @@ import { startTwoRegions } from "./support/two-regions.ts";
 
 type Path = { readonly method: string; readonly path: string; readonly reach: string };
 /** The Worker's table, whose types are not a script's. */
-const TABLE: string = "../../src/paths.ts";
+const TABLE: string = "../../src/routes.ts";
 const { PATHS } = (await import(TABLE)) as { PATHS: readonly Path[] };
 /** What the key's own terms let it ask, and a session may not. */
 const OF_KEYS = [

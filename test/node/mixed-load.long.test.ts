@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Result } from "../../src/lib/failure.ts";
-import type { LedgerPage } from "../../src/contracts/wallet.ts";
+import type { Result } from "../../src/shared/failure.ts";
+import type { LedgerPage } from "../../src/shared/contracts/wallet.ts";
 import { measured } from "../measured.ts";
 import type { Account } from "./support/account.ts";
 import { sumOf } from "./support/account.ts";

@@ -1,12 +1,12 @@
 import { callOf, chatOf } from "../providers/adapter-kit.ts";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { afterTimeout } from "../../src/lib/timers.ts";
-import { failover } from "../../src/routing/failover.ts";
-import type { FailoverOptions } from "../../src/routing/failover.ts";
-import { openAiCompatible } from "../../src/hosts/openai-compatible.ts";
-import { OPENAI_PROFILE } from "../../src/hosts/profile.ts";
-import type { ProviderAnswer, ChatCall, StreamEvent } from "../../src/core/provider.ts";
-import { RouteHealth } from "../../src/routing/route-health.ts";
+import { afterTimeout } from "../../src/shared/timers.ts";
+import { failover } from "../../src/models/routing/failover.ts";
+import type { FailoverOptions } from "../../src/models/routing/failover.ts";
+import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { OPENAI_PROFILE } from "../../src/models/providers/profile.ts";
+import type { ProviderAnswer, ChatCall, StreamEvent } from "../../src/models/core/provider.ts";
+import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";
 import type { OpenAiMock } from "../fixtures/openai-mock.ts";
 

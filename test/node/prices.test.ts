@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isStale } from "../../scripts/price-age.ts";
 import { jsonOfPrices, pricedRoutes, tableOfPrices } from "../../scripts/prices-table.ts";
-import { CATALOGUE } from "../../src/catalog/models.ts";
+import { CATALOGUE } from "../../src/models/catalog/models.ts";
 import { startProgram } from "./support/program.ts";
 
 const JULY_2 = Date.UTC(2026, 6, 2);

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { mintId } from "../../src/lib/id.ts";
-import { micros } from "../../src/lib/money.ts";
-import { NO_USAGE } from "../../src/lib/usage.ts";
-import type { RevocationItem, OutcomeItem } from "../../src/contracts/outbox.ts";
-import type { WalletCalls } from "../../src/contracts/wallet.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { micros } from "../../src/shared/money.ts";
+import { NO_USAGE } from "../../src/shared/usage.ts";
+import type { RevocationItem, OutcomeItem } from "../../src/shared/contracts/outbox.ts";
+import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
 import { outboxNames, peerShards, revocationsShard } from "../../src/regions/outbox-schedule.ts";
 import { Account } from "./support/account.ts";
 import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";

@@ -3,7 +3,7 @@ import path from "node:path";
 import { expect, it } from "vitest";
 import { readMigrations } from "../../scripts/migrations.ts";
 import { lastProgram, objectCalls, readRecorded } from "../../scripts/release/recorded.ts";
-import { RELEASE } from "../../src/lib/release.ts";
+import { RELEASE } from "../../src/shared/release.ts";
 import { mixedProgram, nextProgram, runInTurn } from "./support/releases.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");

@@ -2,9 +2,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, it } from "vitest";
 import { freePort } from "../../scripts/ports.ts";
-import * as calls from "../../src/payments/stripe-calls.ts";
-import { stripeOf } from "../../src/payments/stripe.ts";
-import type { Params, StripeCall } from "../../src/payments/stripe.ts";
+import * as calls from "../../src/money/payments/stripe-calls.ts";
+import { stripeOf } from "../../src/money/payments/stripe.ts";
+import type { Params, StripeCall } from "../../src/money/payments/stripe.ts";
 import { SELLING } from "../payments/selling.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";
 import { Account, sumOf } from "./support/account.ts";
-import { atMost } from "../../src/lib/at-most.ts";
+import { atMost } from "../../src/shared/at-most.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;

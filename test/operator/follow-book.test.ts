@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, expect, it } from "vitest";
-import { success } from "../../src/lib/failure.ts";
-import type { Result } from "../../src/lib/failure.ts";
-import { followBook } from "../../src/lib/follow-book.ts";
-import type { View } from "../../src/http/endpoint.ts";
+import { success } from "../../src/shared/failure.ts";
+import type { Result } from "../../src/shared/failure.ts";
+import { followBook } from "../../src/shared/follow-book.ts";
+import type { View } from "../../src/shared/http/endpoint.ts";
 import { WatchedBook } from "../keys/key-fixture.ts";
 import { call, makeOrganization, walletOf, wallets } from "./operator-fixture.ts";
 

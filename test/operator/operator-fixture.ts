@@ -1,14 +1,14 @@
 import { env } from "cloudflare:workers";
-import { refuse, success } from "../../src/lib/failure.ts";
-import type { Result } from "../../src/lib/failure.ts";
-import { micros } from "../../src/lib/money.ts";
+import { refuse, success } from "../../src/shared/failure.ts";
+import type { Result } from "../../src/shared/failure.ts";
+import { micros } from "../../src/shared/money.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
-import type { View } from "../../src/http/endpoint.ts";
+import type { View } from "../../src/shared/http/endpoint.ts";
 import type { OperatorContext } from "../../src/operator/operator-context.ts";
-import type { WalletCalls } from "../../src/contracts/wallet.ts";
+import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
-import { objectsOf } from "../../src/contracts/objects.ts";
-import type { Configuration } from "../../src/contracts/settings.ts";
+import { objectsOf } from "../../src/shared/contracts/objects.ts";
+import type { Configuration } from "../../src/shared/contracts/settings.ts";
 
 /** One organisation's wallet as far as operators see it, in memory. */
 export class FakeWallet implements Partial<WalletCalls> {

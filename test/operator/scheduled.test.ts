@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { refuse } from "../../src/lib/failure.ts";
+import { refuse } from "../../src/shared/failure.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import { sweep } from "../../src/operator/sweep.store.ts";
 import { outboxNames } from "../../src/regions/outbox-schedule.ts";

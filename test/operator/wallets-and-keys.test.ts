@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, expect, it } from "vitest";
-import { findKeyByHash, listKeys } from "../../src/keys/keys.store.ts";
-import { verifyKey } from "../../src/keys/api-key.ts";
-import type { Result } from "../../src/lib/failure.ts";
-import type { View } from "../../src/http/endpoint.ts";
+import { findKeyByHash, listKeys } from "../../src/accounts/keys/keys.store.ts";
+import { verifyKey } from "../../src/accounts/keys/api-key.ts";
+import type { Result } from "../../src/shared/failure.ts";
+import type { View } from "../../src/shared/http/endpoint.ts";
 import { outboxNames } from "../../src/regions/outbox-schedule.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { call, makeOrganization, valueOf, wallets } from "./operator-fixture.ts";

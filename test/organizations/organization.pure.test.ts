@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type * as z from "zod/mini";
-import { nameSchema, slugSchema } from "../../src/organizations/organization.ts";
+import { nameSchema, slugSchema } from "../../src/accounts/organizations/organization.ts";
 
 function refusedBy(schema: z.ZodMiniType, texts: readonly string[]): string[] {
   return texts.filter((text) => !schema.safeParse(text).success);

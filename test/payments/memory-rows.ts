@@ -1,5 +1,11 @@
-import type { Head, Payment, PaymentRows, Purchase, Waiting } from "../../src/payments/purchase.ts";
-import { isOver } from "../../src/payments/purchase.ts";
+import type {
+  Head,
+  Payment,
+  PaymentRows,
+  Purchase,
+  Waiting,
+} from "../../src/money/payments/purchase.ts";
+import { isOver } from "../../src/money/payments/purchase.ts";
 
 /** The rows of `PaymentRows` in memory: what is written is there at once and for good. */
 export class MemoryRows implements PaymentRows {

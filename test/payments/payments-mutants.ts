@@ -1,7 +1,7 @@
-import { success } from "../../src/lib/failure.ts";
-import { micros } from "../../src/lib/money.ts";
-import { readInvoice } from "../../src/payments/stripe-calls.ts";
-import type { World } from "../../src/payments/world.ts";
+import { success } from "../../src/shared/failure.ts";
+import { micros } from "../../src/shared/money.ts";
+import { readInvoice } from "../../src/money/payments/stripe-calls.ts";
+import type { World } from "../../src/money/payments/world.ts";
 import type { Broken } from "./payments-world.ts";
 
 /** A world whose wallet answers some calls in another way. */

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import type { Organization, PaymentsWorld } from "./payments-world.ts";
 import { MONTH_MICRO } from "./payments-oracle.ts";
-import { micros } from "../../src/lib/money.ts";
+import { micros } from "../../src/shared/money.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

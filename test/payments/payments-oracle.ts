@@ -1,8 +1,8 @@
 import type { FakeStripe } from "../../scripts/stripe/fake.ts";
 import type { Charge } from "../../scripts/stripe/objects.ts";
-import { netOf } from "../../src/payments/payment-rules.ts";
-import { isOver } from "../../src/payments/purchase.ts";
-import type { Purchase } from "../../src/payments/purchase.ts";
+import { netOf } from "../../src/money/payments/payment-rules.ts";
+import { isOver } from "../../src/money/payments/purchase.ts";
+import type { Purchase } from "../../src/money/payments/purchase.ts";
 import type { Organization, PaymentsWorld } from "./payments-world.ts";
 
 /** What must hold at every moment; each fault in words, with the number that the reference gives it. */

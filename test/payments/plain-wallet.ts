@@ -4,16 +4,21 @@ import type {
   PaymentBack,
   PaymentCredit,
   PurchaseTold,
-} from "../../src/contracts/payments.ts";
-import { PURCHASE_ID } from "../../src/contracts/payments.ts";
-import { refuse, success } from "../../src/lib/failure.ts";
-import type { Result } from "../../src/lib/failure.ts";
-import { mintId } from "../../src/lib/id.ts";
-import { micros } from "../../src/lib/money.ts";
-import type { Micros } from "../../src/lib/money.ts";
-import type { PayingWallet } from "../../src/payments/world.ts";
-import { collectDebt, forgiveDebt, moveBack, NO_DEBTS } from "../../src/wallet/rules/debts.ts";
-import type { CreditedPayment, Debts } from "../../src/wallet/rules/debts.ts";
+} from "../../src/shared/contracts/payments.ts";
+import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
+import { refuse, success } from "../../src/shared/failure.ts";
+import type { Result } from "../../src/shared/failure.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { Micros } from "../../src/shared/money.ts";
+import type { PayingWallet } from "../../src/money/payments/world.ts";
+import {
+  collectDebt,
+  forgiveDebt,
+  moveBack,
+  NO_DEBTS,
+} from "../../src/money/wallet/rules/debts.ts";
+import type { CreditedPayment, Debts } from "../../src/money/wallet/rules/debts.ts";
 import {
   creditTopUp,
   decideTopUp,
@@ -21,8 +26,8 @@ import {
   endTopUp,
   NO_TOP_UP,
   wantTopUp,
-} from "../../src/wallet/rules/top-up.ts";
-import type { TopUpState } from "../../src/wallet/rules/top-up.ts";
+} from "../../src/money/wallet/rules/top-up.ts";
+import type { TopUpState } from "../../src/money/wallet/rules/top-up.ts";
 
 /** What a wallet stores of money: all of it is a value, so that the book's copy is one. */
 export type Stored = {

@@ -1,5 +1,5 @@
-import { micros } from "../../src/lib/money.ts";
-import type { Selling } from "../../src/payments/stripe-calls.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { Selling } from "../../src/money/payments/stripe-calls.ts";
 
 /** A purchase with everything that a form may say. */
 export const SELLING: Selling = {

@@ -2,9 +2,9 @@ import { Stripe } from "stripe";
 import { describe, expect, it } from "vitest";
 import { FakeStripe } from "../../scripts/stripe/fake.ts";
 import { signedWebhook } from "../../scripts/stripe/events.ts";
-import { customerParams, post } from "../../src/payments/stripe-calls.ts";
-import { idSchema } from "../../src/payments/stripe-objects.ts";
-import { isSigned, stripeOf } from "../../src/payments/stripe.ts";
+import { customerParams, post } from "../../src/money/payments/stripe-calls.ts";
+import { idSchema } from "../../src/money/payments/stripe-objects.ts";
+import { isSigned, stripeOf } from "../../src/money/payments/stripe.ts";
 
 const NOW_S = 1_795_600_000;
 const SECRET = "whsec_of_this_test";

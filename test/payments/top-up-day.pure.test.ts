@@ -1,7 +1,12 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { micros } from "../../src/lib/money.ts";
-import { decideTopUp, enableTopUp, NO_TOP_UP, wantTopUp } from "../../src/wallet/rules/top-up.ts";
+import { micros } from "../../src/shared/money.ts";
+import {
+  decideTopUp,
+  enableTopUp,
+  NO_TOP_UP,
+  wantTopUp,
+} from "../../src/money/wallet/rules/top-up.ts";
 
 const MOST_A_DAY = 100_000_000;
 const DAY_MS = 86_400_000;

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { MockInstance } from "vitest";
-import type { NumberVars } from "../../src/config.ts";
-import { SYSTEM } from "../../src/lib/event.ts";
-import { success } from "../../src/lib/failure.ts";
-import { micros } from "../../src/lib/money.ts";
-import { refuseBuying } from "../../src/payments/limits.ts";
-import { wanted } from "../../src/payments/machine.ts";
-import { refundOf } from "../../src/payments/refunding.ts";
-import { sweepEvents } from "../../src/payments/stripe-events.ts";
-import type { Dispatching, SweepCursor } from "../../src/payments/stripe-events.ts";
-import type { StripeCall } from "../../src/payments/stripe.ts";
+import type { NumberVars } from "../../src/shared/config/config.ts";
+import { SYSTEM } from "../../src/shared/event.ts";
+import { success } from "../../src/shared/failure.ts";
+import { micros } from "../../src/shared/money.ts";
+import { refuseBuying } from "../../src/money/payments/limits.ts";
+import { wanted } from "../../src/money/payments/machine.ts";
+import { refundOf } from "../../src/money/payments/refunding.ts";
+import { sweepEvents } from "../../src/money/payments/stripe-events.ts";
+import type { Dispatching, SweepCursor } from "../../src/money/payments/stripe-events.ts";
+import type { StripeCall } from "../../src/money/payments/stripe.ts";
 import { PaymentsWorld } from "./payments-world.ts";
 import type { Broken, Organization } from "./payments-world.ts";
 

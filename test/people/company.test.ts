@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { companyDomain } from "../../src/people/domain-proof.ts";
-import { checkDomains } from "../../src/people/company.ts";
-import type { Mail } from "../../src/people/mail.ts";
+import { companyDomain } from "../../src/accounts/people/domain-proof.ts";
+import { checkDomains } from "../../src/accounts/people/company.ts";
+import type { Mail } from "../../src/accounts/people/mail.ts";
 import { admin } from "../contract/client.ts";
 import { Entra, loginsOf, startGoogle } from "./other-issuers.ts";
 import { Browser, codeOf, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";

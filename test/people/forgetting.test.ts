@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { forgetStale } from "../../src/people/forgetting.store.ts";
+import { forgetStale } from "../../src/accounts/people/forgetting.store.ts";
 import { Browser, inviteTo, joined, signUp, someone, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { env } from "cloudflare:workers";
-import { parseConfig } from "../../src/config.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
 import { ANYBODY, Entra, GitHub, loginsOf, startGoogle } from "./other-issuers.ts";
 import { Browser, inviteTo, PEOPLE_VARS, signUp, someone, startIssuer } from "./people-client.ts";
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { isLasting } from "../../src/console/step-up.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
-import { ASKING_PATHS, PATHS } from "../../src/paths.ts";
+import { ASKING_PATHS, PATHS } from "../../src/routes.ts";
 import { ADMIN_TOKEN, openAccount } from "../contract/client.ts";
 import {
   Browser,

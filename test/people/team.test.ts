@@ -1,15 +1,15 @@
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { mintConsoleKey } from "../../src/keys/console-key.store.ts";
-import type { Role } from "../../src/lib/caller.ts";
-import { mintId } from "../../src/lib/id.ts";
-import { acceptInvitation, insertInvitation } from "../../src/people/invitations.store.ts";
-import { findActing, insertPerson } from "../../src/people/people.store.ts";
-import type { Person } from "../../src/people/person.ts";
-import { mayGive } from "../../src/people/rights.ts";
-import { removeMember, updateMember } from "../../src/organizations/members.store.ts";
-import { createOrganization } from "../../src/organizations/organizations.store.ts";
+import { mintConsoleKey } from "../../src/accounts/keys/console-key.store.ts";
+import type { Role } from "../../src/shared/caller.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { acceptInvitation, insertInvitation } from "../../src/accounts/people/invitations.store.ts";
+import { findActing, insertPerson } from "../../src/accounts/people/people.store.ts";
+import type { Person } from "../../src/accounts/people/person.ts";
+import { mayGive } from "../../src/accounts/people/rights.ts";
+import { removeMember, updateMember } from "../../src/accounts/organizations/members.store.ts";
+import { createOrganization } from "../../src/accounts/organizations/organizations.store.ts";
 import { effort } from "../effort.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 

@@ -1,6 +1,6 @@
 import { expect, vi } from "vitest";
-import type { ChatBody } from "../../src/core/core-request.ts";
-import type { Kind } from "../../src/lib/kinds.ts";
+import type { ChatBody } from "../../src/models/core/core-request.ts";
+import type { Kind } from "../../src/shared/kinds.ts";
 import type {
   ChatCall,
   EmbeddingsCall,
@@ -8,7 +8,7 @@ import type {
   Provider,
   ProviderAnswer,
   StreamEvent,
-} from "../../src/core/provider.ts";
+} from "../../src/models/core/provider.ts";
 import { effort } from "../effort.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { parseChatRequest } from "../../src/core/core-request.ts";
-import { cleanedSchema } from "../../src/claude/json-schema.ts";
-import { messagesRequest } from "../../src/wires/messages/host-request.ts";
+import { parseChatRequest } from "../../src/models/core/core-request.ts";
+import { cleanedSchema } from "../../src/models/claude/json-schema.ts";
+import { messagesRequest } from "../../src/models/protocols/messages/host-request.ts";
 import { callOf } from "./adapter-kit.ts";
 
 const PNG = "data:image/png;base64,iVBORw0KGgo=";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { messagesRequest } from "../../src/wires/messages/host-request.ts";
-import type { JsonObject } from "../../src/core/provider.ts";
+import { messagesRequest } from "../../src/models/protocols/messages/host-request.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
 const HAIKU = "claude-haiku-4-5";

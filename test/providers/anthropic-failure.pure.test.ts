@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { anthropic } from "../../src/hosts/anthropic.ts";
-import type { ProviderFailure } from "../../src/core/provider.ts";
+import { anthropic } from "../../src/models/providers/anthropic.ts";
+import type { ProviderFailure } from "../../src/models/core/provider.ts";
 import {
   ANTHROPIC_FAILURES,
   START,

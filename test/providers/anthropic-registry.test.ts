@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { parseConfig } from "../../src/config.ts";
-import { ANTHROPIC } from "../../src/hosts/anthropic.ts";
-import { liveProviders, providerProblems } from "../../src/hosts/registry.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import { ANTHROPIC } from "../../src/models/providers/anthropic.ts";
+import { liveProviders, providerProblems } from "../../src/models/providers/registry.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 

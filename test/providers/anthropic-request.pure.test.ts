@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { anthropic } from "../../src/hosts/anthropic.ts";
-import { messagesRequest } from "../../src/wires/messages/host-request.ts";
-import type { JsonObject } from "../../src/core/provider.ts";
+import { anthropic } from "../../src/models/providers/anthropic.ts";
+import { messagesRequest } from "../../src/models/protocols/messages/host-request.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
-import { anthropic } from "../../src/hosts/anthropic.ts";
-import { laterUsage, messagesUsage } from "../../src/wires/messages/host-usage.ts";
+import { anthropic } from "../../src/models/providers/anthropic.ts";
+import { laterUsage, messagesUsage } from "../../src/models/protocols/messages/host-usage.ts";
 import { STOP, message, stream, text } from "../fixtures/anthropic-wire.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 

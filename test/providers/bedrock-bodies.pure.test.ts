@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
-import { parseChatRequest } from "../../src/core/core-request.ts";
-import type { JsonObject } from "../../src/core/provider.ts";
+import { parseChatRequest } from "../../src/models/core/core-request.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE, HAIKU, NOVA } from "./bedrock-kit.ts";

@@ -1,6 +1,10 @@
 import { expect, it } from "vitest";
-import { parseConfig } from "../../src/config.ts";
-import { buildProviders, liveProviders, providerProblems } from "../../src/hosts/registry.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import {
+  buildProviders,
+  liveProviders,
+  providerProblems,
+} from "../../src/models/providers/registry.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { BEDROCK, NOVA } from "./bedrock-kit.ts";

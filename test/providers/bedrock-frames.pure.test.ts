@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { crc32, FrameDecoder } from "../../src/wires/converse/event-frames.ts";
-import { ConverseReader } from "../../src/wires/converse/converse-stream.ts";
-import type { Frame } from "../../src/wires/converse/event-frames.ts";
+import { crc32, FrameDecoder } from "../../src/models/protocols/converse/event-frames.ts";
+import { ConverseReader } from "../../src/models/protocols/converse/converse-stream.ts";
+import type { Frame } from "../../src/models/protocols/converse/event-frames.ts";
 import {
   bitwiseCrc,
   frame,

@@ -1,5 +1,5 @@
-import { bedrock } from "../../src/hosts/bedrock.ts";
-import type { JsonObject, ProviderFailure } from "../../src/core/provider.ts";
+import { bedrock } from "../../src/models/providers/bedrock.ts";
+import type { JsonObject, ProviderFailure } from "../../src/models/core/provider.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import { answerTo } from "./adapter-kit.ts";

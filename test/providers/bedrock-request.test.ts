@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import type { JsonObject } from "../../src/core/provider.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 import { BEDROCK, CLAUDE, HAIKU, NOVA, refused, sent } from "./bedrock-kit.ts";

@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import type { JsonObject } from "../../src/core/provider.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
 import { CLAUDE, HAIKU, NOVA, sent } from "./bedrock-kit.ts";
 
 const OPUS = "eu.anthropic.claude-opus-5-5";

@@ -7,8 +7,8 @@ import {
   OPEN_MS,
   OPEN_MS_MAX,
   PROBE_MS_MAX,
-} from "../../src/routing/breaker.ts";
-import type { Pass } from "../../src/routing/breaker.ts";
+} from "../../src/models/routing/breaker.ts";
+import type { Pass } from "../../src/models/routing/breaker.ts";
 
 type Ticket = { readonly pass: Pass };
 type Outcome = "served" | "fault" | "busy" | "nothing";

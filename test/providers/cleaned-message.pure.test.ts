@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { cleanedMessage } from "../../src/core/cleaned-message.ts";
+import { cleanedMessage } from "../../src/models/core/cleaned-message.ts";
 
 it.each([
   "arn:aws:iam::123456789012:role/x",

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { cohere } from "../../src/hosts/cohere.ts";
+import { cohere } from "../../src/models/providers/cohere.ts";
 import {
   answer as answered,
   COHERE_CHAT,

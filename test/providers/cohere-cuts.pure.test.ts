@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { cohere } from "../../src/hosts/cohere.ts";
+import { cohere } from "../../src/models/providers/cohere.ts";
 import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
 import { expectSameHoweverCut } from "./adapter-kit.ts";
 

@@ -1,7 +1,11 @@
 import { expect, it } from "vitest";
-import { parseConfig } from "../../src/config.ts";
-import { cohere } from "../../src/hosts/cohere.ts";
-import { buildProviders, liveProviders, providerProblems } from "../../src/hosts/registry.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import { cohere } from "../../src/models/providers/cohere.ts";
+import {
+  buildProviders,
+  liveProviders,
+  providerProblems,
+} from "../../src/models/providers/registry.ts";
 import { COHERE_CHAT, COHERE_FAILURES, cut, gaveUp } from "../fixtures/cohere-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";

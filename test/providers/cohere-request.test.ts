@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { cohere } from "../../src/hosts/cohere.ts";
-import { chatRequest } from "../../src/wires/cohere/request.ts";
-import type { JsonObject } from "../../src/core/provider.ts";
+import { cohere } from "../../src/models/providers/cohere.ts";
+import { chatRequest } from "../../src/models/protocols/cohere/request.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
 import { CHAT_BODIES } from "../fixtures/chat-bodies.ts";
 import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { conversationOf } from "../../src/core/conversation.ts";
-import type { Conversation } from "../../src/core/conversation.ts";
-import type { JsonObject } from "../../src/core/provider.ts";
-import { toolsOf } from "../../src/core/tools.ts";
+import { conversationOf } from "../../src/models/core/conversation.ts";
+import type { Conversation } from "../../src/models/core/conversation.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
+import { toolsOf } from "../../src/models/core/tools.ts";
 import { chatOf } from "./adapter-kit.ts";
 
 function conversation(...messages: JsonObject[]): Conversation {

@@ -1,13 +1,13 @@
 import { chatOf } from "./adapter-kit.ts";
 import { afterEach, expect, it, vi } from "vitest";
-import { failover } from "../../src/routing/failover.ts";
-import type { FailoverOptions } from "../../src/routing/failover.ts";
-import { post, sendOver } from "../../src/core/http-provider.ts";
-import type { Wire } from "../../src/core/http-provider.ts";
-import type { Provider, ProviderCall } from "../../src/core/provider.ts";
-import { RouteHealth } from "../../src/routing/route-health.ts";
-import { sandboxProvider } from "../../src/hosts/sandbox/sandbox.ts";
-import { workersAi } from "../../src/hosts/workers-ai.ts";
+import { failover } from "../../src/models/routing/failover.ts";
+import type { FailoverOptions } from "../../src/models/routing/failover.ts";
+import { post, sendOver } from "../../src/models/core/http-provider.ts";
+import type { Wire } from "../../src/models/core/http-provider.ts";
+import type { Provider, ProviderCall } from "../../src/models/core/provider.ts";
+import { RouteHealth } from "../../src/models/routing/route-health.ts";
+import { sandboxProvider } from "../../src/models/providers/sandbox/sandbox.ts";
+import { workersAi } from "../../src/models/providers/workers-ai.ts";
 import { callOf, network } from "./adapter-kit.ts";
 import { GOOD, RESET, never } from "./failover-fixture.ts";
 

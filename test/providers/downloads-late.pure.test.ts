@@ -1,9 +1,9 @@
 import { chatOf } from "./adapter-kit.ts";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { attempt } from "../../src/routing/attempt.ts";
-import { conversationOf } from "../../src/core/conversation.ts";
-import { withInlineImages } from "../../src/core/inline-image.ts";
-import type { Provider, ProviderAnswer, ProviderCall } from "../../src/core/provider.ts";
+import { attempt } from "../../src/models/routing/attempt.ts";
+import { conversationOf } from "../../src/models/core/conversation.ts";
+import { withInlineImages } from "../../src/models/core/inline-image.ts";
+import type { Provider, ProviderAnswer, ProviderCall } from "../../src/models/core/provider.ts";
 import { GOOD, never } from "./failover-fixture.ts";
 
 beforeEach(() => {

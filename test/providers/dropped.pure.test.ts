@@ -1,14 +1,17 @@
 import { expect, it } from "vitest";
-import { messagesRequest } from "../../src/wires/messages/host-request.ts";
-import { converseRequest } from "../../src/wires/converse/converse-request.ts";
-import { chatRequest as cohereRequest } from "../../src/wires/cohere/request.ts";
-import { chatRequest as googleRequest } from "../../src/wires/gemini/request.ts";
-import { PROFILES } from "../../src/hosts/profile.ts";
-import { chatRequest } from "../../src/wires/chat/request.ts";
-import type { Profile } from "../../src/wires/chat/profile.ts";
-import { nativeRequest, responsesRequest } from "../../src/wires/responses/host-request.ts";
-import type { JsonObject, ChatCall } from "../../src/core/provider.ts";
-import { chatInputs } from "../../src/wires/workers-ai/request.ts";
+import { messagesRequest } from "../../src/models/protocols/messages/host-request.ts";
+import { converseRequest } from "../../src/models/protocols/converse/converse-request.ts";
+import { chatRequest as cohereRequest } from "../../src/models/protocols/cohere/request.ts";
+import { chatRequest as googleRequest } from "../../src/models/protocols/gemini/request.ts";
+import { PROFILES } from "../../src/models/providers/profile.ts";
+import { chatRequest } from "../../src/models/protocols/chat/request.ts";
+import type { Profile } from "../../src/models/protocols/chat/profile.ts";
+import {
+  nativeRequest,
+  responsesRequest,
+} from "../../src/models/protocols/responses/host-request.ts";
+import type { JsonObject, ChatCall } from "../../src/models/core/provider.ts";
+import { chatInputs } from "../../src/models/protocols/workers-ai/request.ts";
 import { callOf } from "./adapter-kit.ts";
 
 type Build = (call: ChatCall) => unknown;

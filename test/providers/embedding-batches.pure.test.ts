@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { limitsOfProvider } from "../../src/catalog/entry.ts";
-import { embeddingMaker } from "../../src/wires/converse/embeddings.ts";
-import { embeddingList, inBatches, textsIn } from "../../src/core/embedding-batches.ts";
-import { PREDICT } from "../../src/wires/gemini/embeddings.ts";
-import type { ProviderAnswer, ProviderFailure } from "../../src/core/provider.ts";
+import { limitsOfProvider } from "../../src/models/catalog/entry.ts";
+import { embeddingMaker } from "../../src/models/protocols/converse/embeddings.ts";
+import { embeddingList, inBatches, textsIn } from "../../src/models/core/embedding-batches.ts";
+import { PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
+import type { ProviderAnswer, ProviderFailure } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
 const FINE: ProviderAnswer = { kind: "json", ...embeddingList([[1]], null) };

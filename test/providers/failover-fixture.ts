@@ -1,5 +1,5 @@
-import { failover } from "../../src/routing/failover.ts";
-import type { FailoverOptions } from "../../src/routing/failover.ts";
+import { failover } from "../../src/models/routing/failover.ts";
+import type { FailoverOptions } from "../../src/models/routing/failover.ts";
 import type {
   EventStream,
   Provider,
@@ -7,8 +7,8 @@ import type {
   ProviderCall,
   ProviderFailure,
   StreamEvent,
-} from "../../src/core/provider.ts";
-import { RouteHealth } from "../../src/routing/route-health.ts";
+} from "../../src/models/core/provider.ts";
+import { RouteHealth } from "../../src/models/routing/route-health.ts";
 
 export const GOOD: ProviderAnswer = { kind: "json", body: { choices: [] }, usage: null };
 export const RETRY = failure({ kind: "retry", reason: "html" });

@@ -10,7 +10,7 @@ import {
   routes,
   never,
 } from "./failover-fixture.ts";
-import type { ProviderAnswer } from "../../src/core/provider.ts";
+import type { ProviderAnswer } from "../../src/models/core/provider.ts";
 
 it("a disabled route is left out for a minute and asked again after it", async () => {
   const { asked, run } = routes([BAD_KEY, GOOD], [GOOD]);

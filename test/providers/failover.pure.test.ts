@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { NO_USAGE } from "../../src/lib/usage.ts";
-import type { EventStream, ProviderAnswer, StreamEvent } from "../../src/core/provider.ts";
+import { NO_USAGE } from "../../src/shared/usage.ts";
+import type { EventStream, ProviderAnswer, StreamEvent } from "../../src/models/core/provider.ts";
 import {
   GOOD,
   RETRY,

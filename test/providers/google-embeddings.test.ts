@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { JsonObject, Provider } from "../../src/core/provider.ts";
+import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
 import { GOOGLE_FAILURES, json } from "../fixtures/google-wire.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { answerTo } from "./adapter-kit.ts";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { SseDecoder } from "../../src/http/server-sent-events.ts";
-import type { StreamEvent } from "../../src/core/provider.ts";
+import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
+import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { error, GOOGLE_FAILURES, said, sse, stream, UNAVAILABLE } from "../fixtures/google-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";

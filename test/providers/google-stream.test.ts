@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { StreamEvent } from "../../src/core/provider.ts";
+import type { StreamEvent } from "../../src/models/core/provider.ts";
 import {
   counts,
   GOOGLE_CHAT,

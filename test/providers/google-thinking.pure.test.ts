@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { signsItsCalls, thinkingConfig } from "../../src/wires/gemini/request.ts";
+import { signsItsCalls, thinkingConfig } from "../../src/models/protocols/gemini/request.ts";
 
 const level = (model: string, effort: string) =>
   thinkingConfig(model, effort, 4096)?.["thinkingLevel"];

@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { openAiCompatible } from "../../src/hosts/openai-compatible.ts";
-import { PROFILES } from "../../src/hosts/profile.ts";
-import type { JsonObject, Provider } from "../../src/core/provider.ts";
+import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { PROFILES } from "../../src/models/providers/profile.ts";
+import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
 import { HOSTS_WIRE } from "../fixtures/hosts-wire.ts";
 import type { HostWire } from "../fixtures/hosts-wire.ts";
 import type { ChatScenarios } from "../fixtures/wire-scenario.ts";

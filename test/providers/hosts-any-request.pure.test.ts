@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { parseChatRequest } from "../../src/core/core-request.ts";
-import { PROFILES } from "../../src/hosts/profile.ts";
-import type { Profile } from "../../src/wires/chat/profile.ts";
-import { chatRequest } from "../../src/wires/chat/request.ts";
-import type { JsonObject } from "../../src/core/provider.ts";
+import { parseChatRequest } from "../../src/models/core/core-request.ts";
+import { PROFILES } from "../../src/models/providers/profile.ts";
+import type { Profile } from "../../src/models/protocols/chat/profile.ts";
+import { chatRequest } from "../../src/models/protocols/chat/request.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 import { effort } from "../effort.ts";
 

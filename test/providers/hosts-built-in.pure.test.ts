@@ -1,8 +1,8 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { parseConfig } from "../../src/config.ts";
-import { OPENAI_COMPATIBLE } from "../../src/hosts/hosts.ts";
-import { openAiCompatible } from "../../src/hosts/openai-compatible.ts";
-import { PROFILE_OF } from "../../src/hosts/profile.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import { OPENAI_COMPATIBLE } from "../../src/models/providers/hosts.ts";
+import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { PROFILE_OF } from "../../src/models/providers/profile.ts";
 import { answerTo, callOf, network } from "./adapter-kit.ts";
 
 afterEach(() => {

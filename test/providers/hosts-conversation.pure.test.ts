@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { PROFILES } from "../../src/hosts/profile.ts";
-import { chatRequest } from "../../src/wires/chat/request.ts";
-import type { JsonObject, ProviderFailure } from "../../src/core/provider.ts";
+import { PROFILES } from "../../src/models/providers/profile.ts";
+import { chatRequest } from "../../src/models/protocols/chat/request.ts";
+import type { JsonObject, ProviderFailure } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
 type Sent = { readonly messages: readonly JsonObject[] } & JsonObject;

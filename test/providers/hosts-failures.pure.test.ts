@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { openAiCompatible } from "../../src/hosts/openai-compatible.ts";
-import { PROFILES } from "../../src/hosts/profile.ts";
-import type { Provider } from "../../src/core/provider.ts";
+import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { PROFILES } from "../../src/models/providers/profile.ts";
+import type { Provider } from "../../src/models/core/provider.ts";
 import { HOST_FAILURES } from "../fixtures/hosts-failures.ts";
 import { HOSTS_WIRE } from "../fixtures/hosts-wire.ts";
 import { CANARY, CANARY_TEXT } from "../fixtures/wire-scenario.ts";

@@ -1,8 +1,8 @@
 import { chatOf } from "./adapter-kit.ts";
 import { describe, expect, it, vi } from "vitest";
-import { conversationOf } from "../../src/core/conversation.ts";
-import { withInlineImages } from "../../src/core/inline-image.ts";
-import { outgoingBody } from "../../src/core/outgoing-body.ts";
+import { conversationOf } from "../../src/models/core/conversation.ts";
+import { withInlineImages } from "../../src/models/core/inline-image.ts";
+import { outgoingBody } from "../../src/models/core/outgoing-body.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { network } from "./adapter-kit.ts";
 

@@ -1,8 +1,8 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { Stop } from "../../src/lib/timers.ts";
-import { failover } from "../../src/routing/failover.ts";
-import type { Provider } from "../../src/core/provider.ts";
-import { RouteHealth } from "../../src/routing/route-health.ts";
+import { Stop } from "../../src/shared/timers.ts";
+import { failover } from "../../src/models/routing/failover.ts";
+import type { Provider } from "../../src/models/core/provider.ts";
+import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import { afterCollections } from "../fixtures/collected.ts";
 import { CASES } from "../fuzz/provider-cases.ts";
 import { network, chatOf } from "./adapter-kit.ts";

@@ -1,11 +1,11 @@
 import { callOf } from "./adapter-kit.ts";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { base64ToFloats, floatsToBase64 } from "../../src/core/embedding-encoding.ts";
-import { chatAnswer, embeddingsAnswer } from "../../src/wires/chat/answer.ts";
-import { readInputUsage, readUsage } from "../../src/core/chat-usage.ts";
-import type { JsonObject } from "../../src/core/provider.ts";
-import { wireUsage } from "../../src/core/wire-usage.ts";
+import { base64ToFloats, floatsToBase64 } from "../../src/models/core/embedding-encoding.ts";
+import { chatAnswer, embeddingsAnswer } from "../../src/models/protocols/chat/answer.ts";
+import { readInputUsage, readUsage } from "../../src/models/core/chat-usage.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
+import { wireUsage } from "../../src/models/core/wire-usage.ts";
 
 function completion(message: object, more: object = {}) {
   return { id: "x", choices: [{ index: 0, message, finish_reason: "stop", ...more }] };

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { chatAnswer } from "../../src/wires/chat/answer.ts";
-import { ChunkReader } from "../../src/wires/chat/chunks.ts";
+import { chatAnswer } from "../../src/models/protocols/chat/answer.ts";
+import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 
 const DEEP = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;

@@ -1,10 +1,10 @@
 import { callOf, chatOf } from "./adapter-kit.ts";
 import { expect, it } from "vitest";
-import { chatDoor } from "../../src/doors/chat.ts";
-import { responsesDoor } from "../../src/doors/responses.ts";
-import { chatRequest, embeddingsRequest } from "../../src/wires/chat/request.ts";
-import { PROFILES } from "../../src/hosts/profile.ts";
-import type { JsonObject } from "../../src/core/provider.ts";
+import { chatDoor } from "../../src/models/endpoints/chat.ts";
+import { responsesDoor } from "../../src/models/endpoints/responses.ts";
+import { chatRequest, embeddingsRequest } from "../../src/models/protocols/chat/request.ts";
+import { PROFILES } from "../../src/models/providers/profile.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
 
 function sent(body: JsonObject, profile: string, more: object = {}): JsonObject {
   const found = PROFILES.get(profile);

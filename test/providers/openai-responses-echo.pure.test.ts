@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
-import { echoTooLarge } from "../../src/wires/responses/host-echoed.ts";
-import { openAiCompatible } from "../../src/hosts/openai-compatible.ts";
-import { OPENAI_PROFILE } from "../../src/hosts/profile.ts";
-import type { JsonObject } from "../../src/core/provider.ts";
+import { echoTooLarge } from "../../src/models/protocols/responses/host-echoed.ts";
+import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { OPENAI_PROFILE } from "../../src/models/providers/profile.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
 import { RESPONSES_CHAT } from "../fixtures/responses-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { openAiCompatible } from "../../src/hosts/openai-compatible.ts";
-import { OPENAI_PROFILE } from "../../src/hosts/profile.ts";
-import type { JsonObject, ProviderCall, StreamEvent } from "../../src/core/provider.ts";
+import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { OPENAI_PROFILE } from "../../src/models/providers/profile.ts";
+import type { JsonObject, ProviderCall, StreamEvent } from "../../src/models/core/provider.ts";
 import {
   begin,
   call,

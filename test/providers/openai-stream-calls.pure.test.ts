@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { ChunkReader } from "../../src/wires/chat/chunks.ts";
-import type { JsonObject } from "../../src/core/provider.ts";
+import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 
 /** The tool calls of the deltas that a stream's chunks become. */

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { ChunkReader } from "../../src/wires/chat/chunks.ts";
-import { OPENAI_PROFILE } from "../../src/hosts/profile.ts";
-import { openAiCompatible } from "../../src/hosts/openai-compatible.ts";
+import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { OPENAI_PROFILE } from "../../src/models/providers/profile.ts";
+import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { chunkOf, DONE, FINISH, OPENING, sse, USAGE, usageChunk } from "../fixtures/openai-wire.ts";
 import { eventsOf } from "./adapter-kit.ts";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { SseDecoder } from "../../src/http/server-sent-events.ts";
-import { ChunkReader } from "../../src/wires/chat/chunks.ts";
-import type { JsonObject, StreamEvent } from "../../src/core/provider.ts";
+import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
+import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import type { JsonObject, StreamEvent } from "../../src/models/core/provider.ts";
 import { chunkOf, DONE, sse, TEXT_ANSWER, USAGE, usageChunk } from "../fixtures/openai-wire.ts";
 
 type Wire = { readonly delta: JsonObject; readonly finish_reason: string | null };

@@ -1,9 +1,9 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { converseMessages } from "../../src/wires/converse/converse-messages.ts";
-import { conversationOf } from "../../src/core/conversation.ts";
-import { httpProvider, post } from "../../src/core/http-provider.ts";
-import type { Handler, Wire } from "../../src/core/http-provider.ts";
-import type { ChatCall, ProviderCall } from "../../src/core/provider.ts";
+import { converseMessages } from "../../src/models/protocols/converse/converse-messages.ts";
+import { conversationOf } from "../../src/models/core/conversation.ts";
+import { httpProvider, post } from "../../src/models/core/http-provider.ts";
+import type { Handler, Wire } from "../../src/models/core/http-provider.ts";
+import type { ChatCall, ProviderCall } from "../../src/models/core/provider.ts";
 import { callOf, chatOf } from "./adapter-kit.ts";
 
 afterEach(() => {

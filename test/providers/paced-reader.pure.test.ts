@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { GatheringBody } from "../../src/core/gathering-body.ts";
-import type { ByteSource } from "../../src/core/gathering-body.ts";
-import { PacedReader } from "../../src/core/paced-reader.ts";
+import { GatheringBody } from "../../src/models/core/gathering-body.ts";
+import type { ByteSource } from "../../src/models/core/gathering-body.ts";
+import { PacedReader } from "../../src/models/core/paced-reader.ts";
 
 const PACE_MS = 16;
 

@@ -1,13 +1,13 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { BROKEN_OFF } from "../../src/wires/converse/converse-answer.ts";
-import { finishOf as converseFinish } from "../../src/wires/converse/converse-answer.ts";
-import { gaveUp } from "../../src/wires/cohere/answer.ts";
-import { finishOf as googleFinish } from "../../src/wires/gemini/answer.ts";
-import { chatAnswer } from "../../src/wires/chat/answer.ts";
-import { ChunkReader } from "../../src/wires/chat/chunks.ts";
-import type { ProviderFailure } from "../../src/core/provider.ts";
-import { chatAnswer as workersAiAnswer } from "../../src/wires/workers-ai/answer.ts";
-import { WorkersAiStream } from "../../src/wires/workers-ai/stream.ts";
+import { BROKEN_OFF } from "../../src/models/protocols/converse/converse-answer.ts";
+import { finishOf as converseFinish } from "../../src/models/protocols/converse/converse-answer.ts";
+import { gaveUp } from "../../src/models/protocols/cohere/answer.ts";
+import { finishOf as googleFinish } from "../../src/models/protocols/gemini/answer.ts";
+import { chatAnswer } from "../../src/models/protocols/chat/answer.ts";
+import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import type { ProviderFailure } from "../../src/models/core/provider.ts";
+import { chatAnswer as workersAiAnswer } from "../../src/models/protocols/workers-ai/answer.ts";
+import { WorkersAiStream } from "../../src/models/protocols/workers-ai/stream.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 import { callOf } from "./adapter-kit.ts";
 

@@ -1,8 +1,12 @@
 import { callOf } from "./adapter-kit.ts";
 import { expect, it, vi } from "vitest";
-import { parseConfig } from "../../src/config.ts";
-import type { Provider } from "../../src/core/provider.ts";
-import { buildProviders, liveProviders, providerProblems } from "../../src/hosts/registry.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import type { Provider } from "../../src/models/core/provider.ts";
+import {
+  buildProviders,
+  liveProviders,
+  providerProblems,
+} from "../../src/models/providers/registry.ts";
 import { chunkOf, DONE, sse, usageChunk } from "../fixtures/openai-wire.ts";
 
 const BASE = {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { hintedWaitMs } from "../../src/core/upstream-failure.ts";
+import { hintedWaitMs } from "../../src/models/core/upstream-failure.ts";
 
 const wait = (headers: Record<string, string>, message = "") =>
   hintedWaitMs(new Headers(headers), message);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { ProviderFailure } from "../../src/core/provider.ts";
-import { isLeftOut, RouteHealth } from "../../src/routing/route-health.ts";
+import type { ProviderFailure } from "../../src/models/core/provider.ts";
+import { isLeftOut, RouteHealth } from "../../src/models/routing/route-health.ts";
 
 const BAD_KEY: ProviderFailure = { kind: "disabled", reason: "401" };
 const FAULT: ProviderFailure = { kind: "retry", reason: "500" };

@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { ChunkBuilder } from "../../src/core/chunk-builder.ts";
-import { completionOf } from "../../src/core/said.ts";
-import { inBatches, embeddingList, textsIn } from "../../src/core/embedding-batches.ts";
-import type { EmbeddingsCall, ProviderAnswer } from "../../src/core/provider.ts";
-import { NINE, ToolCallIds, WORD_64 } from "../../src/core/tool-call-id.ts";
+import { ChunkBuilder } from "../../src/models/core/chunk-builder.ts";
+import { completionOf } from "../../src/models/core/said.ts";
+import { inBatches, embeddingList, textsIn } from "../../src/models/core/embedding-batches.ts";
+import type { EmbeddingsCall, ProviderAnswer } from "../../src/models/core/provider.ts";
+import { NINE, ToolCallIds, WORD_64 } from "../../src/models/core/tool-call-id.ts";
 import { callOf, messageOf } from "./adapter-kit.ts";
 
 it.each([

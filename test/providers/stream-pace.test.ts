@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { eventStream } from "../../src/core/http-provider.ts";
-import { ChunkReader } from "../../src/wires/chat/chunks.ts";
-import { NativeReader as MessageEvents } from "../../src/wires/messages/host-native.ts";
-import { NativeReader as ResponseEvents } from "../../src/wires/responses/host-stream.ts";
-import { sseReader } from "../../src/core/sse-reader.ts";
-import type { PayloadReader } from "../../src/core/sse-reader.ts";
+import { eventStream } from "../../src/models/core/http-provider.ts";
+import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { NativeReader as MessageEvents } from "../../src/models/protocols/messages/host-native.ts";
+import { NativeReader as ResponseEvents } from "../../src/models/protocols/responses/host-stream.ts";
+import { sseReader } from "../../src/models/core/sse-reader.ts";
+import type { PayloadReader } from "../../src/models/core/sse-reader.ts";
 
 const PACE_MS = 50;
 const payload = (delta: object): string =>

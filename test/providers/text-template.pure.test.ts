@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { ChunkReader } from "../../src/wires/chat/chunks.ts";
-import type { StreamEvent } from "../../src/core/provider.ts";
-import { textOf, textTemplate } from "../../src/core/text-template.ts";
+import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import type { StreamEvent } from "../../src/models/core/provider.ts";
+import { textOf, textTemplate } from "../../src/models/core/text-template.ts";
 
 const payload = (content: string, more: object = {}): string =>
   JSON.stringify({

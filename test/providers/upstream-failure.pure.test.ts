@@ -1,7 +1,11 @@
 import { expect, it } from "vitest";
-import { ChunkReader } from "../../src/wires/chat/chunks.ts";
-import { cleanedMessage } from "../../src/core/cleaned-message.ts";
-import { httpFailure, retryAfterMs, streamFailure } from "../../src/core/upstream-failure.ts";
+import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { cleanedMessage } from "../../src/models/core/cleaned-message.ts";
+import {
+  httpFailure,
+  retryAfterMs,
+  streamFailure,
+} from "../../src/models/core/upstream-failure.ts";
 
 const NO_HEADERS = new Headers();
 const wait = (headers: Record<string, string>) => retryAfterMs(new Headers(headers));

@@ -1,5 +1,5 @@
-import type { Usage } from "../../src/lib/usage.ts";
-import type { JsonObject } from "../../src/core/provider.ts";
+import type { Usage } from "../../src/shared/usage.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
 
 /** Reads the usage of an answer (a JSON body, or the event that carries it) as its adapter does. */
 export type Reader = (answer: JsonObject) => Usage | null;

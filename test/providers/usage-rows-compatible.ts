@@ -1,5 +1,5 @@
-import { PROFILES } from "../../src/hosts/profile.ts";
-import { readUsage, usageIn } from "../../src/core/chat-usage.ts";
+import { PROFILES } from "../../src/models/providers/profile.ts";
+import { readUsage, usageIn } from "../../src/models/core/chat-usage.ts";
 import type { Reader, Row } from "./usage-row.ts";
 
 const compatible = (profile: string): Reader => {

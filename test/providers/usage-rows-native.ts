@@ -1,9 +1,9 @@
-import { messagesUsage } from "../../src/wires/messages/host-usage.ts";
-import { converseUsage } from "../../src/wires/converse/converse-usage.ts";
-import { usageOf as cohereUsage } from "../../src/wires/cohere/answer.ts";
-import { readUsage as geminiUsage } from "../../src/wires/gemini/usage.ts";
-import { objectOf } from "../../src/core/json-value.ts";
-import { readUsage } from "../../src/core/chat-usage.ts";
+import { messagesUsage } from "../../src/models/protocols/messages/host-usage.ts";
+import { converseUsage } from "../../src/models/protocols/converse/converse-usage.ts";
+import { usageOf as cohereUsage } from "../../src/models/protocols/cohere/answer.ts";
+import { readUsage as geminiUsage } from "../../src/models/protocols/gemini/usage.ts";
+import { objectOf } from "../../src/models/core/json-value.ts";
+import { readUsage } from "../../src/models/core/chat-usage.ts";
 import type { Row } from "./usage-row.ts";
 
 /** The upstreams with a wire of their own (recorded answers). */

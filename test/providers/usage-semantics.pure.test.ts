@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { embeddingsAnswer as bedrockAnswer } from "../../src/wires/converse/embeddings.ts";
-import { embedAnswer } from "../../src/wires/cohere/answer.ts";
-import { BATCH_EMBED_CONTENTS, PREDICT } from "../../src/wires/gemini/embeddings.ts";
-import { embeddingsAnswer } from "../../src/wires/chat/answer.ts";
-import { readInputUsage } from "../../src/core/chat-usage.ts";
-import { wireUsage } from "../../src/core/wire-usage.ts";
+import { embeddingsAnswer as bedrockAnswer } from "../../src/models/protocols/converse/embeddings.ts";
+import { embedAnswer } from "../../src/models/protocols/cohere/answer.ts";
+import { BATCH_EMBED_CONTENTS, PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
+import { embeddingsAnswer } from "../../src/models/protocols/chat/answer.ts";
+import { readInputUsage } from "../../src/models/core/chat-usage.ts";
+import { wireUsage } from "../../src/models/core/wire-usage.ts";
 import { COMPATIBLE_ROWS } from "./usage-rows-compatible.ts";
 import { NATIVE_ROWS } from "./usage-rows-native.ts";
 import { callOf } from "./adapter-kit.ts";

@@ -1,5 +1,5 @@
-import type { Provider } from "../../src/core/provider.ts";
-import { vertex } from "../../src/hosts/google.ts";
+import type { Provider } from "../../src/models/core/provider.ts";
+import { vertex } from "../../src/models/providers/google.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { configOf } from "./google-kit.ts";
 

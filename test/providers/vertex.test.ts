@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import type { Provider, ProviderAnswer } from "../../src/core/provider.ts";
+import type { Provider, ProviderAnswer } from "../../src/models/core/provider.ts";
 import { error, GOOGLE_CHAT, GOOGLE_FAILURES, json } from "../fixtures/google-wire.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { callOf, eventsOf, messageOf, network } from "./adapter-kit.ts";

@@ -1,5 +1,5 @@
-import type { AiBinding } from "../../src/config.ts";
-import { workersAi } from "../../src/hosts/workers-ai.ts";
+import type { AiBinding } from "../../src/shared/config/config.ts";
+import { workersAi } from "../../src/models/providers/workers-ai.ts";
 
 /** The binding as workerd has it (src/cloudflare/internal/ai-api.ts) when asked for a raw response. */
 export const BINDING: AiBinding = {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { parseConfig } from "../../src/config.ts";
-import { buildProviders, liveProviders } from "../../src/hosts/registry.ts";
+import { parseConfig } from "../../src/shared/config/config.ts";
+import { buildProviders, liveProviders } from "../../src/models/providers/registry.ts";
 import { failed, json } from "../fixtures/workers-ai-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 import { BINDING, WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { AiBinding } from "../../src/config.ts";
-import { workersAi } from "../../src/hosts/workers-ai.ts";
+import type { AiBinding } from "../../src/shared/config/config.ts";
+import { workersAi } from "../../src/models/providers/workers-ai.ts";
 import {
   cut,
   failed,

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { JsonObject } from "../../src/core/provider.ts";
-import { chatInputs } from "../../src/wires/workers-ai/request.ts";
+import type { JsonObject } from "../../src/models/core/provider.ts";
+import { chatInputs } from "../../src/models/protocols/workers-ai/request.ts";
 import { CHAT_BODIES } from "../fixtures/chat-bodies.ts";
 import { WORKERS_AI_CHAT } from "../fixtures/workers-ai-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";

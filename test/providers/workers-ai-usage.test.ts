@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { WorkersAiStream } from "../../src/wires/workers-ai/stream.ts";
+import { WorkersAiStream } from "../../src/models/protocols/workers-ai/stream.ts";
 import { chunk, cut, json, openAiEnd, ROLE, stream, total } from "../fixtures/workers-ai-wire.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 import { WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";

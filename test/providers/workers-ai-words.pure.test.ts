@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { answerFailure } from "../../src/wires/workers-ai/failure.ts";
+import { answerFailure } from "../../src/models/protocols/workers-ai/failure.ts";
 
 const said = (status: number, text: string) => answerFailure(status, new Headers(), text);
 

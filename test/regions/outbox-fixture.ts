@@ -1,13 +1,13 @@
 import { env } from "cloudflare:workers";
 import { expect } from "vitest";
-import { now } from "../../src/lib/clock.ts";
-import { refuse, success } from "../../src/lib/failure.ts";
-import type { Failure, Result } from "../../src/lib/failure.ts";
-import type { Generation } from "../../src/lib/generation.ts";
-import { mintId } from "../../src/lib/id.ts";
-import { micros } from "../../src/lib/money.ts";
-import { NO_USAGE } from "../../src/lib/usage.ts";
-import type { OutcomeItem } from "../../src/contracts/outbox.ts";
+import { now } from "../../src/shared/clock.ts";
+import { refuse, success } from "../../src/shared/failure.ts";
+import type { Failure, Result } from "../../src/shared/failure.ts";
+import type { Generation } from "../../src/shared/generation.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { micros } from "../../src/shared/money.ts";
+import { NO_USAGE } from "../../src/shared/usage.ts";
+import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import type { OutcomeWallet } from "../../src/regions/outbox-message.ts";
 
 export const generation: Generation = {

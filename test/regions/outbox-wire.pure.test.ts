@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { micros } from "../../src/lib/money.ts";
-import { NO_USAGE } from "../../src/lib/usage.ts";
+import { micros } from "../../src/shared/money.ts";
+import { NO_USAGE } from "../../src/shared/usage.ts";
 import { outcomeFromWire, outcomeToWire } from "../../src/regions/outbox-wire.ts";
-import type { OutcomeItem } from "../../src/contracts/outbox.ts";
-import { mintId } from "../../src/lib/id.ts";
+import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
+import { mintId } from "../../src/shared/id.ts";
 
 const item = (more: object): OutcomeItem => ({
   holdId: mintId("req_", Date.now()),

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import type { PeerConfig } from "../../src/config.ts";
+import type { PeerConfig } from "../../src/shared/config/config.ts";
 import { callPeer } from "../../src/regions/peer-call.ts";
 import type { PeerCallOptions } from "../../src/regions/peer-call.ts";
 import { contentDigestOf, verifySignature } from "../../src/regions/signature.ts";

@@ -1,7 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import * as fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
-import type { OutcomeItem } from "../../src/contracts/outbox.ts";
+import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { settleOf, voidOf } from "./outbox-fixture.ts";
 import { outboxOf, stored } from "./outbox-steps.ts";

@@ -1,13 +1,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { REGION_ROWS } from "../../src/lib/regions.ts";
-import type { Region } from "../../src/lib/regions.ts";
-import { BUILT_IN } from "../../src/hosts/registry.ts";
+import { REGION_ROWS } from "../../src/shared/regions.ts";
+import type { Region } from "../../src/shared/regions.ts";
+import { BUILT_IN } from "../../src/models/providers/registry.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 /** The table itself, where hosts of each region are sold, and the one place that Anthropic names. */
-const OF_SRC = /^(?:lib\/regions\.ts|catalog\/makers\/|hosts\/anthropic\.ts|wires\/messages\/)/;
+const OF_SRC =
+  /^(?:shared\/regions\.ts|console\/browser\/|models\/(?:catalog\/makers\/|providers\/anthropic\.ts|protocols\/messages\/))/;
 /** Two regions are enough for these: what they measure and record has their names in it. */
 const OF_SCRIPTS =
   /^(?:region-names\.ts|bench|workers\/pressing\.ts|soak|release|openapi-examples\.ts|openapi\/)/;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { PeerSecret } from "../../src/config.ts";
+import type { PeerSecret } from "../../src/shared/config/config.ts";
 import { verifySignature } from "../../src/regions/signature.ts";
 import { signMessage } from "../fixtures/peer-message.ts";
 import type { SignedMessage } from "../fixtures/peer-message.ts";

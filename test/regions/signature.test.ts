@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { PeerSecret } from "../../src/config.ts";
+import type { PeerSecret } from "../../src/shared/config/config.ts";
 import {
   contentDigestOf,
   signatureBase,

@@ -1,8 +1,8 @@
 import { chatOf } from "../providers/adapter-kit.ts";
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { withInlineImages } from "../../src/core/inline-image.ts";
-import { conversationOf } from "../../src/core/conversation.ts";
-import { cleanedMessage } from "../../src/core/cleaned-message.ts";
+import { withInlineImages } from "../../src/models/core/inline-image.ts";
+import { conversationOf } from "../../src/models/core/conversation.ts";
+import { cleanedMessage } from "../../src/models/core/cleaned-message.ts";
 import { HELLO, openAccount, send } from "../contract/client.ts";
 
 /**

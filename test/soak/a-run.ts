@@ -1,5 +1,5 @@
 import type { Estate, Evidence, LedgerRow, Stored, Trace } from "../../scripts/soak/trace.ts";
-import { mintId } from "../../src/lib/id.ts";
+import { mintId } from "../../src/shared/id.ts";
 
 /** When the first request of a run is sent, Unix ms. */
 export const START = Date.UTC(2031, 2, 10, 12);

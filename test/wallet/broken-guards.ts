@@ -26,13 +26,13 @@ const inFile =
     breaks,
   });
 const rare = (one: BrokenGuard): BrokenGuard => ({ ...one, isRare: true });
-const ledger = inFile("src/wallet/rules/ledger.ts");
-const credit = inFile("src/wallet/rules/credit.ts");
-const quota = inFile("src/wallet/rules/quota.ts");
-const limits = inFile("src/wallet/rules/key-limits.ts");
-const hold = inFile("src/wallet/rules/hold-guards.ts");
+const ledger = inFile("src/money/wallet/rules/ledger.ts");
+const credit = inFile("src/money/wallet/rules/credit.ts");
+const quota = inFile("src/money/wallet/rules/quota.ts");
+const limits = inFile("src/money/wallet/rules/key-limits.ts");
+const hold = inFile("src/money/wallet/rules/hold-guards.ts");
 const model = inFile("test/wallet/plain-wallet.ts");
-const rate = inFile("src/lib/rate-window.ts");
+const rate = inFile("src/shared/rate-window.ts");
 
 const DAY = '["day", endUser.dailyQuota, left.daily, held.daily],';
 const MONTH = '["month", endUser.monthlyQuota, left.monthly, held.monthly],';

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { beforeEach, expect, it, vi } from "vitest";
-import { assert } from "../../src/lib/assert.ts";
+import { assert } from "../../src/shared/assert.ts";
 import { sweep } from "../../src/operator/sweep.store.ts";
 import { ADMIN_TOKEN, chat, HELLO, LEFT_ALONE, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";

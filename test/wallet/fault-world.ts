@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { expect } from "vitest";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import type { Fault } from "../fixtures/fault-matrix.ts";
 import { FaultyDatabase } from "./faulty-database.ts";
 import { differences, newWallet, pay } from "./wallet-desk.ts";

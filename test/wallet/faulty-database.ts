@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import type { Stub } from "./wallet-desk.ts";
 
 const TABLES = ["balances", "end_users", "settings", "daily_usage", "alerts", "credits"];

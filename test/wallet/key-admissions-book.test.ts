@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { findKeyByHash, insertKey } from "../../src/keys/keys.store.ts";
-import { now } from "../../src/lib/clock.ts";
-import { QUIET_MS } from "../../src/wallet/object/memory.do.ts";
+import { findKeyByHash, insertKey } from "../../src/accounts/keys/keys.store.ts";
+import { now } from "../../src/shared/clock.ts";
+import { QUIET_MS } from "../../src/money/wallet/object/memory.do.ts";
 import { draftKey, makeKey, makeMember, shiftClock, WatchedBook } from "../keys/key-fixture.ts";
 import {
   asked,

@@ -3,17 +3,17 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect } from "vitest";
 import { draftKey, draftedHashes, makeKey } from "../keys/key-fixture.ts";
 import type { KeyRegister } from "../../src/index.ts";
-import { insertKey } from "../../src/keys/keys.store.ts";
-import type { BookedKey } from "../../src/keys/booked-key.ts";
-import { now } from "../../src/lib/clock.ts";
-import { SYSTEM } from "../../src/lib/event.ts";
-import type { Result } from "../../src/lib/failure.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { insertKey } from "../../src/accounts/keys/keys.store.ts";
+import type { BookedKey } from "../../src/accounts/keys/booked-key.ts";
+import { now } from "../../src/shared/clock.ts";
+import { SYSTEM } from "../../src/shared/event.ts";
+import type { Result } from "../../src/shared/failure.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { credit, rowsOf, stubOf, valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
-import type { KeyServices } from "../../src/keys/revocation.ts";
-import type { RegisterCalls } from "../../src/contracts/register.ts";
-import { objectsOf } from "../../src/contracts/objects.ts";
+import type { KeyServices } from "../../src/accounts/keys/revocation.ts";
+import type { RegisterCalls } from "../../src/shared/contracts/register.ts";
+import { objectsOf } from "../../src/shared/contracts/objects.ts";
 
 export { eventually, MINUTE_MS, worstMinute } from "../keys/register-fixture.ts";
 

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { revokeKeyEverywhere } from "../../src/keys/revocation.ts";
+import { revokeKeyEverywhere } from "../../src/accounts/keys/revocation.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import {
   asked,

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { revokeKey } from "../../src/keys/keys.store.ts";
-import { revokeKeyEverywhere } from "../../src/keys/revocation.ts";
-import { now } from "../../src/lib/clock.ts";
+import { revokeKey } from "../../src/accounts/keys/keys.store.ts";
+import { revokeKeyEverywhere } from "../../src/accounts/keys/revocation.ts";
+import { now } from "../../src/shared/clock.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import {
   asked,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { KeySecrets } from "../../src/lib/key.ts";
-import type { KeyTerms } from "../../src/lib/key-terms.ts";
+import type { KeySecrets } from "../../src/shared/key.ts";
+import type { KeyTerms } from "../../src/shared/key-terms.ts";
 import { patchKey } from "../../src/operator/keys.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { context } from "../operator/operator-fixture.ts";
@@ -21,7 +21,7 @@ import {
   worstMinute,
 } from "./key-admissions-fixture.ts";
 import { valueOf } from "./wallet-desk.ts";
-import type { RegisterCalls } from "../../src/contracts/register.ts";
+import type { RegisterCalls } from "../../src/shared/contracts/register.ts";
 
 let registers: WatchedRegisters;
 

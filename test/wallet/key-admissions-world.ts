@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { expect } from "vitest";
-import { now } from "../../src/lib/clock.ts";
-import type { HoldRequest } from "../../src/contracts/wallet.ts";
+import { now } from "../../src/shared/clock.ts";
+import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import {
   evict,

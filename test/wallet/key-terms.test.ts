@@ -1,11 +1,11 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { changeKey } from "../../src/keys/keys.store.ts";
-import { SYSTEM } from "../../src/lib/event.ts";
-import { NO_TERMS } from "../../src/lib/key-terms.ts";
-import type { KeyTerms } from "../../src/lib/key-terms.ts";
-import { micros } from "../../src/lib/money.ts";
-import type { HoldRequest } from "../../src/contracts/wallet.ts";
+import { changeKey } from "../../src/accounts/keys/keys.store.ts";
+import { SYSTEM } from "../../src/shared/event.ts";
+import { NO_TERMS } from "../../src/shared/key-terms.ts";
+import type { KeyTerms } from "../../src/shared/key-terms.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
 import { evict, gatedKey, inside, registerOf, standingOf } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import {

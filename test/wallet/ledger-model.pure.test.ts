@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { it } from "vitest";
-import { mintId } from "../../src/lib/id.ts";
+import { mintId } from "../../src/shared/id.ts";
 import { PlainWallet } from "./plain-wallet.ts";
 import { script, START } from "./wallet-commands.ts";
 import type { Command, Content, Script } from "./wallet-commands.ts";

@@ -4,9 +4,9 @@ import type { Use } from "../../scripts/list-price.ts";
 import { countedD1 } from "../../scripts/workers/counters.ts";
 import { noCounts } from "../../scripts/workers/counts.ts";
 import type { Counts } from "../../scripts/workers/counts.ts";
-import { micros } from "../../src/lib/money.ts";
-import type { HoldRequest } from "../../src/contracts/wallet.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { gatedKey, inside } from "./key-admissions-fixture.ts";
 import { GENERATION, holdOf, setClock, valueOf } from "./wallet-desk.ts";
 

@@ -1,7 +1,7 @@
-import { success } from "../../src/lib/failure.ts";
-import { decideName } from "../../src/wallet/rules/hold-guards.ts";
-import type { NameHolder } from "../../src/wallet/rules/hold-guards.ts";
-import type { KnownHold } from "../../src/wallet/rules/ledger.ts";
+import { success } from "../../src/shared/failure.ts";
+import { decideName } from "../../src/money/wallet/rules/hold-guards.ts";
+import type { NameHolder } from "../../src/money/wallet/rules/hold-guards.ts";
+import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import type { Named } from "./wallet-commands.ts";
 
 const DAY_MS = 86_400_000;

@@ -1,10 +1,10 @@
-import { micros } from "../../src/lib/money.ts";
-import { budgetSpent } from "../../src/lib/key-terms.ts";
-import { addKeySpend, noKeySpend, TokenWindow } from "../../src/wallet/rules/key-limits.ts";
-import type { Budget } from "../../src/wallet/rules/key-limits.ts";
-import type { KnownHold } from "../../src/wallet/rules/ledger.ts";
-import { periodOf } from "../../src/lib/period.ts";
-import type { Period } from "../../src/lib/period.ts";
+import { micros } from "../../src/shared/money.ts";
+import { budgetSpent } from "../../src/shared/key-terms.ts";
+import { addKeySpend, noKeySpend, TokenWindow } from "../../src/money/wallet/rules/key-limits.ts";
+import type { Budget } from "../../src/money/wallet/rules/key-limits.ts";
+import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
+import { periodOf } from "../../src/shared/period.ts";
+import type { Period } from "../../src/shared/period.ts";
 import type { Content, KeyLimits } from "./wallet-commands.ts";
 
 const WINDOW_MS = 60_000;

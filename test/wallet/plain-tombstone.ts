@@ -1,6 +1,6 @@
-import { micros } from "../../src/lib/money.ts";
-import type { KnownHold } from "../../src/wallet/rules/ledger.ts";
-import { periodOf } from "../../src/lib/period.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
+import { periodOf } from "../../src/shared/period.ts";
 
 /** What a void leaves of an id that was never held. */
 export function tombstone(id: string, now: number): KnownHold {

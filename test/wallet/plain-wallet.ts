@@ -1,7 +1,7 @@
-import { micros } from "../../src/lib/money.ts";
-import type { Micros } from "../../src/lib/money.ts";
-import { refuseId } from "../../src/wallet/rules/hold-guards.ts";
-import { decideCredit } from "../../src/wallet/rules/credit.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { Micros } from "../../src/shared/money.ts";
+import { refuseId } from "../../src/money/wallet/rules/hold-guards.ts";
+import { decideCredit } from "../../src/money/wallet/rules/credit.ts";
 import {
   decideHold,
   decideSettle,
@@ -12,12 +12,12 @@ import {
   openHold,
   recallHold,
   recallSettle,
-} from "../../src/wallet/rules/ledger.ts";
-import type { Ask, KnownHold } from "../../src/wallet/rules/ledger.ts";
-import { periodOf } from "../../src/lib/period.ts";
-import { addSpend, noSpend, spentIn } from "../../src/wallet/rules/quota.ts";
-import type { Period } from "../../src/lib/period.ts";
-import type { EndUser, PerPeriod } from "../../src/wallet/rules/quota.ts";
+} from "../../src/money/wallet/rules/ledger.ts";
+import type { Ask, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
+import { periodOf } from "../../src/shared/period.ts";
+import { addSpend, noSpend, spentIn } from "../../src/money/wallet/rules/quota.ts";
+import type { Period } from "../../src/shared/period.ts";
+import type { EndUser, PerPeriod } from "../../src/money/wallet/rules/quota.ts";
 import { PlainIdempotency } from "./plain-idempotency.ts";
 import { LIMITED_KEY, PlainKey } from "./plain-key.ts";
 import { PlainSessions, placeOf, sessionName } from "./plain-sessions.ts";

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { micros } from "../../src/lib/money.ts";
-import { topUpDue } from "../../src/wallet/object/top-up.do.ts";
-import { NO_TOP_UP } from "../../src/wallet/rules/top-up.ts";
-import type { Memory } from "../../src/wallet/object/memory.do.ts";
+import { micros } from "../../src/shared/money.ts";
+import { topUpDue } from "../../src/money/wallet/object/top-up.do.ts";
+import { NO_TOP_UP } from "../../src/money/wallet/rules/top-up.ts";
+import type { Memory } from "../../src/money/wallet/object/memory.do.ts";
 
 const NOW = Date.UTC(2026, 10, 20);
 const setting = { belowMicro: micros(10), amountMicro: micros(20), mostPerMonthMicro: micros(99) };

@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { FaultyDatabase } from "./faulty-database.ts";
 import {
   countWrites,

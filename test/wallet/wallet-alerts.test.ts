@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { mintId } from "../../src/lib/id.ts";
-import { micros } from "../../src/lib/money.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { credit, newWallet, pay, rowsOf, setClock, valueOf } from "./wallet-desk.ts";
 
 afterEach(() => setClock(null));

@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { micros } from "../../src/lib/money.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import {
   differences,
   failureOf,

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
-import { BUDGET_PERIODS } from "../../src/lib/key-terms.ts";
-import type { BudgetPeriod } from "../../src/lib/key-terms.ts";
+import { BUDGET_PERIODS } from "../../src/shared/key-terms.ts";
+import type { BudgetPeriod } from "../../src/shared/key-terms.ts";
 
 /** An Idempotency-Key and what stands for the request's body. */
 export type Named = { readonly name: string; readonly body: string };

@@ -1,11 +1,11 @@
 import { runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Generation } from "../../src/lib/generation.ts";
-import { micros } from "../../src/lib/money.ts";
-import type { Price, Usage } from "../../src/lib/usage.ts";
-import { generationIn, restOf, soldOf } from "../../src/wallet/tables/generation-text.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { Generation } from "../../src/shared/generation.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { Price, Usage } from "../../src/shared/usage.ts";
+import { generationIn, restOf, soldOf } from "../../src/money/wallet/tables/generation-text.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { effort } from "../effort.ts";
 import { GENERATION, holdOf, newWallet, pay, valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";

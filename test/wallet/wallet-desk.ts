@@ -1,11 +1,11 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { mintId } from "../../src/lib/id.ts";
-import { micros } from "../../src/lib/money.ts";
-import type { Generation } from "../../src/lib/generation.ts";
-import { now } from "../../src/lib/clock.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
-import type { HoldRequest, WalletCalls } from "../../src/contracts/wallet.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { Generation } from "../../src/shared/generation.ts";
+import { now } from "../../src/shared/clock.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
+import type { HoldRequest, WalletCalls } from "../../src/shared/contracts/wallet.ts";
 
 export type Stub = DurableObjectStub<Wallet>;
 

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import {
   countWrites,
   failureOf,

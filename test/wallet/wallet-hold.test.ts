@@ -1,8 +1,8 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
-import { idFloor } from "../../src/lib/id.ts";
-import { micros } from "../../src/lib/money.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { idFloor } from "../../src/shared/id.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import {
   credit,
   differences,

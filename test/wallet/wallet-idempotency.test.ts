@@ -1,9 +1,9 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { Idempotency } from "../../src/lib/idempotency.ts";
-import { micros } from "../../src/lib/money.ts";
-import type { HoldRequest } from "../../src/contracts/wallet.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { Idempotency } from "../../src/shared/idempotency.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import {
   countWrites,
   differences,

@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
-import { micros } from "../../src/lib/money.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { micros } from "../../src/shared/money.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import {
   differences,
   failureOf,

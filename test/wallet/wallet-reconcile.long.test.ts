@@ -1,8 +1,8 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
-import { base62Time } from "../../src/lib/id.ts";
-import type { Reconciliation, ReconcileState } from "../../src/contracts/reconciliation.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import { base62Time } from "../../src/shared/id.ts";
+import type { Reconciliation, ReconcileState } from "../../src/shared/contracts/reconciliation.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { quantile } from "../../scripts/quantile.ts";
 import { credit, newWallet, pay, rowsOf, valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { ReconcileState } from "../../src/contracts/reconciliation.ts";
+import type { ReconcileState } from "../../src/shared/contracts/reconciliation.ts";
 import { effort } from "../effort.ts";
 import {
   credit,

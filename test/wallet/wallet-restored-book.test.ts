@@ -1,6 +1,6 @@
 import { evictDurableObject } from "cloudflare:test";
 import { afterEach, expect, it } from "vitest";
-import { micros } from "../../src/lib/money.ts";
+import { micros } from "../../src/shared/money.ts";
 import { FaultyDatabase } from "./faulty-database.ts";
 import { credit, differences, newWallet, pay, setClock, valueOf } from "./wallet-desk.ts";
 

@@ -1,10 +1,10 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Generation } from "../../src/lib/generation.ts";
-import { micros } from "../../src/lib/money.ts";
-import { numberOf } from "../../src/wallet/tables/request-rows.do.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { Generation } from "../../src/shared/generation.ts";
+import { micros } from "../../src/shared/money.ts";
+import { numberOf } from "../../src/money/wallet/tables/request-rows.do.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { measured } from "../measured.ts";
 import {
   differences,

@@ -1,12 +1,12 @@
 import { runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { expect, it, vi } from "vitest";
-import { PARTS_MAX } from "../../src/lib/call-groups.ts";
-import { afterTimeout } from "../../src/lib/timers.ts";
-import { WalletGroups } from "../../src/wallet/grouped-wallet.ts";
-import type { Settlement, WalletPart } from "../../src/contracts/wallet.ts";
+import { PARTS_MAX } from "../../src/shared/call-groups.ts";
+import { afterTimeout } from "../../src/shared/timers.ts";
+import { WalletGroups } from "../../src/money/wallet/grouped-wallet.ts";
+import type { Settlement, WalletPart } from "../../src/shared/contracts/wallet.ts";
 import { gatedKey } from "./key-admissions-fixture.ts";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { effort } from "../effort.ts";
 import {
   differences,
@@ -18,7 +18,7 @@ import {
   valueOf,
 } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
-import { micros } from "../../src/lib/money.ts";
+import { micros } from "../../src/shared/money.ts";
 
 it("a part that throws harms no other, and what it began is undone", async () => {
   const { stub } = await newWallet(100);

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
-import type { Wallet } from "../../src/wallet/wallet.do.ts";
-import type { UsageReport } from "../../src/contracts/reports.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
+import type { UsageReport } from "../../src/shared/contracts/reports.ts";
 import { newWallet, pay, valueOf } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 

@@ -1,9 +1,13 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { numberVar } from "../../src/config.ts";
-import type { Attempt } from "../../src/contracts/deliveries.ts";
-import { ANSWER_BYTES_MAX, attemptDelivery, pauseMs } from "../../src/webhooks/delivery-rules.ts";
+import { numberVar } from "../../src/shared/config/config.ts";
+import type { Attempt } from "../../src/shared/contracts/deliveries.ts";
+import {
+  ANSWER_BYTES_MAX,
+  attemptDelivery,
+  pauseMs,
+} from "../../src/events/webhooks/delivery-rules.ts";
 
 const MESSAGE = { headers: {}, body: "{}" };
 const elapsed = (): number => Date.now();

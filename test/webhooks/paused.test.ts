@@ -1,11 +1,11 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
-import { assert } from "../../src/lib/assert.ts";
-import { SYSTEM } from "../../src/lib/event.ts";
-import type { EventRecord, EventType } from "../../src/lib/event.ts";
-import { recordAttempt } from "../../src/webhooks/attempt-rows.do.ts";
-import { queueEvents, selectDue } from "../../src/webhooks/delivery-rows.do.ts";
-import { selectReceivers } from "../../src/webhooks/receiver-rows.do.ts";
+import { assert } from "../../src/shared/assert.ts";
+import { SYSTEM } from "../../src/shared/event.ts";
+import type { EventRecord, EventType } from "../../src/shared/event.ts";
+import { recordAttempt } from "../../src/events/webhooks/attempt-rows.do.ts";
+import { queueEvents, selectDue } from "../../src/events/webhooks/delivery-rows.do.ts";
+import { selectReceivers } from "../../src/events/webhooks/receiver-rows.do.ts";
 import { addCredits, errorOf } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import {

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, vi } from "vitest";
-import type { WebhookDeliveries } from "../../src/webhooks/webhook-deliveries.do.ts";
+import type { WebhookDeliveries } from "../../src/events/webhooks/webhook-deliveries.do.ts";
 import { openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";

@@ -3,7 +3,7 @@ import { Webhook } from "standardwebhooks";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it, vi } from "vitest";
 import { runScheduled } from "../../src/operator/scheduled.ts";
-import type { WebhookDeliveries } from "../../src/webhooks/webhook-deliveries.do.ts";
+import type { WebhookDeliveries } from "../../src/events/webhooks/webhook-deliveries.do.ts";
 import { addCredits } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import {

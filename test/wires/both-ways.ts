@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
-import { ChunkBuilder } from "../../src/core/chunk-builder.ts";
-import type { Receipt, Reply } from "../../src/core/door.ts";
-import type { StreamEvent } from "../../src/core/provider.ts";
-import type { Said } from "../../src/core/said.ts";
-import { SseDecoder } from "../../src/http/server-sent-events.ts";
+import { ChunkBuilder } from "../../src/models/core/chunk-builder.ts";
+import type { Receipt, Reply } from "../../src/models/core/door.ts";
+import type { StreamEvent } from "../../src/models/core/provider.ts";
+import type { Said } from "../../src/models/core/said.ts";
+import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 import { messageOf } from "../providers/adapter-kit.ts";
 
 export const words = fc.string({ minLength: 1 });

@@ -1,20 +1,20 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ChatCall, JsonObject } from "../../src/core/provider.ts";
-import { completionOf } from "../../src/core/said.ts";
-import type { Said } from "../../src/core/said.ts";
-import { GENERIC, OPENAI } from "../../src/hosts/profiles/openai.ts";
-import * as chat from "../../src/wires/chat/answer.ts";
-import { chatRequest as plainRequest } from "../../src/wires/chat/request.ts";
-import type { Profile } from "../../src/wires/chat/profile.ts";
-import * as cohere from "../../src/wires/cohere/answer.ts";
-import { chatRequest as cohereRequest } from "../../src/wires/cohere/request.ts";
-import { converseAnswer } from "../../src/wires/converse/converse-answer.ts";
-import { converseRequest } from "../../src/wires/converse/converse-request.ts";
-import * as gemini from "../../src/wires/gemini/answer.ts";
-import { chatRequest as geminiRequest } from "../../src/wires/gemini/request.ts";
-import * as workersAi from "../../src/wires/workers-ai/answer.ts";
-import { chatInputs } from "../../src/wires/workers-ai/request.ts";
+import type { ChatCall, JsonObject } from "../../src/models/core/provider.ts";
+import { completionOf } from "../../src/models/core/said.ts";
+import type { Said } from "../../src/models/core/said.ts";
+import { GENERIC, OPENAI } from "../../src/models/providers/profiles/openai.ts";
+import * as chat from "../../src/models/protocols/chat/answer.ts";
+import { chatRequest as plainRequest } from "../../src/models/protocols/chat/request.ts";
+import type { Profile } from "../../src/models/protocols/chat/profile.ts";
+import * as cohere from "../../src/models/protocols/cohere/answer.ts";
+import { chatRequest as cohereRequest } from "../../src/models/protocols/cohere/request.ts";
+import { converseAnswer } from "../../src/models/protocols/converse/converse-answer.ts";
+import { converseRequest } from "../../src/models/protocols/converse/converse-request.ts";
+import * as gemini from "../../src/models/protocols/gemini/answer.ts";
+import { chatRequest as geminiRequest } from "../../src/models/protocols/gemini/request.ts";
+import * as workersAi from "../../src/models/protocols/workers-ai/answer.ts";
+import { chatInputs } from "../../src/models/protocols/workers-ai/request.ts";
 import { callOf } from "../providers/adapter-kit.ts";
 
 /**

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { SettingsChange } from "../../../src/contracts/settings.ts";
-import type { WalletCalls } from "../../../src/contracts/wallet.ts";
+import type { SettingsChange } from "../../../src/shared/contracts/settings.ts";
+import type { WalletCalls } from "../../../src/shared/contracts/wallet.ts";
 import { makeOrganization } from "./organization.ts";
 import type { OrganizationOptions } from "./organization.ts";
 import { openRaw } from "./raw-request.ts";

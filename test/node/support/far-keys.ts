@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Account } from "./account.ts";
-import { atMost } from "../../../src/lib/at-most.ts";
+import { atMost } from "../../../src/shared/at-most.ts";
 import { ADMIN_TOKEN } from "./two-regions.ts";
 import type { FaultyRegions, TestRegion, TwoRegions } from "./two-regions.ts";
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import type { GenerationRecord, RequestRecord } from "../../../src/contracts/wallet.ts";
+import type { GenerationRecord, RequestRecord } from "../../../src/shared/contracts/wallet.ts";
 import { ADMIN_TOKEN } from "./two-regions.ts";
 import type { TestRegion } from "./two-regions.ts";
 

@@ -1,4 +1,4 @@
-import type { Kind } from "../../../src/lib/kinds.ts";
+import type { Kind } from "../../../src/shared/kinds.ts";
 import type {
   ChatCall,
   EventStream,
@@ -6,8 +6,8 @@ import type {
   ProviderAnswer,
   ProviderCall,
   StreamEvent,
-} from "../../../src/core/provider.ts";
-import { sandboxProvider } from "../../../src/hosts/sandbox/sandbox.ts";
+} from "../../../src/models/core/provider.ts";
+import { sandboxProvider } from "../../../src/models/providers/sandbox/sandbox.ts";
 
 export const CREATED = 1_763_000_000;
 export const sandbox = sandboxProvider({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { JsonObject } from "../../../src/core/provider.ts";
-import { countTokens } from "../../../src/hosts/sandbox/tokens.ts";
+import type { JsonObject } from "../../../src/models/core/provider.ts";
+import { countTokens } from "../../../src/models/providers/sandbox/tokens.ts";
 import {
   CREATED,
   ask,

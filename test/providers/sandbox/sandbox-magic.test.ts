@@ -1,7 +1,7 @@
 import { callOf } from "../adapter-kit.ts";
 import { describe, expect, it } from "vitest";
-import type { ProviderFailure } from "../../../src/core/provider.ts";
-import { sandboxProvider } from "../../../src/hosts/sandbox/sandbox.ts";
+import type { ProviderFailure } from "../../../src/models/core/provider.ts";
+import { sandboxProvider } from "../../../src/models/providers/sandbox/sandbox.ts";
 import {
   ask,
   batches,

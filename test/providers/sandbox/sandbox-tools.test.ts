@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { JsonObject } from "../../../src/core/provider.ts";
+import type { JsonObject } from "../../../src/models/core/provider.ts";
 import { ask, chunkChoices, complete, spoken, streamed, user } from "./sandbox-call.ts";
 import type { Completion } from "./sandbox-call.ts";
-import { countTokens } from "../../../src/hosts/sandbox/tokens.ts";
+import { countTokens } from "../../../src/models/providers/sandbox/tokens.ts";
 
 function tool(name: string, description: string, parameters?: JsonObject) {
   return { type: "function", function: { name, description, ...(parameters && { parameters }) } };

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { instanceOf } from "../../../src/hosts/sandbox/schema-instance.ts";
+import { instanceOf } from "../../../src/models/providers/sandbox/schema-instance.ts";
 import { misfit } from "./schema-validator.ts";
 
 function range<T>(arbitrary: fc.Arbitrary<T>, names: readonly [string, string]) {

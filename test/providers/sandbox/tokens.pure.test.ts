@@ -6,7 +6,7 @@ import {
   fragmentsOf,
   tokensOf,
   wordsOf,
-} from "../../../src/hosts/sandbox/tokens.ts";
+} from "../../../src/models/providers/sandbox/tokens.ts";
 
 const utf8 = new TextEncoder();
 const texts = fc.oneof(

@@ -1,14 +1,14 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { readUsage } from "../../../src/core/chat-usage.ts";
-import type { JsonObject } from "../../../src/core/provider.ts";
-import { completionOf } from "../../../src/core/said.ts";
-import type { Said } from "../../../src/core/said.ts";
-import { wireUsage } from "../../../src/core/wire-usage.ts";
-import { chatDoor } from "../../../src/doors/chat.ts";
-import type { Usage } from "../../../src/lib/usage.ts";
-import { chatAnswer } from "../../../src/wires/chat/answer.ts";
-import { ChunkReader } from "../../../src/wires/chat/chunks.ts";
+import { readUsage } from "../../../src/models/core/chat-usage.ts";
+import type { JsonObject } from "../../../src/models/core/provider.ts";
+import { completionOf } from "../../../src/models/core/said.ts";
+import type { Said } from "../../../src/models/core/said.ts";
+import { wireUsage } from "../../../src/models/core/wire-usage.ts";
+import { chatDoor } from "../../../src/models/endpoints/chat.ts";
+import type { Usage } from "../../../src/shared/usage.ts";
+import { chatAnswer } from "../../../src/models/protocols/chat/answer.ts";
+import { ChunkReader } from "../../../src/models/protocols/chat/chunks.ts";
 import { callsOf, count, receiptOf, streamed, words } from "../both-ways.ts";
 
 /** What a model may say. */

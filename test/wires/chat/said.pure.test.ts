@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import * as z from "zod/mini";
-import type { JsonObject } from "../../../src/core/provider.ts";
-import { chatAnswer } from "../../../src/wires/chat/answer.ts";
-import { ChunkReader } from "../../../src/wires/chat/chunks.ts";
+import type { JsonObject } from "../../../src/models/core/provider.ts";
+import { chatAnswer } from "../../../src/models/protocols/chat/answer.ts";
+import { ChunkReader } from "../../../src/models/protocols/chat/chunks.ts";
 
 const text = z.optional(z.string());
 const called = z.strictObject({ name: text, arguments: text });

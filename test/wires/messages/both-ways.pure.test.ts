@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { completionOf } from "../../../src/core/said.ts";
-import type { Said } from "../../../src/core/said.ts";
-import { messagesDoor } from "../../../src/doors/messages.ts";
-import type { Usage } from "../../../src/lib/usage.ts";
-import { messagesAnswer } from "../../../src/wires/messages/host-answer.ts";
-import { MessagesReader } from "../../../src/wires/messages/host-messages-reader.ts";
+import { completionOf } from "../../../src/models/core/said.ts";
+import type { Said } from "../../../src/models/core/said.ts";
+import { messagesDoor } from "../../../src/models/endpoints/messages.ts";
+import type { Usage } from "../../../src/shared/usage.ts";
+import { messagesAnswer } from "../../../src/models/protocols/messages/host-answer.ts";
+import { MessagesReader } from "../../../src/models/protocols/messages/host-messages-reader.ts";
 import { callOf, count, receiptOf, streamed, words } from "../both-ways.ts";
 
 /** A thought as Claude signs it. */

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { chatBodyOf } from "../../../src/wires/messages/client-convert.ts";
-import { parseMessages } from "../../../src/wires/messages/client-request.ts";
-import { ToolNames } from "../../../src/core/tool-name.ts";
-import { sealed } from "../../../src/core/kept-thoughts.ts";
+import { chatBodyOf } from "../../../src/models/protocols/messages/client-convert.ts";
+import { parseMessages } from "../../../src/models/protocols/messages/client-request.ts";
+import { ToolNames } from "../../../src/models/core/tool-name.ts";
+import { sealed } from "../../../src/models/core/kept-thoughts.ts";
 
 type Json = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { saidOf } from "../../../src/wires/messages/client-answer.ts";
-import { messagesDialect } from "../../../src/wires/messages/client-dialect.ts";
+import { saidOf } from "../../../src/models/protocols/messages/client-answer.ts";
+import { messagesDialect } from "../../../src/models/protocols/messages/client-dialect.ts";
 import { CALLER_CASES } from "../../http/failure-cases.ts";
 import type { Cases } from "../../http/failure-cases.ts";
 import { LIMIT_CASES } from "../../http/limit-cases.ts";

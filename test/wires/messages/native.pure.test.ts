@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { betasIn, nativeOf } from "../../../src/wires/messages/client-native.ts";
-import { parseMessages } from "../../../src/wires/messages/client-request.ts";
-import { sealed } from "../../../src/core/kept-thoughts.ts";
+import { betasIn, nativeOf } from "../../../src/models/protocols/messages/client-native.ts";
+import { parseMessages } from "../../../src/models/protocols/messages/client-request.ts";
+import { sealed } from "../../../src/models/core/kept-thoughts.ts";
 
 type Json = Record<string, unknown>;
 

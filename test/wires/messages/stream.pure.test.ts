@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { saidOf } from "../../../src/wires/messages/client-answer.ts";
-import type { Chunk, Delta } from "../../../src/core/chunk.ts";
-import { BlockWriter } from "../../../src/wires/messages/client-stream.ts";
-import { remembered } from "../../../src/wires/messages/client-thoughts.ts";
+import { saidOf } from "../../../src/models/protocols/messages/client-answer.ts";
+import type { Chunk, Delta } from "../../../src/models/core/chunk.ts";
+import { BlockWriter } from "../../../src/models/protocols/messages/client-stream.ts";
+import { remembered } from "../../../src/models/protocols/messages/client-thoughts.ts";
 import { eventsIn, foldBlocks } from "./fold.ts";
 
 type Json = Record<string, unknown>;

@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { completionOf } from "../../../src/core/said.ts";
-import type { Said } from "../../../src/core/said.ts";
-import type { Usage } from "../../../src/lib/usage.ts";
-import { responsesAnswer } from "../../../src/wires/responses/host-answer.ts";
-import { ChunkReader } from "../../../src/wires/responses/host-stream.ts";
+import { completionOf } from "../../../src/models/core/said.ts";
+import type { Said } from "../../../src/models/core/said.ts";
+import type { Usage } from "../../../src/shared/usage.ts";
+import { responsesAnswer } from "../../../src/models/protocols/responses/host-answer.ts";
+import { ChunkReader } from "../../../src/models/protocols/responses/host-stream.ts";
 import { callsOf, count, streamed, words } from "../both-ways.ts";
 import { asked, BODY, RECEIPT } from "./stream-kit.ts";
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { NativeReader } from "../../../src/wires/responses/host-stream.ts";
-import type { JsonObject, StreamEvent } from "../../../src/core/provider.ts";
+import { NativeReader } from "../../../src/models/protocols/responses/host-stream.ts";
+import type { JsonObject, StreamEvent } from "../../../src/models/core/provider.ts";
 import {
   begin,
   call,

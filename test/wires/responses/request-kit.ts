@@ -1,7 +1,7 @@
 import { expect } from "vitest";
-import { chatBody } from "../../../src/core/core-request.ts";
-import type { Asked } from "../../../src/core/door.ts";
-import { responsesDoor } from "../../../src/doors/responses.ts";
+import { chatBody } from "../../../src/models/core/core-request.ts";
+import type { Asked } from "../../../src/models/core/door.ts";
+import { responsesDoor } from "../../../src/models/endpoints/responses.ts";
 
 export const AT = { header: () => undefined, query: () => undefined };
 export const parse = (body: object) =>

@@ -1,8 +1,8 @@
-import { NO_USAGE } from "../../../src/lib/usage.ts";
-import type { Asked, Head, Receipt } from "../../../src/core/door.ts";
-import { responsesDoor } from "../../../src/doors/responses.ts";
-import type { JsonObject } from "../../../src/core/provider.ts";
-import type { Delta } from "../../../src/core/chunk.ts";
+import { NO_USAGE } from "../../../src/shared/usage.ts";
+import type { Asked, Head, Receipt } from "../../../src/models/core/door.ts";
+import { responsesDoor } from "../../../src/models/endpoints/responses.ts";
+import type { JsonObject } from "../../../src/models/core/provider.ts";
+import type { Delta } from "../../../src/models/core/chunk.ts";
 import { eventsOf, follow } from "./follow.ts";
 import type { Account } from "./follow.ts";
 import { response } from "./sdk-schemas.ts";

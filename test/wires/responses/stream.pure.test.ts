@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { wireOf } from "../../../src/http/failure-wire.ts";
-import { unsealed } from "../../../src/core/kept-thoughts.ts";
+import { wireOf } from "../../../src/shared/http/failure-wire.ts";
+import { unsealed } from "../../../src/models/core/kept-thoughts.ts";
 import { CALLER_CASES } from "../../http/failure-cases.ts";
 import type { Cases } from "../../http/failure-cases.ts";
 import { LIMIT_CASES } from "../../http/limit-cases.ts";

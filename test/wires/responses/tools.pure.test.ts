@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { chatBody } from "../../../src/core/core-request.ts";
-import { sealed, unsealed } from "../../../src/core/kept-thoughts.ts";
-import { flatName } from "../../../src/core/namespaces.ts";
+import { chatBody } from "../../../src/models/core/core-request.ts";
+import { sealed, unsealed } from "../../../src/models/core/kept-thoughts.ts";
+import { flatName } from "../../../src/models/core/namespaces.ts";
 import { core, messages, call, output, coreCall, tool, parse, fn } from "./request-kit.ts";
 
 describe("tools", () => {

@@ -1,0 +1,270 @@
+import * as oauth from "oauth4webapi";
+import * as z from "zod/mini";
+import type { IssuerEntry } from "../../shared/config/config.ts";
+import { elapsedMs } from "../../shared/clock.ts";
+import { IssuerAway, LoginRefused, shownName, subjectOf } from "./claims.ts";
+import type { Claims } from "./claims.ts";
+import { issuerFetch } from "./issuer-fetch.ts";
+import type { Ticket } from "./ticket.ts";
+
+/** Issuers that an isolate remembers: customers name theirs. */
+const KNOWN_MAX = 200;
+const METADATA_MS = 3_600_000;
+/** Keys are asked for anew at most so often when one is not known. */
+const KEYS_AGAIN_MS = 10_000;
+/** How far an issuer's clock may be off ours, for the time of a token. */
+const ISSUED_SKEW_S = 60;
+/** A log-in is recent for so long. */
+const RECENT_S = 600;
+
+/** An issuer as this isolate knows it: what it says of itself, and its keys. */
+export type KnownIssuer = {
+  readonly as: oauth.AuthorizationServer;
+  readonly readAt: number;
+  keys: oauth.JWKSCacheInput;
+  keysAgainAt: number;
+};
+
+/** What a log-in is asked with. */
+export type At = {
+  readonly entry: IssuerEntry;
+  readonly secret: string;
+  readonly redirectUri: string;
+  readonly nowMs: number;
+  /** Whether plain http will do: while the sandbox is on. */
+  readonly isInsecure: boolean;
+  /** Of an issuer that a customer has named: why one of its addresses may not be called; null: it may. */
+  readonly problemOf?: (address: string) => string | null;
+};
+
+const GOOGLE = "https://accounts.google.com";
+/** Google tells `auth_time` where it is asked to, and cannot be made to ask the person again. */
+const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
+
+/** Issuers that say of themselves how to be asked (OpenID Connect Discovery 1.0). */
+export class Oidc {
+  readonly #known = new Map<string, KnownIssuer>();
+
+  /** Where the browser goes. */
+  async location(at: At, ticket: Ticket): Promise<string> {
+    const { as } = await this.known(at);
+    return authorizationUrl(as, at, ticket);
+  }
+
+  /** Who came back: everything checked. Throws `LoginRefused` and `IssuerAway`. */
+  async claims(at: At, ticket: Ticket, url: URL): Promise<Claims> {
+    const known = await this.known(at);
+    const token = await exchange({ known, as: known.as, at, ticket, url });
+    return claimsOf(token, at.entry.kind === "google");
+  }
+
+  /** What the issuer says of itself, at most an hour old. */
+  async known(at: At): Promise<KnownIssuer> {
+    const known = await this.#read(at);
+    const { authorization_endpoint: page, token_endpoint: token, jwks_uri: keys } = known.as;
+    const { problemOf = () => null } = at;
+    const isCallable = [page, token, keys].every((one) => problemOf(one ?? "") === null);
+    if (!isCallable) throw new IssuerAway();
+    return known;
+  }
+
+  async #read(at: At): Promise<KnownIssuer> {
+    const issuer = at.entry.kind === "google" ? GOOGLE : (at.entry.issuer ?? "");
+    const before = this.#known.get(issuer);
+    if (before !== undefined && at.nowMs - before.readAt < METADATA_MS) return before;
+    const expected = new URL(issuer);
+    const response = await oauth.discoveryRequest(expected, {
+      algorithm: "oidc",
+      ...httpOf(at),
+    });
+    const as = await oauth.processDiscoveryResponse(expected, response);
+    if (as.issuer !== issuer) throw new IssuerAway(); // to the letter
+    const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
+    const [oldest] = this.#known.keys();
+    if (this.#known.size >= KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
+    this.#known.set(issuer, known);
+    return known;
+  }
+}
+
+type Sent = {
+  readonly method: string;
+  readonly headers: Record<string, string>;
+  readonly body?: URLSearchParams | undefined;
+};
+
+/** Every call of the library to an issuer. */
+export function httpOf({ isInsecure }: At): {
+  [oauth.customFetch]: (url: string, sent: Sent) => Promise<Response>;
+  [oauth.allowInsecureRequests]: boolean;
+} {
+  return {
+    [oauth.customFetch]: (url, { method, headers, body }) =>
+      issuerFetch(url, { method, headers, body: body ?? null }, body === undefined),
+    [oauth.allowInsecureRequests]: isInsecure,
+  };
+}
+
+/** The client as the library wants it; of the algorithms the one that every issuer of ours signs with. */
+export function clientOf({ entry, nowMs }: At): oauth.Client {
+  return {
+    client_id: entry.client_id,
+    id_token_signed_response_alg: "RS256",
+    [oauth.clockSkew]: Math.round((nowMs - elapsedMs()) / 1000),
+  };
+}
+
+/** The authorization request (RFC 6749 4.1.1, RFC 7636), with what is asked of every issuer and what of some. */
+export async function authorizationUrl(
+  as: oauth.AuthorizationServer,
+  { entry, redirectUri }: At,
+  { state, nonce, verifier, purpose }: Ticket,
+): Promise<string> {
+  if (as.authorization_endpoint === undefined) throw new IssuerAway();
+  const url = new URL(as.authorization_endpoint);
+  const known = as.scopes_supported;
+  const scopes = ["openid", "email", "profile"].filter((one) => known?.includes(one) ?? true);
+  const isFresh = purpose === "step_up" && entry.reauth;
+  const parameters: Record<string, string> = {
+    response_type: "code",
+    response_mode: "query",
+    client_id: entry.client_id,
+    redirect_uri: redirectUri,
+    scope: scopes.join(" "),
+    state,
+    nonce,
+    code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: "S256",
+    ...(entry.kind !== "oidc" && { prompt: "select_account" }),
+    ...(isFresh && { max_age: String(RECENT_S) }),
+    ...(isFresh && entry.kind === "entra" && { prompt: "login" }),
+    ...(entry.kind === "google" && { claims: GOOGLE_CLAIMS }),
+  };
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+type Exchange = {
+  readonly known: KnownIssuer;
+  readonly as: oauth.AuthorizationServer;
+  readonly at: At;
+  readonly ticket: Ticket;
+  readonly url: URL;
+  /** May say by the token's unverified claims what the issuer is. */
+  readonly issuerOf?: (response: Response) => Promise<oauth.AuthorizationServer>;
+};
+
+/**
+ * The one place where claims come from: state, `iss`, code, token, signature, then what the library leaves open.
+ * The token itself is forgotten here.
+ */
+export async function exchange({
+  known,
+  as,
+  at,
+  ticket,
+  url,
+  issuerOf,
+}: Exchange): Promise<oauth.IDToken> {
+  const { entry, secret, redirectUri } = at;
+  const client = clientOf(at);
+  // Entra's `iss` has the tenant in it, which is not known yet: the token's own is compared.
+  const params = oauth.validateAuthResponse(
+    issuerOf === undefined ? as : { ...as, authorization_response_iss_parameter_supported: false },
+    client,
+    issuerOf === undefined ? url : withoutIssuer(url),
+    ticket.state,
+  );
+  const methods = as.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
+  const isPosted = methods.includes("client_secret_post") || entry.kind !== "oidc";
+  const proof = isPosted ? oauth.ClientSecretPost(secret) : oauth.ClientSecretBasic(secret);
+  const response = await oauth.authorizationCodeGrantRequest(
+    as,
+    client,
+    proof,
+    params,
+    redirectUri,
+    ticket.verifier,
+    httpOf(at),
+  );
+  const signedBy = issuerOf === undefined ? as : await issuerOf(response);
+  const isFresh = ticket.purpose === "step_up" && entry.reauth;
+  const result = await oauth.processAuthorizationCodeResponse(signedBy, client, response, {
+    expectedNonce: ticket.nonce,
+    requireIdToken: true,
+    ...(isFresh && { maxAge: RECENT_S }),
+  });
+  await verifySignature(known, signedBy, response, at);
+  const claims = oauth.getValidatedIdTokenClaims(result);
+  if (claims === undefined) throw new LoginRefused("refused");
+  mustBeOurs(claims, at, ticket);
+  return claims;
+}
+
+/** The signature, by keys of at most five minutes; one that is not known is looked for once more. */
+async function verifySignature(
+  known: KnownIssuer,
+  as: oauth.AuthorizationServer,
+  response: Response,
+  at: At,
+): Promise<void> {
+  const verify = (): Promise<void> =>
+    oauth.validateApplicationLevelSignature(as, response, {
+      ...httpOf(at),
+      [oauth.jwksCache]: known.keys,
+    });
+  try {
+    await verify();
+  } catch (error) {
+    const mayAsk = at.nowMs - known.keysAgainAt >= KEYS_AGAIN_MS;
+    if (!(error instanceof oauth.OperationProcessingError) || !mayAsk) throw error;
+    known.keysAgainAt = at.nowMs;
+    known.keys = {};
+    await verify();
+  }
+}
+
+/** What the library takes as it comes (OpenID Connect Core 3.1.3.7): `azp` beside one `aud`, and any `iat`. */
+function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: At, ticket: Ticket): void {
+  const isAnothers = claims.azp !== undefined && claims.azp !== entry.client_id;
+  const isOld = claims.iat < ticket.at / 1000 - ISSUED_SKEW_S;
+  const isAhead = claims.iat > nowMs / 1000 + ISSUED_SKEW_S;
+  if (isAnothers || isOld || isAhead) throw new LoginRefused("refused");
+}
+
+const shown = z.object({
+  email: z.optional(z.string().check(z.maxLength(254))),
+  email_verified: z.optional(z.boolean()),
+  hd: z.optional(z.string()),
+  auth_time: z.optional(z.number()),
+});
+
+/** Google speaks for an address only at its own mail, or where it runs the domain (`hd`). */
+function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
+  const parsed = z.safeParse(shown, token);
+  const {
+    email,
+    email_verified: isVerified,
+    hd,
+    auth_time: at,
+  } = parsed.success ? parsed.data : {};
+  const speaks = !isGoogle || hd !== undefined || /@gmail\.com$/i.test(email ?? "");
+  const subject = subjectOf(token.sub);
+  return {
+    issuer: token.iss,
+    subject,
+    account: subject,
+    madeAt: null,
+    company: { domain: isGoogle ? (hd ?? null) : null, tenant: null },
+    name: shownName(token["name"]),
+    email: email ?? null,
+    proven: email !== undefined && isVerified === true && speaks ? [email] : [],
+    authenticatedAt: at === undefined ? null : at * 1000,
+  };
+}
+
+function withoutIssuer(url: URL): URL {
+  const copy = new URL(url);
+  copy.searchParams.delete("iss");
+  return copy;
+}

@@ -1,0 +1,77 @@
+import * as z from "zod/mini";
+import type { KeySecret } from "../../shared/config/config.ts";
+import { assert } from "../../shared/assert.ts";
+import type { Region } from "../../shared/regions.ts";
+import { seal, unseal } from "../../shared/seal.ts";
+
+export const PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up", "join"] as const;
+export type Purpose = (typeof PURPOSES)[number];
+
+/** What a log-in that has begun knows until its callback, sealed in a cookie of its browser; nothing is stored here. */
+const ticket = z.object({
+  purpose: z.enum(PURPOSES),
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  /** The route of the console that it ends at. */
+  go: z.string(),
+  /** What it accepts. */
+  invitation: z.nullable(z.string()),
+  /** The domain of the company that it joins; left out by a release that knows none. */
+  company: z.nullish(z.string()),
+  /** The company's own issuer that it began at, as it was then; left out for every other. */
+  connection: z.nullish(z.string()),
+  /** Whose session it links to or makes fresh. */
+  personId: z.nullable(z.string()),
+  /** Unix ms. */
+  at: z.number(),
+});
+export type Ticket = z.infer<typeof ticket>;
+
+/** How long a log-in may take. */
+const TICKET_S = 600;
+const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
+const PURPOSE = "turnpike login 1";
+
+const nameOf = (region: Region): string => `__Host-turnpike-${region}-login`;
+
+/** The cookie of a log-in that begins: bound to this region and issuer. Lax, for the callback comes from the issuer's site. */
+export async function ticketCookie(
+  given: Ticket,
+  { region, issuer, secrets }: { region: Region; issuer: string; secrets: readonly KeySecret[] },
+): Promise<string> {
+  const [secret] = secrets;
+  assert(secret !== undefined, "a ticket needs a secret");
+  const what = { purpose: PURPOSE, owner: `${region} ${issuer}` };
+  const sealed = await seal(JSON.stringify(given), what, secret);
+  return `${nameOf(region)}=${sealed}; ${ATTRIBUTES}; Max-Age=${TICKET_S}`;
+}
+
+/** What takes it away again. */
+export function endedTicket(region: Region): string {
+  return `${nameOf(region)}=; ${ATTRIBUTES}; Max-Age=0`;
+}
+
+/** The ticket of a `Cookie` header; null for none, two, one of another issuer or region, or one of over ten minutes. */
+export async function ticketIn(
+  cookies: string,
+  at: { region: Region; issuer: string; secrets: readonly KeySecret[]; nowMs: number },
+): Promise<Ticket | null> {
+  const ours = cookies
+    .split(";")
+    .map((one) => one.trim())
+    .filter((one) => one.startsWith(`${nameOf(at.region)}=`));
+  if (ours.length !== 1) return null;
+  const sealed = (ours[0] ?? "").slice(nameOf(at.region).length + 1);
+  const what = { purpose: PURPOSE, owner: `${at.region} ${at.issuer}` };
+  const text = await unseal(sealed, what, at.secrets);
+  if (text === null) return null;
+  const parsed = z.safeParse(ticket, JSON.parse(text));
+  if (!parsed.success) return null; // another release's
+  const opened = parsed.data;
+  const ageMs = at.nowMs - opened.at;
+  return ageMs >= 0 - SKEW_MS && ageMs <= TICKET_S * 1000 ? opened : null;
+}
+
+/** Isolates' clocks differ by less. */
+const SKEW_MS = 5000;

@@ -1,0 +1,137 @@
+import type { Context, MiddlewareHandler, Next } from "hono";
+import type { Config } from "../../shared/config/config.ts";
+import { fail } from "../../shared/http/context.ts";
+import type { AppEnv, Presumed } from "../../shared/http/context.ts";
+import { Isolate } from "../../shared/http/isolate.ts";
+import { bodyLength, countedAtOnce, inFlightOf } from "../../shared/http/room.ts";
+import type { Admitted, Caller, VerifiedKey } from "../../shared/caller.ts";
+import { elapsedMs } from "../../shared/clock.ts";
+import { success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { SMALL_BODY_BYTES } from "../../shared/in-flight.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { Timers } from "../../shared/timers.ts";
+import { admitKey, verifyRequest, KnownCallers } from "./authenticate.ts";
+import { vouchedFor } from "./vouched.ts";
+
+/**
+ * Verifies the key of every `/v1` request without I/O, then asks for its admission and sets `admission`,
+ * which what costs money awaits itself, so that its body is read meanwhile; everything else passes
+ * `requireAdmission`. A POST to a path that costs money takes its place in flight before, in `slot`;
+ * where there is none, `slot` is the reason, and neither objects nor body are touched. At its key's home,
+ * with a small body and a key that this isolate has met, nobody is asked yet: `presumed` says who it is,
+ * and its wallet admits it in the call that holds for it.
+ */
+export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    c.set("timers", new Timers());
+    const vouched = vouchedFor(c.req.raw);
+    if (vouched !== undefined && "admitted" in vouched) {
+      c.set("admitted", vouched.admitted);
+      c.set("admissionMs", 0);
+      c.set("admission", Promise.resolve(success(vouched.admitted)));
+      return next();
+    }
+    const key = vouched === undefined ? await verified(c) : success(vouched.key);
+    if (!key.ok) {
+      c.set("admission", Promise.resolve(key));
+      return next();
+    }
+    if (c.req.method === "POST" && paidPaths.has(c.req.path)) {
+      noteMet(c, key.value);
+      const length = bodyLength(c);
+      const room = inFlightOf(c.get("config"));
+      const slot = room.take(key.value.hash, countedAtOnce(length), c.get("startedMs"));
+      c.set("slot", slot);
+      if (typeof slot === "string") return next();
+      const caller = length > SMALL_BODY_BYTES ? undefined : presumedCaller(c, key.value);
+      if (caller !== undefined) {
+        const presumed: Presumed = {
+          caller,
+          admit: () => (presumed.admission ??= admissionBy(c, key.value)),
+          admission: null,
+        };
+        c.set("presumed", presumed);
+        return next();
+      }
+    }
+    c.set("admission", admissionBy(c, key.value));
+    return next();
+  };
+}
+
+/** Whose it is, for the note of its error, should it come to one. */
+function noteMet(c: Context<AppEnv>, key: VerifiedKey): void {
+  const met = callersOf(c.get("config")).met(key);
+  if (met !== undefined) c.set("met", met);
+}
+
+async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
+  const { keySecrets, region } = c.get("config");
+  const authorization = c.req.header("authorization") ?? null;
+  const apiKey = c.req.header("x-api-key") ?? null;
+  const key = await verifyRequest({
+    authorization,
+    apiKey,
+    keySecrets,
+    region,
+    origin: () => c.req.header("origin") ?? null,
+    now: c.get("startedMs"),
+  });
+  // Any page may read why it is refused: else it sees a broken connection, and asks again.
+  const origins = key.ok ? key.value.shown?.session?.origins : null;
+  if (origins !== undefined && origins !== null) c.set("origins", origins);
+  return key;
+}
+
+/** Whose request with a small body it is, which may wait for its admission: a large one would be read for a key that may be dead. */
+function presumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
+  const config = c.get("config");
+  return key.home === config.region ? callersOf(config).get(key) : undefined;
+}
+
+/** The keys of this home that this isolate has met. */
+export function callersOf(config: Config): KnownCallers {
+  return Isolate.of(config).get(makeCallers);
+}
+
+const makeCallers = (): KnownCallers => new KnownCallers();
+
+async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result<Admitted>> {
+  const config = c.get("config");
+  const startedMs = elapsedMs();
+  const result = await admitKey(key, {
+    region: config.region,
+    ...objectsOf(c.env),
+    callers: callersOf(config),
+    after: c.get("timers").after,
+  });
+  if (result.ok) c.set("admitted", result.value);
+  c.set("admissionMs", elapsedMs() - startedMs);
+  return result;
+}
+
+/** Lets only admitted requests through, with `admitted` set. */
+export async function requireAdmission(
+  c: Context<AppEnv>,
+  next: Next,
+): Promise<Response | undefined> {
+  const admission = await c.get("admission");
+  c.get("timers").close();
+  if (!admission.ok) return fail(c, admission.failure);
+  await next();
+  return undefined;
+}
+
+/**
+ * Lets a key with limits of its own no further: what manages keys, quotas or settings could lift them.
+ * Goes after what such a key may do.
+ */
+export async function requireUnlimited(
+  c: Context<AppEnv>,
+  next: Next,
+): Promise<Response | undefined> {
+  if (c.get("admitted").isLimited === true) return fail(c, { kind: "key_is_limited" });
+  await next();
+  return undefined;
+}

@@ -1,0 +1,184 @@
+import type { KeySecret } from "../../shared/config/config.ts";
+import { assert } from "../../shared/assert.ts";
+import type { VerifiedKey } from "../../shared/caller.ts";
+import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
+import { BASE62, randomBase62 } from "../../shared/id.ts";
+import { regionNamed, REGIONS } from "../../shared/regions.ts";
+import { forgetOldest } from "../../shared/forget-oldest.ts";
+import type { Scope } from "../../shared/key.ts";
+import type { Region } from "../../shared/regions.ts";
+import { hexOf } from "../../shared/hash.ts";
+
+const RANDOM_CHARACTERS = 31;
+const TAG_CHARACTERS = 8;
+const LISTED_CHARACTERS = 4;
+/** 256 bits in base62. */
+const ROOT_CHARACTERS = 43;
+/** A key's first secret, or a later one, which has the key's hash in front of its tag. */
+const KEY = new RegExp(
+  `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
+);
+
+/** A key that was just made. `key` is shown once and never stored; `hash` names its register. */
+export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
+
+/**
+ * Makes a key: the prefix of the interface, then 40 base62 characters: the id of the first
+ * secret, 31 of randomness (184 bits), and an 8 character tag over all before them.
+ */
+export async function mintKey(options: {
+  readonly home: Region;
+  readonly scope: Scope;
+  readonly secrets: readonly KeySecret[];
+}): Promise<MintedKey> {
+  const [secret] = options.secrets;
+  assert(secret !== undefined, "minting a key needs a secret");
+  const hmac = await hmacOf(secret);
+  const untagged =
+    scopePrefix(options.home, options.scope) + secret.id + randomBase62(RANDOM_CHARACTERS);
+  const key = untagged + (await tagOf(hmac, untagged));
+  return { key, hash: await hashOf(hmac, key), prefix: listedPrefix(key) };
+}
+
+/** What a later secret of a key is derived from: the same again is the same secret. */
+type Rotated = {
+  readonly home: Region;
+  readonly scope: Scope;
+  /** The key's hash. */
+  readonly root: string;
+  /** Which of its secrets: no two have the same. */
+  readonly number: number;
+  /** The hash that its Idempotency-Key is known by. */
+  readonly name: string;
+  readonly signedBy: KeySecret;
+};
+
+/**
+ * Makes a later secret of a key: as a first one, but that its randomness is derived, so that nothing of it
+ * need be stored to say it again, and that the key's hash stands in front of the tag.
+ */
+export async function mintRotated(of: Rotated): Promise<MintedKey> {
+  const hmac = await hmacOf(of.signedBy);
+  const source = `${of.root}\0${of.number}\0${of.name}`;
+  const [first, second] = [
+    await sign(hmac, "rotated", source),
+    await sign(hmac, "rotated more", source),
+  ];
+  const derived = base62Of(new Uint8Array([...first, ...second]), RANDOM_CHARACTERS);
+  const untagged =
+    scopePrefix(of.home, of.scope) + of.signedBy.id + derived + rootText(BigInt(`0x${of.root}`));
+  const key = untagged + (await tagOf(hmac, untagged));
+  return { key, hash: await hashOf(hmac, key), prefix: listedPrefix(key) };
+}
+
+function rootText(value: bigint): string {
+  let text = "";
+  for (let rest = value; text.length < ROOT_CHARACTERS; rest /= 62n) {
+    text = BASE62.charAt(Number(rest % 62n)) + text;
+  }
+  return text;
+}
+
+function rootOf(text: string): string {
+  let value = 0n;
+  for (const character of text) value = value * 62n + BigInt(BASE62.indexOf(character));
+  return value.toString(16).padStart(64, "0");
+}
+
+/**
+ * Proves offline that we issued a key: its shape, then its tag under the secret that it names. Null
+ * for anything else, without any I/O: a forged key passes with probability 62^-8. A key that was proven
+ * is remembered by the isolate: the proof never changes, whether the key lives is its register's to say.
+ */
+export async function verifyKey(
+  text: string,
+  secrets: readonly KeySecret[],
+): Promise<VerifiedKey | null> {
+  const known = provenUnder(secrets);
+  const before = known.get(text);
+  if (before !== undefined) return before;
+  const verified = await prove(text, secrets);
+  if (verified === null) return null;
+  forgetOldest(known, PROVEN_MAX);
+  known.set(text, verified);
+  return verified;
+}
+
+/** How many keys an isolate remembers to be ours, for each configuration's secrets. */
+const PROVEN_MAX = 2000;
+const proven = new WeakMap<readonly KeySecret[], Map<string, VerifiedKey>>();
+
+function provenUnder(secrets: readonly KeySecret[]): Map<string, VerifiedKey> {
+  const known = proven.get(secrets) ?? new Map<string, VerifiedKey>();
+  proven.set(secrets, known);
+  return known;
+}
+
+async function prove(text: string, secrets: readonly KeySecret[]): Promise<VerifiedKey | null> {
+  const match = KEY.exec(text);
+  if (match === null) return null;
+  const [, global, name, secretId, root] = match;
+  const home = regionNamed(name);
+  if (home === undefined) return null;
+  const secret = secrets.find((candidate) => candidate.id === secretId);
+  if (secret === undefined) return null;
+  const hmac = await hmacOf(secret);
+  const untagged = text.slice(0, -TAG_CHARACTERS);
+  if (!sameText(text.slice(-TAG_CHARACTERS), await tagOf(hmac, untagged))) return null;
+  const hash = await hashOf(hmac, text);
+  const scope = global === undefined ? "regional" : "global";
+  return root === undefined
+    ? { hash, home, scope }
+    : { hash: rootOf(root), home, scope, shown: { secret: hash } };
+}
+
+/** What lists show of a key: its scope prefix and the next 4 characters. */
+export function listedPrefix(key: string): string {
+  return key.slice(0, key.indexOf("_live_") + "_live_".length + LISTED_CHARACTERS);
+}
+
+function scopePrefix(home: Region, scope: Scope): string {
+  return scope === "global" ? `svc_sk_gbl_${home}_live_` : `svc_sk_${home}_live_`;
+}
+
+/** 8 base62 characters of an HMAC, of two bytes each, so that the modulo bias is below 0.1 %. */
+async function tagOf(hmac: CryptoKey, untagged: string): Promise<string> {
+  return base62Of(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
+}
+
+export function base62Of(bytes: Uint8Array, length: number): string {
+  let text = "";
+  for (let i = 0; i < length; i++) {
+    text += BASE62.charAt(((bytes[2 * i] ?? 0) * 256 + (bytes[2 * i + 1] ?? 0)) % BASE62.length);
+  }
+  return text;
+}
+
+/** 64 hex characters; what is stored instead of the key. */
+async function hashOf(hmac: CryptoKey, key: string): Promise<string> {
+  return hexOf(await sign(hmac, "hash", key));
+}
+
+const encoder = new TextEncoder();
+
+/** HMAC-SHA-256 over label, NUL, text: one secret gives tags and hashes that say nothing of each other. */
+export function sign(key: CryptoKey, label: string, text: string): Promise<Uint8Array> {
+  return hmacSha256(key, `${label}\0${text}`);
+}
+
+/** Equal texts of equal length, in constant time. */
+export function sameText(one: string, other: string): boolean {
+  const [left, right] = [encoder.encode(one), encoder.encode(other)];
+  return left.length === right.length && crypto.subtle.timingSafeEqual(left, right);
+}
+
+/** Imported once per secret and isolate. The key is kept, not the promise: no request waits on another's. */
+const imported = new WeakMap<KeySecret, CryptoKey>();
+
+export async function hmacOf(secret: KeySecret): Promise<CryptoKey> {
+  const known = imported.get(secret);
+  if (known !== undefined) return known;
+  const fresh = await hmacKey(secret.secret);
+  imported.set(secret, fresh);
+  return fresh;
+}

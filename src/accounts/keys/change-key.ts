@@ -1,0 +1,74 @@
+import type * as z from "zod/mini";
+import { refuse } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import { followBook } from "../../shared/follow-book.ts";
+import { termsText } from "../../shared/key-terms.ts";
+import type { BookedKey } from "./booked-key.ts";
+import { changeKey } from "./keys.store.ts";
+import type { keyChangeSchema } from "./new-key.ts";
+import type { KeyServices } from "./revocation.ts";
+import { changedTerms, isTighter } from "./terms.ts";
+import type { TermsContext } from "./terms.ts";
+
+/** Tries to write what was decided about a row that nobody else has changed meanwhile. */
+const ROUNDS_MAX = 5;
+
+/** The change of a key: which one, of whom, and whether it may gain by it. */
+type KeyChanging = {
+  readonly find: () => Promise<BookedKey | null>;
+  readonly fields: z.infer<typeof keyChangeSchema>;
+  /** Why this key may get nothing but what is tighter; null: it may. */
+  readonly refuseWider: (key: BookedKey) => Promise<Refusal | null>;
+};
+
+/**
+ * Changes a key in the book, then where it is known and admitted: what is new counts from the answer on. A
+ * repeat completes what an earlier call left half done. Refusals: `not_found`, `invalid_request`,
+ * `role_required`; our own faults. Throws when D1 fails.
+ */
+export async function changeKeyEverywhere(
+  services: KeyServices & TermsContext,
+  { find, fields, refuseWider }: KeyChanging,
+): Promise<Result<BookedKey>> {
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    // oxlint-disable-next-line no-await-in-loop -- decided anew after a change that came in between
+    const before = await find();
+    if (before === null) return refuse({ kind: "not_found", message: "No such key." });
+    const terms = changedTerms(before.terms, fields, services);
+    if (!terms.ok) return terms;
+    const { name = before.name, rpm_limit: rpmLimit = before.rpmLimit } = fields;
+    const isWider =
+      rpmLimit > before.rpmLimit || !isTighter(before.terms, terms.value, services.names);
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    const wider = isWider ? await refuseWider(before) : null;
+    if (wider !== null) return wider;
+    const change = { name, rpmLimit, terms: terms.value };
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    const changed = await changeKey(services.db, before, change, {
+      nowMs: services.now,
+      actor: services.actor,
+    });
+    if (changed !== null) return tellOf(services, changed, find);
+  }
+  return refuse({ kind: "overloaded" });
+}
+
+function tellOf(
+  { register, wallet }: KeyServices,
+  changed: BookedKey,
+  reread: () => Promise<BookedKey | null>,
+): Promise<Result<BookedKey>> {
+  return followBook(changed, {
+    // Where the wallet and peers ask who the key is, then where it is admitted: an answer that the wallet got
+    // before the first is out of date with the second, and one after it says what is new.
+    tell: async ({ keyHash, orgId, rpmLimit, terms }) => {
+      await register(keyHash).setLimit(rpmLimit);
+      await register(keyHash).setTerms(terms);
+      const limited = await wallet(orgId).setKeyLimit(keyHash, rpmLimit);
+      return limited.ok ? wallet(orgId).setKeyTerms(keyHash, terms) : limited;
+    },
+    reread,
+    isSame: (one, other) =>
+      one.rpmLimit === other.rpmLimit && termsText(one.terms) === termsText(other.terms),
+  });
+}

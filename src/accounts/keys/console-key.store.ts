@@ -1,0 +1,54 @@
+import type { KeySecret } from "../../shared/config/config.ts";
+import { mintId } from "../../shared/id.ts";
+import { mintKey } from "./api-key.ts";
+import type { Region } from "../../shared/regions.ts";
+
+const RPM_LIMIT = 60;
+
+/** The key by which a person's member acts in the console. */
+export type ConsoleKey = {
+  readonly keyId: string;
+  readonly keyHash: string;
+  readonly prefix: string;
+};
+
+/** Mints one; its text is dropped here, so that nobody ever has it. */
+export async function mintConsoleKey(mint: {
+  readonly region: Region;
+  readonly keySecrets: readonly KeySecret[];
+  readonly now: number;
+}): Promise<ConsoleKey> {
+  const { region: home, keySecrets: secrets, now } = mint;
+  const { hash, prefix } = await mintKey({ home, scope: "regional", secrets });
+  return { keyId: mintId("key_", now), keyHash: hash, prefix };
+}
+
+/** Whose it is: a member, or the one that an acceptance of this batch has made or found. */
+type Whose = string | { readonly invitation: string; readonly acceptedBy: string };
+
+/** For a batch, after the member: its console key, unless it has one, or there is none. */
+export function insertConsoleKey(
+  db: D1Database,
+  key: ConsoleKey,
+  whose: Whose,
+  nowMs: number,
+): D1PreparedStatement {
+  const [own, accepted] = typeof whose === "string" ? [whose, null] : [null, whose];
+  return db
+    .prepare(
+      `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at, is_console)
+       SELECT ?1, ?2, org_id, id, 'Console', ?3, 'regional', ${RPM_LIMIT}, ?5, 1 FROM members
+       WHERE id = coalesce(?4, (SELECT coalesce(member_id, ?7) FROM invitations WHERE id = ?6 AND accepted_by = ?7))
+         AND removed_at IS NULL AND NOT EXISTS (SELECT 1 FROM keys AS other
+           WHERE other.member_id = members.id AND other.is_console = 1 AND other.revoked_at IS NULL)`,
+    )
+    .bind(
+      key.keyId,
+      key.keyHash,
+      key.prefix,
+      own,
+      nowMs,
+      accepted?.invitation ?? null,
+      accepted?.acceptedBy ?? null,
+    );
+}

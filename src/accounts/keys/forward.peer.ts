@@ -1,0 +1,118 @@
+import type { Context } from "hono";
+import { fail } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { failureResponse } from "../../shared/http/failure-response.ts";
+import { giveId } from "../../shared/http/given-id.ts";
+import { routingPath } from "../../shared/http/routing-path.ts";
+import type { Admitted, Called } from "../../shared/caller.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Failure, Result } from "../../shared/failure.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import type { Key } from "../../shared/key.ts";
+import { reachObject } from "../../shared/reach-object.ts";
+import { answerHeaders, readForwardBody } from "./forward-wire.ts";
+import type { ForwardedRequest } from "./forward-wire.ts";
+import { vouchFor, admittedAs, identifyGlobalKey } from "./vouched.ts";
+
+type Dispatch = (
+  request: Request,
+  env: Env,
+  context: ExecutionContext,
+) => Promise<Response> | Response;
+
+/** How home answers as if it had been asked, and which paths it does, as routes see them. */
+type Surface = {
+  readonly dispatch: Dispatch;
+  readonly isAnsweredAtHome: (routedPath: string) => boolean;
+};
+
+/**
+ * POST /internal/v1/forward, at a key's home: answers a peer's request as if it had come here, without
+ * taking a place in the key's minute here. A write whose id was seen in the last minute is a duplicate
+ * that the network made: 409 to the peer, whose client is told 503, and nothing is done twice.
+ */
+export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise<Response> {
+  const forwarded = readForwardBody(c.var.peerBody);
+  const request = forwarded === null ? null : requestOf(c, forwarded, surface);
+  if (forwarded === null || request === null) {
+    return c.json({ ok: false, failure: { kind: "internal" } });
+  }
+  const isRead = forwarded.method === "GET" || forwarded.method === "HEAD";
+  const { config, requestId } = c.var;
+  const { called } = forwarded;
+  const identified = await identifyGlobalKey(
+    objectsOf(c.env).register,
+    called,
+    isRead ? null : requestId,
+  );
+  const key = identified.ok ? await ofLiveSession(c, identified.value, called) : identified;
+  if (!key.ok && key.failure.kind === "conflict") return fail(c, key.failure);
+  const response = key.ok
+    ? await dispatched(c, request, {
+        admitted: admittedAs(key.value, called, config.region),
+        dispatch: surface.dispatch,
+      })
+    : refused(c, key.failure);
+  return c.json({
+    ok: true,
+    status: response.status,
+    headers: answerHeaders(response.headers),
+    body: await response.text(),
+  });
+}
+
+/** The key, unless it came by a session that is over: that its organisation's wallet alone knows. */
+async function ofLiveSession(
+  c: Context<AppEnv>,
+  key: Key,
+  { keyHash, shown }: Called,
+): Promise<Result<Key>> {
+  if (shown?.session === undefined) return success(key);
+  const reached = await reachObject(
+    () => objectsOf(c.env).wallet(key.orgId).keyStanding(keyHash, shown),
+    { attemptsMax: 2, after: c.var.timers.after },
+  );
+  if (reached.unanswered) return refuse(reached.failure);
+  return reached.result.ok ? success(key) : reached.result;
+}
+
+function refused(c: Context<AppEnv>, failure: Failure): Response {
+  return failureResponse(failure, c.var.requestId);
+}
+
+/**
+ * Null for a path that means another one, such as `/v1/../admin/v1`, and for one that home runs for no
+ * peer. Decided by the path that routes are matched on, however its slashes and letters are written.
+ */
+function requestOf(
+  c: Context<AppEnv>,
+  forwarded: ForwardedRequest,
+  { isAnsweredAtHome }: Surface,
+): Request | null {
+  const { path, query } = forwarded;
+  const url = new URL(new URL(c.req.url).origin + path + query);
+  if (url.pathname !== path) return null;
+  const request = made(url, forwarded);
+  const routed = request === null ? "" : routingPath(request);
+  return isAnsweredAtHome(routed) ? request : null;
+}
+
+/** Null for what is no request: another base64, a body with GET, a method that `fetch` forbids. */
+function made(url: URL, { method, headers, body }: ForwardedRequest): Request | null {
+  try {
+    const bytes = body === null ? null : { body: Uint8Array.fromBase64(body) };
+    return new Request(url, { method, headers, ...bytes });
+  } catch {
+    return null;
+  }
+}
+
+function dispatched(
+  c: Context<AppEnv>,
+  request: Request,
+  { admitted, dispatch }: { admitted: Admitted; dispatch: Dispatch },
+): Promise<Response> | Response {
+  vouchFor(request, admitted);
+  giveId(request, c.var.requestId);
+  return dispatch(request, c.env, c.executionCtx as ExecutionContext);
+}

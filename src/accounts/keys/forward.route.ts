@@ -1,0 +1,84 @@
+import type { Context, Next } from "hono";
+import { fail } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { MANAGEMENT_BYTES_MAX, readBytes } from "../../shared/http/read-json.ts";
+import { readWithPlace } from "../../shared/http/room.ts";
+import { calledBy } from "../../shared/caller.ts";
+import type { Caller } from "../../shared/caller.ts";
+import { elapsedMs, now } from "../../shared/clock.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { within } from "../../shared/timers.ts";
+import { peerShards } from "../../regions/outbox-schedule.ts";
+import { homeBudgetMs } from "../../regions/home-budget.ts";
+import { callPeer } from "../../regions/peer-call.ts";
+import { forwardBody, readForwardAnswer, requestHeaders } from "./forward-wire.ts";
+
+/** Outcomes of the same organisation get this long to arrive before home reads. */
+const FLUSH_MS = 1000;
+
+/**
+ * With a global key away from its home, home answers: the request goes there and its answer comes back
+ * under this region's request id and rate limit. Outcomes of the organisation that still wait here go
+ * first, so that home reads what was spent. A write is sent once; a lost answer is 503.
+ */
+export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+  const { caller } = c.var.admitted;
+  if (caller.home === c.var.config.region) {
+    await next();
+    return undefined;
+  }
+  const isRead = c.req.method === "GET" || c.req.method === "HEAD";
+  const body = isRead ? success(null) : await bodyOf(c);
+  if (!body.ok) return fail(c, body.failure);
+  const startedMs = elapsedMs();
+  await flush(c, caller);
+  const home = c.var.config.peers.find((peer) => peer.region === caller.home);
+  const url = new URL(c.req.url);
+  const answer =
+    home === undefined
+      ? null
+      : await callPeer(
+          home,
+          "forward",
+          forwardBody({
+            method: c.req.method,
+            path: url.pathname,
+            query: url.search,
+            headers: requestHeaders(c.req.raw.headers),
+            body: body.value,
+            called: calledBy(caller.keyHash, caller.shown),
+          }),
+          {
+            requestId: c.var.requestId,
+            now: () => now(c.env),
+            budgetMs: homeBudgetMs(c.var.admissionMs + elapsedMs() - startedMs),
+            attempts: isRead ? 2 : 1,
+          },
+        );
+  const answered = answer === null ? null : readForwardAnswer(answer.body);
+  if (answered === null) return fail(c, { kind: "home_region_unreachable" });
+  const { status, headers } = answered;
+  if (status >= 400) c.set("failure", `home_${status}`);
+  return new Response(answered.body === "" ? null : answered.body, { status, headers });
+}
+
+/** The request's body in base64, or null without one; 408, 413, 503. */
+async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
+  if (c.req.raw.body === null) return success(null);
+  const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
+  const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
+  const bytes = await readWithPlace(c, readBytes, limits);
+  if ("shed" in bytes) return refuse({ kind: "overloaded" });
+  return bytes.ok ? success(bytes.value.toBase64()) : bytes;
+}
+
+/** At most a second; what does not arrive in it is not waited for. */
+async function flush(c: Context<AppEnv>, caller: Caller): Promise<void> {
+  const { outbox } = objectsOf(c.env);
+  const flushed = peerShards(caller.home, caller.orgId).map((name) =>
+    outbox(name).flush(FLUSH_MS, caller.orgId),
+  );
+  await within(Promise.allSettled(flushed), FLUSH_MS).catch(() => undefined);
+}

@@ -1,0 +1,66 @@
+import type { Context } from "hono";
+import * as z from "zod/mini";
+import { fail } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { parseBody } from "../../shared/http/parse-body.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { identifyGlobalKey } from "./vouched.ts";
+import { keyHashSchema } from "../../shared/key.ts";
+import { atMost } from "../../shared/at-most.ts";
+import { reasonOf } from "../../shared/log.ts";
+import { within } from "../../shared/timers.ts";
+import type { Delivery } from "../../regions/outbox-message.ts";
+import { itemsIn, MALFORMED, resultToWire, revocationFromWire } from "../../regions/outbox-wire.ts";
+
+const lookup = z.object({ key_hash: keyHashSchema });
+
+/**
+ * `POST /internal/v1/lookup`: whose a global key of this region is. 200 with the record, or with
+ * `invalid_api_key` for an unknown, revoked or regional one; the register is asked, so that a revocation
+ * counts from its first moment. 503 when that is not known.
+ */
+export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
+  const body = parseBody(lookup, c.var.peerBody);
+  if (!body.ok) return fail(c, body.failure);
+  const key = await identifyGlobalKey(objectsOf(c.env).register, body.value.key_hash);
+  if (key.ok) {
+    const { keyId, orgId, memberId, scope, rpmLimit } = key.value; // by its terms home alone decides
+    const ids = { key_id: keyId, org_id: orgId, member_id: memberId };
+    return c.json({ ok: true, ...ids, scope, rpm_limit: rpmLimit });
+  }
+  if (key.failure.kind !== "invalid_api_key") return fail(c, key.failure);
+  return c.json({ ok: false, failure: key.failure });
+}
+
+/** Registers asked at the same time: the platform lets six calls of one invocation wait for an answer. */
+const AT_ONCE = 6;
+const REGISTER_TIMEOUT_MS = 1000;
+
+/**
+ * `POST /internal/v1/revocations`: keys of a peer that are dead, each kept as a tombstone by its register
+ * here, and secrets of keys that end. 200 with a result for each item, in their order; 400 when there is no list of at most 100 items.
+ * Repeats and any order are harmless: the first tombstone stands.
+ */
+export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
+  const items = itemsIn(c.var.peerBody);
+  if (!items.ok) return fail(c, items.failure);
+  const deliveries = await atMost(AT_ONCE, items.value, async (value): Promise<Delivery> => {
+    const item = revocationFromWire(value);
+    if (item === null) return MALFORMED;
+    try {
+      const { keyHash, revokedAt, root } = item;
+      const told: Promise<unknown> =
+        root === undefined
+          ? objectsOf(c.env).register(keyHash).revoke(revokedAt)
+          : objectsOf(c.env).register(root).retire(keyHash, revokedAt);
+      await within(told, REGISTER_TIMEOUT_MS);
+      return { kind: "delivered" };
+    } catch (error) {
+      return { kind: "failed", reason: reasonOf(error) };
+    }
+  });
+  const results = deliveries.map((delivery, i) =>
+    resultToWire("key_hash", items.value[i], delivery),
+  );
+  return c.json({ ok: true, results });
+}

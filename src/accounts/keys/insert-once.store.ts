@@ -1,0 +1,111 @@
+import type { Actor } from "../../shared/event.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { IDEMPOTENCY_MS } from "../../shared/idempotency.ts";
+import type { Idempotency } from "../../shared/idempotency.ts";
+import type { BookedKey } from "./booked-key.ts";
+import {
+  findKeyByHash,
+  insertKeyStatement,
+  insertTermsStatements,
+  keyCreatedStatement,
+  whyNotInserted,
+} from "./keys.store.ts";
+
+/** The key that asks, with which of its secrets, and the Idempotency-Key it asks with. */
+type NamedCaller = {
+  readonly keyId: string;
+  readonly secret: string;
+  readonly actor: Actor;
+  readonly idempotency: Idempotency;
+};
+
+/**
+ * `insertKey` for a caller with an Idempotency-Key: both rows or none, in one batch. Failures beside
+ * those of `insertKey`: within 24 hours of the first `idempotency_replay`, with another body
+ * `idempotency_mismatch`. Throws when D1 fails.
+ */
+export async function insertKeyOnce(
+  db: D1Database,
+  key: BookedKey,
+  caller: NamedCaller,
+): Promise<Result<BookedKey>> {
+  try {
+    if (await insertBoth(db, key, caller)) return success(key);
+  } catch (error) {
+    // The Idempotency-Key is taken, so nothing was inserted; or D1 failed.
+    const earlier = await findEarlier(db, key, caller);
+    if (earlier === null) throw error;
+    return repeated(db, key, { earlier, body: caller.idempotency.body });
+  }
+  const reason = await whyNotInserted(db, key, caller);
+  if (reason.failure.kind !== "conflict") return reason;
+  const earlier = await findEarlier(db, key, caller);
+  return earlier === null ? reason : repeated(db, key, { earlier, body: caller.idempotency.body });
+}
+
+/** Whether the key may be made now, and was. Throws when the Idempotency-Key is taken. */
+async function insertBoth(
+  db: D1Database,
+  key: BookedKey,
+  { keyId, secret, idempotency, actor }: NamedCaller,
+): Promise<boolean> {
+  const [, made] = await db.batch([
+    db
+      .prepare("DELETE FROM idempotency_keys WHERE key_id = ? AND created_at <= ?")
+      .bind(keyId, key.createdAt - IDEMPOTENCY_MS),
+    insertKeyStatement(db, key, keyId, secret),
+    keyCreatedStatement(db, key, actor),
+    ...insertTermsStatements(db, key),
+    db
+      .prepare(
+        `INSERT INTO idempotency_keys (key_id, name, body, made_key_id, created_at)
+         SELECT ?1, ?2, ?3, id, created_at FROM keys WHERE id = ?4`,
+      )
+      .bind(keyId, idempotency.name, idempotency.body, key.keyId),
+  ]);
+  return (made?.results.length ?? 0) > 0;
+}
+
+type Earlier = { readonly body: string; readonly made_key_id: string };
+
+function findEarlier(
+  db: D1Database,
+  key: BookedKey,
+  { keyId, idempotency }: NamedCaller,
+): Promise<Earlier | null> {
+  return db
+    .prepare(
+      `SELECT body, made_key_id FROM idempotency_keys
+       WHERE key_id = ? AND name = ? AND created_at > ?`,
+    )
+    .bind(keyId, idempotency.name, key.createdAt - IDEMPOTENCY_MS)
+    .first<Earlier>();
+}
+
+/** What a repeat is told. A batch whose answer was lost finds its own key: then it was no repeat. */
+async function repeated(
+  db: D1Database,
+  key: BookedKey,
+  { earlier, body }: { readonly earlier: Earlier; readonly body: string },
+): Promise<Result<BookedKey>> {
+  if (earlier.body !== body) return refuse({ kind: "idempotency_mismatch" });
+  const own = earlier.made_key_id === key.keyId ? await findKeyByHash(db, key.keyHash) : null;
+  if (own !== null) return success(own);
+  return refuse({ kind: "idempotency_replay", made: "key", id: earlier.made_key_id });
+}
+
+const SWEPT_ROWS_MAX = 5000;
+
+/** Deletes one bounded batch of rows that are over 24 hours old; answers with how many. */
+export async function deleteOldIdempotencyKeys(db: D1Database, nowMs: number): Promise<number> {
+  const { meta } = await db
+    .prepare(
+      `DELETE FROM idempotency_keys WHERE (key_id, name) IN
+         (SELECT key_id, name FROM idempotency_keys WHERE created_at <= ?
+          ORDER BY created_at LIMIT ${SWEPT_ROWS_MAX})`,
+    )
+    .bind(nowMs - IDEMPOTENCY_MS)
+    .run();
+  return meta.changes;
+}

@@ -1,0 +1,370 @@
+import type { Role } from "../../shared/caller.ts";
+import { changesOf, derivedEventId, SYSTEM } from "../../shared/event.ts";
+import type { Actor } from "../../shared/event.ts";
+import { eventIfChanged } from "../../shared/events.store.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import { isLimited, storedTerms } from "../../shared/key-terms.ts";
+import { TERM_COLUMNS, valuesOfTerms } from "../../shared/key-term-rows.ts";
+import { SECRETS, touchedOf, usesStatement } from "../../shared/key-uses.store.ts";
+import type { TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
+import { keyOfRow } from "./booked-key.ts";
+import type { BookedKey, KeyRow } from "./booked-key.ts";
+
+/** Live keys of one organisation, at most. */
+export const LIVE_KEYS_MAX = 1000;
+/** New keys of one organisation in 24 hours, at most: each leaves a row in the book for good. */
+const NEW_KEYS_MAX = 10_000;
+/** Revoked keys that a list shows, the newest: a customer may make any number of them. */
+export const LISTED_REVOKED = 100;
+
+const TERM_VALUES = [...TERM_COLUMNS, "more"];
+const TERMS = TERM_VALUES.join(", ");
+/** A key with its terms and secrets, and what it has spent of its budget as far as its wallet has published it. */
+const WHOLE = `keys.*, ${SECRETS}, ${TERMS}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
+  month, monthly_spend_micro, total_spend_micro`;
+const JOINED = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
+  LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
+
+/** The key with this hash, revoked or not, or null. Every function here throws when D1 fails. */
+export async function findKeyByHash(db: D1Database, hash: string): Promise<BookedKey | null> {
+  const row = await db
+    .prepare(`SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.hash = ?`)
+    .bind(hash)
+    .first<KeyRow>();
+  return row === null ? null : keyOfRow(row);
+}
+
+/**
+ * One statement that inserts the key only while its member is active, the key that asks for it is not
+ * revoked (`callerKeyId`; null for operators) nor its secret retired, and the organisation has fewer than 1,000 live keys and
+ * 10,000 of the last 24 hours: no two calls can pass a check together. For a batch with the member's insert.
+ */
+export function insertKeyStatement(
+  db: D1Database,
+  key: BookedKey,
+  callerKeyId: string | null,
+  callerSecret: string | null = null,
+): D1PreparedStatement {
+  return db
+    .prepare(
+      `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)
+       SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM members
+       WHERE id = ?4 AND org_id = ?3 AND removed_at IS NULL
+         AND (?10 IS NULL OR EXISTS
+           (SELECT 1 FROM keys WHERE id = ?10 AND member_id = ?4 AND revoked_at IS NULL))
+         AND ${hasNotRetired("?10", "?11", "?9")}
+         AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND revoked_at IS NULL AND is_console IS NULL) < ${LIVE_KEYS_MAX}
+         AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND created_at > ?9 - 864e5
+           AND is_console IS NULL) < ${NEW_KEYS_MAX}
+       RETURNING id`,
+    )
+    .bind(
+      key.keyId,
+      key.keyHash,
+      key.orgId,
+      key.memberId,
+      key.name,
+      key.prefix,
+      key.scope,
+      key.rpmLimit,
+      key.createdAt,
+      callerKeyId,
+      callerSecret,
+    );
+}
+
+/** Whether a key's secret lives at a time, all given as parameters; also one of a key that was never rotated. */
+export function hasNotRetired(keyId: string, secret: string, at: string): string {
+  return `NOT EXISTS (SELECT 1 FROM key_secrets
+    WHERE key_id = ${keyId} AND hash = ${secret} AND retires_at <= ${at})`;
+}
+
+/** For the same batch, after the key: its terms, when it was inserted and has any. */
+export function insertTermsStatements(
+  db: D1Database,
+  key: BookedKey,
+): readonly D1PreparedStatement[] {
+  if (!isLimited(key.terms)) return [];
+  return [
+    db
+      .prepare(
+        `INSERT INTO key_terms (key_id, org_id, ${TERMS}, changed_at)
+         SELECT id, org_id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, created_at FROM keys WHERE id = ?1`,
+      )
+      .bind(key.keyId, ...valuesOfTerms(key.terms)),
+  ];
+}
+
+/** For the same batch, right after the key: that it was made. */
+export function keyCreatedStatement(
+  db: D1Database,
+  key: BookedKey,
+  actor: Actor,
+): D1PreparedStatement {
+  const { keyId, orgId, memberId, name, scope, rpmLimit, terms, createdAt } = key;
+  const limits = isLimited(terms) ? storedTerms(terms) : {};
+  return eventIfChanged(db, {
+    id: derivedEventId("key.created", keyId),
+    orgId,
+    type: "key.created",
+    actor,
+    subject: keyId,
+    data: { name, scope, rpm_limit: rpmLimit, member_id: memberId, ...limits },
+    createdAt,
+  });
+}
+
+/** What more is known of who asks: the secret of its key, and an operator's name. */
+type Asking = { readonly callerSecret?: string | null; readonly actor?: Actor };
+
+/** Who asks for a key: another one, by its id; null for operators, whose name the caller knows. */
+function askerOf(callerKeyId: string | null): Actor {
+  return callerKeyId === null ? SYSTEM : { kind: "key", id: callerKeyId };
+}
+
+/**
+ * Inserts a key with its terms, both or none. Failures: `conflict` at 1,000 live keys or 10,000 new ones;
+ * without an active member `not_found` for an operator; `invalid_api_key` for a caller whose key or member
+ * has ended.
+ */
+export async function insertKey(
+  db: D1Database,
+  key: BookedKey,
+  callerKeyId: string | null,
+  { callerSecret = null, actor = askerOf(callerKeyId) }: Asking = {},
+): Promise<Result<BookedKey>> {
+  const [inserted] = await db.batch([
+    insertKeyStatement(db, key, callerKeyId, callerSecret),
+    keyCreatedStatement(db, key, actor),
+    ...insertTermsStatements(db, key),
+  ]);
+  if (inserted !== undefined && inserted.results.length > 0) return success(key);
+  return whyNotInserted(db, key, { keyId: callerKeyId, secret: callerSecret });
+}
+
+/** The failure of an insert that made no key, as `insertKey` describes them. */
+export async function whyNotInserted(
+  db: D1Database,
+  key: BookedKey,
+  { keyId: callerKeyId, secret }: { readonly keyId: string | null; readonly secret: string | null },
+): Promise<Refusal> {
+  const member = await db
+    .prepare(
+      `SELECT id FROM members WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL
+         AND (?3 IS NULL OR EXISTS
+           (SELECT 1 FROM keys WHERE id = ?3 AND member_id = ?1 AND revoked_at IS NULL))
+         AND ${hasNotRetired("?3", "?4", "?5")}`,
+    )
+    .bind(key.memberId, key.orgId, callerKeyId, secret, key.createdAt)
+    .first();
+  if (member === null) {
+    return callerKeyId === null
+      ? refuse({ kind: "not_found", message: "No such member." })
+      : refuse({ kind: "invalid_api_key" });
+  }
+  return refuse({
+    kind: "conflict",
+    message: `At most ${LIVE_KEYS_MAX} live keys, ${NEW_KEYS_MAX} new ones a day.`,
+    param: null,
+    code: "too_many_keys",
+  });
+}
+
+/** Whose keys are meant: all of an organisation, or those of one of its members. */
+export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
+
+/** The owner's live keys and its newest 100 revoked ones, newest first. */
+export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonly BookedKey[]> {
+  const live = `SELECT * FROM keys INDEXED BY live_keys_by_organization
+    WHERE org_id = ?1 AND revoked_at IS NULL AND is_console IS NULL AND (?2 IS NULL OR member_id = ?2)`;
+  const { results } = await db
+    .prepare(`SELECT ${WHOLE} FROM (SELECT * FROM (${live}) UNION ALL
+      SELECT * FROM (${revokedOf(owner)})) AS keys ${JOINED} ORDER BY created_at DESC, id DESC`)
+    .bind(owner.orgId, owner.memberId, LISTED_REVOKED, null, null)
+    .all<KeyRow>();
+  return results.map(keyOfRow);
+}
+
+/** A place in the list of revoked keys: those that come after it are older. */
+export type ListPlace = Pick<BookedKey, "createdAt" | "keyId">;
+
+/** At most `limit` of the owner's revoked keys, newest first, after this one, or from the first on. */
+export async function listRevokedKeys(
+  db: D1Database,
+  owner: KeyOwner,
+  { limit, after }: { readonly limit: number; readonly after: ListPlace | null },
+): Promise<readonly BookedKey[]> {
+  const { results } = await db
+    .prepare(`SELECT ${WHOLE} FROM (${revokedOf(owner)}) AS keys ${JOINED}
+      ORDER BY created_at DESC, id DESC`)
+    .bind(owner.orgId, owner.memberId, limit, after?.createdAt ?? null, after?.keyId ?? null)
+    .all<KeyRow>();
+  return results.map(keyOfRow);
+}
+
+/** ?1 and ?2 the owner, ?3 how many, ?4 and ?5 the last one of the page before. Reads a page, not all. */
+function revokedOf({ memberId }: KeyOwner): string {
+  const index = memberId === null ? "revoked_keys_by_organization" : "revoked_keys_by_member";
+  const owner = memberId === null ? "org_id = ?1 AND ?2 IS NULL" : "member_id = ?2 AND org_id = ?1";
+  return `SELECT * FROM keys INDEXED BY ${index} WHERE ${owner} AND revoked_at IS NOT NULL AND is_console IS NULL
+    AND (?4 IS NULL OR (created_at, id) < (?4, ?5)) ORDER BY created_at DESC, id DESC LIMIT ?3`;
+}
+
+/** The key with this id, revoked or not, or null when it is not one of this owner's, or a console's that is not asked for. */
+export async function findKey(
+  db: D1Database,
+  id: string,
+  { orgId, memberId, withConsole = false }: KeyOwner & { readonly withConsole?: boolean },
+): Promise<BookedKey | null> {
+  const row = await db
+    .prepare(
+      `SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.id = ?1 AND keys.org_id = ?2
+       AND (?3 IS NULL OR keys.member_id = ?3) AND (?4 OR keys.is_console IS NULL)`,
+    )
+    .bind(id, orgId, memberId, withConsole ? 1 : 0)
+    .first<KeyRow>();
+  return row === null ? null : keyOfRow(row);
+}
+
+/** The role of a member that was not removed, or null. */
+export function findRole(db: D1Database, memberId: string): Promise<Role | null> {
+  return db
+    .prepare("SELECT role FROM members WHERE id = ? AND removed_at IS NULL")
+    .bind(memberId)
+    .first<Role>("role");
+}
+
+/** What a change sets of a key: all of it, as it is to be. */
+type KeyChange = Pick<BookedKey, "name" | "rpmLimit" | "terms">;
+
+/**
+ * Sets a key that is still as `before` says; null when it is not, or is gone. The time of the change only
+ * grows, so that no two changes are taken for one.
+ */
+export async function changeKey(
+  db: D1Database,
+  before: BookedKey,
+  change: KeyChange,
+  by: { readonly nowMs: number; readonly actor: Actor },
+): Promise<BookedKey | null> {
+  const { nowMs } = by;
+  const changedAt = Math.max(nowMs, (before.changedAt ?? 0) + 1);
+  const hasTerms = isLimited(change.terms) || before.changedAt !== null;
+  const [changed] = await db.batch([
+    db
+      .prepare(
+        `UPDATE keys SET name = ?3, rpm_limit = ?4 WHERE id = ?1 AND org_id = ?2 AND name = ?5
+           AND rpm_limit = ?6 AND (SELECT changed_at FROM key_terms WHERE key_id = ?1) IS ?7 RETURNING id`,
+      )
+      .bind(
+        before.keyId,
+        before.orgId,
+        change.name,
+        change.rpmLimit,
+        before.name,
+        before.rpmLimit,
+        before.changedAt,
+      ),
+    ...(hasTerms
+      ? [
+          db
+            .prepare(
+              // when the statement before it changed the key: nothing else has come in between
+              `INSERT INTO key_terms (key_id, org_id, ${TERMS}, changed_at)
+               SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 WHERE changes() = 1
+               ON CONFLICT (key_id) DO UPDATE SET (${TERMS}, changed_at) = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
+            )
+            .bind(before.keyId, before.orgId, ...valuesOfTerms(change.terms), changedAt),
+        ]
+      : []),
+    ...changeEvents(db, before, change, by),
+  ]);
+  if (changed === undefined || changed.results.length === 0) return null;
+  return { ...before, ...change, changedAt: hasTerms ? changedAt : null };
+}
+
+/** For the same batch, at its end: every statement before it changes a row or none does. */
+function changeEvents(
+  db: D1Database,
+  before: BookedKey,
+  change: KeyChange,
+  { nowMs, actor }: { readonly nowMs: number; readonly actor: Actor },
+): readonly D1PreparedStatement[] {
+  const data = changesOf(columnsOf(before), columnsOf(change));
+  if (data === null) return [];
+  const told = { actor, subject: before.keyId, data, orgId: before.orgId, createdAt: nowMs };
+  return [eventIfChanged(db, { type: "key.changed", ...told })];
+}
+
+function columnsOf({ name, rpmLimit, terms }: KeyChange) {
+  return { name, rpm_limit: rpmLimit, ...storedTerms(terms) };
+}
+
+/** Marks a key of this organisation as revoked, keeping the first time; false when it has no such key. */
+export async function revokeKey(
+  db: D1Database,
+  { keyId, orgId, revokedAt }: Pick<BookedKey, "keyId" | "orgId" | "revokedAt">,
+): Promise<boolean> {
+  const row = await db
+    .prepare(
+      `UPDATE keys SET revoked_at = coalesce(revoked_at, ?)
+       WHERE id = ? AND org_id = ? RETURNING id`,
+    )
+    .bind(revokedAt, keyId, orgId)
+    .first();
+  return row !== null;
+}
+
+/** The same for a key that the book is told of by its hash alone. */
+export async function revokeKeyByHash(
+  db: D1Database,
+  hash: string,
+  revokedAt: number,
+): Promise<void> {
+  await db
+    .prepare("UPDATE keys SET revoked_at = coalesce(revoked_at, ?) WHERE hash = ?")
+    .bind(revokedAt, hash)
+    .run();
+}
+
+/** Moves `last_used_at` forward, never back; null when the book has no such key. */
+export async function touchKey(
+  db: D1Database,
+  hash: string,
+  usedAt: number,
+): Promise<TouchedKey | null> {
+  const row = await usesStatement(db, [{ hash, usedAt }]).first<TouchedRow>();
+  return row === null ? null : touchedOf(row);
+}
+
+const MEMBER_KEYS_MAX = 10_000;
+
+/** The members of an organisation by the ids of its live keys and of its newest others, 10,000 in all. Throws when D1 fails. */
+export async function membersByKey(
+  db: D1Database,
+  orgId: string,
+): Promise<Readonly<Record<string, string>>> {
+  const { results } = await db
+    .prepare(
+      `SELECT id, member_id FROM keys WHERE org_id = ?
+      ORDER BY revoked_at IS NOT NULL, created_at DESC LIMIT ?`,
+    )
+    .bind(orgId, MEMBER_KEYS_MAX)
+    .all<{ id: string; member_id: string }>();
+  return Object.fromEntries(results.map(({ id, member_id }) => [id, member_id]));
+}
+
+/** The ids of a member's newest 10,000 keys, revoked or not. Throws when D1 fails. */
+export async function memberKeyIds(
+  db: D1Database,
+  { orgId, memberId }: { readonly orgId: string; readonly memberId: string },
+): Promise<readonly string[]> {
+  const { results } = await db
+    .prepare(
+      "SELECT id FROM keys WHERE org_id = ? AND member_id = ? ORDER BY created_at DESC LIMIT ?",
+    )
+    .bind(orgId, memberId, MEMBER_KEYS_MAX)
+    .all<{ id: string }>();
+  return results.map(({ id }) => id);
+}

@@ -1,0 +1,216 @@
+import { assert } from "../../shared/assert.ts";
+import { secretsOfText, secretsText } from "../../shared/key.ts";
+import type { Key, Scope } from "../../shared/key.ts";
+import { termsOfText, termsText } from "../../shared/key-terms.ts";
+import { RateWindow } from "../../shared/rate-window.ts";
+import type { StoredAdmission } from "../../shared/rate-window.ts";
+import { openTables } from "../../shared/tables.do.ts";
+import type { Tables } from "../../shared/tables.do.ts";
+
+const FIRST = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT;
+  CREATE TABLE record (
+    one INTEGER PRIMARY KEY CHECK (one = 1), key_id TEXT NOT NULL, org_id TEXT NOT NULL,
+    member_id TEXT NOT NULL, scope TEXT NOT NULL, rpm_limit INTEGER NOT NULL,
+    touched_at INTEGER NOT NULL, terms TEXT, secrets TEXT
+  ) STRICT;
+  CREATE TABLE tombstone (
+    one INTEGER PRIMARY KEY CHECK (one = 1), revoked_at INTEGER NOT NULL) STRICT;
+  CREATE TABLE retired (
+    hash TEXT PRIMARY KEY NOT NULL, retires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE owed_use (
+    one INTEGER PRIMARY KEY CHECK (one = 1), hash TEXT NOT NULL, used_at INTEGER NOT NULL) STRICT;
+  CREATE TABLE owed_to_book (
+    one INTEGER PRIMARY KEY CHECK (one = 1), hash TEXT NOT NULL) STRICT;
+  CREATE TABLE forwarded_writes (
+    id TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;`;
+
+/** Made by the first write only: an object that was merely asked about an unknown key stays empty. */
+export const REGISTER_TABLES: Tables = {
+  name: "register",
+  steps: [{ sql: FIRST, readableBy: 1 }],
+};
+
+/** What a register keeps of its key. */
+export type RegisteredKey = Key & {
+  /** When its last use was last noted in the book, Unix ms; 0 before the first time. */
+  readonly touchedAt: number;
+};
+
+/** What a register's storage holds, as its memory knows it. */
+export type RegisterMemory = {
+  readonly window: RateWindow;
+  readonly key: RegisteredKey | null;
+  /** Unix ms; null while the key lives. */
+  readonly revokedAt: number | null;
+  readonly owedUse: OwedUse | null;
+  /** Secrets that this region was told of: when each ends, Unix ms, by its hash. */
+  readonly retired: ReadonlyMap<string, number>;
+};
+
+/** All that is stored; an object without tables has never stored anything. */
+export function readMemory(storage: DurableObjectStorage): RegisterMemory {
+  const { sql } = storage;
+  if (!openTables(storage, REGISTER_TABLES)) {
+    return {
+      window: new RateWindow(),
+      key: null,
+      revokedAt: null,
+      owedUse: null,
+      retired: new Map(),
+    };
+  }
+  const [tombstone] = sql.exec<{ revoked_at: number }>("SELECT revoked_at FROM tombstone");
+  const admissions = sql.exec<StoredAdmission>("SELECT slot, at FROM admissions").toArray();
+  return {
+    window: new RateWindow(admissions),
+    key: selectKey(sql),
+    revokedAt: tombstone?.revoked_at ?? null,
+    owedUse: owedUse(sql),
+    retired: selectRetired(sql),
+  };
+}
+
+/** Secrets that a region keeps the end of; whose end is older, their home alone knows. */
+const RETIRED_MAX = 10;
+
+/** A secret of the key ends at `retiresAt`, or when it was told before, whichever is sooner. */
+export function storeRetired(sql: SqlStorage, secret: string, retiresAt: number): void {
+  sql.exec(
+    `INSERT INTO retired (hash, retires_at) VALUES (?, ?)
+     ON CONFLICT (hash) DO UPDATE SET retires_at = min(retires_at, excluded.retires_at)`,
+    secret,
+    retiresAt,
+  );
+  sql.exec(
+    `DELETE FROM retired WHERE hash NOT IN
+       (SELECT hash FROM retired ORDER BY retires_at DESC LIMIT ${RETIRED_MAX})`,
+  );
+}
+
+function selectRetired(sql: SqlStorage): ReadonlyMap<string, number> {
+  const rows = sql.exec<{ hash: string; retires_at: number }>("SELECT * FROM retired");
+  return new Map(rows.toArray().map(({ hash, retires_at: at }) => [hash, at]));
+}
+
+/** Exactly one row written: the output gate holds the answer until it is durable. */
+export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
+  const { rowsWritten } = sql.exec(
+    `INSERT INTO admissions (slot, at) VALUES (?, ?)
+     ON CONFLICT (slot) DO UPDATE SET at = excluded.at`,
+    entry.slot,
+    entry.at,
+  );
+  assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
+}
+
+/** Admissions in the clock's future become of now. */
+export function storeClamp(sql: SqlStorage, clockMs: number): void {
+  sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
+}
+
+type RecordRow = {
+  key_id: string;
+  org_id: string;
+  member_id: string;
+  scope: Scope;
+  rpm_limit: number;
+  terms: string | null;
+  secrets: string | null;
+  touched_at: number;
+};
+
+function selectKey(sql: SqlStorage): RegisteredKey | null {
+  const [row] = sql.exec<RecordRow>("SELECT * FROM record");
+  if (row === undefined) return null;
+  return {
+    keyId: row.key_id,
+    orgId: row.org_id,
+    memberId: row.member_id,
+    scope: row.scope,
+    rpmLimit: row.rpm_limit,
+    terms: termsOfText(row.terms),
+    secrets: secretsOfText(row.secrets),
+    touchedAt: row.touched_at,
+  };
+}
+
+export function storeKey(sql: SqlStorage, key: RegisteredKey): void {
+  sql.exec(
+    `INSERT OR REPLACE INTO record
+       (one, key_id, org_id, member_id, scope, rpm_limit, touched_at, terms, secrets)
+     VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    key.keyId,
+    key.orgId,
+    key.memberId,
+    key.scope,
+    key.rpmLimit,
+    key.touchedAt,
+    termsText(key.terms),
+    secretsText(key.secrets),
+  );
+}
+
+/** Stores the columns in which a key is not as it was; false when there are none. */
+export function updateKey(sql: SqlStorage, was: RegisteredKey, is: RegisteredKey): boolean {
+  const [before, after] = [changingColumns(was), changingColumns(is)];
+  const changed = CHANGING.filter((column) => before[column] !== after[column]);
+  if (changed.length === 0) return false;
+  const set = changed.map((column) => `${column} = ?`).join(", ");
+  sql.exec(`UPDATE record SET ${set}`, ...changed.map((column) => after[column]));
+  return true;
+}
+
+const CHANGING = ["rpm_limit", "terms", "secrets", "touched_at"] as const;
+
+function changingColumns(key: RegisteredKey): Pick<RecordRow, (typeof CHANGING)[number]> {
+  return {
+    rpm_limit: key.rpmLimit,
+    terms: termsText(key.terms),
+    secrets: secretsText(key.secrets),
+    touched_at: key.touchedAt,
+  };
+}
+
+/** A use that the book lacks (Unix ms), with the key's hash: an alarm need not say whose it is. */
+type OwedUse = { readonly hash: string; readonly used_at: number };
+
+/** The use that the book lacks, or null. */
+function owedUse(sql: SqlStorage): OwedUse | null {
+  return sql.exec<OwedUse>("SELECT hash, used_at FROM owed_use").toArray()[0] ?? null;
+}
+
+export function oweUse(sql: SqlStorage, { hash, used_at: usedAt }: OwedUse): void {
+  sql.exec("INSERT OR REPLACE INTO owed_use (one, hash, used_at) VALUES (1, ?, ?)", hash, usedAt);
+}
+
+export function paidUse(sql: SqlStorage): void {
+  sql.exec("DELETE FROM owed_use");
+}
+
+/** The book lacks this key's end. The hash is kept beside it: an alarm need not say whose it is. */
+export function oweBook(sql: SqlStorage, hash: string): void {
+  sql.exec("INSERT OR IGNORE INTO owed_to_book (one, hash) VALUES (1, ?)", hash);
+}
+
+/** The hash of this key while the book lacks its end, or null. */
+export function owedToBook(sql: SqlStorage): string | null {
+  return sql.exec<{ hash: string }>("SELECT hash FROM owed_to_book").toArray()[0]?.hash ?? null;
+}
+
+export function paidToBook(sql: SqlStorage): void {
+  sql.exec("DELETE FROM owed_to_book");
+}
+
+/** A repeat that the network made comes within this of the first. */
+const REMEMBERED_MS = 60_000;
+
+/** Whether this id was seen within the last minute; if not, it is from now on. Two rows at most. */
+export function isRepeatedWrite(sql: SqlStorage, writeId: string, nowMs: number): boolean {
+  sql.exec("DELETE FROM forwarded_writes WHERE at < ?", nowMs - REMEMBERED_MS);
+  const { rowsWritten } = sql.exec(
+    "INSERT INTO forwarded_writes (id, at) VALUES (?, ?) ON CONFLICT (id) DO NOTHING",
+    writeId,
+    nowMs,
+  );
+  return rowsWritten === 0;
+}

@@ -1,0 +1,143 @@
+import { timestamp } from "../../shared/clock.ts";
+import { derivedEventId } from "../../shared/event.ts";
+import type { Actor } from "../../shared/event.ts";
+import { eventIfChanged } from "../../shared/events.store.ts";
+import { IDEMPOTENCY_MS } from "../../shared/idempotency.ts";
+import type { Idempotency } from "../../shared/idempotency.ts";
+import type { BookedKey } from "./booked-key.ts";
+import { LIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
+import { hasNotRetired } from "./keys.store.ts";
+
+/** New secrets of one key in 24 hours, at most: so long each leaves a row. */
+export const ROTATIONS_MAX = 100;
+
+/** A row of `key_secrets`. Times are Unix ms. */
+export type SecretRow = {
+  readonly number: number;
+  readonly hash: string;
+  readonly retires_at: number | null;
+  readonly name: string | null;
+  readonly body: string | null;
+  readonly signed_by: string | null;
+  readonly created_at: number;
+};
+
+/** A key's secrets as the book has them, the newest first; none for a key that was never rotated. */
+export async function listSecrets(db: D1Database, keyId: string): Promise<readonly SecretRow[]> {
+  const { results } = await db
+    .prepare("SELECT * FROM key_secrets WHERE key_id = ? ORDER BY number DESC")
+    .bind(keyId)
+    .all<SecretRow>();
+  return results;
+}
+
+/** A secret that is about to be inserted, and who asks for it. */
+export type NewSecret = {
+  readonly of: Pick<BookedKey, "keyId" | "orgId">;
+  readonly actor: Actor;
+  readonly number: number;
+  readonly hash: string;
+  readonly prefix: string;
+  readonly signedBy: string;
+  readonly idempotency: Idempotency;
+  /** The key and secret that must live at that moment; null for an operator. */
+  readonly caller: { readonly keyId: string; readonly secret: string } | null;
+  readonly now: number;
+  /** When all others end, unless they do before. */
+  readonly retiresAt: number;
+  /** Whether all sessions of before end too, for the log. */
+  readonly endsSessions: boolean;
+};
+
+/**
+ * Makes a secret the newest of its key, all or nothing; false when another has that number, the key or who asks
+ * is dead, or the key has as many as it may. Throws when D1 fails.
+ */
+export async function insertSecret(db: D1Database, made: NewSecret): Promise<boolean> {
+  const { of, number, hash, now, retiresAt, idempotency, caller } = made;
+  const isMade =
+    "EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1 AND number = ?2 AND hash = ?3)";
+  const first = db
+    .prepare(
+      `INSERT INTO key_secrets (key_id, number, hash, created_at)
+       SELECT id, 0, hash, created_at FROM keys WHERE id = ?1 AND revoked_at IS NULL
+         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // once: it may be gone by now
+    )
+    .bind(of.keyId);
+  const next = db
+    .prepare(
+      `INSERT INTO key_secrets (key_id, number, hash, name, body, signed_by, created_at)
+       SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM keys WHERE id = ?1 AND revoked_at IS NULL
+         AND (SELECT max(number) FROM key_secrets WHERE key_id = ?1) = ?2 - 1
+         AND (?8 IS NULL OR EXISTS (SELECT 1 FROM keys WHERE id = ?8 AND revoked_at IS NULL)
+           AND ${hasNotRetired("?8", "?9", "?7")})
+         AND (SELECT count(*) FROM key_secrets WHERE key_id = ?1 AND created_at > ?7 - ${IDEMPOTENCY_MS})
+           <= ${ROTATIONS_MAX}
+         AND (SELECT count(*) FROM key_secrets WHERE key_id = ?1
+           AND (retires_at IS NULL OR min(retires_at, ?10) > ?7) AND ?10 > ?7) < ${LIVE_SECRETS_MAX}
+       RETURNING number`,
+    )
+    .bind(
+      of.keyId,
+      number,
+      hash,
+      idempotency.name,
+      idempotency.body,
+      made.signedBy,
+      now,
+      caller?.keyId ?? null,
+      caller?.secret ?? null,
+      retiresAt,
+    );
+  const [, inserted] = await db.batch<{ number: number }>([
+    first,
+    next,
+    secretMade(db, made),
+    db
+      .prepare(
+        `UPDATE key_secrets SET retires_at = min(coalesce(retires_at, ?4), ?4)
+         WHERE key_id = ?1 AND number < ?2 AND ${isMade}`,
+      )
+      .bind(of.keyId, number, hash, retiresAt),
+    db
+      .prepare(
+        `DELETE FROM key_secrets WHERE key_id = ?1 AND retires_at <= ?4 AND created_at <= ?4
+         AND ${isMade}`,
+      )
+      .bind(of.keyId, number, hash, now - IDEMPOTENCY_MS),
+    db
+      .prepare(`UPDATE keys SET prefix = ?4 WHERE id = ?1 AND ${isMade}`)
+      .bind(of.keyId, number, hash, made.prefix),
+  ]);
+  return (inserted?.results.length ?? 0) > 0;
+}
+
+/** For a batch, right after the secret: that its key was rotated, by the id that the wallet tells it under. */
+function secretMade(db: D1Database, made: NewSecret) {
+  const { of, hash, now, retiresAt, endsSessions, actor } = made;
+  return eventIfChanged(db, {
+    id: derivedEventId("key.rotated", hash),
+    orgId: of.orgId,
+    type: "key.rotated",
+    actor,
+    subject: of.keyId,
+    data: { others_end_at: timestamp(retiresAt), sessions_ended: endsSessions },
+    createdAt: now,
+  });
+}
+
+/** Whether who asks may still: its key and its secret live. */
+export async function isLiveCaller(
+  db: D1Database,
+  caller: NewSecret["caller"],
+  now: number,
+): Promise<boolean> {
+  if (caller === null) return true;
+  const key = await db
+    .prepare(
+      `SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL AND ${hasNotRetired("?1", "?2", "?3")}`,
+    )
+    .bind(caller.keyId, caller.secret, now)
+    .first();
+  return key !== null;
+}

@@ -1,0 +1,172 @@
+import * as z from "zod/mini";
+import type { KeySecret } from "../../shared/config/config.ts";
+import { calledBy } from "../../shared/caller.ts";
+import type { Called, VerifiedKey } from "../../shared/caller.ts";
+import { ID_CHARACTERS, mintId, mintedAt } from "../../shared/id.ts";
+import { keyHashSchema } from "../../shared/key.ts";
+import { micros } from "../../shared/money.ts";
+import { regionNamed, REGIONS } from "../../shared/regions.ts";
+import type { Session } from "../../shared/session.ts";
+import { base62Of, hmacOf, sameText, sign } from "./api-key.ts";
+import type { Scope } from "../../shared/key.ts";
+import type { Region } from "../../shared/regions.ts";
+
+export const SESSION_TOKEN = "svc_st_";
+/** Characters of a token, at most: its models and origins are bounded by it. */
+export const SESSION_TOKEN_MAX = 4096;
+const SESSION_ID = "ses_";
+const OWNER_CHARACTERS = 8;
+/** 32 bytes in base64url. */
+const MAC_CHARACTERS = 43;
+const TOKEN = new RegExp(
+  `^${SESSION_TOKEN}(gbl_)?(${REGIONS.join("|")})_([0-9A-Za-z])([\\w-]+)([\\w-]{${MAC_CHARACTERS}})$`,
+);
+
+const at = z.int().check(z.minimum(0));
+const texts = z.nullable(z.array(z.string()));
+const wire = z.object({
+  id: z.string(),
+  made: at,
+  cut: z._default(at, 0),
+  from: at,
+  to: at,
+  user: z.nullable(z.string()),
+  budget: z.nullable(at),
+  models: texts,
+  rpm: z.nullable(at),
+  origins: texts,
+});
+const payload = z.object({ ...wire.shape, key: keyHashSchema });
+const sessionWire = wire;
+
+/** A session as a token and a peer's message have it. */
+function sessionToWire(session: Session): z.infer<typeof wire> {
+  const { id, madeAt, cut, createdAt, expiresAt, endUser, budgetMicro, rpmLimit } = session;
+  return {
+    id,
+    made: madeAt,
+    cut,
+    from: createdAt,
+    to: expiresAt,
+    user: endUser,
+    budget: budgetMicro,
+    models: session.allowedModels === null ? null : [...session.allowedModels],
+    rpm: rpmLimit,
+    origins: session.origins === null ? null : [...session.origins],
+  };
+}
+
+function sessionFromWire(said: z.infer<typeof wire>): Session {
+  return {
+    id: said.id,
+    madeAt: said.made,
+    cut: said.cut,
+    createdAt: said.from,
+    expiresAt: said.to,
+    endUser: said.user,
+    budgetMicro: said.budget === null ? null : micros(said.budget),
+    allowedModels: said.models,
+    rpmLimit: said.rpm,
+    origins: said.origins,
+  };
+}
+
+/** Whose key a session is minted of, and with what. */
+export type SessionMint = {
+  readonly home: Region;
+  readonly scope: Scope;
+  /** The key's hash. */
+  readonly keyHash: string;
+  readonly orgId: string;
+  readonly secrets: readonly KeySecret[];
+};
+export type MintedSession = { readonly session: Session; readonly token: string };
+
+/**
+ * Makes a session: nothing is read or written. Its token is its terms, under a whole HMAC-SHA-256 of the first
+ * secret, which it names: a short tag as a key's would be all that stands between a guess and its budget.
+ */
+export async function mintSession(
+  { home, scope, keyHash, orgId, secrets }: SessionMint,
+  terms: Omit<Session, "id">,
+): Promise<MintedSession> {
+  const [secret] = secrets;
+  if (secret === undefined) throw new Error("minting a session needs a secret");
+  const stem = mintId(SESSION_ID, terms.createdAt);
+  const id = stem + (await ownerOf(secret, stem, keyHash)) + (await ownerOf(secret, stem, orgId));
+  const session = { ...terms, id };
+  const bytes = encoder.encode(JSON.stringify({ ...sessionToWire(session), key: keyHash }));
+  const text = bytes.toBase64({ alphabet: "base64url", omitPadding: true });
+  const global = scope === "global" ? "gbl_" : "";
+  const untagged = `${SESSION_TOKEN}${global}${home}_${secret.id}${text}`;
+  return { session, token: untagged + (await macOf(secret, untagged)) };
+}
+
+/** The session that a token of ours is, with its key; null for anything else, without any I/O. */
+export async function verifySession(
+  token: string,
+  secrets: readonly KeySecret[],
+): Promise<(VerifiedKey & { readonly shown: { readonly session: Session } }) | null> {
+  if (token.length > SESSION_TOKEN_MAX) return null;
+  const match = TOKEN.exec(token);
+  if (match === null) return null;
+  const [, global, name, secretId, text = "", mac = ""] = match;
+  const home = regionNamed(name);
+  const secret = secrets.find(({ id }) => id === secretId);
+  if (home === undefined || secret === undefined) return null;
+  if (!sameText(mac, await macOf(secret, token.slice(0, -MAC_CHARACTERS)))) return null;
+  const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
+  const said = payload.safeParse(JSON.parse(decoder.decode(bytes)));
+  if (!said.success) return null; // of another version
+  const scope = global === undefined ? "regional" : "global";
+  return { hash: said.data.key, home, scope, shown: { session: sessionFromWire(said.data) } };
+}
+
+/** When a session of this id was minted, Unix ms; null for what is no session's id. */
+export function sessionMintedAt(id: string): number | null {
+  const length = SESSION_ID.length + ID_CHARACTERS;
+  if (!/^\w+$/.test(id) || id.length !== length + 2 * OWNER_CHARACTERS) return null;
+  return mintedAt(id.slice(0, length), SESSION_ID);
+}
+
+/** Whether a session's id was minted of a key of this organisation, or of this one key, used or not. */
+export async function isSessionOf(
+  id: string,
+  of: { readonly orgId: string } | { readonly keyHash: string },
+  secrets: readonly KeySecret[],
+): Promise<boolean> {
+  const [stem, ofKey, ofOrg] = [id.slice(0, -16), id.slice(-16, -8), id.slice(-8)];
+  const [name, owner] = "orgId" in of ? [of.orgId, ofOrg] : [of.keyHash, ofKey];
+  const owners = await Promise.all(secrets.map((secret) => ownerOf(secret, stem, name)));
+  return owners.includes(owner);
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+async function ownerOf(secret: KeySecret, stem: string, owner: string): Promise<string> {
+  const bytes = await sign(await hmacOf(secret), "session id", `${stem}\0${owner}`);
+  return base62Of(bytes, OWNER_CHARACTERS);
+}
+
+async function macOf(secret: KeySecret, untagged: string): Promise<string> {
+  const bytes = await sign(await hmacOf(secret), "session", untagged);
+  return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
+}
+
+/** What a peer says that a request shows beside its key's hash. Left out: the key's first secret. */
+export const shownFields = { secret: z.optional(keyHashSchema), session: z.optional(sessionWire) };
+type ShownWire = {
+  readonly secret?: string | undefined;
+  readonly session?: z.infer<typeof sessionWire> | undefined;
+};
+
+export function shownToWire({ shown }: Called): ShownWire {
+  if (shown?.session !== undefined) return { session: sessionToWire(shown.session) };
+  return shown === undefined ? {} : { secret: shown.secret };
+}
+
+export function calledFromWire(hash: string, { secret, session }: ShownWire): Called {
+  if (session !== undefined) return calledBy(hash, { session: sessionFromWire(session) });
+  return calledBy(hash, secret === undefined ? undefined : { secret });
+}

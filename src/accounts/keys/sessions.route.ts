@@ -1,0 +1,278 @@
+import * as z from "zod/mini";
+import type { KeySecret } from "../../shared/config/config.ts";
+import type { AppContext } from "../../shared/http/context.ts";
+import { created, readFields } from "../../shared/http/endpoint.ts";
+import type { Answer, View } from "../../shared/http/endpoint.ts";
+import { once, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
+import { actorOf } from "../../shared/caller.ts";
+import { now, timestamp } from "../../shared/clock.ts";
+import { invalid, refuse, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { termFields } from "../../shared/key-terms.ts";
+import type { KeyStanding, KeyTerms } from "../../shared/key-terms.ts";
+import { dollarsOf, micros, microsOfDollars } from "../../shared/money.ts";
+import { readObject } from "../../shared/reach-object.ts";
+import { SESSION_MAX_S } from "../../shared/session.ts";
+import type { Session } from "../../shared/session.ts";
+import { RPM_LIMIT_MAX } from "./booked-key.ts";
+import { isSessionOf, mintSession, SESSION_TOKEN_MAX, sessionMintedAt } from "./session-token.ts";
+import type { MintedSession, SessionMint } from "./session-token.ts";
+import { allowedModels, isWithin, standingView } from "./terms.ts";
+import type { ModelNames } from "./terms.ts";
+import type {
+  SessionQuery,
+  SessionPage,
+  WalletCalls,
+  UsedSession,
+  SessionEnding,
+} from "../../shared/contracts/wallet.ts";
+
+const ORIGINS_MAX = 20;
+
+/** The body of a new session; null is absent. */
+export const newSessionSchema = z.object({
+  end_user: termFields.end_user,
+  budget_dollars: termFields.budget_dollars,
+  expires_in: z._default(z.int().check(z.minimum(1), z.maximum(SESSION_MAX_S)), 3600),
+  allowed_models: termFields.allowed_models,
+  rpm_limit: z.nullish(z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX))),
+  origins: z.nullish(
+    z
+      .array(
+        z
+          .string()
+          .check(
+            z.refine(
+              isOrigin,
+              "must be an origin of a page, as https://app.example.com, without *",
+            ),
+          ),
+      )
+      .check(z.minLength(1), z.maxLength(ORIGINS_MAX)),
+  ),
+});
+type SessionFields = z.infer<typeof newSessionSchema>;
+
+function isOrigin(text: string): boolean {
+  return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+}
+
+/**
+ * POST /v1/sessions: 201, the record and, this once, its token. Nothing of it is stored before it is used. 400
+ * with `param` for more than the calling key has; 403 `key_is_limited` for a session.
+ */
+export async function createSessionRoute(c: AppContext, names: ModelNames): Promise<Answer> {
+  const { caller } = c.var.admitted;
+  if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
+  const fields = await readFields(c, newSessionSchema, []);
+  if (!fields.ok) return fields;
+  const standing = await readObject(() => walletOf(c).keyStanding(caller.keyHash, caller.shown));
+  if (!standing.ok) return standing;
+  const models = allowedModels(fields.value.allowed_models ?? null, names);
+  if (!models.ok) return models;
+  const named = { ...fields.value, allowed_models: models.value };
+  const terms = termsOf(named, standing.value, now(c.env));
+  const wider = wideness(terms, { standing: standing.value, names });
+  if (wider !== null) return wider;
+  const { keyHash, orgId, scope, home } = caller;
+  const mint = { home, scope, keyHash, orgId, secrets: c.var.config.keySecrets };
+  const { session, token } = await mintFor(mint, terms, standing.value.terms);
+  if (token.length > SESSION_TOKEN_MAX) {
+    const param = fields.value.origins ? "origins" : "allowed_models";
+    const long = `The token would be over ${SESSION_TOKEN_MAX} characters: name fewer models or origins.`;
+    return invalid(long, param);
+  }
+  const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
+  return created({ ...sessionView({ ...nothing, session, keyId: caller.keyId }), token });
+}
+
+/**
+ * A session that names no models has its key's, so that it lists what it may use; where they would make its token
+ * too long it has none, and the key's bind it all the same.
+ */
+async function mintFor(
+  mint: SessionMint,
+  terms: Omit<Session, "id">,
+  key: KeyTerms,
+): Promise<MintedSession> {
+  const models = terms.allowedModels ?? key.allowedModels;
+  const minted = await mintSession(mint, { ...terms, allowedModels: models });
+  const isLong = minted.token.length > SESSION_TOKEN_MAX && terms.allowedModels === null;
+  return isLong ? mintSession(mint, terms) : minted;
+}
+
+function termsOf(
+  fields: SessionFields,
+  { madeAt, sessionsCut }: KeyStanding,
+  nowMs: number,
+): Omit<Session, "id"> {
+  const { budget_dollars: dollars, expires_in } = fields;
+  return {
+    madeAt,
+    cut: sessionsCut,
+    createdAt: nowMs,
+    expiresAt: nowMs + expires_in * 1000,
+    endUser: fields.end_user ?? null,
+    budgetMicro: typeof dollars === "number" ? microsOfDollars(dollars) : null,
+    allowedModels: fields.allowed_models ?? null,
+    rpmLimit: fields.rpm_limit ?? null,
+    origins: fields.origins ?? null,
+  };
+}
+
+/** Why a session may not have these terms; null when it may. */
+function wideness(
+  terms: Omit<Session, "id">,
+  of: { readonly standing: KeyStanding; readonly names: ModelNames },
+): Refusal | null {
+  const { terms: key, budget, requests } = of.standing;
+  const { budgetMicro, endUser, rpmLimit, allowedModels: models } = terms;
+  if (endUser !== (key.endUser ?? endUser) && endUser !== null) {
+    return invalid("end_user is another than the key's own.", "end_user");
+  }
+  if (
+    budget !== null &&
+    budgetMicro !== null &&
+    budgetMicro > budget.leftMicro + budget.heldMicro
+  ) {
+    const left = dollarsOf(micros(budget.leftMicro + budget.heldMicro));
+    return invalid(`budget_dollars is more than the key has: ${left} are left.`, "budget_dollars");
+  }
+  if (key.expiresAt !== null && terms.expiresAt > key.expiresAt) {
+    const end = timestamp(key.expiresAt);
+    return invalid(`expires_in is longer than the key lives: until ${end}.`, "expires_in");
+  }
+  if (rpmLimit !== null && rpmLimit > requests.limit) {
+    return invalid(`rpm_limit is above the key's, ${requests.limit}.`, "rpm_limit");
+  }
+  return widerModels(models, key.allowedModels, of.names);
+}
+
+function widerModels(
+  models: readonly string[] | null,
+  known: readonly string[] | null,
+  names: ModelNames,
+): Refusal | null {
+  if (models === null || known === null) return null;
+  const other = models.findIndex((entry) => !isWithin(known, entry, names));
+  const param = `allowed_models[${other}]`;
+  return other < 0 ? null : invalid(`${param} is none of the key's own models.`, param);
+}
+
+/** Which sessions a list asks for, and whose. */
+export const sessionsParameters = z.object({
+  limit: wholeNumber(1, 100, 50),
+  after: z._default(once.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
+});
+
+/** `limit` and `after` of a list's URL; 400 with `param`. */
+export function sessionsQuery(url: string): Result<z.infer<typeof sessionsParameters>> {
+  const fields = parseQuery(sessionsParameters, url);
+  return fields.ok ? success(fields.value) : fields;
+}
+
+/** The JSON of a page of sessions. */
+export function sessionsView({ sessions, nextAfter }: SessionPage): View {
+  return {
+    sessions: sessions.map(sessionView),
+    ...(nextAfter !== null && { next_after: nextAfter }),
+  };
+}
+
+/**
+ * GET /v1/sessions: those that were used and are alive, with what they spent, in the order of their minting; of
+ * a `member` those of its keys, of a key with limits its own. `next_after`, where it is, asks for more.
+ */
+export async function listSessionsRoute(c: AppContext): Promise<Answer> {
+  if (c.var.admitted.caller.shown?.session !== undefined) {
+    return refuse({ kind: "key_is_limited" });
+  }
+  const asked = sessionsQuery(c.req.url);
+  if (!asked.ok) return asked;
+  const owner = ownerOf(c);
+  const page = await readObject(() => walletOf(c).sessions({ owner, ...asked.value }));
+  return page.ok ? success(sessionsView(page.value)) : page;
+}
+
+/** DELETE /v1/sessions/{id}: 200, used or not, however often; it is dead everywhere from the answer on. */
+export async function endSessionRoute(c: AppContext): Promise<Answer> {
+  const { caller } = c.var.admitted;
+  if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
+  const id = c.req.param("id") ?? "";
+  const owner = ownerOf(c);
+  const isAny = owner.keyId === null && owner.memberId === null;
+  const of = isAny ? { orgId: caller.orgId } : { keyHash: caller.keyHash };
+  const actor = actorOf(caller);
+  const { keySecrets } = c.var.config;
+  const ending = await endingOf(id, { of, owner, actor, keySecrets, now: now(c.env) });
+  if (!ending.ok) return ending;
+  const ended = await readObject(() => walletOf(c).endSession(ending.value));
+  return ended.ok ? success({ id, ended: true }) : ended;
+}
+
+/** What a wallet is asked to end; `not_found` for an id that no session has that may still live. */
+export async function endingOf(
+  id: string,
+  by: Pick<SessionEnding, "owner" | "actor"> & {
+    readonly of: Parameters<typeof isSessionOf>[1];
+    readonly keySecrets: readonly KeySecret[];
+    readonly now: number;
+  },
+): Promise<Result<SessionEnding>> {
+  const { of, owner, actor, keySecrets, now: nowMs } = by;
+  const mintedAt = sessionMintedAt(id);
+  const expiresAt = (mintedAt ?? 0) + SESSION_MAX_S * 1000;
+  if (mintedAt === null || mintedAt > nowMs + SPARE_MS || expiresAt + SPARE_MS < nowMs) {
+    return refuse({ kind: "not_found", message: "No such session." });
+  }
+  const isOwn = await isSessionOf(id, of, keySecrets);
+  return success({ id, expiresAt, owner, isOwn, actor });
+}
+
+/** Clocks of ours differ by less. */
+const SPARE_MS = 60_000;
+
+/** Whose sessions the caller sees and ends. */
+function ownerOf(c: AppContext): SessionQuery["owner"] {
+  const { admitted, member } = c.var;
+  if (admitted.isLimited === true) return { keyId: admitted.caller.keyId, memberId: null };
+  return { keyId: null, memberId: member.role === "member" ? member.id : null };
+}
+
+function walletOf(c: AppContext): WalletCalls {
+  return objectsOf(c.env).wallet(c.var.admitted.caller.orgId);
+}
+
+/** A session as the interface shows it. */
+function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): object {
+  const { budgetMicro } = session;
+  return {
+    id: session.id,
+    key_id: keyId,
+    created_at: timestamp(session.createdAt),
+    expires_at: timestamp(session.expiresAt),
+    end_user: session.endUser,
+    budget_dollars: budgetMicro === null ? null : dollarsOf(budgetMicro),
+    spent_dollars: dollarsOf(spentMicro),
+    held_dollars: dollarsOf(heldMicro),
+    allowed_models: session.allowedModels,
+    rpm_limit: session.rpmLimit,
+    origins: session.origins,
+  };
+}
+
+/** The same for the session that asks of itself, with what is left of its own budget; its key's is none of its business. */
+export function ownSessionView(c: AppContext, session: Session, standing: KeyStanding): View {
+  const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
+  const spend = standing.session ?? nothing;
+  const { budgetMicro } = session;
+  const leftMicro = micros(Math.max(0, (budgetMicro ?? 0) - spend.spentMicro - spend.heldMicro));
+  const { limits } = standingView({
+    ...standing,
+    terms: { ...standing.terms, budgetPeriod: null },
+    budget: budgetMicro === null ? null : { ...spend, leftMicro, resetsAt: null },
+  });
+  const { keyId } = c.var.admitted.caller;
+  return { ...sessionView({ keyId, session, ...spend }), limits };
+}

@@ -1,0 +1,138 @@
+import { timestamp } from "../../shared/clock.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { NO_TERMS, readTerms, shownTerms, TERM_NAMES } from "../../shared/key-terms.ts";
+import type {
+  KeyStanding,
+  KeyTerms,
+  RateState,
+  TermFields,
+  TermName,
+} from "../../shared/key-terms.ts";
+import { dollarsOf } from "../../shared/money.ts";
+import type { Micros } from "../../shared/money.ts";
+
+/**
+ * The names of what is sold here. `entryOf`: how a list of allowed models keeps a name: an alias and `maker/*` as they
+ * are, any other name of a model as its id; null for what is no model here. An alias may come to mean another model, so
+ * neither an id nor a maker stands for it.
+ */
+export type ModelNames = {
+  readonly entryOf: (name: string) => string | null;
+  readonly isAlias: (name: string) => boolean;
+};
+
+/** What terms are checked against: the clock, Unix ms, and what is sold here. */
+export type TermsContext = { readonly now: number; readonly names: ModelNames };
+
+/** The terms that `fields` make of those `before`. 400 with `param` for what cannot be kept. */
+export function changedTerms(
+  before: KeyTerms,
+  fields: TermFields,
+  { now, names }: TermsContext,
+): Result<KeyTerms> {
+  const models = allowedModels(fields.allowed_models, names);
+  if (!models.ok) return models;
+  const read = readTerms(before, { ...fields, allowed_models: models.value });
+  // a budget that goes takes its period with it
+  const terms = read.budgetMicro === null ? { ...read, budgetPeriod: null } : read;
+  const { expiresAt } = terms;
+  if (terms.budgetMicro === null && typeof fields.budget_period === "string") {
+    return invalid("budget_period goes with budget_dollars.", "budget_period");
+  }
+  if (expiresAt !== null && expiresAt !== before.expiresAt && expiresAt <= now) {
+    return invalid(`expires_at must be in the future; it is ${timestamp(now)}.`, "expires_at");
+  }
+  return success(terms);
+}
+
+/** A list of allowed models as it is kept, each entry once. 400 with `param` for a name of no model. */
+export function allowedModels<T extends null | undefined>(
+  given: readonly string[] | T,
+  { entryOf }: Pick<ModelNames, "entryOf">,
+): Result<string[] | T> {
+  if (given === undefined || given === null) return success(given);
+  const entries: string[] = [];
+  for (const [at, name] of given.entries()) {
+    const entry = entryOf(name);
+    const message = "is no model here: give ids or aliases of GET /v1/models, or maker/*.";
+    if (entry === null) return invalid(`allowed_models[${at}] ${message}`, `allowed_models[${at}]`);
+    if (!entries.includes(entry)) entries.push(entry);
+  }
+  return success(entries);
+}
+
+/** The terms of a new key. */
+export function newTerms(fields: TermFields, context: TermsContext): Result<KeyTerms> {
+  return changedTerms(NO_TERMS, fields, context);
+}
+
+function orNull<T, R>(value: T | null, read: (value: T) => R | null): R | null {
+  return value === null ? null : read(value);
+}
+
+/** Whether whoever has `after` may do nothing that one with `before` might not. */
+export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames): boolean {
+  return TERM_NAMES.every((name) => isNoWider(name, before, { after, names }));
+}
+
+/** The same of one limit: a number may fall, anything else stays. */
+function isNoWider(
+  name: TermName,
+  before: KeyTerms,
+  { after, names }: { readonly after: KeyTerms; readonly names: ModelNames },
+): boolean {
+  if (name === "budgetPeriod") {
+    return before.budgetMicro === null || after.budgetPeriod === before.budgetPeriod;
+  }
+  const [known, given] = [before[name], after[name]];
+  if (known === null) return true;
+  if (typeof known === "string") return given === known;
+  if (typeof known === "number") return typeof given === "number" && given <= known;
+  return Array.isArray(given) && given.every((entry) => isWithin(known, entry, names));
+}
+
+/** Whether a list allows all that an entry of another does. */
+export function isWithin(
+  known: readonly string[],
+  entry: string,
+  { isAlias }: Pick<ModelNames, "isAlias">,
+): boolean {
+  if (known.includes(entry)) return true;
+  return !isAlias(entry) && known.includes(`${entry.slice(0, entry.indexOf("/"))}/*`);
+}
+
+/** What is left of each limit of a key, and when it comes back; spend as of now, which the book hears later. */
+export function standingView({
+  terms,
+  requests,
+  tokens,
+  budget,
+}: KeyStanding): Readonly<Record<"limits", object>> {
+  return {
+    ...(budget !== null && { spent_dollars: dollarsOf(budget.spentMicro) }),
+    limits: {
+      requests: minuteView(requests),
+      tokens: orNull(tokens, minuteView),
+      budget: orNull(budget, ({ spentMicro, heldMicro, leftMicro, resetsAt }) => ({
+        period: terms.budgetPeriod,
+        spent_dollars: dollarsOf(spentMicro),
+        held_dollars: dollarsOf(heldMicro),
+        left_dollars: dollarsOf(leftMicro),
+        resets_at: orNull(resetsAt, timestamp),
+      })),
+    },
+  };
+}
+
+function minuteView({ limit, remaining, resetMs }: RateState): object {
+  return { limit, remaining, reset_ms: resetMs };
+}
+
+/** The terms in a key's record, with what is spent of the budget; it shows all of them, or, where a key has none, nothing. */
+export function termsView(terms: KeyTerms, spent: Micros) {
+  const { budget_dollars, budget_period, ...rest } = shownTerms(terms);
+  const spent_dollars = terms.budgetMicro === null ? null : dollarsOf(spent);
+  return { budget_dollars, budget_period, spent_dollars, ...rest };
+}
+export type TermsRecord = ReturnType<typeof termsView>;

@@ -1,0 +1,86 @@
+import type { Context, MiddlewareHandler, Next } from "hono";
+import { fail } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { askBook } from "../../shared/ask-book.ts";
+import type { Role } from "../../shared/caller.ts";
+import type { Failure } from "../../shared/failure.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { findMember } from "./members.store.ts";
+
+/**
+ * Reads the caller's member and role from the book, never from a cache, and sets `member`. A key that
+ * was revoked since it was admitted is 401. A suspended organisation reads on but writes nothing: 403.
+ * The book down: 503.
+ */
+export function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+  return withMember(c, next, (failure) => Promise.resolve(fail(c, failure)));
+}
+
+/** As `requireMember`, for what can do without while the book is down: then `memberUnread` says why. */
+export function readMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+  return withMember(c, next, async (failure) => {
+    c.set("memberUnread", failure);
+    await next();
+    return undefined;
+  });
+}
+
+async function withMember(
+  c: Context<AppEnv>,
+  next: Next,
+  unread: (failure: Failure) => Promise<Response | undefined>,
+): Promise<Response | undefined> {
+  const { keyId, orgId, viewer } = c.var.admitted.caller;
+  if (viewer !== undefined) {
+    c.set("member", viewer);
+    await next();
+    return undefined;
+  }
+  const fields = { key_id: keyId, org_id: orgId };
+  const found = await askBook(() => findMember(c.env.DB, keyId), "member_unreadable", fields);
+  if (!found.ok) return unread(found.failure);
+  const member = found.value;
+  if (member === null) return fail(c, { kind: "invalid_api_key" });
+  if (member.suspended && !isRead(c.req.method)) {
+    return fail(c, { kind: "organization_suspended" });
+  }
+  c.set("member", member);
+  await next();
+  return undefined;
+}
+
+/** Lets only members with one of these roles pass; goes after `requireMember`. */
+export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    if (!roles.includes(c.var.member.role)) return fail(c, { kind: "role_required", roles });
+    await next();
+    return undefined;
+  };
+}
+
+/**
+ * Lets only the caller's own organisation pass: any other id, existing or not, is the same 404, told
+ * before any role is.
+ */
+export async function requireOwnOrganization(
+  c: Context<AppEnv>,
+  next: Next,
+): Promise<Response | undefined> {
+  if (c.req.param("org_id") !== c.var.admitted.caller.orgId) {
+    return fail(c, { kind: "not_found", message: "No such organization." });
+  }
+  await next();
+  return undefined;
+}
+
+/** After a change of the book that went well: the wallet's log is asked to take its event over. */
+export async function tellWallet(c: Context<AppEnv>, next: Next): Promise<void> {
+  await next();
+  if (isRead(c.req.method) || !c.res.ok) return;
+  const telling = objectsOf(c.env).wallet(c.var.admitted.caller.orgId).takeEvents();
+  c.executionCtx.waitUntil(telling.catch(() => undefined));
+}
+
+function isRead(method: string): boolean {
+  return method === "GET" || method === "HEAD";
+}

@@ -1,0 +1,41 @@
+import type { AppContext } from "../../shared/http/context.ts";
+import { readFields } from "../../shared/http/endpoint.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import { askBook } from "../../shared/ask-book.ts";
+import { actorOf } from "../../shared/caller.ts";
+import { now } from "../../shared/clock.ts";
+import { flat, refuse, success } from "../../shared/failure.ts";
+import {
+  ORGANIZATION_READ_ONLY,
+  organizationChangeSchema,
+  organizationRecord,
+} from "./organization.ts";
+import { findOrganization, updateOrganization } from "./organizations.store.ts";
+
+/** GET /v1/orgs/{id}: the caller's own organisation, for any of its members. */
+export async function readOrganizationRoute(c: AppContext): Promise<Answer> {
+  const { orgId } = c.var.admitted.caller;
+  const found = await askBook(() => findOrganization(c.env.DB, orgId), "organization_unreadable", {
+    org_id: orgId,
+  });
+  if (!found.ok) return found;
+  if (found.value === null) return refuse({ kind: "not_found", message: "No such organization." });
+  return success(organizationRecord(found.value));
+}
+
+/** PATCH /v1/orgs/{id}: an owner sets `name` and `slug`. 200 the whole object, 409 for a taken slug. */
+export async function patchOrganizationRoute(c: AppContext): Promise<Answer> {
+  const fields = await readFields(c, organizationChangeSchema, ORGANIZATION_READ_ONLY);
+  if (!fields.ok) return fields;
+  const { caller } = c.var.admitted;
+  const { orgId, keyId } = caller;
+  const by = { keyId, actor: actorOf(caller), nowMs: now(c.env) };
+  const changed = flat(
+    await askBook(
+      () => updateOrganization(c.env.DB, orgId, fields.value, by),
+      "organization_not_changed",
+      { org_id: orgId },
+    ),
+  );
+  return changed.ok ? success(organizationRecord(changed.value)) : changed;
+}

@@ -1,0 +1,208 @@
+import { derivedEventId } from "../../shared/event.ts";
+import type { Actor } from "../../shared/event.ts";
+import { eventIfChanged, eventOfChange } from "../../shared/events.store.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import { insertMemberStatement, memberCreated } from "./members.store.ts";
+import type { BookedMember, BookedOrganization, OrganizationChange } from "./organization.ts";
+
+export type NewOrganization = {
+  readonly organization: BookedOrganization;
+  readonly owner: BookedMember;
+  /** The epoch of the wallet that was made for it. */
+  readonly epoch: string;
+  /** Statements of the same batch, after the owner is there: the first key. */
+  readonly also: readonly D1PreparedStatement[];
+  /** Who makes it. */
+  readonly actor: Actor;
+};
+
+/** What a `BookedOrganization` is read from. */
+export const COLUMNS = `id, name, slug, region, is_personal AS isPersonal, status,
+  rpm_limit AS rpmLimit, price_list AS priceList, created_at AS createdAt`;
+
+/**
+ * The organisation, its owner, its balance of 0 and what belongs to it, all or nothing. Refused with
+ * `conflict` when the slug is taken: the constraint decides, so no two calls can pass a check
+ * together. Throws when D1 fails: then it is not known whether the organisation exists.
+ */
+export async function createOrganization(
+  db: D1Database,
+  { organization, owner, epoch, also, actor }: NewOrganization,
+): Promise<Result<null>> {
+  try {
+    await db.batch([
+      insertOrganization(db, organization),
+      organizationCreated(db, organization, actor),
+      insertMemberStatement(db, owner),
+      memberCreated(db, owner, actor),
+      db
+        .prepare(
+          `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)
+           VALUES (?, ?, 0, 0, ?)
+           ON CONFLICT (org_id) DO NOTHING`, // a slow batch finds what the wallet has published itself
+        )
+        .bind(organization.id, epoch, organization.createdAt),
+      ...also,
+    ]);
+    return success(null);
+  } catch (error) {
+    if (!isSlugTaken(error)) throw error;
+    return slugTaken(organization.slug);
+  }
+}
+
+/**
+ * Sets what the change names, in one statement, and answers with the whole row. Refusals, which write
+ * nothing: `conflict` for a slug that another organisation has, decided by the constraint; for a caller,
+ * by its key's id, `invalid_api_key` when that key or its member has ended; for an operator (null) `not_found`.
+ */
+export async function updateOrganization(
+  db: D1Database,
+  id: string,
+  change: OrganizationChange,
+  by: ChangedBy,
+): Promise<Result<BookedOrganization>> {
+  const slug = change.slug ?? null;
+  try {
+    const row = await updated(db, id, change, by);
+    if (row !== null) return success(row);
+    return by.keyId === null
+      ? refuse({ kind: "not_found", message: "No such organization." })
+      : refuse({ kind: "invalid_api_key" });
+  } catch (error) {
+    if (slug === null || !isSlugTaken(error)) throw error;
+    return slugTaken(slug);
+  }
+}
+
+/** Who changes it: a key that must live, or an operator (null), and when (Unix ms). */
+type ChangedBy = {
+  readonly keyId: string | null;
+  readonly actor: Actor;
+  readonly nowMs: number;
+};
+
+/** The row after the change, told in the same batch; null when it may not be made. */
+async function updated(
+  db: D1Database,
+  id: string,
+  change: OrganizationChange,
+  by: ChangedBy,
+): Promise<BookedOrganization | null> {
+  const { name = null, slug = null, status = null, rpmLimit, priceList } = change;
+  const limitGiven = rpmLimit === undefined ? 0 : 1; // null is a value of its own: no limit
+  const { keyId: callerKeyId, actor, nowMs } = by;
+  const listGiven = priceList === undefined ? 0 : 1;
+  const list = [listGiven, priceList ?? null];
+  const values = [id, name, slug, status, limitGiven, rpmLimit ?? null, callerKeyId, ...list];
+  const event = { type: "organization.changed", actor, subject: id, orgId: id } as const;
+  const [, rows] = await db.batch<BookedOrganization>([
+    eventOfChange(
+      db,
+      { ...event, createdAt: nowMs },
+      {
+        table: "organizations",
+        where: mayChange(9),
+        values,
+        columns: {
+          name: "coalesce(?10, name)",
+          slug: "coalesce(?11, slug)",
+          status: "coalesce(?12, status)",
+          rpm_limit: "iif(?13, ?14, rpm_limit)",
+          price_list: "iif(?16, ?17, price_list)",
+        },
+        // Its name was, or is, a person's.
+        hidden: ["name", "slug"],
+        hiddenWhere: `(is_personal = 1 OR EXISTS (SELECT 1 FROM personal_organizations WHERE org_id = organizations.id))`,
+      },
+    ),
+    db
+      .prepare(
+        `UPDATE organizations SET name = coalesce(?2, name), slug = coalesce(?3, slug),
+           status = coalesce(?4, status), rpm_limit = iif(?5, ?6, rpm_limit),
+           price_list = iif(?8, ?9, price_list)
+         WHERE ${mayChange(1)} RETURNING ${COLUMNS}`,
+      )
+      .bind(...values),
+  ]);
+  return rows?.results[0] ?? null;
+}
+
+/** Its id and the asking key's are values `first` and six on. */
+function mayChange(first: number): string {
+  return `id = ?${first} AND (?${first + 6} IS NULL OR EXISTS
+    (SELECT 1 FROM keys JOIN members ON members.id = keys.member_id
+     WHERE keys.id = ?${first + 6} AND keys.revoked_at IS NULL AND members.removed_at IS NULL))`;
+}
+
+/** The id of the organisation with this slug, or null. */
+export function findIdOfSlug(db: D1Database, slug: string): Promise<string | null> {
+  return db.prepare("SELECT id FROM organizations WHERE slug = ?").bind(slug).first<string>("id");
+}
+
+/** The organisation with this id, or null. */
+export function findOrganization(db: D1Database, id: string): Promise<BookedOrganization | null> {
+  return db
+    .prepare(`SELECT ${COLUMNS} FROM organizations WHERE id = ?`)
+    .bind(id)
+    .first<BookedOrganization>();
+}
+
+function insertOrganization(db: D1Database, row: BookedOrganization): D1PreparedStatement {
+  return db
+    .prepare(
+      `INSERT INTO organizations
+         (id, name, slug, region, is_personal, status, rpm_limit, created_at, used_at)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)`,
+    )
+    .bind(
+      row.id,
+      row.name,
+      row.slug,
+      row.region,
+      row.isPersonal,
+      row.status,
+      row.rpmLimit,
+      row.createdAt,
+    );
+}
+
+function organizationCreated(
+  db: D1Database,
+  row: BookedOrganization,
+  actor: Actor,
+): D1PreparedStatement {
+  const { id, name, slug, region } = row;
+  return eventIfChanged(db, {
+    id: derivedEventId("organization.created", id),
+    orgId: id,
+    type: "organization.created",
+    actor,
+    subject: id,
+    data: row.isPersonal === 1 ? { region } : { name, slug, region }, // a person's name: the log outlives it
+    createdAt: row.createdAt,
+  });
+}
+
+function slugTaken(slug: string): Refusal {
+  const message = `The slug '${slug}' is taken in this region.`;
+  return refuse({ kind: "conflict", message, param: "slug" });
+}
+
+/** SQLite's own words, the only sign that D1 gives of which constraint refused. */
+function isSlugTaken(error: unknown): boolean {
+  return (
+    error instanceof Error && error.message.includes("UNIQUE constraint failed: organizations.slug")
+  );
+}
+
+/** Whether D1 answers at all. */
+export async function bookAnswers(db: D1Database): Promise<boolean> {
+  try {
+    await db.prepare("SELECT 1").first();
+    return true;
+  } catch {
+    return false;
+  }
+}

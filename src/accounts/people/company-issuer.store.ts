@@ -1,0 +1,186 @@
+import { derivedEventId } from "../../shared/event.ts";
+import type { Actor } from "../../shared/event.ts";
+import { eventIfChanged } from "../../shared/events.store.ts";
+import type { Person } from "./person.ts";
+import type { Identity } from "./person.ts";
+
+/** An organisation's own issuer. Times are Unix ms. */
+export type CompanyIssuer = {
+  readonly orgId: string;
+  readonly id: string;
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Sealed. */
+  readonly clientSecret: string;
+  readonly createdAt: number;
+  /** Null: a draft. */
+  readonly triedAt: number | null;
+  /** Null: any log-in will do. */
+  readonly requiredAt: number | null;
+};
+
+const COLUMNS = `company_issuers.org_id AS orgId, company_issuers.id, issuer, client_id AS clientId,
+  client_secret AS clientSecret, company_issuers.created_at AS createdAt, tried_at AS triedAt, required_at AS requiredAt`;
+
+/** The issuer of an organisation, draft or not. Every function here throws when D1 fails. */
+export function issuerOf(db: D1Database, orgId: string): Promise<CompanyIssuer | null> {
+  return db
+    .prepare(`SELECT ${COLUMNS} FROM company_issuers WHERE org_id = ?`)
+    .bind(orgId)
+    .first<CompanyIssuer>();
+}
+
+/**
+ * The issuer that people come in by who type this domain, or the slug of an organisation that has proven one; null: there
+ * is none. `wantsYes`: an operator must have agreed to the domain.
+ */
+export function issuerFor(
+  db: D1Database,
+  typed: string,
+  wantsYes: boolean,
+): Promise<CompanyIssuer | null> {
+  return db
+    .prepare(
+      `SELECT ${COLUMNS} FROM company_issuers
+       JOIN company_domains ON company_domains.org_id = company_issuers.org_id
+       JOIN organizations ON organizations.id = company_issuers.org_id
+       WHERE tried_at IS NOT NULL AND proven_at IS NOT NULL AND (?2 = 0 OR approved_at IS NOT NULL)
+         AND (domain = ?1 OR slug = ?1) ORDER BY domain LIMIT 1`,
+    )
+    .bind(typed, wantsYes ? 1 : 0)
+    .first<CompanyIssuer>();
+}
+
+type Told = { readonly actor: Actor; readonly nowMs: number };
+
+function issuerEvent(
+  db: D1Database,
+  orgId: string,
+  { actor, nowMs }: Told,
+  data: { readonly company_issuer: string | null; readonly required?: boolean },
+): D1PreparedStatement {
+  return eventIfChanged(db, {
+    id: derivedEventId("company_issuer", orgId, JSON.stringify(data), nowMs),
+    orgId,
+    type: "organization.changed",
+    actor,
+    subject: orgId,
+    data,
+    createdAt: nowMs,
+  });
+}
+
+/** Sets it, as a draft, in place of one that was there; false for an organisation without a proven domain. */
+export async function putIssuer(
+  db: D1Database,
+  row: Omit<CompanyIssuer, "triedAt" | "requiredAt">,
+  actor: Actor,
+): Promise<boolean> {
+  const { orgId, id, issuer, clientId, clientSecret, createdAt } = row;
+  const [put] = await db.batch<{ id: string }>([
+    db
+      .prepare(
+        `INSERT OR REPLACE INTO company_issuers (org_id, id, issuer, client_id, client_secret, created_at)
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM company_domains
+           WHERE org_id = ?1 AND proven_at IS NOT NULL) RETURNING id`,
+      )
+      .bind(orgId, id, issuer, clientId, clientSecret, createdAt),
+    issuerEvent(db, orgId, { actor, nowMs: createdAt }, { company_issuer: issuer }),
+  ]);
+  return (put?.results.length ?? 0) > 0;
+}
+
+/** Notes that an owner has come in by a draft: it lets people in from now on. */
+export async function issuerTried(
+  db: D1Database,
+  { orgId, id, issuer }: Pick<CompanyIssuer, "orgId" | "id" | "issuer">,
+  by: Told & { readonly memberId: string },
+): Promise<void> {
+  await db.batch([
+    db
+      .prepare(
+        `UPDATE company_issuers SET tried_at = ?3 WHERE org_id = ?1 AND id = ?2 AND tried_at IS NULL
+           AND EXISTS (SELECT 1 FROM members WHERE id = ?4 AND org_id = ?1 AND role = 'owner' AND removed_at IS NULL)`,
+      )
+      .bind(orgId, id, by.nowMs, by.memberId),
+    issuerEvent(db, orgId, by, { company_issuer: issuer, required: false }),
+  ]);
+}
+
+/** Says whether nobody acts in the organisation but who came in by its issuer; false where there is none that was tried. */
+export async function requireIssuer(
+  db: D1Database,
+  orgId: string,
+  isRequired: boolean,
+  told: Told,
+): Promise<boolean> {
+  const own = await issuerOf(db, orgId);
+  if (own === null) return false;
+  const [changed] = await db.batch<{ id: string }>([
+    db
+      .prepare(
+        `UPDATE company_issuers SET required_at = ?3 WHERE org_id = ?1 AND id = ?2 AND tried_at IS NOT NULL
+         RETURNING id`,
+      )
+      .bind(orgId, own.id, isRequired ? told.nowMs : null),
+    issuerEvent(db, orgId, told, { company_issuer: own.issuer, required: isRequired }),
+  ]);
+  return (changed?.results.length ?? 0) > 0;
+}
+
+/** Takes it away: any log-in will do from now on, and what it said of people opens nothing. */
+export async function removeIssuer(db: D1Database, orgId: string, told: Told): Promise<boolean> {
+  const [removed] = await db.batch<{ id: string }>([
+    db.prepare("DELETE FROM company_issuers WHERE org_id = ? RETURNING id").bind(orgId),
+    issuerEvent(db, orgId, told, { company_issuer: null }),
+  ]);
+  return (removed?.results.length ?? 0) > 0;
+}
+
+/** The person of an identity of a company's own issuer, which says nothing of them that is kept; null: nobody's. */
+export async function personOfRealm(
+  db: D1Database,
+  { realm, issuer, subject }: Identity,
+  nowMs: number,
+): Promise<Person | null> {
+  const [, found] = await db.batch<Person>([
+    db
+      .prepare(
+        "UPDATE identities SET used_at = ?4 WHERE realm = ?1 AND issuer = ?2 AND subject = ?3",
+      )
+      .bind(realm, issuer, subject, nowMs),
+    db
+      .prepare(
+        `SELECT people.id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom
+         FROM identities JOIN people ON people.id = person_id
+         WHERE realm = ?1 AND issuer = ?2 AND subject = ?3 AND erased_at IS NULL`,
+      )
+      .bind(realm, issuer, subject),
+  ]);
+  return found?.results[0] ?? null;
+}
+
+/** Secrets that are sealed under another of KEY_SECRETS than the first; a batch of a sweep. */
+export async function sealedBefore(
+  db: D1Database,
+  secretId: string,
+): Promise<readonly CompanyIssuer[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT ${COLUMNS} FROM company_issuers WHERE instr(client_secret, ?1 || '.') <> 1 LIMIT 100`,
+    )
+    .bind(secretId)
+    .all<CompanyIssuer>();
+  return results;
+}
+
+export async function keepSealed(
+  db: D1Database,
+  { id, clientSecret }: Pick<CompanyIssuer, "id" | "clientSecret">,
+  anew: string,
+): Promise<void> {
+  await db
+    .prepare("UPDATE company_issuers SET client_secret = ?3 WHERE id = ?1 AND client_secret = ?2")
+    .bind(id, clientSecret, anew)
+    .run();
+}

@@ -1,0 +1,194 @@
+import * as z from "zod/mini";
+import type { IssuerEntry, KeySecret } from "../../shared/config/config.ts";
+import { created } from "../../shared/http/endpoint.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import { parseFields } from "../../shared/http/parse-body.ts";
+import { timestamp } from "../../shared/clock.ts";
+import { invalid, refuse, success } from "../../shared/failure.ts";
+import { mintId } from "../../shared/id.ts";
+import { logAlert } from "../../shared/log.ts";
+import { publicAddress } from "../../shared/public-address.ts";
+import { resealed, seal, unseal } from "../../shared/seal.ts";
+import type { Claims } from "../identity-providers/claims.ts";
+import { listDomains } from "./company.store.ts";
+import {
+  issuerOf,
+  keepSealed,
+  putIssuer,
+  removeIssuer,
+  requireIssuer,
+  sealedBefore,
+} from "./company-issuer.store.ts";
+import type { CompanyIssuer } from "./company-issuer.store.ts";
+import { settingsMail } from "./mail.ts";
+import { memberActor } from "./people-call.ts";
+import type { MemberCall, PeopleServices } from "./people-call.ts";
+import { ownersOf } from "./team.store.ts";
+
+const plain = z
+  .string()
+  .check(z.regex(/^[\x20-\x7e]{1,300}$/, "must be 1 to 300 ASCII characters"));
+export const newIssuer = z.object({ issuer: plain, client_id: plain, client_secret: plain });
+export const requiring = z.object({ required: z.boolean() });
+
+const PURPOSE = "turnpike company issuer 1";
+const ownerOf = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string => `${orgId} ${id}`;
+
+/** Where anybody has an account: whoever is known there is nobody's employee by that. */
+const ANYBODYS =
+  /^(?:accounts\.google\.com|appleid\.apple\.com|github\.com|(?:login\.microsoftonline\.com\/(?:common|consumers|organizations|9188040d-6c67-4c5b-b112-36a304b66dad)\/.*))$/;
+
+/** Why an address cannot be a company's issuer, or be called for one; null: it can. With the sandbox this machine's own may. */
+export function issuerProblem(address: string, isInsecure: boolean): string | null {
+  const url = publicAddress(address);
+  if (typeof url !== "string") return null;
+  const local = URL.parse(address);
+  const isOwn = local?.protocol === "http:" && /^(?:localhost|127\.0\.0\.1)$/.test(local.hostname);
+  return isInsecure && isOwn ? null : url;
+}
+
+/** `GET /company/issuer`: what is set, and what the issuer must be told of us; its secret is never shown. */
+export async function getIssuer(call: MemberCall): Promise<Answer> {
+  return success(issuerView(call, await issuerOf(call.db, call.as.orgId)));
+}
+
+function issuerView({ as, origin }: MemberCall, row: CompanyIssuer | null) {
+  return {
+    callback: `${origin}/console/api/login/callback/${as.orgId}`,
+    issuer: row?.issuer ?? null,
+    client_id: row?.clientId ?? null,
+    state: stateOf(row),
+    required: row !== null && row.requiredAt !== null,
+    created_at: row === null ? null : timestamp(row.createdAt),
+  };
+}
+
+function stateOf(row: CompanyIssuer | null): "none" | "draft" | "on" {
+  if (row === null) return "none";
+  return row.triedAt === null ? "draft" : "on";
+}
+
+/**
+ * `POST /company/issuer { issuer, client_id, client_secret }`: a draft in place of what was set, which lets nobody in before an
+ * owner has connected it. 409 `no_proven_domain`, 503 `issuer_unreachable`.
+ */
+export async function postIssuer(call: MemberCall): Promise<Answer> {
+  const fields = parseFields(newIssuer, [], call.body);
+  if (!fields.ok) return fields;
+  const { db, as, keySecrets, now: nowMs, isSandbox, companyDomains } = call;
+  if (as.status === "suspended") return refuse({ kind: "organization_suspended" });
+  const { issuer, client_id: clientId, client_secret: secret } = fields.value;
+  const problem = issuerProblem(issuer, isSandbox);
+  if (problem !== null) return invalid(`issuer ${problem}`, "issuer");
+  if (ANYBODYS.test(issuer.replace(/^https:\/\//, "").replace(/\/$/, ""))) {
+    return invalid("issuer is where anybody has an account", "issuer");
+  }
+  const [first] = keySecrets;
+  const hasDomain = (await listDomains(db, as.orgId)).some(({ provenAt }) => provenAt !== null);
+  if (companyDomains === "off" || !hasDomain || first === undefined) return noDomain();
+  const at = { orgId: as.orgId, id: mintId("iss_", nowMs) };
+  const clientSecret = await seal(secret, { purpose: PURPOSE, owner: ownerOf(at) }, first);
+  const row = { ...at, issuer, clientId, clientSecret, createdAt: nowMs };
+  const reached = await call.reachIssuer(entryOf(row));
+  if (!reached.ok) return reached;
+  if (!(await putIssuer(db, row, memberActor(as.memberId)))) return noDomain();
+  await told(call);
+  return created(issuerView(call, { ...row, triedAt: null, requiredAt: null }));
+}
+
+function noDomain(): Answer {
+  const message = "Prove a domain of your company first.";
+  return refuse({ kind: "conflict", message, param: null, code: "no_proven_domain" });
+}
+
+/**
+ * `POST /company/issuer/require { required }`: nobody acts in the organisation but who came in by its issuer. 409
+ * `not_by_company` for who did not themselves: so nobody locks themselves out.
+ */
+export async function postRequired(call: MemberCall): Promise<Answer> {
+  const fields = parseFields(requiring, [], call.body);
+  if (!fields.ok) return fields;
+  const { required } = fields.value;
+  if (required && call.realm !== call.as.orgId) {
+    const message = "Log in by your company's log-in first: who requires it must have come by it.";
+    return refuse({ kind: "conflict", message, param: null, code: "not_by_company" });
+  }
+  const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
+  if (!(await requireIssuer(call.db, call.as.orgId, required, by))) return noIssuer();
+  await told(call);
+  return getIssuer(call);
+}
+
+/** `DELETE /company/issuer`: any log-in will do from now on. */
+export async function deleteIssuer(call: MemberCall): Promise<Answer> {
+  const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
+  if (!(await removeIssuer(call.db, call.as.orgId, by))) return noIssuer();
+  await told(call);
+  return success({ id: call.as.orgId, deleted: true });
+}
+
+function noIssuer(): Answer {
+  return refuse({
+    kind: "not_found",
+    message: "This organization has no log-in of its own that works.",
+  });
+}
+
+/** The log and the owners hear of it. */
+async function told(call: MemberCall): Promise<void> {
+  call.takeEvents(call.as.orgId);
+  await mailSettings(call, call.as.orgId);
+}
+
+export async function mailSettings(
+  { db, mail }: Pick<PeopleServices, "db" | "mail">,
+  orgId: string,
+): Promise<void> {
+  if (mail === null) return;
+  for (const { email, organization } of await ownersOf(db, orgId)) {
+    mail(settingsMail(email, organization));
+  }
+}
+
+/** What it is asked as: like an entry of LOGIN_ISSUERS, whose id is the organisation's. */
+export function entryOf({
+  orgId,
+  issuer,
+  clientId,
+}: Pick<CompanyIssuer, "orgId" | "issuer" | "clientId">): IssuerEntry {
+  return { id: orgId, kind: "oidc", issuer, client_id: clientId, secret: "", reauth: false };
+}
+
+/** Its client's secret; null when KEY_SECRETS no longer has what it was sealed under. */
+export function clientSecretOf(
+  row: CompanyIssuer,
+  keySecrets: readonly KeySecret[],
+): Promise<string | null> {
+  return unseal(row.clientSecret, { purpose: PURPOSE, owner: ownerOf(row) }, keySecrets);
+}
+
+/** From the hourly cron: what is sealed under a secret that is being replaced is sealed anew. */
+export async function resealIssuers(
+  db: D1Database,
+  keySecrets: readonly KeySecret[],
+): Promise<void> {
+  for (const row of await sealedBefore(db, keySecrets[0]?.id ?? "")) {
+    const what = { purpose: PURPOSE, owner: ownerOf(row) };
+    // oxlint-disable-next-line no-await-in-loop -- few, and rarely
+    const anew = await resealed(row.clientSecret, what, keySecrets);
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    if (anew !== null) await keepSealed(db, row, anew);
+    else logAlert("company_secret_unreadable", { org_id: row.orgId });
+  }
+}
+
+/** The addresses of which a company's issuer may say that they are somebody's: those of its proven domains. */
+export async function provenBy(
+  db: D1Database,
+  orgId: string,
+  claims: Pick<Claims, "proven">,
+): Promise<readonly string[]> {
+  const domains = (await listDomains(db, orgId)).filter(({ provenAt }) => provenAt !== null);
+  const ends = new Set(domains.map(({ domain }) => domain));
+  return claims.proven.filter((one) => ends.has(one.slice(one.indexOf("@") + 1).toLowerCase()));
+}

@@ -1,0 +1,247 @@
+import { derivedEventId, SYSTEM } from "../../shared/event.ts";
+import type { Actor } from "../../shared/event.ts";
+import { eventIfChanged } from "../../shared/events.store.ts";
+import { insertConsoleKey } from "../keys/console-key.store.ts";
+import type { ConsoleKey } from "../keys/console-key.store.ts";
+import { addressOf } from "./person.ts";
+import type { Person } from "./person.ts";
+import { DAY_MS } from "../../shared/clock.ts";
+
+/** A domain of an organisation. Times are Unix ms. */
+export type CompanyDomain = {
+  readonly domain: string;
+  readonly orgId: string;
+  readonly nonce: string;
+  readonly tenant: string | null;
+  readonly createdAt: number;
+  readonly provenAt: number | null;
+  readonly approvedAt: number | null;
+  readonly failedSince: number | null;
+};
+
+const COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS createdAt, proven_at AS provenAt,
+  approved_at AS approvedAt, failed_since AS failedSince`;
+const DOMAINS_MAX = 10;
+/** A record that is gone for longer lets nobody join, and another organisation prove the domain. */
+const GONE_MS = 7 * DAY_MS;
+
+/** The organisation's row of a domain, a new one where there is none; null when it has ten. Throws when D1 fails. */
+export async function nameDomain(
+  db: D1Database,
+  {
+    domain,
+    orgId,
+    nonce,
+    tenant,
+    createdAt,
+  }: Omit<CompanyDomain, "provenAt" | "approvedAt" | "failedSince">,
+): Promise<CompanyDomain | null> {
+  const [, found] = await db.batch<CompanyDomain>([
+    db
+      .prepare(
+        `INSERT INTO company_domains (domain, org_id, nonce, tenant, created_at) SELECT ?1, ?2, ?3, ?4, ?5
+         WHERE (SELECT count(*) FROM company_domains WHERE org_id = ?2) < ${DOMAINS_MAX}
+         ON CONFLICT (domain, org_id) DO NOTHING`,
+      )
+      .bind(domain, orgId, nonce, tenant, createdAt),
+    db
+      .prepare(`SELECT ${COLUMNS} FROM company_domains WHERE domain = ? AND org_id = ?`)
+      .bind(domain, orgId),
+  ]);
+  return found?.results[0] ?? null;
+}
+
+export async function listDomains(
+  db: D1Database,
+  orgId: string,
+): Promise<readonly CompanyDomain[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT ${COLUMNS} FROM company_domains WHERE org_id = ? ORDER BY domain LIMIT ${DOMAINS_MAX}`,
+    )
+    .bind(orgId)
+    .all<CompanyDomain>();
+  return results;
+}
+
+type Told = { readonly actor: Actor; readonly nowMs: number };
+
+/** That a domain is, or is no longer, the organisation's: for a batch, behind what changed it. */
+function domainEvent(
+  db: D1Database,
+  { domain, orgId }: Pick<CompanyDomain, "domain" | "orgId">,
+  { actor, nowMs }: Told,
+  what: "proven" | "approved" | "removed" | "lost",
+): D1PreparedStatement {
+  return eventIfChanged(db, {
+    id: derivedEventId(`company_domain.${what}`, orgId, domain, nowMs),
+    orgId,
+    type: "organization.changed",
+    actor,
+    subject: orgId,
+    data: { company_domain: domain, [what]: true },
+    createdAt: nowMs,
+  });
+}
+
+/** Notes that the domain is proven; `taken` while it is another organisation's that has not lost it for a week. */
+export async function proveDomain(
+  db: D1Database,
+  at: Pick<CompanyDomain, "domain" | "orgId">,
+  told: Told,
+): Promise<"proven" | "taken"> {
+  const { domain, orgId } = at;
+  const [, proven] = await db.batch<{ domain: string }>([
+    db
+      .prepare(
+        `UPDATE company_domains SET proven_at = NULL, approved_at = NULL
+         WHERE domain = ?1 AND org_id <> ?2 AND failed_since < ?3`,
+      )
+      .bind(domain, orgId, told.nowMs - GONE_MS),
+    db
+      .prepare(
+        `UPDATE company_domains SET proven_at = coalesce(proven_at, ?3), checked_at = ?3, failed_since = NULL
+         WHERE domain = ?1 AND org_id = ?2 AND NOT EXISTS (SELECT 1 FROM company_domains AS other
+           WHERE other.domain = ?1 AND other.org_id <> ?2 AND other.proven_at IS NOT NULL) RETURNING domain`,
+      )
+      .bind(domain, orgId, told.nowMs),
+    domainEvent(db, at, told, "proven"),
+  ]);
+  return (proven?.results.length ?? 0) > 0 ? "proven" : "taken";
+}
+
+/** An operator's yes; false for what is no proven domain of the organisation. */
+export async function approveDomain(
+  db: D1Database,
+  at: Pick<CompanyDomain, "domain" | "orgId">,
+  told: Told,
+): Promise<boolean> {
+  const [approved] = await db.batch<{ domain: string }>([
+    db
+      .prepare(
+        `UPDATE company_domains SET approved_at = coalesce(approved_at, ?3)
+         WHERE domain = ?1 AND org_id = ?2 AND proven_at IS NOT NULL RETURNING domain`,
+      )
+      .bind(at.domain, at.orgId, told.nowMs),
+    domainEvent(db, at, told, "approved"),
+  ]);
+  return (approved?.results.length ?? 0) > 0;
+}
+
+/** Gives a domain up; who has joined by it stays. */
+export async function removeDomain(
+  db: D1Database,
+  at: Pick<CompanyDomain, "domain" | "orgId">,
+  told: Told,
+): Promise<boolean> {
+  const [removed] = await db.batch<{ domain: string }>([
+    db
+      .prepare("DELETE FROM company_domains WHERE domain = ? AND org_id = ? RETURNING domain")
+      .bind(at.domain, at.orgId),
+    domainEvent(db, at, told, "removed"),
+  ]);
+  return (removed?.results.length ?? 0) > 0;
+}
+
+/** In a statement: that the row of a domain lets people join at the time `?n`; `approved`: 1 where an operator must agree. */
+const joinable = (now: string, approved: string): string => `proven_at IS NOT NULL
+  AND (${approved} = 0 OR approved_at IS NOT NULL) AND (failed_since IS NULL OR failed_since > ${now} - ${GONE_MS})`;
+
+/** Whose domain it is, as far as people may join by it; null: nobody's. */
+export function companyOf(
+  db: D1Database,
+  domain: string,
+  { nowMs, wantsYes }: { readonly nowMs: number; readonly wantsYes: boolean },
+): Promise<CompanyDomain | null> {
+  return db
+    .prepare(`SELECT ${COLUMNS} FROM company_domains WHERE domain = ?1 AND ${joinable("?2", "?3")}`)
+    .bind(domain, nowMs, wantsYes ? 1 : 0)
+    .first<CompanyDomain>();
+}
+
+/**
+ * Makes a person a member by their company's domain, all or nothing: it lets people join, the organisation is active and a
+ * team, the person was never a member of it, and no member has their address. False when one of these does not hold.
+ */
+export async function joinCompany(
+  db: D1Database,
+  { domain, orgId }: Pick<CompanyDomain, "domain" | "orgId">,
+  joining: {
+    readonly person: Person;
+    readonly memberId: string;
+    readonly key: ConsoleKey;
+    readonly nowMs: number;
+    readonly wantsYes: boolean;
+  },
+): Promise<boolean> {
+  const { person, memberId, key, nowMs, wantsYes } = joining;
+  const [joined] = await db.batch<{ id: string }>([
+    db
+      .prepare(
+        `INSERT INTO members (id, org_id, email, role, created_at) SELECT ?1, ?2, ?3, 'member', ?4
+         FROM company_domains WHERE domain = ?5 AND org_id = ?2 AND ${joinable("?4", "?6")}
+           AND EXISTS (SELECT 1 FROM organizations WHERE id = ?2 AND status = 'active' AND is_personal = 0)
+           AND NOT EXISTS (SELECT 1 FROM member_people WHERE org_id = ?2 AND person_id = ?7)
+           AND NOT EXISTS (SELECT 1 FROM members AS other WHERE other.org_id = ?2 AND other.removed_at IS NULL
+             AND lower(other.email) = lower(?3)) RETURNING id`,
+      )
+      .bind(memberId, orgId, addressOf(person), nowMs, domain, wantsYes ? 1 : 0, person.id),
+    eventIfChanged(db, {
+      id: derivedEventId("member.created", memberId),
+      orgId,
+      type: "member.created",
+      actor: { kind: "member", id: memberId },
+      subject: memberId,
+      data: { role: "member", company_domain: domain },
+      createdAt: nowMs,
+    }),
+    db
+      .prepare(
+        `INSERT INTO member_people (member_id, org_id, person_id, came_by, seen_at, created_at)
+         SELECT id, org_id, ?2, 'company', ?3, ?3 FROM members WHERE id = ?1`,
+      )
+      .bind(memberId, person.id, nowMs),
+    insertConsoleKey(db, key, memberId, nowMs),
+  ]);
+  return (joined?.results.length ?? 0) > 0;
+}
+
+/** Proven domains whose record was not looked at for a day; a batch of a sweep. */
+export async function domainsToCheck(
+  db: D1Database,
+  nowMs: number,
+): Promise<readonly CompanyDomain[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT ${COLUMNS} FROM company_domains WHERE proven_at IS NOT NULL AND coalesce(checked_at, 0) < ?
+       ORDER BY checked_at LIMIT 100`,
+    )
+    .bind(nowMs - DAY_MS)
+    .all<CompanyDomain>();
+  return results;
+}
+
+/** Notes whether the record was there; true when it is gone since now, which the log tells too. */
+export async function domainChecked(
+  db: D1Database,
+  at: Pick<CompanyDomain, "domain" | "orgId">,
+  { isThere, nowMs }: { readonly isThere: boolean; readonly nowMs: number },
+): Promise<boolean> {
+  const { domain, orgId } = at;
+  const [lost] = await db.batch<{ domain: string }>([
+    db
+      .prepare(
+        `UPDATE company_domains SET failed_since = ?3
+         WHERE domain = ?1 AND org_id = ?2 AND ?4 = 0 AND failed_since IS NULL AND proven_at IS NOT NULL RETURNING domain`,
+      )
+      .bind(domain, orgId, nowMs, isThere ? 1 : 0),
+    domainEvent(db, at, { actor: SYSTEM, nowMs }, "lost"),
+    db
+      .prepare(
+        `UPDATE company_domains SET checked_at = ?3, failed_since = iif(?4, NULL, failed_since)
+         WHERE domain = ?1 AND org_id = ?2`,
+      )
+      .bind(domain, orgId, nowMs, isThere ? 1 : 0),
+  ]);
+  return (lost?.results.length ?? 0) > 0;
+}

@@ -1,0 +1,207 @@
+import * as z from "zod/mini";
+import { created } from "../../shared/http/endpoint.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import { parseFields } from "../../shared/http/parse-body.ts";
+import { mintConsoleKey } from "../keys/console-key.store.ts";
+import { atMost } from "../../shared/at-most.ts";
+import { timestamp } from "../../shared/clock.ts";
+import { invalid, refuse, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import { randomBase62 } from "../../shared/id.ts";
+import {
+  companyOf,
+  domainChecked,
+  domainsToCheck,
+  joinCompany,
+  listDomains,
+  nameDomain,
+  proveDomain,
+  removeDomain,
+} from "./company.store.ts";
+import type { CompanyDomain } from "./company.store.ts";
+import { companyDomain, proofOf, seesProof } from "./domain-proof.ts";
+import { domainMail } from "./mail.ts";
+import { memberActor } from "./people-call.ts";
+import type { MemberCall, PeopleServices } from "./people-call.ts";
+import { membershipsOf } from "./people.store.ts";
+import type { Membership, Person } from "./person.ts";
+import { ownersOf } from "./team.store.ts";
+
+/** Lookups at once. */
+const AT_ONCE = 6;
+
+export const namedDomain = z.object({ domain: z.string().check(z.maxLength(253)) });
+
+/** `GET /company/domains`. */
+export async function getDomains(call: MemberCall): Promise<Answer> {
+  const domains = await listDomains(call.db, call.as.orgId);
+  return success({ domains: domains.map((one) => domainRecord(one, call.companyDomains)) });
+}
+
+/** `POST /company/domains { domain }`: 201 with the TXT record that proves it. */
+export async function postDomain(call: MemberCall): Promise<Answer> {
+  const fields = parseFields(namedDomain, [], call.body);
+  if (!fields.ok) return fields;
+  const checked = companyDomain(fields.value.domain);
+  if ("problem" in checked) return invalid(`domain ${checked.problem}`, "domain");
+  const off = mayName(call);
+  if (off !== null) return off;
+  const { domain } = checked;
+  const { db, as, person, now: createdAt } = call;
+  const isTheirs = person.isEmailProven === 1 && person.email?.toLowerCase().endsWith(`@${domain}`);
+  const tenant = isTheirs === true ? call.tenant : null;
+  const row = { domain, orgId: as.orgId, nonce: randomBase62(43), tenant, createdAt };
+  const named = await nameDomain(db, row);
+  if (named !== null) return created(domainRecord(named, call.companyDomains));
+  const message = "An organization may have ten domains.";
+  return refuse({ kind: "conflict", message, param: null, code: "too_many_domains" });
+}
+
+function mayName({ as, companyDomains }: MemberCall): Refusal | null {
+  if (as.status === "suspended") return refuse({ kind: "organization_suspended" });
+  const message =
+    companyDomains === "off"
+      ? "Nobody joins by a domain in this region."
+      : "This is a personal organization; make it a team first.";
+  const code = companyDomains === "off" ? "company_domains_off" : "personal_organization";
+  const isOff = companyDomains === "off" || as.isPersonal === 1;
+  return isOff ? refuse({ kind: "conflict", message, param: null, code }) : null;
+}
+
+/** `POST /company/domains/{domain}/prove`: looks the record up at two resolvers; 409 `domain_not_proven`. */
+export async function postProof(call: MemberCall): Promise<Answer> {
+  const { db, as, now: nowMs } = call;
+  const own = await ownDomain(call);
+  if (!own.ok) return own;
+  const off = mayName(call);
+  if (off !== null) return off;
+  const { domain, nonce } = own.value;
+  const seen = await seesProof(domain, nonce);
+  if (seen !== "there") {
+    const why = seen === "away" ? "A resolver did not answer" : "The record is not there yet";
+    const message = `${why}; please try again.`;
+    return refuse({ kind: "conflict", message, param: null, code: "domain_not_proven" });
+  }
+  const told = { actor: memberActor(as.memberId), nowMs };
+  if ((await proveDomain(db, own.value, told)) === "taken") {
+    const message = "Another organization has proven this domain.";
+    return refuse({ kind: "conflict", message, param: null, code: "domain_taken" });
+  }
+  call.takeEvents(as.orgId);
+  await tellOwners(call, own.value, "proven");
+  return getDomains(call);
+}
+
+/** `DELETE /company/domains/{domain}`. */
+export async function deleteDomain(call: MemberCall): Promise<Answer> {
+  const own = await ownDomain(call);
+  if (!own.ok) return own;
+  const { domain } = own.value;
+  const told = { actor: memberActor(call.as.memberId), nowMs: call.now };
+  await removeDomain(call.db, own.value, told);
+  call.takeEvents(call.as.orgId);
+  await tellOwners(call, own.value, "removed");
+  return success({ id: domain, deleted: true });
+}
+
+/** Mails the owners what has become of a domain; nobody where mail is off. */
+export async function tellOwners(
+  { db, mail }: Pick<PeopleServices, "db" | "mail">,
+  { orgId, domain }: Pick<CompanyDomain, "orgId" | "domain">,
+  what: Parameters<typeof domainMail>[1]["what"],
+): Promise<void> {
+  if (mail === null) return;
+  for (const { email, organization } of await ownersOf(db, orgId)) {
+    mail(domainMail(email, { organization, domain, what }));
+  }
+}
+
+async function ownDomain({ db, as, params }: MemberCall): Promise<Result<CompanyDomain>> {
+  const domains = await listDomains(db, as.orgId);
+  const found = domains.find(({ domain }) => domain === params["domain"]);
+  return found === undefined
+    ? refuse({ kind: "not_found", message: "No such domain." })
+    : success(found);
+}
+
+/** A domain as its organisation and an operator see it. */
+export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDomains"]) {
+  const { domain, nonce, provenAt, approvedAt, failedSince, tenant } = row;
+  const isOpen =
+    provenAt !== null && (mode === "on" || (mode === "approve" && approvedAt !== null));
+  return {
+    domain,
+    record: proofOf(domain, nonce),
+    proven_at: provenAt === null ? null : timestamp(provenAt),
+    approved: mode === "on" || approvedAt !== null,
+    lost_since: failedSince === null ? null : timestamp(failedSince),
+    joins_by: isOpen ? ["google", ...(tenant === null ? [] : ["entra"])] : [],
+  };
+}
+
+/** What an issuer says of the company of who logs in. */
+type Company = { readonly domain: string | null; readonly tenant: string | null };
+
+/** The organisation of this domain, where the issuer says that somebody is of its company; null: there is none for them. */
+export async function companyFor(
+  services: PeopleServices,
+  typed: string,
+  said: Company,
+): Promise<CompanyDomain | null> {
+  const { db, now: nowMs, companyDomains: mode } = services;
+  if (mode === "off") return null;
+  const domain = typed.trim().toLowerCase().replace(/\.$/, "");
+  const found = await companyOf(db, domain, { nowMs, wantsYes: mode === "approve" });
+  if (found === null) return null;
+  const isGoogles = said.domain?.toLowerCase() === found.domain;
+  const isEntras = found.tenant !== null && said.tenant === found.tenant;
+  return isGoogles || isEntras ? found : null;
+}
+
+/** A domain of the organisation by which people may join it now; null: there is none. */
+export async function domainToJoin(
+  { db, now: nowMs, companyDomains: mode }: PeopleServices,
+  orgId: string,
+): Promise<CompanyDomain | null> {
+  if (mode === "off") return null;
+  for (const { domain } of await listDomains(db, orgId)) {
+    // oxlint-disable-next-line no-await-in-loop -- ten at most
+    const found = await companyOf(db, domain, { nowMs, wantsYes: mode === "approve" });
+    if (found?.orgId === orgId) return found;
+  }
+  return null;
+}
+
+/** Makes them a member of their company's organisation, or finds that they are; null when they may not join. */
+export async function join(
+  services: PeopleServices,
+  company: CompanyDomain,
+  person: Person,
+): Promise<Pick<Membership, "memberId" | "orgId"> | null> {
+  const { db, now: nowMs, companyDomains } = services;
+  const memberId = crypto.randomUUID();
+  const key = await mintConsoleKey(services);
+  const wantsYes = companyDomains === "approve";
+  const joined = await joinCompany(db, company, { person, memberId, key, nowMs, wantsYes });
+  if (joined) services.takeEvents(company.orgId);
+  const own = await membershipsOf(db, person.id);
+  return own.find(({ orgId }) => orgId === company.orgId) ?? null;
+}
+
+/**
+ * From the hourly cron: looks each proven domain's record up once a day, and tells the owners of one that is gone. What a
+ * resolver does not say changes nothing.
+ */
+export async function checkDomains(
+  db: D1Database,
+  nowMs: number,
+  mail: PeopleServices["mail"] = null,
+): Promise<void> {
+  const due = await domainsToCheck(db, nowMs);
+  await atMost(AT_ONCE, due, async (one) => {
+    const seen = await seesProof(one.domain, one.nonce);
+    if (seen === "away") return;
+    const isLost = await domainChecked(db, one, { isThere: seen === "there", nowMs });
+    if (isLost) await tellOwners({ db, mail }, one, "lost");
+  });
+}

@@ -1,0 +1,90 @@
+import * as z from "zod/mini";
+import { boundedText } from "../../shared/http/bounded-body.ts";
+import { publicAddress } from "../../shared/public-address.ts";
+
+/** Both must see it: who lies to one resolver does not lie to the other. */
+const RESOLVERS = ["https://cloudflare-dns.com/dns-query", "https://dns.google/resolve"];
+const TIMEOUT_MS = 5000;
+const BYTES_MAX = 64 * 1024;
+const TXT = 16;
+
+/** Where anybody gets an address: such a domain is no company's. */
+const FREE_MAIL = new Set(
+  `gmail.com googlemail.com outlook.com hotmail.com live.com msn.com yahoo.com ymail.com icloud.com me.com mac.com aol.com
+   gmx.de gmx.net gmx.com gmx.at gmx.ch web.de t-online.de freenet.de posteo.de mailbox.org proton.me protonmail.com pm.me
+   tutanota.com tuta.io fastmail.com hey.com zoho.com mail.com mail.ru yandex.ru yandex.com qq.com 163.com 126.com
+   hotmail.co.uk yahoo.co.uk orange.fr wanadoo.fr free.fr laposte.net libero.it`.split(/\s+/),
+);
+
+/** A company's domain as it is kept, or why it is none. */
+export function companyDomain(
+  text: string,
+): { readonly domain: string } | { readonly problem: string } {
+  const domain = text.trim().toLowerCase().replace(/\.$/, "");
+  const url = publicAddress(`https://${domain}/`);
+  const isPublic = typeof url !== "string" && url.hostname === domain;
+  if (!isPublic) return { problem: "must be a domain of the internet" };
+  return FREE_MAIL.has(domain) ? { problem: "is where anybody gets an address" } : { domain };
+}
+
+/** The record that proves a domain. */
+export function proofOf(domain: string, nonce: string) {
+  return { name: `_turnpike-challenge.${domain}`, value: `turnpike-domain-verification=${nonce}` };
+}
+
+/** What was seen: the record, none, or a resolver that does not answer. */
+type Seen = "there" | "missing" | "away";
+
+/** Whether the domain's TXT record says this nonce, at both resolvers. Never throws. */
+export async function seesProof(domain: string, nonce: string): Promise<Seen> {
+  const { name, value } = proofOf(domain, nonce);
+  const seen = await Promise.all(
+    RESOLVERS.map(async (resolver): Promise<Seen> => {
+      const texts = await textsOf(resolver, name).catch(() => null);
+      if (texts === null) return "away";
+      return texts.includes(value) ? "there" : "missing";
+    }),
+  );
+  if (seen.includes("away")) return "away";
+  return seen.every((one) => one === "there") ? "there" : "missing";
+}
+
+/** The JSON form of DNS over HTTPS, which has no RFC: both say it alike. */
+const answer = z.object({
+  Status: z.int(),
+  TC: z.boolean(),
+  Answer: z.optional(z.array(z.object({ name: z.string(), type: z.int(), data: z.string() }))),
+});
+const NO_SUCH_NAME = 3;
+
+/** The texts at a name; null when the resolver does not say. */
+async function textsOf(resolver: string, name: string): Promise<readonly string[] | null> {
+  const response = await fetch(`${resolver}?name=${encodeURIComponent(name)}&type=TXT`, {
+    headers: { accept: "application/dns-json" },
+    redirect: "manual",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  const text = response.status === 200 ? await boundedText(response, BYTES_MAX) : null;
+  const parsed = text === null ? null : z.safeParse(answer, JSON.parse(text));
+  if (parsed === null || !parsed.success || parsed.data.TC) return null;
+  const { Status: status, Answer: records = [] } = parsed.data;
+  if (status === NO_SUCH_NAME) return [];
+  if (status !== 0) return null;
+  const isAsked = (of: string): boolean => of.toLowerCase().replace(/\.$/, "") === name;
+  return records
+    .filter((one) => one.type === TXT && isAsked(one.name))
+    .map(({ data }) => unquoted(data));
+}
+
+/** `"one" "two"` is `onetwo`; one resolver leaves the quotes out. */
+function unquoted(data: string): string {
+  if (!data.startsWith('"')) return data;
+  const strings = data.matchAll(/"((?:[^"\\]|\\.)*)"/g);
+  return [...strings]
+    .map(([, text = ""]) =>
+      text.replaceAll(/\\(\d{3}|.)/g, (_, one: string) =>
+        one.length === 3 ? String.fromCharCode(Number(one)) : one,
+      ),
+    )
+    .join("");
+}

@@ -1,0 +1,215 @@
+import { derivedEventId } from "../../shared/event.ts";
+import type { Actor } from "../../shared/event.ts";
+import { eventIfChanged } from "../../shared/events.store.ts";
+import type { EndedKey } from "../organizations/members.store.ts";
+
+/** What ends with an organisation, so that its objects can be told. */
+type Closed = {
+  readonly keys: readonly EndedKey[];
+  readonly persons: readonly { readonly memberId: string; readonly personId: string }[];
+};
+
+const IS_CLOSED = "EXISTS (SELECT 1 FROM closed_organizations WHERE org_id = ?1)";
+/** What an address is in place of one that is gone. */
+const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
+
+/**
+ * Ends an organisation for good: its members, keys, invitations and webhooks, its names and their addresses. `memberId`:
+ * the owner who asks and must be one; null for an operator. Again: the same answer. Null when it may not. The ledger stays.
+ */
+export async function closeOrganization(
+  db: D1Database,
+  orgId: string,
+  by: {
+    readonly actor: Actor;
+    readonly memberId: string | null;
+    readonly nowMs: number;
+    /** Only while nobody else is in it. */
+    readonly isAlone?: boolean;
+  },
+): Promise<Closed | null> {
+  const { actor, memberId, nowMs, isAlone = false } = by;
+  const data = { closed: true };
+  const event = { orgId, type: "organization.changed", actor, subject: orgId, data } as const;
+  const results = await db.batch<{ closed: 0 | 1 } & EndedKey & Closed["persons"][number]>([
+    db
+      .prepare(
+        `INSERT INTO closed_organizations (org_id, closed_at) SELECT id, ?3 FROM organizations
+         WHERE id = ?1 AND (?2 IS NULL OR EXISTS (SELECT 1 FROM members WHERE id = ?2 AND org_id = ?1
+           AND role = 'owner' AND removed_at IS NULL))
+           AND (?4 = 0 OR NOT EXISTS (SELECT 1 FROM members WHERE org_id = ?1 AND id <> ?2 AND removed_at IS NULL))
+         ON CONFLICT DO NOTHING`,
+      )
+      .bind(orgId, memberId, nowMs, isAlone ? 1 : 0),
+    eventIfChanged(db, {
+      ...event,
+      id: derivedEventId("organization.closed", orgId),
+      createdAt: nowMs,
+    }),
+    ...emptied(db, orgId, nowMs),
+    db.prepare(`SELECT ${IS_CLOSED} AS closed`).bind(orgId),
+    db
+      .prepare(
+        `SELECT id AS keyId, hash AS keyHash, org_id AS orgId, scope, revoked_at AS revokedAt FROM keys
+         WHERE org_id = ?1 AND revoked_at >= (SELECT closed_at FROM closed_organizations WHERE org_id = ?1)`,
+      )
+      .bind(orgId),
+    db
+      .prepare(
+        `SELECT member_id AS memberId, person_id AS personId FROM member_people WHERE org_id = ?1`,
+      )
+      .bind(orgId),
+  ]);
+  const [found, keys, persons] = results.slice(-3);
+  if (found?.results[0]?.closed !== 1) return null;
+  return { keys: keys?.results ?? [], persons: persons?.results ?? [] };
+}
+
+/** For a batch, after it was noted that an organisation is closed: nobody is in it and nothing is told of it any more. */
+function emptied(db: D1Database, orgId: string, nowMs: number): readonly D1PreparedStatement[] {
+  return [
+    db
+      .prepare(
+        `UPDATE organizations SET status = 'suspended', name = 'Closed', slug = 'closed-' || substr(id, 1, 18)
+         WHERE id = ?1 AND ${IS_CLOSED}`,
+      )
+      .bind(orgId),
+    db
+      .prepare(
+        `UPDATE keys SET revoked_at = ?2, name = 'Closed' WHERE org_id = ?1 AND revoked_at IS NULL AND ${IS_CLOSED}`,
+      )
+      .bind(orgId, nowMs),
+    db
+      .prepare(
+        `UPDATE members SET removed_at = coalesce(removed_at, ?2), email = ${NO_ADDRESS}
+         WHERE org_id = ?1 AND ${IS_CLOSED}`,
+      )
+      .bind(orgId, nowMs),
+    db
+      .prepare(
+        `UPDATE invitations SET email = NULL, ended_at = coalesce(ended_at, ?2) WHERE org_id = ?1 AND ${IS_CLOSED}`,
+      )
+      .bind(orgId, nowMs),
+    db.prepare(`DELETE FROM company_domains WHERE org_id = ?1 AND ${IS_CLOSED}`).bind(orgId),
+    db.prepare(`DELETE FROM company_issuers WHERE org_id = ?1 AND ${IS_CLOSED}`).bind(orgId),
+    db.prepare(`DELETE FROM identities WHERE realm = ?1 AND ${IS_CLOSED}`).bind(orgId),
+    db.prepare(`DELETE FROM webhooks WHERE org_id = ?1 AND ${IS_CLOSED}`).bind(orgId),
+    db.prepare(`DELETE FROM personal_organizations WHERE org_id = ?1 AND ${IS_CLOSED}`).bind(orgId),
+  ];
+}
+
+/** Whether an organisation was closed. */
+export async function isClosed(db: D1Database, orgId: string): Promise<boolean> {
+  const row = await db
+    .prepare("SELECT 1 FROM closed_organizations WHERE org_id = ?")
+    .bind(orgId)
+    .first();
+  return row !== null;
+}
+
+/**
+ * Forgets a person who is a member of nothing: name, addresses, identities; ids stay where they stand. False while they
+ * are a member of something; again: true.
+ */
+export async function erasePerson(
+  db: D1Database,
+  personId: string,
+  nowMs: number,
+): Promise<boolean> {
+  const erased = "(SELECT erased_at FROM people WHERE id = ?1) IS NOT NULL";
+  const [, , , , found] = await db.batch<{ erased: 0 | 1 }>([
+    db
+      .prepare(
+        `UPDATE people SET name = '', email = NULL, is_email_proven = 0, erased_at = coalesce(erased_at, ?2),
+           sessions_from = ?2 + 1
+         WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM member_people JOIN members ON members.id = member_id
+           WHERE person_id = ?1 AND removed_at IS NULL)`,
+      )
+      .bind(personId, nowMs),
+    db
+      .prepare(
+        `UPDATE invitations SET email = NULL WHERE ${erased} AND lower(email) IN
+           (SELECT lower(members.email) FROM members JOIN member_people ON member_id = members.id WHERE person_id = ?1)`,
+      )
+      .bind(personId),
+    db
+      .prepare(
+        `UPDATE members SET email = ${NO_ADDRESS} WHERE ${erased}
+           AND id IN (SELECT member_id FROM member_people WHERE person_id = ?1)`,
+      )
+      .bind(personId),
+    db.prepare(`DELETE FROM identities WHERE person_id = ?1 AND ${erased}`).bind(personId),
+    db.prepare(`SELECT ${erased} AS erased`).bind(personId),
+  ]);
+  return found?.results[0]?.erased === 1;
+}
+
+const EXPORTED_MAX = 10_000;
+
+/** What the book has of an organisation, table by table, as it stands there; hashes and sealed secrets are left out. */
+const TABLES: Readonly<Record<string, string>> = {
+  organization: "SELECT * FROM organizations WHERE id = ?1",
+  members: "SELECT id, email, role, created_at, removed_at FROM members WHERE org_id = ?1",
+  keys: `SELECT id, member_id, name, prefix, scope, rpm_limit, created_at, last_used_at, revoked_at FROM keys
+    WHERE org_id = ?1`,
+  invitations: `SELECT id, role, email, member_id, invited_by, created_at, expires_at, accepted_at, ended_at
+    FROM invitations WHERE org_id = ?1`,
+  webhooks: "SELECT id, url, types, disabled_reason, created_at FROM webhooks WHERE org_id = ?1",
+  company_domains: `SELECT domain, created_at, proven_at, approved_at, failed_since FROM company_domains
+    WHERE org_id = ?1`,
+  company_issuers: `SELECT issuer, client_id, created_at, tried_at, required_at FROM company_issuers
+    WHERE org_id = ?1`,
+  end_users: "SELECT * FROM end_users WHERE org_id = ?1",
+  settings: "SELECT * FROM settings WHERE org_id = ?1",
+  balance: "SELECT credits_micro, updated_at FROM balances WHERE org_id = ?1",
+  credits: "SELECT * FROM credits WHERE org_id = ?1",
+  daily_usage: "SELECT * FROM daily_usage WHERE org_id = ?1",
+  alerts: "SELECT * FROM alerts WHERE org_id = ?1",
+};
+
+/** All of these of one moment, 10,000 rows of each at most. */
+export async function exportOrganization(
+  db: D1Database,
+  orgId: string,
+): Promise<Readonly<Record<string, readonly unknown[]>>> {
+  const names = Object.keys(TABLES);
+  const results = await db.batch(
+    names.map((name) => db.prepare(`${TABLES[name] ?? ""} LIMIT ${EXPORTED_MAX}`).bind(orgId)),
+  );
+  return Object.fromEntries(names.map((name, at) => [name, results[at]?.results ?? []]));
+}
+
+type Rows = readonly unknown[];
+
+/** What the book has of a person beside themselves and their identities; `places`: where they are or were a member. */
+export async function exportPerson(
+  db: D1Database,
+  personId: string,
+): Promise<{
+  readonly memberships: Rows;
+  readonly invitations: Rows;
+  readonly places: readonly { readonly memberId: string; readonly orgId: string }[];
+}> {
+  const [memberships, invitations] = await db.batch<Record<string, unknown>>([
+    db
+      .prepare(
+        `SELECT members.id AS member_id, members.org_id AS organization_id, members.email, role, came_by,
+           seen_at, members.created_at, removed_at
+         FROM member_people JOIN members ON members.id = member_id WHERE person_id = ?
+         ORDER BY members.created_at DESC LIMIT ${EXPORTED_MAX}`,
+      )
+      .bind(personId),
+    db
+      .prepare(
+        `SELECT id, org_id AS organization_id, role, created_at, expires_at, accepted_at, ended_at FROM invitations
+         WHERE invited_by IN (SELECT member_id FROM member_people WHERE person_id = ?) LIMIT ${EXPORTED_MAX}`,
+      )
+      .bind(personId),
+  ]);
+  const rows = memberships?.results ?? [];
+  const places = rows.map((row) => ({
+    memberId: String(row["member_id"]),
+    orgId: String(row["organization_id"]),
+  }));
+  return { memberships: rows, invitations: invitations?.results ?? [], places };
+}

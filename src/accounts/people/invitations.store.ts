@@ -1,0 +1,257 @@
+import { derivedEventId } from "../../shared/event.ts";
+import type { Actor } from "../../shared/event.ts";
+import { eventIfChanged } from "../../shared/events.store.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import { insertConsoleKey } from "../keys/console-key.store.ts";
+import type { ConsoleKey } from "../keys/console-key.store.ts";
+import type { Invitation } from "./invitation.ts";
+import { addressOf } from "./person.ts";
+import type { Person } from "./person.ts";
+import { givesRole } from "./rights.ts";
+
+/** Open invitations of an organisation, and new ones of an inviter in an hour, at most. */
+const OPEN_MAX = 50;
+const HOURLY_MAX = 20;
+
+const COLUMNS = `id, org_id AS orgId, role, email, member_id AS memberId, invited_by AS invitedBy,
+  created_at AS createdAt, expires_at AS expiresAt`;
+const OPEN = "accepted_at IS NULL AND ended_at IS NULL";
+
+/** Whether the member `?n` lives and may give the role in `role`; null: an operator, who may. */
+function mayInvite(by: string, role: string): string {
+  return `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ${by}
+    AND inviter.removed_at IS NULL AND ${givesRole("inviter.role", role)}))`;
+}
+
+/** A member that gets a log-in keeps its role, and who has its address is meant. */
+function roleFor(member: string, role: string): string {
+  return `coalesce((SELECT role FROM members WHERE id = ${member}), ${role})`;
+}
+
+function addressFor(member: string, email: string): string {
+  return `coalesce(${email}, (SELECT email FROM members WHERE id = ${member}))`;
+}
+
+/**
+ * Invites: an open invitation of the same address or member is extended instead, with its link. Refused while the
+ * inviter may not give the role (any more), at 50 open ones, 20 of an inviter in an hour; `not_found` for a member that
+ * is none, `conflict` for one that has a log-in.
+ */
+export async function insertInvitation(
+  db: D1Database,
+  given: Invitation,
+  actor: Actor,
+): Promise<Result<Invitation>> {
+  const { id, orgId, role, email, memberId, invitedBy, createdAt, expiresAt } = given;
+  const [extended, inserted, , found] = await db.batch<Invitation & Standing>([
+    db
+      .prepare(
+        `UPDATE invitations SET expires_at = max(expires_at, ?5), created_at = ?6, invited_by = ?7
+         WHERE org_id = ?1 AND ${OPEN} AND expires_at > ?6 AND member_id IS ?4
+           AND role = ${roleFor("?4", "?2")} AND lower(email) = lower(${addressFor("?4", "?3")})
+           AND ${mayInvite("?7", "invitations.role")} RETURNING ${COLUMNS}`,
+      )
+      .bind(orgId, role, email, memberId, expiresAt, createdAt, invitedBy),
+    db
+      .prepare(
+        `INSERT INTO invitations (id, org_id, role, email, member_id, invited_by, created_at, expires_at)
+         SELECT ?1, ?2, ${roleFor("?5", "?3")}, ${addressFor("?5", "?4")}, ?5, ?6, ?7, ?8
+         WHERE changes() = 0 AND ${mayInvite("?6", roleFor("?5", "?3"))}
+           AND (?5 IS NULL OR EXISTS (SELECT 1 FROM members WHERE id = ?5 AND org_id = ?2
+             AND removed_at IS NULL AND id NOT IN (SELECT member_id FROM member_people)))
+           AND (SELECT count(*) FROM invitations WHERE org_id = ?2 AND ${OPEN} AND expires_at > ?7) < ${OPEN_MAX}
+           AND (SELECT count(*) FROM invitations WHERE org_id = ?2 AND invited_by IS ?6
+             AND created_at > ?7 - 36e5) < ${HOURLY_MAX}
+         RETURNING ${COLUMNS}`,
+      )
+      .bind(id, orgId, role, email, memberId, invitedBy, createdAt, expiresAt),
+    eventIfChanged(db, {
+      id: derivedEventId("invitation.created", id),
+      orgId,
+      type: "invitation.created",
+      actor,
+      subject: id,
+      data: { role, ...(memberId !== null && { member_id: memberId }) },
+      createdAt,
+    }),
+    db
+      .prepare(
+        `SELECT ${mayInvite("?2", roleFor("?3", "?4"))} AS may,
+           EXISTS (SELECT 1 FROM members WHERE id = ?3 AND org_id = ?1 AND removed_at IS NULL) AS isMember,
+           EXISTS (SELECT 1 FROM member_people WHERE member_id = ?3) AS isPerson`,
+      )
+      .bind(orgId, invitedBy, memberId, role),
+  ]);
+  const row = extended?.results[0] ?? inserted?.results[0];
+  if (row !== undefined) return success(row);
+  return whyNotInvited(found?.results[0], memberId);
+}
+
+type Standing = { readonly may: 0 | 1; readonly isMember: 0 | 1; readonly isPerson: 0 | 1 };
+
+function whyNotInvited(standing: Standing | undefined, memberId: string | null): Refusal {
+  if (standing?.may !== 1) return refuse({ kind: "role_required", roles: ["owner", "admin"] });
+  if (memberId !== null && standing.isMember !== 1) {
+    return refuse({ kind: "not_found", message: "No such member." });
+  }
+  if (standing.isPerson === 1) return conflict("This member logs in already.", "has_log_in");
+  const message = `There may be ${OPEN_MAX} open invitations, ${HOURLY_MAX} new ones an hour.`;
+  return conflict(message, "too_many_invitations");
+}
+
+function conflict(message: string, code: string): Refusal {
+  return refuse({ kind: "conflict", message, param: null, code });
+}
+
+/** An invitation with what its holder is shown. */
+export type ShownInvitation = Invitation & {
+  readonly organization: string;
+  readonly isSuspended: 0 | 1;
+  readonly inviter: string | null;
+  readonly acceptedAt: number | null;
+  readonly endedAt: number | null;
+  /** Whether who invited may still give the role. */
+  readonly isGiven: 0 | 1;
+};
+
+const SHOWN = `SELECT invitations.id, invitations.org_id AS orgId, invitations.role, invitations.email,
+    invitations.member_id AS memberId, invited_by AS invitedBy, invitations.created_at AS createdAt,
+    expires_at AS expiresAt, accepted_at AS acceptedAt, ended_at AS endedAt, organizations.name AS organization,
+    organizations.status = 'suspended' AS isSuspended, people.name AS inviter,
+    ${mayInvite("invited_by", "invitations.role")} AS isGiven
+  FROM invitations JOIN organizations ON organizations.id = invitations.org_id
+  LEFT JOIN member_people ON member_people.member_id = invited_by
+  LEFT JOIN people ON people.id = member_people.person_id`;
+
+/** The invitation with this id, over or not, or null. */
+export function findInvitation(db: D1Database, id: string): Promise<ShownInvitation | null> {
+  return db.prepare(`${SHOWN} WHERE invitations.id = ?`).bind(id).first<ShownInvitation>();
+}
+
+/** The open invitations of an organisation, newest first. */
+export async function listInvitations(
+  db: D1Database,
+  orgId: string,
+  nowMs: number,
+): Promise<readonly ShownInvitation[]> {
+  const { results } = await db
+    .prepare(
+      `${SHOWN} WHERE invitations.org_id = ? AND ${OPEN} AND expires_at > ?
+       ORDER BY invitations.created_at DESC LIMIT ${OPEN_MAX}`,
+    )
+    .bind(orgId, nowMs)
+    .all<ShownInvitation>();
+  return results;
+}
+
+/** Ends an open invitation; false when it is none. */
+export async function endInvitation(
+  db: D1Database,
+  { id, orgId }: Pick<Invitation, "id" | "orgId">,
+  by: { readonly actor: Actor; readonly nowMs: number },
+): Promise<boolean> {
+  const [ended] = await db.batch([
+    db
+      .prepare(
+        `UPDATE invitations SET ended_at = ?3 WHERE id = ?1 AND org_id = ?2 AND ${OPEN} RETURNING id`,
+      )
+      .bind(id, orgId, by.nowMs),
+    eventIfChanged(db, {
+      id: derivedEventId("invitation.ended", id),
+      orgId,
+      type: "invitation.ended",
+      actor: by.actor,
+      subject: id,
+      data: {},
+      createdAt: by.nowMs,
+    }),
+  ]);
+  return (ended?.results.length ?? 0) > 0;
+}
+
+/** Who accepts: the person, their proven addresses, a member's id should they become a new one, its console key. */
+type Accepting = {
+  readonly person: Person;
+  readonly proven: readonly string[];
+  readonly memberId: string;
+  readonly key: ConsoleKey;
+  readonly nowMs: number;
+};
+
+const NO_MEMBERSHIP = `NOT EXISTS (SELECT 1 FROM member_people JOIN members AS own ON own.id = member_people.member_id
+  WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND own.removed_at IS NULL)`;
+
+/** Who was removed comes back by an invitation of after that alone: not by another one that was open already. */
+const NOT_REMOVED_SINCE = `NOT EXISTS (SELECT 1 FROM member_people JOIN members AS gone ON gone.id = member_people.member_id
+  WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND gone.removed_at > invitations.created_at)`;
+
+/**
+ * Accepts, all or nothing: the invitation is open, its inviter may still give its role, its organisation is active, its
+ * address is proven to be the person's, and they are no member, nor were one when it was made. The id of the member that the person is now; null when
+ * one of these does not hold: `findInvitation` says which. So of any number of clicks at once one wins.
+ */
+export async function acceptInvitation(
+  db: D1Database,
+  id: string,
+  { person, proven, memberId, key, nowMs }: Accepting,
+): Promise<string | null> {
+  const email = addressOf(person);
+  const whose = `(SELECT coalesce(member_id, ?2) FROM invitations WHERE id = ?1 AND accepted_by = ?2)`;
+  const [accepted] = await db.batch<{ memberId: string }>([
+    db
+      .prepare(
+        `UPDATE invitations SET accepted_at = ?4, accepted_by = ?2
+         WHERE id = ?1 AND ${OPEN} AND expires_at > ?4 AND ${NO_MEMBERSHIP} AND ${NOT_REMOVED_SINCE}
+           AND EXISTS (SELECT 1 FROM organizations WHERE id = invitations.org_id AND status = 'active')
+           AND ${mayInvite("invited_by", "invitations.role")}
+           AND (email IS NULL OR lower(email) IN (SELECT lower(value) FROM json_each(?5)))
+           AND iif(member_id IS NULL,
+             NOT EXISTS (SELECT 1 FROM members AS other WHERE other.org_id = invitations.org_id
+               AND other.removed_at IS NULL AND lower(other.email) = lower(?6)),
+             EXISTS (SELECT 1 FROM members AS own WHERE own.id = invitations.member_id
+               AND own.removed_at IS NULL AND own.role = invitations.role
+               AND own.id NOT IN (SELECT member_id FROM member_people)))
+         RETURNING coalesce(member_id, ?2) AS memberId`,
+      )
+      .bind(id, memberId, person.id, nowMs, JSON.stringify(proven), email),
+    db
+      .prepare(
+        `INSERT INTO members (id, org_id, email, role, created_at)
+         SELECT ?2, org_id, ?3, role, ?4 FROM invitations
+         WHERE id = ?1 AND accepted_by = ?2 AND member_id IS NULL`,
+      )
+      .bind(id, memberId, email, nowMs),
+    db
+      .prepare(
+        `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
+         SELECT ?4, org_id, iif(member_id IS NULL, 'member.created', 'member.changed'), 'member', ${whose},
+           ${whose}, json_object('role', role, 'invitation_id', id), ?3
+         FROM invitations WHERE id = ?1 AND accepted_by = ?2`,
+      )
+      .bind(id, memberId, nowMs, derivedEventId("member.created", memberId)),
+    db
+      .prepare(
+        `INSERT INTO member_people (member_id, org_id, person_id, came_by, seen_at, created_at)
+         SELECT id, org_id, ?3, 'invitation', ?4, ?4 FROM members WHERE id = ${whose}`,
+      )
+      .bind(id, memberId, person.id, nowMs),
+    insertConsoleKey(db, key, { invitation: id, acceptedBy: memberId }, nowMs),
+  ]);
+  return accepted?.results[0]?.memberId ?? null;
+}
+
+/** Whether a person was removed from the organisation of an invitation since that was made. */
+export async function wasRemovedSince(
+  db: D1Database,
+  invitationId: string,
+  personId: string,
+): Promise<boolean> {
+  const row = await db
+    .prepare(
+      `SELECT ${NOT_REMOVED_SINCE.replace("NOT EXISTS", "EXISTS")} AS was FROM invitations WHERE id = ?1`,
+    )
+    .bind(invitationId, null, personId)
+    .first<{ was: 0 | 1 }>();
+  return row?.was === 1;
+}

@@ -1,0 +1,285 @@
+import * as z from "zod/mini";
+import { created } from "../../shared/http/endpoint.ts";
+import type { Answer, View } from "../../shared/http/endpoint.ts";
+import { parseFields } from "../../shared/http/parse-body.ts";
+import { timestamp } from "../../shared/clock.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { listMembers } from "../organizations/members.store.ts";
+import { nameSchema } from "../organizations/organization.ts";
+import { close, closing, mayLoseBalance } from "./closing.ts";
+import { erasePerson, exportPerson } from "./erasure.store.ts";
+import { waysInMail } from "./mail.ts";
+import { makeOrganization } from "./new-organization.ts";
+import type { Made } from "./new-organization.ts";
+import { memberActor } from "./people-call.ts";
+import type { MemberCall, PeopleCall, PeopleServices, ShownSession } from "./people-call.ts";
+import {
+  endSessionsOf,
+  isTaken,
+  listIdentities,
+  membershipsOf,
+  seenAs,
+  unlinkIdentity,
+} from "./people.store.ts";
+import type { Membership, Person } from "./person.ts";
+import { removeMemberEverywhere } from "./removal.ts";
+import { takePlace } from "./sign-up.ts";
+import { hasPersonalOrganization, makeTeam, mayMakeAnother } from "./sign-up.store.ts";
+import type { Objects } from "../../shared/contracts/objects.ts";
+import type { EventRecord } from "../../shared/event.ts";
+
+/** `GET /me`: who it is, how they log in, where they are a member, what sessions they have. */
+export async function getMe(call: PeopleCall): Promise<Answer> {
+  const view = await meView(call);
+  return view.ok ? success(view.value) : view;
+}
+
+/** Who came in by a company's own issuer sees of themselves what is of that company. */
+async function meView({ db, person, sessions, realm }: PeopleCall): Promise<Result<View>> {
+  const [known, places] = await Promise.all([
+    listIdentities(db, person.id),
+    membershipsOf(db, person.id),
+  ]);
+  const identities = known.filter((one) => realm === "" || one.realm === realm);
+  const memberships = places.filter(({ orgId }) => realm === "" || orgId === realm);
+  const listed = await sessions.list();
+  if (!listed.ok) return listed;
+  return success({
+    person: { id: person.id, name: person.name, email: person.email },
+    identities: identities.map(({ issuer, subject, createdAt, usedAt }) => ({
+      issuer,
+      subject,
+      created_at: timestamp(createdAt),
+      last_used_at: timestamp(usedAt),
+    })),
+    organizations: memberships.map(membershipRecord),
+    sessions: listed.value.map((one) => sessionRecord(one, sessions.id)),
+  });
+}
+
+function membershipRecord(one: Membership): View {
+  return {
+    id: one.orgId,
+    name: one.name,
+    slug: one.slug,
+    status: one.status,
+    is_personal: one.isPersonal === 1,
+    member_id: one.memberId,
+    role: one.role,
+  };
+}
+
+function sessionRecord(one: ShownSession, own: string): View {
+  return {
+    id: one.id,
+    is_this: one.id === own,
+    browser: one.browser,
+    issuer: one.issuer,
+    created_at: timestamp(one.openedAt),
+    logged_in_at: timestamp(one.freshAt),
+    logged_in_by: one.freshBy,
+    expires_at: timestamp(one.expiresAt),
+  };
+}
+
+/** `GET /me/export`: all that this region has of the person, as JSON, with what the logs say of them. */
+export async function getMyExport(call: PeopleCall): Promise<Answer> {
+  const view = await meView(call);
+  if (!view.ok) return view;
+  const { places, ...tables } = await exportPerson(call.db, call.person.id);
+  const events = await ownEvents(call.wallet, places);
+  return events.ok ? success({ ...view.value, ...tables, events: events.value }) : events;
+}
+
+/** `DELETE /me/sessions/{id}`. */
+export async function deleteMySession(call: PeopleCall): Promise<Answer> {
+  const id = call.params["id"] ?? "";
+  const ended = await call.sessions.close(id);
+  return ended.ok ? success({ id, ended: true }) : ended;
+}
+
+/** `POST /me/log-out`: everywhere, this browser too. */
+export async function postLogOut(call: PeopleCall): Promise<Answer> {
+  await endSessionsOf(call.db, call.person.id, call.now + 1);
+  const ended = await call.sessions.close(null);
+  return ended.ok ? success({ ended: true }) : ended;
+}
+
+export const identityName = z.object({
+  issuer: z.string().check(z.maxLength(300)),
+  subject: z.string().check(z.maxLength(255)),
+});
+
+/** `POST /me/unlink { issuer, subject }`: ends all sessions; 409 for the only one. */
+export async function postUnlink(call: PeopleCall): Promise<Answer> {
+  const fields = parseFields(identityName, [], call.body);
+  if (!fields.ok) return fields;
+  if (await unlinkIdentity(call.db, fields.value, call.person.id)) {
+    tellWaysIn(call, call.person, "taken away");
+    return postLogOut(call);
+  }
+  const message = "This is not yours, or the only way in that you have.";
+  return refuse({ kind: "conflict", message, param: "issuer" });
+}
+
+/** Mails the person that their ways to log in have changed, where their address is known to be theirs. */
+export function tellWaysIn(
+  { mail, origin }: Pick<PeopleServices, "mail" | "origin">,
+  { email, isEmailProven }: Person,
+  what: "added" | "taken away",
+): void {
+  if (email !== null && isEmailProven === 1) mail?.(waysInMail(email, what, origin));
+}
+
+export const actingAs = z.object({ organization_id: z.string().check(z.maxLength(100)) });
+
+/** `POST /me/act { organization_id }`: the session acts in another organisation of the person's. */
+export async function postAct(call: PeopleCall): Promise<Answer> {
+  const fields = parseFields(actingAs, [], call.body);
+  if (!fields.ok) return fields;
+  const { db, person, sessions, now: nowMs } = call;
+  const all = await membershipsOf(db, person.id);
+  const chosen = all.find((one) => one.orgId === fields.value.organization_id);
+  if (chosen === undefined) return refuse({ kind: "not_found", message: "No such organization." });
+  if (chosen.isCompanys === 1) {
+    const message = "This organization is open to who logs in by its company's log-in alone.";
+    return refuse({ kind: "conflict", message, param: null, code: "company_log_in_required" });
+  }
+  const acting = await sessions.act(chosen);
+  if (!acting.ok) return acting;
+  await seenAs(db, chosen.memberId, nowMs);
+  return success(membershipRecord(chosen));
+}
+
+export const ownOrganization = z.object({ name: nameSchema });
+
+/** `POST /organizations { name }`: one more organisation in this region; the first is the person's personal one. */
+export async function postOrganization(call: PeopleCall): Promise<Answer> {
+  const fields = parseFields(ownOrganization, [], call.body);
+  if (!fields.ok) return fields;
+  const { db, person, signUp, sessions } = call;
+  if (signUp.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
+  if (!(await mayMakeAnother(db, person.id))) {
+    const message = "You own as many organizations as you may.";
+    return refuse({ kind: "conflict", message, param: null, code: "too_many_organizations" });
+  }
+  const paced = await takePlace(call, "person", person.id);
+  if (!paced.ok) return paced;
+  const { name } = fields.value;
+  const hasOne = await hasPersonalOrganization(db, person.id);
+  const made = await makeOwn(call, name, !hasOne);
+  if (!made.ok) return made;
+  const { orgId, memberId, isPersonal } = made.value;
+  const acting = await sessions.act({ orgId, memberId });
+  return acting.ok ? created({ id: orgId, member_id: memberId, is_personal: isPersonal }) : acting;
+}
+
+/** The personal one, unless another call has made that meanwhile: then one more. */
+async function makeOwn(
+  call: PeopleCall,
+  name: string,
+  isPersonal: boolean,
+): Promise<Result<Made & { readonly isPersonal: boolean }>> {
+  const { person, signUp } = call;
+  const isSuspended = signUp.mode === "approve";
+  const wanted = { person, identity: null, promoted: null, name, isSuspended, isPersonal };
+  try {
+    const made = await makeOrganization(call, wanted);
+    return made.ok ? success({ ...made.value, isPersonal }) : made;
+  } catch (error) {
+    if (!isPersonal || !isTaken(error)) throw error;
+    return makeOwn(call, name, false);
+  }
+}
+
+/** `POST /organization/team`: a personal organisation becomes a team, for good. */
+export async function postTeam(call: MemberCall): Promise<Answer> {
+  await makeTeam(call.db, call.as.orgId);
+  return success({ id: call.as.orgId, is_personal: false });
+}
+
+/**
+ * `DELETE /me { give_up_balance }`: leaves every organisation, closes those in which the person is alone, then forgets the
+ * person. 409 before anything is done where others would be left without an owner (`last_owner`), or credits would be lost
+ * that are not given up (`has_balance`). A 503 leaves it half done, a repeat completes it.
+ */
+export async function deleteMe(call: PeopleCall): Promise<Answer> {
+  const fields = parseFields(closing, [], call.body ?? {});
+  if (!fields.ok) return fields;
+  const { db, person, now: nowMs, sessions } = call;
+  const own = await Promise.all(
+    (await membershipsOf(db, person.id)).map(async (one) => {
+      const others = (await listMembers(db, one.orgId)).filter(({ id }) => id !== one.memberId);
+      return { orgId: one.orgId, memberId: one.memberId, role: one.role, others };
+    }),
+  );
+  const isStuck = own.some(
+    ({ role, others }) =>
+      role === "owner" && others.length > 0 && others.every((other) => other.role !== "owner"),
+  );
+  if (isStuck) {
+    const message =
+      "You are the only owner of an organization with other members: make another member owner first, or close it.";
+    return refuse({ kind: "conflict", message, param: null, code: "last_owner" });
+  }
+  const givesUp = fields.value.give_up_balance;
+  const lonely = own.filter(({ others }) => others.length === 0);
+  const emptied = await Promise.all(
+    lonely.map(({ orgId }) => mayLoseBalance(call, orgId, givesUp)),
+  );
+  const kept = emptied.find((one) => !one.ok);
+  if (kept !== undefined) return kept;
+  for (const { orgId, memberId, others } of own) {
+    const actor = memberActor(memberId);
+    const member = { id: memberId, orgId };
+    // oxlint-disable-next-line no-await-in-loop -- a refusal stops it
+    const done = await (others.length > 0
+      ? removeMemberEverywhere({ ...call, actor }, member, memberId)
+      : close(call, orgId, { actor, memberId, givesUp, isAlone: true }));
+    if (!done.ok) return done;
+    call.takeEvents(orgId);
+  }
+  if (!(await erasePerson(db, person.id, nowMs))) return refuse({ kind: "overloaded" });
+  const ended = await sessions.close(null);
+  return ended.ok ? success({ id: person.id, deleted: true }) : ended;
+}
+
+/** Of each organisation's log the newest pages are looked through. */
+const PAGE = 1000;
+const PAGES_MAX = 10;
+/** Organisations that are asked, the newest memberships first. */
+const ASKED_MAX = 50;
+
+type Of = { readonly memberId: string; readonly orgId: string };
+
+/** What a person did, and what was done to them, by the logs of the organisations that they are or were in. */
+async function ownEvents(
+  wallet: Objects["wallet"],
+  memberships: readonly Of[],
+): Promise<Result<readonly object[]>> {
+  const found: object[] = [];
+  for (const { memberId, orgId } of memberships.slice(0, ASKED_MAX)) {
+    let after: string | null = null;
+    for (let page = 0; page < PAGES_MAX; page++) {
+      const query = { type: null, from: null, to: null, limit: PAGE, after };
+      // oxlint-disable-next-line no-await-in-loop -- one page after another bounds memory
+      const answer = await wallet(orgId).events(query);
+      if (!answer.ok) return answer;
+      const { events, nextAfter } = answer.value;
+      found.push(...events.filter((one) => isOf(one, memberId)).map((one) => viewOf(one, orgId)));
+      after = nextAfter;
+      if (after === null) break;
+    }
+  }
+  return success(found);
+}
+
+function isOf({ actor, subject }: EventRecord, memberId: string): boolean {
+  return subject === memberId || (actor.kind === "member" && actor.id === memberId);
+}
+
+function viewOf({ id, type, actor, subject, data, createdAt }: EventRecord, orgId: string): object {
+  const created_at = timestamp(createdAt);
+  return { organization_id: orgId, id, type, actor, subject, data, created_at };
+}

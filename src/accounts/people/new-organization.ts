@@ -1,0 +1,159 @@
+import { insertConsoleKey, mintConsoleKey } from "../keys/console-key.store.ts";
+import type { ConsoleKey } from "../keys/console-key.store.ts";
+import { SYSTEM } from "../../shared/event.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { logWarning, reasonOf } from "../../shared/log.ts";
+import { micros } from "../../shared/money.ts";
+import { createOrganization } from "../organizations/organizations.store.ts";
+import type { BookedMember, BookedOrganization } from "../organizations/organization.ts";
+import { memberActor } from "./people-call.ts";
+import type { PeopleServices } from "./people-call.ts";
+import { insertMemberPerson, insertPerson, isTaken } from "./people.store.ts";
+import { addressOf } from "./person.ts";
+import type { Identity, Person } from "./person.ts";
+import {
+  insertPersonalOrganization,
+  insertPromotion,
+  owedPromotion,
+  promotionCredited,
+} from "./sign-up.store.ts";
+import type { Promotion } from "./sign-up.store.ts";
+import { randomBase62 } from "../../shared/id.ts";
+
+const RESERVED = new Set(
+  "admin api app billing console docs eu us health internal status support turnpike v1 www".split(
+    " ",
+  ),
+);
+const LONGEST = 32;
+
+/** What a name is as a slug: 3 to 32 of a-z, 0-9 and hyphens, none at an edge; null when nothing is left of it. */
+function slugOf(name: string): string | null {
+  const folded = name
+    .normalize("NFKD")
+    .replaceAll(/\p{M}/gu, "")
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-");
+  const slug = trimmed(trimmed(folded).slice(0, LONGEST));
+  return slug.length < 3 || RESERVED.has(slug) ? null : slug;
+}
+
+/** Slugs to try for a name, in order: its own, then with a number, then with four letters. */
+function* slugsOf(name: string): Generator<string> {
+  const own = slugOf(name);
+  const base = own ?? "org";
+  if (own !== null) yield own;
+  const last = own === null ? 0 : 9;
+  for (let n = 2; n <= last; n++) yield `${trimmed(base.slice(0, LONGEST - 2))}-${n}`;
+  for (let n = 0; n < 3; n++) {
+    yield `${trimmed(base.slice(0, LONGEST - 7))}-${randomBase62(6).toLowerCase()}`;
+  }
+}
+
+function trimmed(text: string): string {
+  return text.replaceAll(/^-+|-+$/g, "");
+}
+
+/** What is made: whose it is, its name, and whether it is their personal one. */
+type NewOrganization = {
+  readonly person: Person;
+  /** Of a person who is made with it. */
+  readonly identity: Identity | null;
+  readonly name: string;
+  readonly isPersonal: boolean;
+  readonly isSuspended: boolean;
+  /** What `Promotion.identity` is, where a first credit is given; null: none. */
+  readonly promoted: string | null;
+};
+
+/** The member that its owner is. */
+export type Made = { readonly orgId: string; readonly memberId: string };
+
+/**
+ * An organisation of a person with its wallet: the wallet first, durable, then all rows in one batch, under the first
+ * slug that is free. Whatever fails discards the wallet, unless it is not known whether the organisation exists. Throws
+ * when D1 fails, and when the identity is another person's by now.
+ */
+export async function makeOrganization(
+  services: PeopleServices,
+  wanted: NewOrganization,
+): Promise<Result<Made>> {
+  const { db, region, now: nowMs } = services;
+  const { person, isPersonal } = wanted;
+  const orgId = crypto.randomUUID();
+  const role = "owner" as const;
+  const email = addressOf(person);
+  const owner: BookedMember = { id: crypto.randomUUID(), orgId, email, role, createdAt: nowMs };
+  const key = await mintConsoleKey(services);
+  const wallet = services.wallet(orgId);
+  const { epoch } = await wallet.create(orgId);
+  const actor = memberActor(owner.id);
+  const also = rowsOf(services, wanted, { owner, key });
+  const organization: Omit<BookedOrganization, "slug"> = {
+    id: orgId,
+    name: wanted.name,
+    region,
+    isPersonal: isPersonal ? 1 : 0,
+    status: wanted.isSuspended ? "suspended" : "active",
+    rpmLimit: null,
+    priceList: null,
+    createdAt: nowMs,
+  };
+  let booking: Result<null> = refuse({ kind: "overloaded" });
+  try {
+    for (const slug of slugsOf(wanted.name)) {
+      const whole = { organization: { ...organization, slug }, owner, epoch, also, actor };
+      // oxlint-disable-next-line no-await-in-loop -- the next slug when this one is taken
+      booking = await createOrganization(db, whole);
+      if (booking.ok) break;
+    }
+  } catch (error) {
+    if (isTaken(error)) await discard(services, orgId);
+    throw error;
+  }
+  if (!booking.ok) {
+    await discard(services, orgId);
+    return booking;
+  }
+  if (wanted.isSuspended) await wallet.configure({ suspended: true, rpmLimit: null });
+  services.takeEvents(orgId);
+  return success({ orgId, memberId: owner.id });
+}
+
+/** What goes with the organisation and its owner in one batch. */
+function rowsOf(
+  { db, now: nowMs, signUp }: PeopleServices,
+  { person, identity, isPersonal, promoted }: NewOrganization,
+  { owner, key }: { readonly owner: BookedMember; readonly key: ConsoleKey },
+): ReturnType<typeof insertPerson> {
+  const { id: memberId, orgId } = owner;
+  const promotion = { identity: promoted ?? "", orgId, amountMicro: signUp.creditMicro };
+  return [
+    ...(identity === null ? [] : insertPerson(db, person, identity)),
+    insertMemberPerson(db, { memberId, personId: person.id, cameBy: "sign_up" }, nowMs),
+    insertConsoleKey(db, key, memberId, nowMs),
+    ...(isPersonal ? [insertPersonalOrganization(db, person.id, orgId)] : []),
+    ...(promoted === null ? [] : [insertPromotion(db, promotion, signUp.creditsADayMicro, nowMs)]),
+  ];
+}
+
+async function discard({ wallet }: PeopleServices, orgId: string): Promise<void> {
+  await wallet(orgId)
+    .discard()
+    .catch((error: unknown) => {
+      logWarning("wallet_not_discarded", { org_id: orgId, reason: reasonOf(error) });
+    });
+}
+
+/** Credits what an organisation's sign-up was promised and did not get: once, by its reference. */
+export async function payPromotion(services: PeopleServices, orgId: string): Promise<void> {
+  const { db, wallet, now: nowMs } = services;
+  const owed: Promotion | null = await owedPromotion(db, orgId);
+  if (owed === null) return;
+  const { identity, amountMicro } = owed;
+  const reference = `sign-up:${identity}`;
+  const credit = { amountMicro: micros(amountMicro), reference, actor: SYSTEM };
+  const credited = await wallet(orgId).credit(credit);
+  if (credited.ok) await promotionCredited(db, identity, nowMs);
+}

@@ -1,0 +1,311 @@
+import type { Role } from "../../shared/caller.ts";
+import type { OrganizationStatus } from "../organizations/organization.ts";
+import type { Identity, Membership, Person } from "./person.ts";
+
+const PERSON = `id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom`;
+/** Whether nobody acts in the organisation but who came in by its own issuer. */
+const IS_COMPANYS = `EXISTS (SELECT 1 FROM company_issuers
+  WHERE company_issuers.org_id = organizations.id AND required_at IS NOT NULL)`;
+const MEMBERSHIP = `members.id AS memberId, members.role, organizations.id AS orgId, organizations.name,
+  organizations.slug, organizations.status, organizations.is_personal AS isPersonal,
+  ${IS_COMPANYS} AS isCompanys`;
+const OF_PERSON = `FROM member_people JOIN members ON members.id = member_people.member_id
+  JOIN organizations ON organizations.id = member_people.org_id`;
+
+/** What an issuer says of somebody now, for show. */
+export type Told = Pick<Person, "name" | "email" | "isEmailProven">;
+
+/**
+ * The person of an identity, with what the issuer says of them now; null when nobody has it. Every function here throws
+ * when D1 fails.
+ */
+export async function recallPerson(
+  db: D1Database,
+  { realm, issuer, subject }: Identity,
+  told: Told,
+  nowMs: number,
+): Promise<Person | null> {
+  const [found] = await db.batch<Person>([
+    db
+      .prepare(
+        `UPDATE people SET name = ?4, email = ?5, is_email_proven = ?6
+         WHERE erased_at IS NULL AND id = (SELECT person_id FROM identities
+           WHERE realm = ?1 AND issuer = ?2 AND subject = ?3) RETURNING ${PERSON}`,
+      )
+      .bind(realm, issuer, subject, told.name, told.email, told.isEmailProven),
+    db
+      .prepare(
+        "UPDATE identities SET used_at = ?4 WHERE realm = ?1 AND issuer = ?2 AND subject = ?3",
+      )
+      .bind(realm, issuer, subject, nowMs),
+  ]);
+  return found?.results[0] ?? null;
+}
+
+/** The id of who has an identity, or null. */
+export function personOf(
+  db: D1Database,
+  { realm, issuer, subject }: Identity,
+): Promise<string | null> {
+  return db
+    .prepare(
+      "SELECT person_id AS id FROM identities WHERE realm = ?1 AND issuer = ?2 AND subject = ?3",
+    )
+    .bind(realm, issuer, subject)
+    .first<string>("id");
+}
+
+/** A person without an organisation, who accepts an invitation next. False when somebody has the identity by now. */
+export async function insertLonePerson(
+  db: D1Database,
+  person: Person,
+  identity: Identity,
+): Promise<boolean> {
+  try {
+    await db.batch([...insertPerson(db, person, identity)]);
+    return true;
+  } catch (error) {
+    if (isTaken(error)) return false;
+    throw error;
+  }
+}
+
+/** Whether a batch failed because the identity, or the personal organisation, was there: SQLite's own words. */
+export function isTaken(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    /UNIQUE constraint failed: (?:identities|personal_organizations)\./.test(error.message)
+  );
+}
+
+/** Undoes it for who was let in nowhere. */
+export async function deleteLonePerson(db: D1Database, personId: string): Promise<void> {
+  const isLone = "NOT EXISTS (SELECT 1 FROM member_people WHERE person_id = ?1)";
+  await db.batch([
+    db.prepare(`DELETE FROM identities WHERE person_id = ?1 AND ${isLone}`).bind(personId),
+    db.prepare(`DELETE FROM people WHERE id = ?1 AND ${isLone}`).bind(personId),
+  ]);
+}
+
+/** For a batch: a person and the identity that proves them; the batch fails when somebody has that. */
+export function insertPerson(
+  db: D1Database,
+  person: Person,
+  identity: Identity,
+): readonly D1PreparedStatement[] {
+  const { id, name, email, isEmailProven, sessionsFrom } = person;
+  return [
+    db
+      .prepare(
+        `INSERT INTO people (id, name, email, is_email_proven, sessions_from, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?5)`,
+      )
+      .bind(id, name, email, isEmailProven, sessionsFrom),
+    insertIdentity(db, identity, id, sessionsFrom),
+  ];
+}
+
+function insertIdentity(
+  db: D1Database,
+  { realm, issuer, subject }: Identity,
+  personId: string,
+  nowMs: number,
+): D1PreparedStatement {
+  return db
+    .prepare(
+      `INSERT INTO identities (realm, issuer, subject, person_id, created_at, used_at)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?5)`,
+    )
+    .bind(realm, issuer, subject, personId, nowMs);
+}
+
+/** Makes an identity this person's; false when it is another's: they are never merged. */
+export async function linkIdentity(
+  db: D1Database,
+  { realm, issuer, subject }: Identity,
+  personId: string,
+  nowMs: number,
+): Promise<boolean> {
+  const [, found] = await db.batch<{ personId: string }>([
+    db
+      .prepare(
+        `INSERT INTO identities (realm, issuer, subject, person_id, created_at, used_at)
+         SELECT ?1, ?2, ?3, id, ?5, ?5 FROM people WHERE id = ?4 AND erased_at IS NULL
+         ON CONFLICT DO NOTHING`,
+      )
+      .bind(realm, issuer, subject, personId, nowMs),
+    db
+      .prepare(
+        `SELECT person_id AS personId FROM identities
+         WHERE realm = ?1 AND issuer = ?2 AND subject = ?3`,
+      )
+      .bind(realm, issuer, subject),
+  ]);
+  return found?.results[0]?.personId === personId;
+}
+
+/** Takes an identity away; false for one that is not theirs, or their last. */
+export async function unlinkIdentity(
+  db: D1Database,
+  { issuer, subject }: Pick<Identity, "issuer" | "subject">,
+  personId: string,
+): Promise<boolean> {
+  const row = await db
+    .prepare(
+      `DELETE FROM identities WHERE person_id = ?1 AND issuer = ?2 AND subject = ?3
+         AND (realm <> '' OR (SELECT count(*) FROM identities WHERE person_id = ?1 AND realm = '') > 1)
+       RETURNING person_id`,
+    )
+    .bind(personId, issuer, subject)
+    .first();
+  return row !== null;
+}
+
+/** An identity as its person sees it. */
+type OwnIdentity = Identity & { readonly createdAt: number; readonly usedAt: number };
+
+export async function listIdentities(
+  db: D1Database,
+  personId: string,
+): Promise<readonly OwnIdentity[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT realm, issuer, subject, created_at AS createdAt, used_at AS usedAt FROM identities
+       WHERE person_id = ? ORDER BY created_at LIMIT 100`,
+    )
+    .bind(personId)
+    .all<OwnIdentity>();
+  return results;
+}
+
+/** For a batch, after the member: that it is this person. */
+export function insertMemberPerson(
+  db: D1Database,
+  of: { readonly memberId: string; readonly personId: string; readonly cameBy: string },
+  nowMs: number,
+): D1PreparedStatement {
+  return db
+    .prepare(
+      `INSERT INTO member_people (member_id, org_id, person_id, came_by, seen_at, created_at)
+       SELECT id, org_id, ?2, ?3, ?4, ?4 FROM members WHERE id = ?1`,
+    )
+    .bind(of.memberId, of.personId, of.cameBy, nowMs);
+}
+
+const LISTED_MAX = 200;
+
+/** Where a person is a member, the one they were last first. */
+export async function membershipsOf(
+  db: D1Database,
+  personId: string,
+): Promise<readonly Membership[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT ${MEMBERSHIP} ${OF_PERSON} WHERE person_id = ? AND removed_at IS NULL
+       ORDER BY member_people.seen_at DESC, members.id LIMIT ${LISTED_MAX}`,
+    )
+    .bind(personId)
+    .all<Membership>();
+  return results;
+}
+
+/** Notes that the person begins to act as this member. */
+export async function seenAs(db: D1Database, memberId: string, nowMs: number): Promise<void> {
+  await db
+    .prepare("UPDATE member_people SET seen_at = ? WHERE member_id = ?")
+    .bind(nowMs, memberId)
+    .run();
+}
+
+/** A person as they act now; `as` null: in no organisation. */
+export type Acting = {
+  readonly person: Person;
+  readonly as: (Membership & { readonly keyHash: string; readonly email: string }) | null;
+};
+
+type ActingRow = Person & {
+  readonly memberId: string | null;
+  readonly role: Role;
+  readonly memberEmail: string;
+  readonly orgId: string;
+  readonly orgName: string;
+  readonly slug: string;
+  readonly status: OrganizationStatus;
+  readonly isPersonal: 0 | 1;
+  readonly isCompanys: 0 | 1;
+  readonly hasRealm: 0 | 1;
+  readonly keyHash: string | null;
+};
+
+/**
+ * A person and the member that a session acts as, in one statement: null when the person is erased or has ended all
+ * sessions since, or the member is not theirs (any more).
+ */
+export async function findActing(
+  db: D1Database,
+  session: {
+    readonly personId: string;
+    readonly memberId: string | null;
+    readonly openedAt: number;
+    readonly realm?: string;
+    readonly connection?: string;
+  },
+): Promise<Acting | null> {
+  const row = await db
+    .prepare(
+      `SELECT people.id, people.name, people.email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom,
+         members.id AS memberId, members.role, members.email AS memberEmail, organizations.id AS orgId,
+         organizations.name AS orgName, slug, status, is_personal AS isPersonal, keys.hash AS keyHash,
+         ${IS_COMPANYS} AS isCompanys, EXISTS (SELECT 1 FROM company_issuers WHERE company_issuers.id = ?4 AND org_id = members.org_id) AS hasRealm
+       FROM people
+       LEFT JOIN member_people ON member_people.member_id = ?2 AND member_people.person_id = people.id
+       LEFT JOIN members ON members.id = member_people.member_id AND members.removed_at IS NULL
+       LEFT JOIN organizations ON organizations.id = members.org_id
+       LEFT JOIN keys ON keys.member_id = members.id AND is_console = 1 AND keys.revoked_at IS NULL
+       WHERE people.id = ?1 AND erased_at IS NULL AND sessions_from <= ?3`,
+    )
+    .bind(session.personId, session.memberId, session.openedAt, session.connection ?? null)
+    .first<ActingRow>();
+  if (row === null || !isOpenTo(row, session.realm)) return null;
+  const { id, name, email, isEmailProven, sessionsFrom } = row;
+  const person = { id, name, email, isEmailProven, sessionsFrom };
+  if (session.memberId === null) return { person, as: null };
+  if (row.memberId === null || row.keyHash === null) return null;
+  const { memberId, role, orgId, orgName, slug, status, isPersonal, isCompanys, keyHash } = row;
+  const as = {
+    memberId,
+    role,
+    orgId,
+    name: orgName,
+    slug,
+    status,
+    isPersonal,
+    isCompanys,
+    keyHash,
+  };
+  return { person, as: { ...as, email: row.memberEmail } };
+}
+
+/**
+ * Whether a session of a realm may act so: by a company's own issuer in that organisation alone, and while it has one; by
+ * any other where the company's is not required.
+ */
+function isOpenTo(
+  row: Pick<ActingRow, "orgId" | "isCompanys" | "hasRealm">,
+  realm: string | undefined,
+): boolean {
+  if (realm === undefined) return row.isCompanys === 0;
+  return row.orgId === realm && row.hasRealm === 1;
+}
+
+/** Ends all sessions of a person that began before. */
+export async function endSessionsOf(
+  db: D1Database,
+  personId: string,
+  nowMs: number,
+): Promise<void> {
+  await db
+    .prepare("UPDATE people SET sessions_from = max(sessions_from, ?) WHERE id = ?")
+    .bind(nowMs, personId)
+    .run();
+}

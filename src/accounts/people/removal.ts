@@ -1,0 +1,56 @@
+import { revokeKeyEverywhere } from "../keys/revocation.ts";
+import type { KeyServices } from "../keys/revocation.ts";
+import { atMost } from "../../shared/at-most.ts";
+import { consoleAccount } from "../../shared/console-account.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { reachObject } from "../../shared/reach-object.ts";
+import { removeMember } from "../organizations/members.store.ts";
+import type { EndedKey, MemberName, Removed } from "../organizations/members.store.ts";
+
+/** Keys that are ended at the same time: the platform lets six calls of one invocation wait for an answer. */
+const AT_ONCE = 6;
+
+/** The object of a person's sessions. */
+export function personAccount(personId: string): string {
+  return consoleAccount(`person/${personId}`);
+}
+
+/**
+ * Removes a member: the book first, then the register and wallet of every key that was live until then, then the
+ * sessions of the person; then the answer: from then on no call, key or session of the member is let in, in no region.
+ * What runs is finished and charged. `by`: the member who asks, null for an operator. A 503 leaves the member removed
+ * with some objects untold; a repeat tells them all again.
+ */
+export async function removeMemberEverywhere(
+  services: KeyServices,
+  member: MemberName,
+  by: string | null,
+): Promise<Result<Pick<Removed, "email">>> {
+  const { db, actor, now: nowMs } = services;
+  const removed = await removeMember(db, member, { actor, nowMs, memberId: by });
+  if (!removed.ok) return removed;
+  const { keys, personId, email } = removed.value;
+  const ended = await endKeys(services, keys);
+  if (!ended.ok) return ended;
+  const left = personId === null ? ended : await endSessions(services, personId, member.id);
+  return left.ok ? success({ email }) : left;
+}
+
+/** One key that could not be ended stops no other; then the first failure is the answer. */
+export async function endKeys(
+  services: KeyServices,
+  keys: readonly EndedKey[],
+): Promise<Result<null>> {
+  const ended = await atMost(AT_ONCE, keys, (key) => revokeKeyEverywhere(services, key));
+  return ended.find((one) => !one.ok) ?? success(null);
+}
+
+async function endSessions(
+  { consoles }: KeyServices,
+  personId: string,
+  memberId: string,
+): Promise<Result<null>> {
+  const closed = await reachObject(() => consoles(personAccount(personId)).closeOf(memberId));
+  return closed.unanswered ? refuse(closed.failure) : closed.result;
+}

@@ -1,0 +1,129 @@
+import { DAY_MS, HOUR_MS } from "../../shared/clock.ts";
+
+/** Pace of sign-ups: of all in an hour, and of a network address in a day. */
+type Pace = { readonly anHour: number; readonly aDayAnAddress: number };
+
+/** Takes a place among the sign-ups of the last hour; false when there is none. Forgets those of over a day. */
+export async function takeSignUpPlace(
+  db: D1Database,
+  { id, address, nowMs }: { readonly id: string; readonly address: string; readonly nowMs: number },
+  { anHour, aDayAnAddress }: Pace,
+): Promise<boolean> {
+  const [, taken] = await db.batch([
+    db.prepare("DELETE FROM sign_ups WHERE at < ?").bind(nowMs - DAY_MS),
+    db
+      .prepare(
+        `INSERT INTO sign_ups (id, address, at) SELECT ?1, ?2, ?3
+         WHERE (SELECT count(*) FROM sign_ups WHERE at > ?3 - ${HOUR_MS}) < ?4
+           AND (SELECT count(*) FROM sign_ups WHERE at > ?3 - ${DAY_MS} AND address = ?2) < ?5
+         RETURNING id`,
+      )
+      .bind(id, address, nowMs, anHour, aDayAnAddress),
+  ]);
+  return (taken?.results.length ?? 0) > 0;
+}
+
+/** What identities are salted with before they are kept for good; `fresh` when there is none yet. */
+export async function promotionSalt(db: D1Database, fresh: string): Promise<string> {
+  const [, found] = await db.batch<{ after: string }>([
+    db
+      .prepare(
+        "INSERT INTO cursors (name, after) VALUES ('promotion salt', ?) ON CONFLICT DO NOTHING",
+      )
+      .bind(fresh),
+    db.prepare("SELECT after FROM cursors WHERE name = 'promotion salt'"),
+  ]);
+  return found?.results[0]?.after ?? fresh;
+}
+
+/** A first credit: `identity` is an HMAC of who gets it, once for good. */
+export type Promotion = {
+  readonly identity: string;
+  readonly orgId: string;
+  readonly amountMicro: number;
+};
+
+/** For the batch of a sign-up: its credit, unless its identity had one or the day's budget (UTC) is used up. */
+export function insertPromotion(
+  db: D1Database,
+  { identity, orgId, amountMicro }: Promotion,
+  aDayMicro: number,
+  nowMs: number,
+): D1PreparedStatement {
+  const midnight = nowMs - (nowMs % DAY_MS);
+  return db
+    .prepare(
+      `INSERT INTO promotions (identity, org_id, amount_micro, created_at) SELECT ?1, ?2, ?3, ?4
+       WHERE ?3 + (SELECT coalesce(sum(amount_micro), 0) FROM promotions WHERE created_at >= ?5) <= ?6
+       ON CONFLICT (identity) DO NOTHING`,
+    )
+    .bind(identity, orgId, amountMicro, nowMs, midnight, aDayMicro);
+}
+
+/** The credit of an organisation that its wallet has not said yes to, or null. */
+export function owedPromotion(db: D1Database, orgId: string): Promise<Promotion | null> {
+  return db
+    .prepare(
+      `SELECT identity, org_id AS orgId, amount_micro AS amountMicro FROM promotions
+       WHERE org_id = ? AND credited_at IS NULL`,
+    )
+    .bind(orgId)
+    .first<Promotion>();
+}
+
+export async function promotionCredited(
+  db: D1Database,
+  identity: string,
+  nowMs: number,
+): Promise<void> {
+  await db
+    .prepare("UPDATE promotions SET credited_at = ? WHERE identity = ?")
+    .bind(nowMs, identity)
+    .run();
+}
+
+/** For a batch: the personal organisation of a person; the batch fails when they have one. */
+export function insertPersonalOrganization(
+  db: D1Database,
+  personId: string,
+  orgId: string,
+): D1PreparedStatement {
+  return db
+    .prepare("INSERT INTO personal_organizations (person_id, org_id) VALUES (?, ?)")
+    .bind(personId, orgId);
+}
+
+/** Whether a person has, or had, a personal organisation. */
+export async function hasPersonalOrganization(db: D1Database, personId: string): Promise<boolean> {
+  const row = await db
+    .prepare("SELECT 1 FROM personal_organizations WHERE person_id = ?")
+    .bind(personId)
+    .first();
+  return row !== null;
+}
+
+/** Makes a personal organisation a team, for good; false when it is none. */
+export async function makeTeam(db: D1Database, orgId: string): Promise<boolean> {
+  const row = await db
+    .prepare(
+      "UPDATE organizations SET is_personal = 0 WHERE id = ? AND is_personal = 1 RETURNING id",
+    )
+    .bind(orgId)
+    .first();
+  return row !== null;
+}
+
+/** How many organisations a person may have made, at most: those they are the owner of. */
+const OWNED_MAX = 20;
+
+/** Whether a person may make one more. */
+export async function mayMakeAnother(db: D1Database, personId: string): Promise<boolean> {
+  const row = await db
+    .prepare(
+      `SELECT count(*) AS owned FROM member_people JOIN members ON members.id = member_id
+       WHERE person_id = ? AND removed_at IS NULL AND role = 'owner'`,
+    )
+    .bind(personId)
+    .first<{ owned: number }>();
+  return (row?.owned ?? 0) < OWNED_MAX;
+}

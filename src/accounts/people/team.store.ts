@@ -1,0 +1,56 @@
+import type { Role } from "../../shared/caller.ts";
+
+/** A member as their team sees it. Times are Unix ms. */
+type TeamMember = {
+  readonly id: string;
+  readonly email: string;
+  readonly role: Role;
+  readonly createdAt: number;
+  /** What the person calls themselves; null: a member that has keys alone. */
+  readonly name: string | null;
+  readonly personId: string | null;
+  /** The last log-in or use of a key. */
+  readonly seenAt: number | null;
+  /** Live keys. */
+  readonly keys: number;
+};
+
+const LISTED_MAX = 1000;
+const MAILED_MAX = 20;
+
+/** The members of an organisation in the order they came. Throws when D1 fails. */
+export async function listTeam(db: D1Database, orgId: string): Promise<readonly TeamMember[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT members.id, members.email, role, members.created_at AS createdAt, people.name, people.id AS personId,
+         nullif(max(coalesce(seen_at, 0), coalesce((SELECT max(last_used_at) FROM keys
+           WHERE keys.member_id = members.id AND keys.org_id = ?1), 0)), 0) AS seenAt,
+         (SELECT count(*) FROM keys INDEXED BY live_keys_by_organization WHERE org_id = ?1 AND revoked_at IS NULL
+           AND member_id = members.id AND is_console IS NULL) AS keys
+       FROM members LEFT JOIN member_people ON member_people.member_id = members.id
+       LEFT JOIN people ON people.id = person_id
+       WHERE members.org_id = ?1 AND removed_at IS NULL
+       GROUP BY members.id ORDER BY members.created_at, members.id LIMIT ${LISTED_MAX}`,
+    )
+    .bind(orgId)
+    .all<TeamMember>();
+  return results;
+}
+
+/** Whom something about an organisation is mailed to: its owners' addresses that their issuers confirm, and its name. */
+export async function ownersOf(
+  db: D1Database,
+  orgId: string,
+): Promise<readonly { readonly email: string; readonly organization: string }[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT people.email, organizations.name AS organization FROM members
+       JOIN organizations ON organizations.id = members.org_id
+       JOIN member_people ON member_people.member_id = members.id JOIN people ON people.id = person_id
+       WHERE members.org_id = ? AND role = 'owner' AND removed_at IS NULL
+         AND is_email_proven = 1 AND people.email IS NOT NULL ORDER BY members.id LIMIT ${MAILED_MAX}`,
+    )
+    .bind(orgId)
+    .all<{ email: string; organization: string }>();
+  return results;
+}

@@ -1,0 +1,58 @@
+import * as z from "zod/mini";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import { parseFields } from "../../shared/http/parse-body.ts";
+import { timestamp } from "../../shared/clock.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import { updateMember } from "../organizations/members.store.ts";
+import { memberRecord, roleSchema } from "../organizations/organization.ts";
+import { removalMail } from "./mail.ts";
+import { memberActor } from "./people-call.ts";
+import type { MemberCall } from "./people-call.ts";
+import { removeMemberEverywhere } from "./removal.ts";
+import { mayGive } from "./rights.ts";
+import { listTeam } from "./team.store.ts";
+
+/** `GET /members`: everybody sees the team; addresses are for who may invite, and one's own. */
+export async function getTeam(call: MemberCall): Promise<Answer> {
+  const rows = await listTeam(call.db, call.as.orgId);
+  const seesAll = mayGive(call.as.role, "member");
+  const members = rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    email: seesAll || row.id === call.as.memberId ? row.email : null,
+    role: row.role,
+    logs_in: row.personId !== null,
+    keys: row.keys,
+    created_at: timestamp(row.createdAt),
+    last_seen_at: row.seenAt === null ? null : timestamp(row.seenAt),
+  }));
+  return success({ members });
+}
+
+export const roleChange = z.object({ role: roleSchema });
+
+/** `PATCH /members/{id} { role }`: it acts on the member's next request. */
+export async function patchTeamMember(call: MemberCall): Promise<Answer> {
+  const fields = parseFields(roleChange, [], call.body);
+  if (!fields.ok) return fields;
+  const { db, as, now: nowMs, params } = call;
+  if (as.status === "suspended") return refuse({ kind: "organization_suspended" });
+  const member = { id: params["id"] ?? "", orgId: as.orgId };
+  const by = { actor: memberActor(as.memberId), nowMs, memberId: as.memberId };
+  const changed = await updateMember(db, member, fields.value, by);
+  if (changed.ok) call.takeEvents(as.orgId);
+  return changed.ok ? success(memberRecord(changed.value)) : changed;
+}
+
+/** `DELETE /members/{id}`: out everywhere from this answer on; everybody may leave. */
+export async function deleteTeamMember(call: MemberCall): Promise<Answer> {
+  const { as, params } = call;
+  const member = { id: params["id"] ?? "", orgId: as.orgId };
+  const services = { ...call, actor: memberActor(as.memberId) };
+  const removed = await removeMemberEverywhere(services, member, as.memberId);
+  call.takeEvents(as.orgId);
+  if (!removed.ok) return removed;
+  const { email } = removed.value;
+  if (member.id !== as.memberId && email !== null) call.mail?.(removalMail(email, as.name));
+  return success({ id: member.id, deleted: true });
+}

@@ -1,0 +1,70 @@
+import type { Context, Next } from "hono";
+import { routePath } from "hono/route";
+import { setSoFar } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { Isolate } from "../../shared/http/isolate.ts";
+import { now } from "../../shared/clock.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import type { Config } from "../../shared/config/config.ts";
+import { Recorder, counterSeries, histogramOf } from "./tally.ts";
+import type { Histogram } from "./tally.ts";
+
+/** The counts of this isolate under a configuration. */
+export function recorderOf(config: Config): Recorder {
+  return Isolate.of(config).get(makeRecorder);
+}
+
+const makeRecorder = ({ numbers }: Config): Recorder => new Recorder(numbers.METRICS_DELAY_MS);
+
+/**
+ * Counts every answer by route and status, around everything else. Only a request that was admitted, or
+ * an operator's or peer's, starts a handing over: forged keys must not cost an object call, so theirs
+ * are counted and wait for the next one.
+ */
+export async function countRequests(c: Context<AppEnv>, next: Next): Promise<void> {
+  await next();
+  const config = setSoFar(c, "config");
+  if (config === undefined) return; // misconfigured: nothing is served, and the log says so
+  const { tally } = recorderOf(config);
+  const { status } = c.res;
+  const series = seriesAt(routePath(c));
+  tally.add(series.answers(status));
+  tally.observe(series.headers, (now(c.env) - c.get("startedMs")) / 1000);
+  if (status !== 401) handOver(c);
+}
+
+/** A route's series, which every answer of it counts in. */
+type RouteSeries = {
+  readonly answers: (status: number) => string;
+  readonly headers: Histogram;
+};
+const routes = new Map<string, RouteSeries>();
+
+function seriesAt(route: string): RouteSeries {
+  const known = routes.get(route);
+  if (known !== undefined) return known;
+  const byStatus = new Map<number, string>();
+  const fresh = {
+    answers: (status: number) => {
+      const counted = byStatus.get(status);
+      if (counted !== undefined) return counted;
+      const series = counterSeries("requests", { route, status: String(status) });
+      byStatus.set(status, series);
+      return series;
+    },
+    headers: histogramOf("headers", { route }),
+  };
+  routes.set(route, fresh);
+  return fresh;
+}
+
+/** Hands over what is counted, after the answer. */
+export function handOver(c: Context<AppEnv>): void {
+  const config = c.get("config");
+  const recorder = recorderOf(config);
+  if (!recorder.isWaiting) return; // as nearly always: a handing over is under way
+  recorder.handOver(
+    (work) => c.executionCtx.waitUntil(work),
+    (series, view) => objectsOf(c.env).metrics().add(series, view),
+  );
+}

@@ -1,0 +1,47 @@
+import { DurableObject } from "cloudflare:workers";
+import { now } from "../../shared/clock.ts";
+import type { MetricsCalls, View, Counted, Series } from "../../shared/contracts/metrics.ts";
+import { VIEW_MS } from "./views.ts";
+
+/** Series beyond this are left out: labels come from bounded sets, and one row holds them all. */
+const SERIES_MAX = 10_000;
+
+/**
+ * The counters of a region: isolates hand over what they counted, in batches, after their answers. One
+ * row written for each batch. Nothing depends on it: a lost batch is a few counts less. Its calls: `MetricsCalls`.
+ */
+export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
+  #counted: Counted | null = null;
+
+  async add(series: Series, view?: View): Promise<void> {
+    const { counters, views, ...rest } = this.#read();
+    const atMs = now(this.env);
+    const sum: Record<string, number> = { ...counters };
+    let size = Object.keys(sum).length;
+    for (const [name, value] of Object.entries(series)) {
+      if (sum[name] === undefined && ++size > SERIES_MAX) continue;
+      sum[name] = (sum[name] ?? 0) + value;
+    }
+    const seen = Object.entries(views).filter(([, one]) => atMs - one.atMs < VIEW_MS);
+    if (view !== undefined) seen.push([view.isolate, { atMs, series: view.series }]);
+    this.#write({ ...rest, counters: sum, views: Object.fromEntries(seen) });
+  }
+
+  async setGauges(series: Series): Promise<void> {
+    this.#write({ ...this.#read(), gauges: { atMs: now(this.env), series } });
+  }
+
+  async read(): Promise<Counted> {
+    return this.#read();
+  }
+
+  #read(): Counted {
+    this.#counted ??= this.ctx.storage.kv.get<Counted>("counted") ?? null;
+    return this.#counted ?? { sinceMs: now(this.env), counters: {}, gauges: null, views: {} };
+  }
+
+  #write(counted: Counted): void {
+    this.ctx.storage.kv.put("counted", counted);
+    this.#counted = counted;
+  }
+}

@@ -1,0 +1,17 @@
+import { METRICS } from "./series.ts";
+import type { Counted, Series } from "../../shared/contracts/metrics.ts";
+
+/** An isolate that was not heard of for so long is gone. */
+export const VIEW_MS = 300_000;
+
+/** The views of isolates that are still there, added up: how many of them say each. */
+export function isolateGauges({ views }: Counted, nowMs: number): Series {
+  const seen = Object.values(views).filter((one) => nowMs - one.atMs < VIEW_MS);
+  const sum: Record<string, number> = { [METRICS.isolates.name]: seen.length };
+  for (const { atMs, series } of seen) {
+    const age = METRICS.isolatesAge.name;
+    sum[age] = Math.max(sum[age] ?? 0, (nowMs - atMs) / 1000);
+    for (const [name, value] of Object.entries(series)) sum[name] = (sum[name] ?? 0) + value;
+  }
+  return sum;
+}

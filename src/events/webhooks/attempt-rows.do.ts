@@ -1,0 +1,195 @@
+import type {
+  Attempt,
+  DeliveryDetail,
+  PastAttempt,
+  ReceiverHealth,
+} from "../../shared/contracts/deliveries.ts";
+import { storedJson } from "../../shared/stored-json.ts";
+import { deliveryOf, FORGET_BATCH, forgetFinished, giveUp, SHOWN } from "./delivery-rows.do.ts";
+import type { DeliveryRow, Due } from "./delivery-rows.do.ts";
+import { pauseMs } from "./delivery-rules.ts";
+
+/** Attempts that are kept of a delivery, the newest; of each at most a KiB of the answer. */
+const ATTEMPTS_KEPT = 10;
+const HOUR_MS = 3_600_000;
+const DAY_HOURS = 24;
+
+/** One attempt, and the headers that it was sent with; null: nothing was sent. */
+export type Sending = {
+  readonly attempt: Attempt;
+  readonly headers: Readonly<Record<string, string>> | null;
+};
+
+/** Attempts by the hour since 1970: how many were taken, and how many not. */
+type Hours = Readonly<Record<string, readonly [taken: number, missed: number]>>;
+
+/** Writes down what came of an attempt, and for the receiver whether it takes anything and when it is asked again. */
+export function recordAttempt(
+  storage: DurableObjectStorage,
+  {
+    webhookId,
+    due,
+    sending: { attempt, headers },
+  }: { readonly webhookId: string; readonly due: Due; readonly sending: Sending },
+  then: { readonly nowMs: number; readonly nextAt: number | null; readonly ending: string | null },
+): void {
+  const { sql } = storage;
+  const { nowMs, nextAt, ending } = then;
+  const isTaken = attempt.error === null;
+  const missed = nextAt === null ? "failed" : "pending";
+  const state = isTaken ? "delivered" : missed;
+  storage.transactionSync(() => {
+    const [receiver] = sql
+      .exec<{ failures: number; finished: number; hours: string | null }>(
+        "SELECT failures, finished, hours FROM receivers WHERE id = ?",
+        webhookId,
+      )
+      .toArray();
+    if (receiver === undefined) return; // deleted meanwhile
+    const failures = isTaken ? 0 : receiver.failures + 1;
+    const told = withoutOldNames(sql, due, { at: nowMs, ...attempt });
+    sql.exec(
+      `UPDATE deliveries SET state = ?, attempts = attempts + 1, next_at = ?, last_at = ?, status = ?,
+        error = ?, answer = ?, duration_ms = ?, newest_attempts = ?,
+        sent_headers = iif(?, NULL, coalesce(?, sent_headers))
+      WHERE number = ? AND state = 'pending'`,
+      state,
+      isTaken ? null : nextAt,
+      nowMs,
+      attempt.status,
+      attempt.error,
+      told.newest.answer,
+      attempt.durationMs,
+      JSON.stringify([told.newest, ...told.before].slice(0, ATTEMPTS_KEPT)),
+      told.isRenamed ? 1 : 0,
+      headers === null ? null : JSON.stringify(headers),
+      due.number,
+    );
+    sql.exec(
+      `UPDATE receivers SET failing_since = iif(?2 = 0, NULL, coalesce(failing_since, ?3)), failures = ?2,
+        paused_until = ?4, ending = ?5, finished = finished + ?6, hours = ?7,
+        last_success_at = iif(?2 = 0, ?3, last_success_at), last_error = coalesce(?8, last_error) WHERE id = ?1`,
+      webhookId,
+      failures,
+      nowMs,
+      isTaken ? null : nowMs + pauseMs(failures, attempt.retryAfterMs),
+      ending,
+      state === "pending" ? 0 : 1,
+      JSON.stringify(hoursWith(receiver.hours, nowMs, isTaken)),
+      attempt.error,
+    );
+    if (ending !== null) giveUp(sql, webhookId, "webhook_disabled");
+    if (receiver.finished + 1 >= FORGET_BATCH) forgetFinished(sql, webhookId);
+  });
+}
+
+type Kept = {
+  last_at: number | null;
+  answer: string | null;
+  newest_attempts: string | null;
+  sent_headers: string | null;
+};
+
+/**
+ * An attempt and those before it, the newest first. Where the event was written anew while it was under way, what was
+ * answered may repeat what it was, as its headers sign it: neither is kept.
+ */
+function withoutOldNames(
+  sql: SqlStorage,
+  due: Due,
+  { at, status, error, answer, durationMs }: PastAttempt,
+) {
+  const [row] = sql
+    .exec<Kept & { body: string }>(
+      "SELECT body, last_at, answer, newest_attempts, sent_headers FROM deliveries WHERE number = ?",
+      due.number,
+    )
+    .toArray();
+  const isRenamed = row !== undefined && row.body !== due.body;
+  const newest = { at, status, error, answer: isRenamed ? null : answer, durationMs };
+  return { isRenamed, newest, before: row === undefined ? [] : attemptsOf(row) };
+}
+
+/**
+ * What was answered is gone where the last answer is: its event was written anew since, maybe by a release that knows
+ * no list of attempts.
+ */
+function attemptsOf(row: Kept): readonly PastAttempt[] {
+  const { newest_attempts: stored } = row;
+  const attempts = stored === null ? [] : storedJson<PastAttempt[]>(stored);
+  return isForgotten(row) ? attempts.map((one) => Object.assign(one, { answer: null })) : attempts;
+}
+
+function isForgotten({ last_at: lastAt, answer }: Kept): boolean {
+  return lastAt !== null && answer === null;
+}
+
+function hoursWith(stored: string | null, nowMs: number, isTaken: boolean): Hours {
+  const hours = recentHours(stored, nowMs);
+  const hour = Math.floor(nowMs / HOUR_MS);
+  const [taken, missed] = hours[hour] ?? [0, 0];
+  return { ...hours, [hour]: isTaken ? [taken + 1, missed] : [taken, missed + 1] };
+}
+
+/** Those of the last day: this hour and the 23 before it. */
+function recentHours(stored: string | null, nowMs: number): Hours {
+  const oldest = Math.floor(nowMs / HOUR_MS) - DAY_HOURS + 1;
+  const hours = stored === null ? {} : storedJson<Hours>(stored);
+  return Object.fromEntries(Object.entries(hours).filter(([hour]) => Number(hour) >= oldest));
+}
+
+/** One delivery with all that was sent and answered; null where there is none of this webhook's. */
+export function selectDelivery(
+  sql: SqlStorage,
+  webhookId: string,
+  id: string,
+): DeliveryDetail | null {
+  const [row] = sql
+    .exec<
+      DeliveryRow & { body: string; newest_attempts: string | null; sent_headers: string | null }
+    >(
+      `SELECT ${SHOWN}, body, newest_attempts, sent_headers FROM deliveries WHERE id = ? AND webhook_id = ?`,
+      id,
+      webhookId,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  const { sent_headers: headers } = row;
+  return {
+    ...deliveryOf(row),
+    body: row.body,
+    headers: headers === null || isForgotten(row) ? null : storedJson(headers),
+    newestAttempts: attemptsOf(row),
+  };
+}
+
+/** How every receiver does, by its id. */
+export function selectHealth(sql: SqlStorage, nowMs: number): Record<string, ReceiverHealth> {
+  const rows = sql
+    .exec<{
+      id: string;
+      failing_since: number | null;
+      last_success_at: number | null;
+      last_error: string | null;
+      hours: string | null;
+      waiting: number;
+    }>(
+      `SELECT id, failing_since, last_success_at, last_error, hours, (SELECT count(*) FROM deliveries
+        WHERE webhook_id = receivers.id AND state = 'pending') AS waiting FROM receivers`,
+    )
+    .toArray();
+  return Object.fromEntries(
+    rows.map((row) => {
+      const hours = Object.values(recentHours(row.hours, nowMs));
+      const health: ReceiverHealth = {
+        failingSince: row.failing_since,
+        waiting: row.waiting,
+        delivered24h: hours.reduce((sum, [taken]) => sum + taken, 0),
+        failed24h: hours.reduce((sum, [, missed]) => sum + missed, 0),
+        lastSuccessAt: row.last_success_at,
+        lastError: row.last_error,
+      };
+      return [row.id, health];
+    }),
+  );
+}

@@ -1,0 +1,46 @@
+import * as z from "zod/mini";
+import type { DeliveryQuery } from "../../shared/contracts/deliveries.ts";
+import type { AppContext } from "../../shared/http/context.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import { once, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
+import { EVENT_TYPES } from "../../shared/event.ts";
+import { success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { deliveriesView, deliveryDetailView } from "./webhook-views.ts";
+import { deliveriesOf, webhookAt } from "./webhooks.route.ts";
+
+export const deliveriesParameters = z.object({
+  limit: wholeNumber(1, 100, 50),
+  after: z.optional(once),
+  state: z.optional(z.enum(["pending", "delivered", "failed"])),
+  type: z.optional(z.enum(EVENT_TYPES)),
+});
+
+/** `limit` and `after` of a list's URL; 400 with `param`. */
+export function deliveriesQuery(url: string): Result<DeliveryQuery> {
+  const asked = parseQuery(deliveriesParameters, url);
+  if (!asked.ok) return asked;
+  const { limit, after = null, state = null, type = null } = asked.value;
+  return success({ limit, after, state, type });
+}
+
+/** GET /v1/webhooks/{id}/deliveries?limit&after: newest first. */
+export async function deliveriesRoute(c: AppContext): Promise<Answer> {
+  const asked = deliveriesQuery(c.req.url);
+  if (!asked.ok) return asked;
+  const found = await webhookAt(c);
+  if (!found.ok) return found;
+  const { id } = found.value;
+  const answer = await deliveriesOf(c, (object) => object.deliveries(id, asked.value));
+  return answer.ok ? success(deliveriesView(answer.value)) : answer;
+}
+
+/** GET /v1/webhooks/{id}/deliveries/{delivery_id}: with its body, its headers and what each attempt was answered. */
+export async function deliveryRoute(c: AppContext): Promise<Answer> {
+  const found = await webhookAt(c);
+  if (!found.ok) return found;
+  const { id } = found.value;
+  const deliveryId = c.req.param("delivery_id") ?? "";
+  const answer = await deliveriesOf(c, (object) => object.delivery(id, deliveryId));
+  return answer.ok ? success(deliveryDetailView(answer.value)) : answer;
+}

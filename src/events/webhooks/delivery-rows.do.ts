@@ -1,0 +1,313 @@
+import { timestamp } from "../../shared/clock.ts";
+import type { EventRecord } from "../../shared/event.ts";
+import { mintId } from "../../shared/id.ts";
+import type {
+  DeliveryPage,
+  DeliveryQuery,
+  DeliveryRecord,
+  Resend,
+} from "../../shared/contracts/deliveries.ts";
+import type { Webhook } from "./webhooks.store.ts";
+
+/** Deliveries that wait for one webhook; of more the oldest are given up. */
+const PENDING_MAX = 10_000;
+/** Finished ones that are kept of a webhook, the newest, and up to a batch more. */
+const KEPT_MAX = 1000;
+export const FORGET_BATCH = 100;
+
+const DELIVERY_ID = "dlv_";
+
+/** A receiver as its deliveries know it. Times are Unix ms. */
+export type Receiver = {
+  readonly webhook: Webhook;
+  /** Since when nothing was taken; null: the last attempt was. */
+  readonly failingSince: number | null;
+  /** Nothing is sent before; null: it is not paused. */
+  readonly pausedUntil: number | null;
+  /** Why it is to be switched off, until the book says so too. */
+  readonly ending: string | null;
+};
+
+/** What is sent next to a webhook. */
+export type Due = {
+  readonly number: number;
+  readonly eventId: string;
+  readonly body: string;
+  readonly attempts: number;
+};
+
+/** The JSON of an event, as webhooks send it. */
+export function eventBody({ id, type, createdAt, actor, subject, data }: EventRecord): string {
+  return JSON.stringify({ id, type, created_at: timestamp(createdAt), actor, subject, data });
+}
+
+/** Queues events for every receiver that is on and wants them; one that is there already stays as it is. */
+export function queueEvents(
+  storage: DurableObjectStorage,
+  events: readonly EventRecord[],
+  { receivers, nowMs }: { readonly receivers: readonly Receiver[]; readonly nowMs: number },
+): void {
+  storage.transactionSync(() => {
+    for (const { webhook, ending } of receivers) {
+      if (webhook.disabledReason !== null || ending !== null) continue;
+      const wanted = events.filter(({ type }) => webhook.types?.includes(type) ?? true);
+      for (const event of wanted) queue(storage.sql, webhook.id, { event, nowMs, again: false });
+      if (wanted.length > 0) boundQueue(storage.sql, webhook.id);
+    }
+  });
+}
+
+/**
+ * Queues events for one receiver, also those that it had, which are as good as new; how many. Null: messages of
+ * another replay still wait. `replayId`: the same in each call of one replay.
+ */
+export function requeueEvents(
+  storage: DurableObjectStorage,
+  { webhook }: Receiver,
+  replay: {
+    readonly events: readonly EventRecord[];
+    readonly replayId: string;
+    readonly nowMs: number;
+  },
+): number | null {
+  const { events, replayId, nowMs } = replay;
+  const wanted = events.filter(({ type }) => webhook.types?.includes(type) ?? true);
+  return storage.transactionSync(() => {
+    if (isReplaying(storage.sql, webhook.id, replayId)) return null;
+    storage.sql.exec("UPDATE receivers SET replay = ? WHERE id = ?", replayId, webhook.id);
+    for (const event of wanted) queue(storage.sql, webhook.id, { event, nowMs, again: true });
+    boundQueue(storage.sql, webhook.id);
+    return wanted.length;
+  });
+}
+
+function isReplaying(sql: SqlStorage, webhookId: string, except: string): boolean {
+  const found = sql.exec(
+    `SELECT 1 FROM deliveries WHERE webhook_id = ?1 AND state = 'pending' AND replayed = 1
+      AND (SELECT replay FROM receivers WHERE id = ?1) IS NOT ?2 LIMIT 1`,
+    webhookId,
+    except,
+  );
+  return found.toArray().length > 0;
+}
+
+/** Has one delivery, or all in a state, sent again now, as good as new; how many that are. */
+export function resendDeliveries(
+  storage: DurableObjectStorage,
+  webhookId: string,
+  { which, nowMs }: { readonly which: Resend; readonly nowMs: number },
+): number {
+  const [where, value] =
+    "deliveryId" in which ? ["id = ?3", which.deliveryId] : ["state = ?3", which.state];
+  return storage.transactionSync(() => {
+    const resent = storage.sql
+      .exec(
+        `UPDATE deliveries SET state = 'pending', attempts = 0, next_at = ?2, last_at = NULL, status = NULL,
+          error = NULL, answer = NULL, duration_ms = NULL WHERE webhook_id = ?1 AND ${where} RETURNING number`,
+        webhookId,
+        nowMs,
+        value,
+      )
+      .toArray().length;
+    boundQueue(storage.sql, webhookId);
+    return resent;
+  });
+}
+
+function queue(
+  sql: SqlStorage,
+  webhookId: string,
+  {
+    event,
+    nowMs,
+    again,
+  }: { readonly event: EventRecord; readonly nowMs: number; readonly again: boolean },
+): void {
+  sql.exec(
+    `INSERT INTO deliveries (id, webhook_id, event_id, type, body, state, created_at, next_at, replayed)
+    VALUES (?1, ?2, ?3, ?4, ?5, 'pending', ?6, ?6, ?7)
+    ON CONFLICT (webhook_id, event_id) DO ${
+      again
+        ? `UPDATE SET state = 'pending', attempts = 0, next_at = ?6, last_at = NULL, status = NULL, error = NULL,
+          answer = NULL, duration_ms = NULL, replayed = 1 WHERE state <> 'pending'`
+        : "NOTHING"
+    }`,
+    mintId(DELIVERY_ID, nowMs),
+    webhookId,
+    event.id,
+    event.type,
+    eventBody(event),
+    nowMs,
+    again ? 1 : 0,
+  );
+}
+
+/**
+ * Gives up what is too much for one webhook: the oldest of the noun that has the most, so that a flood of one kind
+ * costs no other its place.
+ */
+function boundQueue(sql: SqlStorage, webhookId: string): void {
+  const waiting = sql
+    .exec<{ noun: string; n: number }>(
+      `SELECT ${NOUN} AS noun, count(*) AS n FROM deliveries WHERE webhook_id = ? AND state = 'pending'
+      GROUP BY noun ORDER BY n DESC`,
+      webhookId,
+    )
+    .toArray();
+  const over = waiting.reduce((sum, { n }) => sum + n, 0) - PENDING_MAX;
+  const [most] = waiting;
+  if (over <= 0 || most === undefined) return;
+  sql.exec(
+    `UPDATE deliveries SET state = 'failed', next_at = NULL, error = 'queue_full' WHERE number IN (
+      SELECT number FROM deliveries WHERE webhook_id = ? AND state = 'pending' AND ${NOUN} = ?
+      ORDER BY number LIMIT ?)`,
+    webhookId,
+    most.noun,
+    Math.min(over, most.n),
+  );
+  forgetFinished(sql, webhookId);
+  if (over > most.n) boundQueue(sql, webhookId);
+}
+
+const NOUN = "substr(type, 1, instr(type, '.') - 1)";
+
+/** Attempts without what was answered to them. */
+const NO_ANSWERS = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
+
+/**
+ * What is kept of these events is as they are now; an answer may repeat what they were, and a signature is of it: both
+ * go.
+ */
+export function renameEvents(storage: DurableObjectStorage, events: readonly EventRecord[]): void {
+  storage.transactionSync(() => {
+    for (const event of events) {
+      storage.sql.exec(
+        `UPDATE deliveries SET body = ?, answer = NULL, sent_headers = NULL, newest_attempts = ${NO_ANSWERS}
+        WHERE webhook_id IN (SELECT id FROM receivers) AND event_id = ?`,
+        eventBody(event),
+        event.id,
+      );
+    }
+  });
+}
+
+/** What is due for a receiver, the longest due first; null: nothing, or it is paused. */
+export function selectDue(
+  sql: SqlStorage,
+  { webhook, pausedUntil }: Receiver,
+  nowMs: number,
+): Due | null {
+  if (pausedUntil !== null && pausedUntil > nowMs) return null;
+  const [row] = sql
+    .exec<{ number: number; event_id: string; body: string; attempts: number }>(
+      `SELECT number, event_id, body, attempts FROM deliveries
+      WHERE webhook_id = ? AND state = 'pending' AND next_at <= ? ORDER BY next_at, number LIMIT 1`,
+      webhook.id,
+      nowMs,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  return { number: row.number, eventId: row.event_id, body: row.body, attempts: row.attempts };
+}
+
+/** When the next message to a receiver is due, not before its pause ends, Unix ms; null: none waits. */
+export function nextDue(sql: SqlStorage, { webhook, pausedUntil }: Receiver): number | null {
+  const { at } = sql
+    .exec<{ at: number | null }>(
+      "SELECT min(next_at) AS at FROM deliveries WHERE webhook_id = ? AND state = 'pending'",
+      webhook.id,
+    )
+    .one();
+  return at === null ? null : Math.max(at, pausedUntil ?? 0);
+}
+
+/** What waits for a webhook is over. */
+export function giveUp(sql: SqlStorage, webhookId: string, error: string): void {
+  sql.exec(
+    `UPDATE deliveries SET state = 'failed', next_at = NULL, error = ?
+    WHERE webhook_id = ? AND state = 'pending'`,
+    error,
+    webhookId,
+  );
+  forgetFinished(sql, webhookId);
+}
+
+/** Of what is over the newest stay. */
+export function forgetFinished(sql: SqlStorage, webhookId: string): void {
+  sql.exec(
+    `DELETE FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending' AND number <= (
+      SELECT number FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending'
+      ORDER BY number DESC LIMIT 1 OFFSET ${KEPT_MAX})`,
+    webhookId,
+  );
+  sql.exec("UPDATE receivers SET finished = 0 WHERE id = ?", webhookId);
+}
+
+export type DeliveryRow = {
+  id: string;
+  event_id: string;
+  type: string;
+  state: DeliveryRecord["state"];
+  attempts: number;
+  created_at: number;
+  next_at: number | null;
+  last_at: number | null;
+  status: number | null;
+  error: string | null;
+  answer: string | null;
+  duration_ms: number | null;
+};
+
+/** Newest first, after the delivery with the id `after`; null when there is no such delivery. */
+export function selectDeliveries(
+  sql: SqlStorage,
+  webhookId: string,
+  { limit, after, state = null, type = null }: DeliveryQuery,
+): DeliveryPage | null {
+  let before = Number.MAX_SAFE_INTEGER;
+  if (after !== null) {
+    const [last] = sql
+      .exec<{ number: number }>(
+        "SELECT number FROM deliveries WHERE id = ? AND webhook_id = ?",
+        after,
+        webhookId,
+      )
+      .toArray();
+    if (last === undefined) return null;
+    before = last.number;
+  }
+  const rows = sql
+    .exec<DeliveryRow>(
+      `SELECT ${SHOWN} FROM deliveries WHERE webhook_id = ?1 AND number < ?2 AND (?4 IS NULL OR state = ?4)
+        AND (?5 IS NULL OR type = ?5) ORDER BY number DESC LIMIT ?3`,
+      webhookId,
+      before,
+      limit + 1,
+      state,
+      type,
+    )
+    .toArray();
+  const deliveries = rows.slice(0, limit).map(deliveryOf);
+  return { deliveries, nextAfter: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
+}
+
+/** The columns of a `DeliveryRow`. */
+export const SHOWN = `id, event_id, type, state, attempts, created_at, next_at, last_at, status, error, answer,
+  duration_ms`;
+
+export function deliveryOf(row: DeliveryRow): DeliveryRecord {
+  return {
+    id: row.id,
+    eventId: row.event_id,
+    type: row.type,
+    state: row.state,
+    attempts: row.attempts,
+    createdAt: row.created_at,
+    nextAt: row.next_at,
+    lastAt: row.last_at,
+    status: row.status,
+    error: row.error,
+    answer: row.answer,
+    durationMs: row.duration_ms,
+  };
+}

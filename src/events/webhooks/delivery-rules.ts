@@ -1,0 +1,110 @@
+import type { Attempt } from "../../shared/contracts/deliveries.ts";
+/** How long after each failed attempt the next one is made: ten in all, over two days. */
+const RETRIES_MS: readonly number[] = [
+  5_000,
+  5 * 60_000,
+  30 * 60_000,
+  2 * 3_600_000,
+  5 * 3_600_000,
+  10 * 3_600_000,
+  10 * 3_600_000,
+  10 * 3_600_000,
+  10 * 3_600_000,
+];
+/** For how long a receiver gets nothing after it has failed so often; then one message asks whether it is back. */
+const PAUSES_MS = [5_000, 30_000, 2 * 60_000, 5 * 60_000] as const;
+const PAUSE_MAX_MS = 15 * 60_000;
+/** A receiver may ask for a longer pause, up to this. */
+const RETRY_AFTER_MAX_MS = 3_600_000;
+/** A receiver that has taken nothing for so long is switched off. */
+const FAILING_MAX_MS = 5 * 86_400_000;
+/** What is kept of a receiver's answer. */
+export const ANSWER_BYTES_MAX = 1024;
+
+/** When a delivery that failed `attempts` times is tried again, Unix ms; null: never. */
+export function retryAt(attempts: number, nowMs: number): number | null {
+  const wait = RETRIES_MS[attempts - 1];
+  return wait === undefined ? null : nowMs + wait;
+}
+
+/** For how long a receiver is paused after `failures` failed attempts, the last with this `retry-after`; ms. */
+export function pauseMs(failures: number, retryAfterMs: number | null): number {
+  const own = PAUSES_MS[failures - 1] ?? PAUSE_MAX_MS;
+  return Math.max(own, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
+}
+
+/** A `retry-after` in ms: seconds or a date (RFC 9110, 10.2.3); null for anything else, and for none. */
+function retryAfterOf(header: string | null, nowMs: number): number | null {
+  if (header === null) return null;
+  if (/^\d+$/.test(header)) return Number(header) * 1000;
+  const ms = header.endsWith("GMT") ? Date.parse(header) - nowMs : Number.NaN;
+  return Number.isNaN(ms) ? null : Math.max(0, ms);
+}
+
+/** Why a receiver is switched off after a failure; null: it is not. */
+export function whyOff(
+  attempt: Attempt,
+  { failingSince, nowMs }: { readonly failingSince: number; readonly nowMs: number },
+): "gone" | "failing" | null {
+  if (attempt.status === 410) return "gone";
+  return nowMs - failingSince >= FAILING_MAX_MS ? "failing" : null;
+}
+
+/** Sends one message and says what came of it; never throws. No redirect is followed. */
+export async function attemptDelivery(
+  url: string,
+  message: { readonly headers: Readonly<Record<string, string>>; readonly body: string },
+  clock: { readonly timeoutMs: number; readonly elapsed: () => number; readonly nowMs: number },
+): Promise<Attempt> {
+  const { timeoutMs, elapsed, nowMs } = clock;
+  const startedMs = elapsed();
+  const aborter = new AbortController();
+  const { signal } = aborter;
+  const timer = setTimeout(() => aborter.abort(), timeoutMs);
+  let retryAfterMs: number | null = null;
+  const result = (status: number | null, error: string | null, answer = ""): Attempt => ({
+    status,
+    error,
+    answer,
+    durationMs: elapsed() - startedMs,
+    retryAfterMs,
+  });
+  try {
+    const { headers, body } = message;
+    const response = await fetch(url, {
+      method: "POST",
+      headers,
+      body,
+      redirect: "manual",
+      signal,
+    });
+    const answer = await firstBytes(response);
+    const { status } = response;
+    if (status >= 200 && status < 300) return result(status, null, answer);
+    retryAfterMs = retryAfterOf(response.headers.get("retry-after"), nowMs);
+    if (status >= 300 && status < 400) return result(status, "redirected", answer);
+    return result(status, `status_${status}`, answer);
+  } catch {
+    return result(null, signal.aborted ? "timeout" : "unreachable");
+  } finally {
+    clearTimeout(timer); // one that runs on would keep the object awake
+  }
+}
+
+/** The answer's first bytes as text; the rest is not read. */
+async function firstBytes(response: Response): Promise<string> {
+  if (response.body === null) return "";
+  const reader = response.body.getReader();
+  const bytes = new Uint8Array(ANSWER_BYTES_MAX);
+  let length = 0;
+  while (length < bytes.length) {
+    // oxlint-disable-next-line no-await-in-loop -- one chunk after the other
+    const { done, value } = await reader.read();
+    if (done) break;
+    const taken = (value as Uint8Array).subarray(0, bytes.length - length);
+    bytes.set(taken, length);
+    length += taken.length;
+  }
+  await reader.cancel().catch(() => undefined);
+  return new TextDecoder().decode(bytes.subarray(0, length));
+}

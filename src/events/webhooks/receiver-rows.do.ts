@@ -1,0 +1,97 @@
+import { giveUp } from "./delivery-rows.do.ts";
+import type { Receiver } from "./delivery-rows.do.ts";
+import type { Webhook } from "./webhooks.store.ts";
+import { storedJson } from "../../shared/stored-json.ts";
+
+type StoredReceiver = {
+  webhook: string;
+  failing_since: number | null;
+  paused_until: number | null;
+  ending: string | null;
+};
+
+/** All receivers, by their ids. */
+export function selectReceivers(sql: SqlStorage): Receiver[] {
+  return sql
+    .exec<StoredReceiver>(
+      "SELECT webhook, failing_since, paused_until, ending FROM receivers ORDER BY id",
+    )
+    .toArray()
+    .map((row) => ({
+      webhook: storedJson<Webhook>(row.webhook),
+      failingSince: row.failing_since,
+      pausedUntil: row.paused_until,
+      ending: row.ending,
+    }));
+}
+
+/**
+ * The receivers are those of the book. What waits for one that is gone goes, what waits for one that is off is given
+ * up, and one that was changed since is as good as new.
+ */
+export function keepReceivers(storage: DurableObjectStorage, webhooks: readonly Webhook[]): void {
+  const { sql } = storage;
+  const known = new Map(selectReceivers(sql).map((one) => [one.webhook.id, one]));
+  storage.transactionSync(() => {
+    for (const webhook of webhooks) {
+      const before = known.get(webhook.id);
+      known.delete(webhook.id);
+      if (before?.webhook.changedAt === webhook.changedAt) {
+        keepSecrets(sql, before.webhook, webhook);
+        continue;
+      }
+      sql.exec(
+        `INSERT INTO receivers (id, webhook) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET
+          webhook = excluded.webhook, failing_since = NULL, failures = 0, paused_until = NULL, ending = NULL`,
+        webhook.id,
+        JSON.stringify(webhook),
+      );
+      if (before !== undefined && before.webhook.url !== webhook.url) forgetHealth(sql, webhook.id);
+      if (webhook.disabledReason !== null) giveUp(sql, webhook.id, "webhook_disabled");
+    }
+    for (const id of known.keys()) {
+      sql.exec("DELETE FROM receivers WHERE id = ?", id);
+      sql.exec("DELETE FROM deliveries WHERE webhook_id = ?", id);
+    }
+  });
+}
+
+/** What another address took and refused says nothing of this one. */
+function forgetHealth(sql: SqlStorage, webhookId: string): void {
+  sql.exec(
+    "UPDATE receivers SET last_success_at = NULL, last_error = NULL, hours = NULL WHERE id = ?",
+    webhookId,
+  );
+}
+
+/** Secrets that were encrypted anew are no change of the webhook: what waits for it goes on waiting as before. */
+function keepSecrets(sql: SqlStorage, before: Webhook, webhook: Webhook): void {
+  const text = JSON.stringify(webhook);
+  if (JSON.stringify(before) === text) return;
+  sql.exec("UPDATE receivers SET webhook = ? WHERE id = ?", text, webhook.id);
+}
+
+/** A receiver that has just taken something gets what waits for it. */
+export function endPause(sql: SqlStorage, webhookId: string): void {
+  sql.exec("UPDATE receivers SET paused_until = NULL WHERE id = ?", webhookId);
+}
+
+/** Counts a test, at most `limit` in a minute; how long the next one must wait, in ms; 0: it was counted. */
+export function countTest(
+  sql: SqlStorage,
+  webhookId: string,
+  { limit, nowMs }: { readonly limit: number; readonly nowMs: number },
+): number {
+  const { tests } = sql
+    .exec<{ tests: string }>("SELECT tests FROM receivers WHERE id = ?", webhookId)
+    .one();
+  const isOfMinute = (at: number): boolean => at > nowMs - MINUTE_MS && at <= nowMs;
+  const last = storedJson<number[]>(tests).filter(isOfMinute);
+  const [oldest] = last;
+  if (oldest !== undefined && last.length >= limit) return oldest + MINUTE_MS - nowMs;
+  const counted = JSON.stringify([...last, nowMs]);
+  sql.exec("UPDATE receivers SET tests = ? WHERE id = ?", counted, webhookId);
+  return 0;
+}
+
+const MINUTE_MS = 60_000;

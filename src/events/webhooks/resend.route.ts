@@ -1,0 +1,38 @@
+import * as z from "zod/mini";
+import type { Resend } from "../../shared/contracts/deliveries.ts";
+import type { AppContext } from "../../shared/http/context.ts";
+import { accepted, readFields } from "../../shared/http/endpoint.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { deliveriesOf } from "./webhooks.route.ts";
+
+/** One delivery by its id, or all in a state. */
+export const resendSchema = z.object({
+  delivery_id: z.optional(
+    z.string().check(z.regex(/^dlv_[0-9A-Za-z]{24}$/, "must be a delivery's id")),
+  ),
+  state: z.optional(z.enum(["failed", "pending"])),
+});
+
+/**
+ * POST /v1/webhooks/{id}/resend { delivery_id } or { state }: 202 { queued }; what is named is sent again now, as good
+ * as new, and nothing else is.
+ */
+export async function resendRoute(c: AppContext): Promise<Answer> {
+  const fields = await readFields(c, resendSchema, []);
+  if (!fields.ok) return fields;
+  const which = resendOf(fields.value);
+  if (!which.ok) return which;
+  const { orgId } = c.var.admitted.caller;
+  const id = c.req.param("id") ?? "";
+  const resent = await deliveriesOf(c, (object) => object.resend(orgId, id, which.value));
+  return resent.ok ? accepted({ queued: resent.value }) : resent;
+}
+
+/** 400 unless exactly one of the two is said. */
+function resendOf({ delivery_id, state }: z.infer<typeof resendSchema>): Result<Resend> {
+  if (delivery_id !== undefined && state === undefined) return success({ deliveryId: delivery_id });
+  if (state !== undefined && delivery_id === undefined) return success({ state });
+  return invalid("Say delivery_id or state, one of them.", "delivery_id");
+}

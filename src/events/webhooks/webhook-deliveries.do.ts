@@ -1,0 +1,345 @@
+import { DurableObject } from "cloudflare:workers";
+import { configOf, numberVar } from "../../shared/config/config.ts";
+import type { Config } from "../../shared/config/config.ts";
+import { elapsedMs, now } from "../../shared/clock.ts";
+import { mintEventId } from "../../shared/event.ts";
+import type { Actor, EventRecord, EventType } from "../../shared/event.ts";
+import { invalid, refuse, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
+import { storageFailure } from "../../shared/storage-failure.ts";
+import { makeTables, openTables } from "../../shared/tables.do.ts";
+import { within } from "../../shared/timers.ts";
+import type {
+  Attempt,
+  DeliveriesCalls,
+  DeliveryDetail,
+  DeliveryPage,
+  DeliveryQuery,
+  ReceiverHealth,
+  Resend,
+} from "../../shared/contracts/deliveries.ts";
+import {
+  eventBody,
+  nextDue,
+  queueEvents,
+  renameEvents,
+  requeueEvents,
+  resendDeliveries,
+  selectDeliveries,
+  selectDue,
+} from "./delivery-rows.do.ts";
+import type { Receiver } from "./delivery-rows.do.ts";
+import { recordAttempt, selectDelivery, selectHealth } from "./attempt-rows.do.ts";
+import type { Sending } from "./attempt-rows.do.ts";
+import { DELIVERY_TABLES } from "./delivery-tables.do.ts";
+import { attemptDelivery, retryAt, whyOff } from "./delivery-rules.ts";
+import { countTest, endPause, keepReceivers, selectReceivers } from "./receiver-rows.do.ts";
+import { signatures, unsealSecret } from "./webhook-secrets.ts";
+import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
+import type { Webhook } from "./webhooks.store.ts";
+
+const BOOK_TIMEOUT_MS = 5000;
+/** A delivery under way is looked after again, and a receiver that could not be switched off. */
+const WATCH_MS = 60_000;
+/** Tests of one webhook in a minute. */
+const TESTS_MAX = 5;
+
+/**
+ * Delivers an organisation's events to its webhooks, each at least once. Every webhook has a line of its own, with
+ * one message under way at a time: one that hangs or fails keeps nobody else waiting. One that fails is paused; then
+ * one message asks whether it is back, and when it is, the others follow. What waits is in the object's
+ * tables, and an alarm stands for the next of it. Its calls are described in `DeliveriesCalls`.
+ */
+export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
+  /** Webhooks whose line moves now. */
+  readonly #moving = new Set<string>();
+  /** One look at the book at a time: a later one is never overwritten by an earlier. */
+  #reloading: Promise<unknown> = Promise.resolve();
+
+  async take(orgId: string, events: readonly EventRecord[]): Promise<void> {
+    try {
+      await this.#reload(orgId);
+    } catch (error) {
+      if (!this.#isMade()) throw error; // whether there is a webhook is not known
+      logWarning("webhooks_unreadable", { org_id: orgId, reason: reasonOf(error) });
+    }
+    if (!this.#isMade()) return;
+    const receivers = this.#receivers();
+    queueEvents(this.ctx.storage, events, { receivers, nowMs: now(this.env) });
+    this.#move();
+  }
+
+  async rename(events: readonly EventRecord[]): Promise<void> {
+    if (this.#isMade()) renameEvents(this.ctx.storage, events);
+  }
+
+  async refresh(orgId: string): Promise<Result<null>> {
+    try {
+      await this.#reload(orgId);
+    } catch (error) {
+      return refuse(storageFailure(error));
+    }
+    this.#move();
+    return success(null);
+  }
+
+  async sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>> {
+    const found = await this.#receiver(orgId, webhookId);
+    if (!found.ok) return found;
+    const nowMs = now(this.env);
+    const { sql } = this.ctx.storage;
+    const retryAfterMs = countTest(sql, webhookId, { limit: TESTS_MAX, nowMs });
+    if (retryAfterMs > 0) {
+      return refuse({
+        kind: "rate_limited",
+        scope: "webhook_tests",
+        limit: TESTS_MAX,
+        retryAfterMs,
+      });
+    }
+    const event: EventRecord = {
+      id: mintEventId(nowMs),
+      type: "webhook.test" as EventType, // of no kind that is kept
+      createdAt: nowMs,
+      actor,
+      subject: webhookId,
+      data: {},
+    };
+    const { attempt } = await this.#send(found.value.webhook, event.id, eventBody(event));
+    if (attempt.error === null) {
+      endPause(sql, webhookId);
+      this.#move();
+    }
+    return success(attempt);
+  }
+
+  async deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>> {
+    if (!this.#isMade()) return success({ deliveries: [], nextAfter: null });
+    const found = selectDeliveries(this.ctx.storage.sql, webhookId, page);
+    return found === null
+      ? invalid("after must be the id of a delivery of this webhook.", "after")
+      : success(found);
+  }
+
+  async delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>> {
+    const { sql } = this.ctx.storage;
+    const found = this.#isMade() ? selectDelivery(sql, webhookId, deliveryId) : null;
+    return found === null ? noSuchDelivery() : success(found);
+  }
+
+  async health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>> {
+    return success(this.#isMade() ? selectHealth(this.ctx.storage.sql, now(this.env)) : {});
+  }
+
+  async resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>> {
+    const found = await this.#receiver(orgId, webhookId);
+    if (!found.ok) return found;
+    if (!isOn(found.value)) return switchedOff();
+    const { storage } = this.ctx;
+    const resent = resendDeliveries(storage, webhookId, { which, nowMs: now(this.env) });
+    if (resent === 0 && "deliveryId" in which) {
+      return noSuchDelivery();
+    }
+    if (resent > 0) endPause(storage.sql, webhookId);
+    this.#move();
+    return success(resent);
+  }
+
+  async replay(
+    orgId: string,
+    webhookId: string,
+    { events, replayId }: { readonly events: readonly EventRecord[]; readonly replayId: string },
+  ): Promise<Result<number>> {
+    const found = await this.#receiver(orgId, webhookId);
+    if (!found.ok) return found;
+    if (!isOn(found.value)) return switchedOff();
+    const replay = { events, replayId, nowMs: now(this.env) };
+    const queued = requeueEvents(this.ctx.storage, found.value, replay);
+    if (queued === null) {
+      const message = "Messages of an earlier replay to this webhook still wait; try again later.";
+      return refuse({ kind: "conflict", message, param: null, code: "replay_in_progress" });
+    }
+    this.#move();
+    return success(queued);
+  }
+
+  async poke(): Promise<void> {
+    this.#move();
+  }
+
+  override async alarm(): Promise<void> {
+    if (!this.#isMade()) return;
+    this.#move();
+    await this.#endAll();
+  }
+
+  /** Starts every line that has something due and stands, then sets the alarm. */
+  #move(): void {
+    if (!this.#isMade()) return;
+    const nowMs = now(this.env);
+    for (const receiver of this.#receivers().filter(isOn)) {
+      const { webhook } = receiver;
+      const at = nextDue(this.ctx.storage.sql, receiver);
+      if (at === null || at > nowMs || this.#moving.has(webhook.id)) continue;
+      this.#moving.add(webhook.id);
+      this.ctx.waitUntil(this.#moveLine(webhook.id));
+    }
+    this.#arm(0);
+  }
+
+  async #moveLine(webhookId: string): Promise<void> {
+    let leastMs = 0;
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one message after the other
+      while (await this.#deliverNext(webhookId));
+    } catch (error) {
+      leastMs = WATCH_MS;
+      logWarning("webhook_line_broken", { webhook_id: webhookId, reason: reasonOf(error) });
+    } finally {
+      this.#moving.delete(webhookId);
+      this.#arm(leastMs);
+    }
+  }
+
+  /** False when nothing of this webhook's is due any more. */
+  async #deliverNext(webhookId: string): Promise<boolean> {
+    const { storage } = this.ctx;
+    const receiver = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
+    if (receiver === undefined || !isOn(receiver)) return false;
+    const due = selectDue(storage.sql, receiver, now(this.env));
+    if (due === null) return false;
+    const sending = await this.#send(receiver.webhook, due.eventId, due.body);
+    const { attempt } = sending;
+    const nowMs = now(this.env);
+    const failingSince = receiver.failingSince ?? nowMs;
+    const ending = attempt.error === null ? null : whyOff(attempt, { failingSince, nowMs });
+    const nextAt = attempt.error === null ? null : retryAt(due.attempts + 1, nowMs);
+    recordAttempt(storage, { webhookId, due, sending }, { nowMs, nextAt, ending });
+    if (ending !== null) await this.#endAll();
+    return true;
+  }
+
+  async #send(webhook: Webhook, eventId: string, body: string): Promise<Sending> {
+    const secrets = await this.#secretsOf(webhook);
+    if (secrets.length === 0) {
+      logAlert("webhook_secret_unreadable", { org_id: webhook.orgId, webhook_id: webhook.id });
+      const error = "secret_unreadable";
+      const attempt = { status: null, error, answer: "", durationMs: 0, retryAfterMs: null };
+      return { attempt, headers: null };
+    }
+    const seconds = Math.floor(now(this.env) / 1000);
+    const headers = {
+      "content-type": "application/json",
+      "user-agent": "turnpike-webhooks",
+      "webhook-id": eventId,
+      "webhook-timestamp": String(seconds),
+      "webhook-signature": await signatures({ id: eventId, seconds, body }, secrets),
+    };
+    const timeoutMs = numberVar(this.env, "WEBHOOK_TIMEOUT_MS");
+    const clock = { timeoutMs, elapsed: elapsedMs, nowMs: now(this.env) };
+    return { attempt: await attemptDelivery(webhook.url, { headers, body }, clock), headers };
+  }
+
+  /** What opens as this object knows it, else as the book has it now: encrypted anew since KEY_SECRETS were replaced. */
+  async #secretsOf(webhook: Webhook): Promise<readonly string[]> {
+    const parsed = configOf(this.env);
+    if (!parsed.ok) return [];
+    const known = await this.#openedBy(webhook, parsed.config);
+    if (known.length > 0) return known;
+    await this.#reload(webhook.orgId);
+    const found = this.#receivers().find((one) => one.webhook.id === webhook.id);
+    return found === undefined ? [] : this.#openedBy(found.webhook, parsed.config);
+  }
+
+  /** Those that sign now: the newest, and while one is being replaced the one before. None where the newest cannot be read. */
+  async #openedBy({ id, secrets }: Webhook, { keySecrets }: Config): Promise<readonly string[]> {
+    const nowMs = now(this.env);
+    const live = secrets.filter(({ until }) => until === null || until > nowMs);
+    const opened = await Promise.all(
+      live.map(({ sealed }) => unsealSecret(sealed, id, keySecrets)),
+    );
+    return opened[0] === null ? [] : opened.filter((secret) => secret !== null);
+  }
+
+  /** Switches off in the book what was found to be over, and lets the wallet tell it. */
+  async #endAll(): Promise<void> {
+    const over = this.#receivers().filter(({ ending }) => ending !== null);
+    for (const { webhook, ending } of over) {
+      try {
+        /* oxlint-disable no-await-in-loop -- rarely more than one */
+        const off = { reason: ending ?? "", nowMs: now(this.env) };
+        await within(disableWebhook(this.env.DB, webhook, off), BOOK_TIMEOUT_MS);
+        await this.#reload(webhook.orgId);
+        const parsed = configOf(this.env);
+        if (!parsed.ok) continue;
+        await within(objectsOf(this.env).wallet(webhook.orgId).takeEvents(), BOOK_TIMEOUT_MS);
+        /* oxlint-enable no-await-in-loop */
+      } catch (error) {
+        logWarning("webhook_not_disabled", { webhook_id: webhook.id, reason: reasonOf(error) });
+      }
+    }
+    this.#arm(0);
+  }
+
+  /** Sets the alarm for the next delivery, at least `leastMs` from now. */
+  #arm(leastMs: number): void {
+    const nowMs = now(this.env);
+    const due = this.#receivers().map((receiver) => {
+      if (receiver.ending !== null) return nowMs + WATCH_MS;
+      const at = isOn(receiver) ? nextDue(this.ctx.storage.sql, receiver) : null;
+      if (at === null) return Infinity;
+      return this.#moving.has(receiver.webhook.id) ? nowMs + WATCH_MS : at;
+    });
+    const at = Math.min(...due);
+    if (at === Infinity) return;
+    void this.ctx.storage.setAlarm(now({}) + Math.max(leastMs, at - nowMs, 0));
+  }
+
+  async #receiver(orgId: string, webhookId: string): Promise<Result<Receiver>> {
+    const refreshed = await this.refresh(orgId);
+    if (!refreshed.ok) return refreshed;
+    const found = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
+    return found === undefined
+      ? refuse({ kind: "not_found", message: "No such webhook." })
+      : success(found);
+  }
+
+  /** Brings the receivers to what the book says now. Throws when it does not. */
+  #reload(orgId: string): Promise<void> {
+    const reloading = this.#reloadAfter(this.#reloading, orgId);
+    this.#reloading = reloading.catch(() => undefined);
+    return reloading;
+  }
+
+  async #reloadAfter(before: Promise<unknown>, orgId: string): Promise<void> {
+    await before;
+    const webhooks = await within(listWebhooks(this.env.DB, orgId), BOOK_TIMEOUT_MS);
+    if (webhooks.length === 0 && !this.#isMade()) return;
+    makeTables(this.ctx.storage, DELIVERY_TABLES);
+    keepReceivers(this.ctx.storage, webhooks);
+  }
+
+  /** Whether the organisation ever had a webhook; asking writes nothing. */
+  #isMade(): boolean {
+    return openTables(this.ctx.storage, DELIVERY_TABLES);
+  }
+
+  #receivers(): readonly Receiver[] {
+    return this.#isMade() ? selectReceivers(this.ctx.storage.sql) : [];
+  }
+}
+
+function noSuchDelivery(): Refusal {
+  return refuse({ kind: "not_found", message: "No such delivery." });
+}
+
+function switchedOff(): Refusal {
+  const message = "This webhook is switched off; enable it first.";
+  return refuse({ kind: "conflict", message, param: null, code: "webhook_disabled" });
+}
+
+function isOn({ webhook, ending }: Receiver): boolean {
+  return webhook.disabledReason === null && ending === null;
+}

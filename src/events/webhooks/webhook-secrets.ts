@@ -1,0 +1,60 @@
+import type { KeySecret } from "../../shared/config/config.ts";
+import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
+import { resealed, seal, unseal } from "../../shared/seal.ts";
+
+/** A webhook's secret as the book keeps it: encrypted, the newest first. `until`: when it ends (Unix ms); null: it does not. */
+export type SealedSecret = { readonly sealed: string; readonly until: number | null };
+
+const PREFIX = "whsec_";
+const SECRET_BYTES = 32;
+
+/** A new secret in the form of Standard Webhooks: `whsec_` and 32 random bytes in base64. */
+export function mintSecret(): string {
+  return PREFIX + crypto.getRandomValues(new Uint8Array(SECRET_BYTES)).toBase64();
+}
+
+const PURPOSE = "turnpike webhook secrets 1";
+
+/** A webhook's secret, sealed under the first of KEY_SECRETS and bound to its webhook. */
+export function sealSecret(secret: string, webhookId: string, by: KeySecret): Promise<string> {
+  return seal(secret, { purpose: PURPOSE, owner: webhookId }, by);
+}
+
+/** The secret; null when KEY_SECRETS no longer has what it was sealed under, or it is another webhook's. */
+export function unsealSecret(
+  sealed: string,
+  webhookId: string,
+  keySecrets: readonly KeySecret[],
+): Promise<string | null> {
+  return unseal(sealed, { purpose: PURPOSE, owner: webhookId }, keySecrets);
+}
+
+/** Sealed under the first of KEY_SECRETS, as it is or anew; null when it cannot be read. */
+export async function resealedSecret(
+  secret: SealedSecret,
+  webhookId: string,
+  keySecrets: readonly KeySecret[],
+): Promise<SealedSecret | null> {
+  const sealed = await resealed(secret.sealed, { purpose: PURPOSE, owner: webhookId }, keySecrets);
+  return sealed === null ? null : { ...secret, sealed };
+}
+
+/** What is signed and sent: the event's id, the second it is sent in, its JSON. */
+type SignedMessage = {
+  readonly id: string;
+  readonly seconds: number;
+  readonly body: string;
+};
+
+/** `webhook-signature` of Standard Webhooks: a `v1,` for each secret, so that a receiver may know either. */
+export async function signatures(
+  { id, seconds, body }: SignedMessage,
+  secrets: readonly string[],
+): Promise<string> {
+  const signed = secrets.map(async (secret) => {
+    const raw = Uint8Array.fromBase64(secret.slice(PREFIX.length));
+    const tag = await hmacSha256(await hmacKey(raw), `${id}.${seconds}.${body}`);
+    return `v1,${tag.toBase64()}`;
+  });
+  return (await Promise.all(signed)).join(" ");
+}

@@ -1,0 +1,21 @@
+import { publicAddress } from "../../shared/public-address.ts";
+
+const LENGTH_MAX = 2048;
+/** Spaces and control characters, which a URL's parser would drop or encode. */
+// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+const UNPRINTABLE = /[\s\u0000-\u001f\u007f-\u009f]/;
+
+/**
+ * A webhook's URL as it is stored, or why none may be sent to it: a public address without a fragment. With the
+ * sandbox on, which sells nothing, loopback over http is a receiver as well.
+ */
+export function webhookUrl(text: string, sandbox: boolean): URL | string {
+  if (text.length > LENGTH_MAX) return `must have at most ${LENGTH_MAX} characters`;
+  if (UNPRINTABLE.test(text) || !text.isWellFormed()) return "must be a URL";
+  const local = URL.parse(text);
+  if (sandbox && local?.protocol === "http:" && local.hostname === "127.0.0.1") return local;
+  const url = publicAddress(text);
+  if (typeof url === "string") return url;
+  if (url.hash !== "") return "must not have a fragment";
+  return url.href.length > LENGTH_MAX ? `must have at most ${LENGTH_MAX} characters` : url;
+}

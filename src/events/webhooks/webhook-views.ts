@@ -1,0 +1,106 @@
+import type {
+  Attempt,
+  DeliveryDetail,
+  DeliveryPage,
+  DeliveryRecord,
+  ReceiverHealth,
+} from "../../shared/contracts/deliveries.ts";
+import type { View } from "../../shared/http/endpoint.ts";
+import { timestamp } from "../../shared/clock.ts";
+import type { Result } from "../../shared/failure.ts";
+import type { Webhook } from "./webhooks.store.ts";
+
+/** A webhook as it is shown, without its secrets. */
+export function webhookView(webhook: Webhook, nowMs: number): View {
+  const { id, url, types: wanted, disabledReason, secrets, createdAt } = webhook;
+  const until = secrets[1]?.until ?? null;
+  return {
+    id,
+    url,
+    types: wanted,
+    enabled: disabledReason === null,
+    disabled_reason: disabledReason,
+    previous_secret_until: until === null || until <= nowMs ? null : timestamp(until),
+    created_at: timestamp(createdAt),
+  };
+}
+
+/** Nothing was sent yet. */
+const UNTRIED: ReceiverHealth = {
+  failingSince: null,
+  waiting: 0,
+  delivered24h: 0,
+  failed24h: 0,
+  lastSuccessAt: null,
+  lastError: null,
+};
+
+/** Webhooks with how each does; null where the object, away or of the release before, cannot say. */
+export function webhooksView(
+  webhooks: readonly Webhook[],
+  health: Result<Readonly<Record<string, ReceiverHealth>>>,
+  nowMs: number,
+): readonly View[] {
+  return webhooks.map((webhook) => ({
+    ...webhookView(webhook, nowMs),
+    health: health.ok ? healthView(webhook, health.value[webhook.id] ?? UNTRIED) : null,
+  }));
+}
+
+function healthView({ disabledReason }: Webhook, health: ReceiverHealth): View {
+  const running = health.failingSince === null ? "ok" : "failing";
+  return {
+    state: disabledReason === null ? running : "off",
+    failing_since: time(health.failingSince),
+    waiting: health.waiting,
+    delivered_24h: health.delivered24h,
+    failed_24h: health.failed24h,
+    last_success_at: time(health.lastSuccessAt),
+    last_error: health.lastError,
+  };
+}
+
+/** The JSON of what came of a test. */
+export function testView(attempt: Attempt): View {
+  const { status, error, answer, durationMs } = attempt;
+  return { delivered: error === null, status, error, answer, duration_ms: durationMs };
+}
+
+/** The JSON of a page of deliveries. */
+export function deliveriesView(found: DeliveryPage): View {
+  return { deliveries: found.deliveries.map(deliveryView), next_after: found.nextAfter };
+}
+
+/** The JSON of one delivery with all that is known of it. */
+export function deliveryDetailView(delivery: DeliveryDetail): View {
+  const { body, headers, newestAttempts } = delivery;
+  return {
+    ...deliveryView(delivery),
+    body,
+    headers,
+    newest_attempts: newestAttempts.map(({ at, status, error, answer, durationMs }) => {
+      return { at: timestamp(at), status, error, answer, duration_ms: durationMs };
+    }),
+  };
+}
+
+function deliveryView(delivery: DeliveryRecord): View {
+  return {
+    id: delivery.id,
+    event_id: delivery.eventId,
+    type: delivery.type,
+    state: delivery.state,
+    attempts: delivery.attempts,
+    created_at: timestamp(delivery.createdAt),
+    next_attempt_at: time(delivery.nextAt),
+    last_attempt_at: time(delivery.lastAt),
+    status: delivery.status,
+    error: delivery.error,
+    answer: delivery.answer,
+    duration_ms: delivery.durationMs,
+  };
+}
+
+function time(at: number | null): string | null {
+  return at === null ? null : timestamp(at);
+}

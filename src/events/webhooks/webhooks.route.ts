@@ -1,0 +1,307 @@
+import * as z from "zod/mini";
+import type { AppContext } from "../../shared/http/context.ts";
+import { accepted, created, readFields } from "../../shared/http/endpoint.ts";
+import type { Answer, View } from "../../shared/http/endpoint.ts";
+import { moment } from "../../shared/http/parse-body.ts";
+import { askBook } from "../../shared/ask-book.ts";
+import { actorOf } from "../../shared/caller.ts";
+import { now, timestamp } from "../../shared/clock.ts";
+import { EVENT_TYPES } from "../../shared/event.ts";
+import type { Actor, EventRecord } from "../../shared/event.ts";
+import { flat, refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { mintId } from "../../shared/id.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { logWarning, reasonOf } from "../../shared/log.ts";
+import { readObject } from "../../shared/reach-object.ts";
+import { storageFailure } from "../../shared/storage-failure.ts";
+import type { DeliveriesCalls, Attempt } from "../../shared/contracts/deliveries.ts";
+import { mintSecret, sealSecret } from "./webhook-secrets.ts";
+import type { SealedSecret } from "./webhook-secrets.ts";
+import { webhookUrl } from "./webhook-url.ts";
+import { testView, webhookView, webhooksView } from "./webhook-views.ts";
+import {
+  deleteWebhook,
+  findWebhook,
+  insertWebhook,
+  isLive,
+  listWebhooks,
+  noSuchWebhook,
+  updateWebhook,
+  wrongUrl,
+} from "./webhooks.store.ts";
+import type { ByKey, Webhook, WebhookChange } from "./webhooks.store.ts";
+
+const WEBHOOK_ID = "whk_";
+const OVERLAP_DAY_S = 86_400;
+const OVERLAP_MAX_S = 7 * OVERLAP_DAY_S;
+/** Events that one call replays. */
+const REPLAY_MAX = 1000;
+/** More than can happen to an organisation at once: it has at most 1,000 live keys. */
+const MILLISECOND_MAX = 10_000;
+const ROUNDS_MAX = 5;
+
+const types = z.nullable(
+  z.array(z.enum(EVENT_TYPES)).check(z.minLength(1), z.maxLength(EVENT_TYPES.length)),
+);
+export const newWebhookSchema = z.object({ url: z.string(), types: z.optional(types) });
+export const webhookChangeSchema = z.object({
+  url: z.optional(z.string()),
+  types: z.optional(types),
+  enabled: z.optional(z.boolean()),
+});
+export const webhookRotationSchema = z.object({
+  overlap_seconds: z.optional(z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S))),
+});
+export const replaySchema = z.object({ since: moment });
+const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at"];
+/** GET /v1/webhooks: all of them, without their secrets. */
+export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
+  const { orgId } = c.var.admitted.caller;
+  const rows = await book(c, () => listWebhooks(c.env.DB, orgId));
+  if (!rows.ok) return rows;
+  return success({ webhooks: webhooksView(rows.value, await healthOf(c), now(c.env)) });
+}
+
+/** POST /v1/webhooks: 201, the webhook and, this once, the secret that its messages are signed with. */
+export async function createWebhookRoute(c: AppContext): Promise<Answer> {
+  const fields = await readFields(c, newWebhookSchema, [...READ_ONLY, "enabled"]);
+  if (!fields.ok) return fields;
+  const { config, admitted } = c.var;
+  const url = webhookUrl(fields.value.url, config.sandbox);
+  if (typeof url === "string") return wrongUrl(url);
+  const by = byOf(c);
+  const id = mintId(WEBHOOK_ID, by.nowMs);
+  const fresh = await freshSecret(c, id);
+  if (!fresh.ok) return fresh;
+  const webhook: Webhook = {
+    id,
+    orgId: admitted.caller.orgId,
+    url: url.href,
+    types: each(fields.value.types) ?? null,
+    secrets: [fresh.value.stored],
+    disabledReason: null,
+    createdAt: by.nowMs,
+    changedAt: by.nowMs,
+  };
+  const made = flat(await book(c, () => insertWebhook(c.env.DB, webhook, by)));
+  if (!made.ok) return made;
+  // An answer without its secret would be of no use: the next event brings the object up to date as well.
+  await deliveriesOf(c, (deliveries) => deliveries.refresh(webhook.orgId));
+  return created({ ...webhookView(made.value, by.nowMs), secret: fresh.value.secret });
+}
+
+/** GET /v1/webhooks/{id}. */
+export async function readWebhookRoute(c: AppContext): Promise<Answer> {
+  const found = await webhookAt(c);
+  if (!found.ok) return found;
+  const [shown = {}] = webhooksView([found.value], await healthOf(c), now(c.env));
+  return success(shown);
+}
+
+/** PATCH /v1/webhooks/{id}: what is given counts from the answer on; `enabled: true` switches one on again. */
+export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
+  const fields = await readFields(c, webhookChangeSchema, READ_ONLY);
+  if (!fields.ok) return fields;
+  const { url: given, enabled } = fields.value;
+  const wanted = each(fields.value.types);
+  const url = given === undefined ? null : webhookUrl(given, c.var.config.sandbox);
+  if (typeof url === "string") return wrongUrl(url);
+  const changed = await change(c, false, (before) => ({
+    url: url?.href ?? before.url,
+    types: wanted === undefined ? before.types : wanted,
+    secrets: before.secrets,
+    disabledReason: reasonAfter(before.disabledReason, enabled),
+  }));
+  return changed.ok ? success(webhookView(changed.value, now(c.env))) : changed;
+}
+
+/** POST /v1/webhooks/{id}/rotate: 200 with a new secret; the one before signs as well until the overlap ends. */
+export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
+  const fields = await readFields(c, webhookRotationSchema, []);
+  if (!fields.ok) return fields;
+  const fresh = await freshSecret(c, c.req.param("id") ?? "");
+  if (!fresh.ok) return fresh;
+  const until = now(c.env) + (fields.value.overlap_seconds ?? OVERLAP_DAY_S) * 1000;
+  const changed = await change(c, true, (before) => ({
+    ...before,
+    secrets: [
+      fresh.value.stored,
+      ...before.secrets.slice(0, 1).map(({ sealed }) => ({ sealed, until })),
+    ],
+  }));
+  if (!changed.ok) return changed;
+  return success({ ...webhookView(changed.value, now(c.env)), secret: fresh.value.secret });
+}
+
+/** DELETE /v1/webhooks/{id}: from the answer on nothing more is sent, but for what is under way. */
+export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
+  const found = await webhookAt(c);
+  if (!found.ok) return found;
+  const { id, orgId } = found.value;
+  const gone = await book(c, () => deleteWebhook(c.env.DB, found.value, byOf(c)));
+  if (!gone.ok) return gone;
+  if (!gone.value) return noSuchWebhook();
+  const told = await deliveriesOf(c, (deliveries) => deliveries.refresh(orgId));
+  return told.ok ? success({ id, deleted: true }) : told;
+}
+
+/** POST /v1/webhooks/{id}/test: sends `webhook.test` now, once, and says what came of it. */
+export async function testWebhookRoute(c: AppContext): Promise<Answer> {
+  const { caller } = c.var.admitted;
+  const { orgId } = caller;
+  const actor = actorOf(caller);
+  const test = { orgId, id: c.req.param("id") ?? "", actor };
+  const answer = await sendTest(objectsOf(c.env).deliveries(orgId), test);
+  return answer.ok ? success(testView(answer.value)) : answer;
+}
+
+/** Asks once: a repeat would send a second message. */
+async function sendTest(
+  deliveries: DeliveriesCalls,
+  { orgId, id, actor }: { readonly orgId: string; readonly id: string; readonly actor: Actor },
+): Promise<Result<Attempt>> {
+  try {
+    return await deliveries.sendTest(orgId, id, actor);
+  } catch (error) {
+    logWarning("webhook_test_unsent", { webhook_id: id, reason: reasonOf(error) });
+    return refuse(storageFailure(error));
+  }
+}
+
+/**
+ * POST /v1/webhooks/{id}/replay { since }: sends again what the log has from then on, at most 1,000 events a call;
+ * `next_since` asks for the rest, null when there is none.
+ */
+export async function replayRoute(c: AppContext): Promise<Answer> {
+  const fields = await readFields(c, replaySchema, []);
+  if (!fields.ok) return fields;
+  const { orgId } = c.var.admitted.caller;
+  const { wallet } = objectsOf(c.env);
+  const id = c.req.param("id") ?? "";
+  const replayed = await replay({
+    since: (limit) => readObject(() => wallet(orgId).eventsSince(fields.value.since, limit)),
+    queue: (events, replayId) =>
+      deliveriesOf(c, (object) => object.replay(orgId, id, { events, replayId })),
+  });
+  return replayed.ok ? accepted(replayed.value) : replayed;
+}
+
+/**
+ * Queues a page of what the log has, and says where the next one begins: always later. A millisecond that has more
+ * events than a page, as when a member goes with a thousand keys, is queued whole.
+ */
+export async function replay(steps: {
+  readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
+  readonly queue: (events: readonly EventRecord[], replayId: string) => Promise<Result<number>>;
+}): Promise<Result<View>> {
+  const replayId = crypto.randomUUID();
+  let events = await steps.since(REPLAY_MAX + 1);
+  if (!events.ok) return events;
+  const [first] = events.value;
+  let count = Math.min(events.value.length, REPLAY_MAX);
+  const isOf = ({ createdAt }: EventRecord): boolean => createdAt === first?.createdAt;
+  if (events.value.length > count && events.value.every(isOf)) {
+    events = await steps.since(MILLISECOND_MAX + 1);
+    if (!events.ok) return events;
+    count = events.value.filter(isOf).length;
+  }
+  let sent = 0;
+  // once at least: the queue knows whether the webhook is there
+  for (let from = 0; from === 0 || from < count; from += REPLAY_MAX) {
+    // oxlint-disable-next-line no-await-in-loop -- a call has a size
+    const queued = await steps.queue(
+      events.value.slice(from, Math.min(from + REPLAY_MAX, count)),
+      replayId,
+    );
+    if (!queued.ok) return queued;
+    sent += queued.value;
+  }
+  const rest = events.value[count];
+  return success({
+    queued: sent,
+    next_since: rest === undefined ? null : timestamp(rest.createdAt),
+  });
+}
+
+/** A list with each of its entries once. */
+function each<T, N extends null | undefined>(list: readonly T[] | N): readonly T[] | N {
+  return list && [...new Set(list)];
+}
+
+/** Why it is off after `enabled`, where that is given; null: it is on. */
+function reasonAfter(before: string | null, enabled: boolean | undefined): string | null {
+  if (enabled === undefined) return before;
+  return enabled ? null : (before ?? "by_request");
+}
+
+function byOf(c: AppContext): ByKey {
+  const { caller } = c.var.admitted;
+  return { keyId: caller.keyId, actor: actorOf(caller), nowMs: now(c.env) };
+}
+
+function book<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>> {
+  const fields = { request_id: c.var.requestId, org_id: c.var.admitted.caller.orgId };
+  return askBook(statement, "webhooks_unreadable", fields);
+}
+
+/** The webhook that the path names, if it is the caller's. */
+export async function webhookAt(c: AppContext): Promise<Result<Webhook>> {
+  const { orgId } = c.var.admitted.caller;
+  const id = c.req.param("id") ?? "";
+  const found = await book(c, () => findWebhook(c.env.DB, { id, orgId }));
+  if (!found.ok) return found;
+  return found.value === null ? noSuchWebhook() : success(found.value);
+}
+
+/** Changes a webhook that nobody else changes meanwhile, then tells the object that delivers. */
+async function change(
+  c: AppContext,
+  rotated: boolean,
+  decide: (before: Webhook) => WebhookChange,
+): Promise<Result<Webhook>> {
+  const by = { ...byOf(c), rotated };
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    /* oxlint-disable no-await-in-loop -- decided anew after a change that came in between */
+    const found = await webhookAt(c);
+    if (!found.ok) return found;
+    const before = found.value;
+    const updated = await book(c, () => updateWebhook(c.env.DB, before, decide(before), by));
+    if (!updated.ok) return updated;
+    if (updated.value === null) {
+      const live = await book(c, () => isLive(c.env.DB, by.keyId));
+      if (!live.ok) return live;
+      if (!live.value) return refuse({ kind: "invalid_api_key" });
+      continue;
+    }
+    const told = await deliveriesOf(c, (deliveries) => deliveries.refresh(before.orgId));
+    return told.ok ? success(updated.value) : told;
+    /* oxlint-enable no-await-in-loop */
+  }
+  return refuse({ kind: "overloaded" });
+}
+
+/** What the object says to a call whose repeat does no harm. */
+export function deliveriesOf<T>(
+  c: AppContext,
+  call: (deliveries: DeliveriesCalls) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const { orgId } = c.var.admitted.caller;
+  return readObject(() => call(objectsOf(c.env).deliveries(orgId)));
+}
+
+/** How the webhooks do, asked once: who waits for what is away or of the release before waits for nothing. */
+function healthOf(c: AppContext): ReturnType<DeliveriesCalls["health"]> {
+  const { orgId } = c.var.admitted.caller;
+  return readObject(() => objectsOf(c.env).deliveries(orgId).health(), { attemptsMax: 1 });
+}
+
+type FreshSecret = { readonly secret: string; readonly stored: SealedSecret };
+
+async function freshSecret(c: AppContext, webhookId: string): Promise<Result<FreshSecret>> {
+  const [first] = c.var.config.keySecrets;
+  if (first === undefined) return refuse({ kind: "misconfigured" });
+  const secret = mintSecret();
+  const stored = { sealed: await sealSecret(secret, webhookId, first), until: null };
+  return success({ secret, stored });
+}

@@ -1,0 +1,262 @@
+import type { KeySecret } from "../../shared/config/config.ts";
+import { changesOf } from "../../shared/event.ts";
+import type { Actor, EventData, EventType } from "../../shared/event.ts";
+import { eventIfChanged } from "../../shared/events.store.ts";
+import { invalid, refuse, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import { logAlert } from "../../shared/log.ts";
+import { resealedSecret } from "./webhook-secrets.ts";
+import type { SealedSecret } from "./webhook-secrets.ts";
+import { storedJson } from "../../shared/stored-json.ts";
+
+/** Webhooks of one organisation, at most: the object that delivers has so many calls open at a time. */
+const WEBHOOKS_MAX = 5;
+
+/** A row of `webhooks`; `types` null: every type. Times are Unix ms. */
+export type Webhook = {
+  readonly id: string;
+  readonly orgId: string;
+  readonly url: string;
+  readonly types: readonly EventType[] | null;
+  readonly secrets: readonly SealedSecret[];
+  readonly disabledReason: string | null;
+  readonly createdAt: number;
+  readonly changedAt: number;
+};
+
+type StoredWebhook = {
+  id: string;
+  org_id: string;
+  url: string;
+  types: string | null;
+  secrets: string;
+  disabled_reason: string | null;
+  created_at: number;
+  changed_at: number;
+};
+
+/** An organisation's webhooks in the order they were made. What follows throws when D1 fails, as this does. */
+export async function listWebhooks(db: D1Database, orgId: string): Promise<readonly Webhook[]> {
+  const { results } = await db
+    .prepare("SELECT * FROM webhooks WHERE org_id = ? ORDER BY created_at, id")
+    .bind(orgId)
+    .all<StoredWebhook>();
+  return results.map(webhookOf);
+}
+
+export async function findWebhook(
+  db: D1Database,
+  { id, orgId }: Pick<Webhook, "id" | "orgId">,
+): Promise<Webhook | null> {
+  const row = await db
+    .prepare("SELECT * FROM webhooks WHERE id = ? AND org_id = ?")
+    .bind(id, orgId)
+    .first<StoredWebhook>();
+  return row === null ? null : webhookOf(row);
+}
+
+/** The key that asks must live in the moment of the change. */
+const LIVES = "EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)";
+
+/** Who changes a webhook: a key that must live. */
+export type ByKey = { readonly keyId: string; readonly actor: Actor; readonly nowMs: number };
+
+/** `conflict` at 5 of them; `invalid_api_key` for a key that has ended meanwhile. */
+export async function insertWebhook(
+  db: D1Database,
+  webhook: Webhook,
+  by: ByKey,
+): Promise<Result<Webhook>> {
+  const { id, orgId, url, types } = webhook;
+  const [inserted] = await db.batch<StoredWebhook>([
+    db
+      .prepare(
+        `INSERT INTO webhooks (id, org_id, url, types, secrets, created_at, changed_at)
+         SELECT ?2, ?3, ?4, ?5, ?6, ?7, ?7 WHERE ${LIVES}
+           AND (SELECT count(*) FROM webhooks WHERE org_id = ?3) < ${WEBHOOKS_MAX} RETURNING *`,
+      )
+      .bind(
+        by.keyId,
+        id,
+        orgId,
+        url,
+        types === null ? null : JSON.stringify(types),
+        JSON.stringify(webhook.secrets),
+        webhook.createdAt,
+      ),
+    told(db, webhook, { type: "webhook.created", data: { host: hostOf(url), types }, by }),
+  ]);
+  const row = inserted?.results[0];
+  if (row !== undefined) return success(webhookOf(row));
+  if (!(await isLive(db, by.keyId))) return refuse({ kind: "invalid_api_key" });
+  const message = `At most ${WEBHOOKS_MAX} webhooks.`;
+  return refuse({ kind: "conflict", message, param: null, code: "too_many_webhooks" });
+}
+
+/** What a change sets. */
+export type WebhookChange = Pick<Webhook, "url" | "types" | "secrets" | "disabledReason">;
+
+/**
+ * Sets a webhook that is still as `before` says; null when it is not. What makes no difference is no event, and a
+ * secret is in none. `rotated`: its secrets are new.
+ */
+export async function updateWebhook(
+  db: D1Database,
+  before: Webhook,
+  change: WebhookChange,
+  by: ByKey & { readonly rotated: boolean },
+): Promise<Webhook | null> {
+  const changedAt = Math.max(by.nowMs, before.changedAt + 1);
+  const data = by.rotated
+    ? { previous_until: change.secrets[1]?.until ?? null }
+    : changesTold(before, change);
+  const type = by.rotated ? "webhook.rotated" : "webhook.changed";
+  const [updated] = await db.batch<StoredWebhook>([
+    db
+      .prepare(
+        `UPDATE webhooks SET url = ?4, types = ?5, secrets = ?6, disabled_reason = ?7, changed_at = ?8
+         WHERE id = ?2 AND org_id = ?3 AND changed_at = ?9 AND ${LIVES} RETURNING *`,
+      )
+      .bind(
+        by.keyId,
+        before.id,
+        before.orgId,
+        change.url,
+        change.types === null ? null : JSON.stringify(change.types),
+        JSON.stringify(change.secrets),
+        change.disabledReason,
+        changedAt,
+        before.changedAt,
+      ),
+    ...(data === null ? [] : [told(db, before, { type, data, by })]),
+  ]);
+  const row = updated?.results[0];
+  return row === undefined ? null : webhookOf(row);
+}
+
+/** What an event says of a change; null: it makes no difference. Of a URL it has the host, also where that stays. */
+function changesTold(before: Webhook, change: WebhookChange): EventData | null {
+  const plain = ({ types, disabledReason }: WebhookChange) => ({
+    types,
+    enabled: disabledReason === null,
+  });
+  const other = changesOf(plain(before), plain(change));
+  if (change.url === before.url) return other;
+  const host = { from: hostOf(before.url), to: hostOf(change.url) };
+  return { changes: { host, ...other?.changes } };
+}
+
+/** What is told of a URL: its path and query may be a secret. */
+function hostOf(url: string): string {
+  return new URL(url).host;
+}
+
+/** False when there is no such webhook any more. */
+export async function deleteWebhook(db: D1Database, webhook: Webhook, by: ByKey): Promise<boolean> {
+  const [deleted] = await db.batch([
+    db
+      .prepare(`DELETE FROM webhooks WHERE id = ?2 AND org_id = ?3 AND ${LIVES} RETURNING id`)
+      .bind(by.keyId, webhook.id, webhook.orgId),
+    told(db, webhook, { type: "webhook.deleted", data: { host: hostOf(webhook.url) }, by }),
+  ]);
+  return (deleted?.results.length ?? 0) > 0;
+}
+
+/** Webhooks that one call encrypts anew. */
+const RESEALED_MAX = 500;
+
+/**
+ * Encrypts the secrets of webhooks anew that are not under the first of KEY_SECRETS, so that an old one may go; one
+ * that was changed meanwhile is left for the next call. A secret that none of KEY_SECRETS opens any more is an alert:
+ * its webhook sends nothing until it is rotated.
+ */
+export async function resealSecrets(
+  db: D1Database,
+  keySecrets: readonly KeySecret[],
+): Promise<void> {
+  const { results } = await db
+    .prepare(
+      `SELECT id, org_id, secrets FROM webhooks WHERE EXISTS (SELECT 1 FROM json_each(secrets)
+         WHERE instr(value ->> 'sealed', ?1 || '.') <> 1) ORDER BY changed_at DESC LIMIT ${RESEALED_MAX}`,
+    )
+    .bind(keySecrets[0]?.id ?? "")
+    .all<Pick<StoredWebhook, "id" | "org_id" | "secrets">>();
+  for (const { id, org_id: orgId, secrets } of results) {
+    const sealed = storedJson<SealedSecret[]>(secrets);
+    // oxlint-disable-next-line no-await-in-loop -- few, and rarely
+    const anew = await Promise.all(sealed.map((one) => resealedSecret(one, id, keySecrets)));
+    if (anew[0] === null) logAlert("webhook_secret_unreadable", { org_id: orgId, webhook_id: id });
+    const kept = JSON.stringify(anew.map((one, i) => one ?? sealed[i]));
+    if (kept === secrets) continue;
+    // oxlint-disable-next-line no-await-in-loop -- the same
+    await db
+      .prepare("UPDATE webhooks SET secrets = ?3 WHERE id = ?1 AND secrets = ?2")
+      .bind(id, secrets, kept)
+      .run();
+  }
+}
+
+/** Switches a webhook off that still is as its deliveries knew it, and says so in an event. */
+export async function disableWebhook(
+  db: D1Database,
+  webhook: Pick<Webhook, "id" | "orgId" | "changedAt">,
+  off: { readonly reason: string; readonly nowMs: number },
+): Promise<void> {
+  const { id, orgId, changedAt } = webhook;
+  await db.batch([
+    db
+      .prepare(
+        `UPDATE webhooks SET disabled_reason = ?3, changed_at = max(?4, changed_at + 1)
+         WHERE id = ?1 AND org_id = ?2 AND disabled_reason IS NULL AND changed_at = ?5`,
+      )
+      .bind(id, orgId, off.reason, off.nowMs, changedAt),
+    eventIfChanged(db, {
+      orgId,
+      type: "webhook.disabled",
+      actor: { kind: "system", id: null },
+      subject: id,
+      data: { reason: off.reason },
+      createdAt: off.nowMs,
+    }),
+  ]);
+}
+
+export function noSuchWebhook(): Refusal {
+  return refuse({ kind: "not_found", message: "No such webhook." });
+}
+
+/** A URL that may not be sent to. */
+export function wrongUrl(problem: string): Refusal {
+  return invalid(`url ${problem}.`, "url");
+}
+
+export async function isLive(db: D1Database, keyId: string): Promise<boolean> {
+  const found = await db
+    .prepare("SELECT 1 FROM keys WHERE id = ? AND revoked_at IS NULL")
+    .bind(keyId)
+    .first();
+  return found !== null;
+}
+
+function told(
+  db: D1Database,
+  { id, orgId }: Pick<Webhook, "id" | "orgId">,
+  event: { readonly type: EventType; readonly data: EventData; readonly by: ByKey },
+): D1PreparedStatement {
+  const { type, data, by } = event;
+  const { actor, nowMs } = by;
+  return eventIfChanged(db, { orgId, type, actor, subject: id, data, createdAt: nowMs });
+}
+
+function webhookOf(row: StoredWebhook): Webhook {
+  return {
+    id: row.id,
+    orgId: row.org_id,
+    url: row.url,
+    types: row.types === null ? null : storedJson<EventType[]>(row.types),
+    secrets: storedJson<SealedSecret[]>(row.secrets),
+    disabledReason: row.disabled_reason,
+    createdAt: row.created_at,
+    changedAt: row.changed_at,
+  };
+}

@@ -1,0 +1,94 @@
+import type { Config } from "../../shared/config/config.ts";
+import type { Model } from "./model.ts";
+import type { Kind } from "../../shared/kinds.ts";
+
+/** The built-in aliases and the kind of model each stands for. */
+export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
+  ["smart", "chat"],
+  ["fast", "chat"],
+  ["cheap", "chat"],
+  ["embeddings/cheapest", "embeddings"],
+]);
+
+/**
+ * Curated over all makers, best first; the first one that is live here is meant. Every provider of chat
+ * has a model in both lists, and each of them can call tools.
+ */
+const SMART = [
+  "anthropic/claude-opus-5.5",
+  "openai/gpt-6-sol",
+  "google/gemini-3.8-flash",
+  "xai/grok-4.6",
+  "moonshotai/kimi-k3",
+  "deepseek/deepseek-v4-pro",
+  "mistral/mistral-medium-3.5",
+  "zai/glm-5.2",
+  "cohere/command-a-reasoning",
+  "openai/gpt-oss-120b",
+];
+const FAST = [
+  "openai/gpt-6-luna",
+  "anthropic/claude-haiku-5.5",
+  "google/gemini-3.5-flash-lite",
+  "openai/gpt-oss-120b",
+  "mistral/mistral-small-4",
+  "deepseek/deepseek-v4.1-flash",
+  "xai/grok-4.3",
+  "cohere/command-r7b",
+];
+const SANDBOX_ALIASES: ReadonlyMap<string, string> = new Map([
+  ["smart", "sandbox/echo"],
+  ["fast", "sandbox/echo"],
+  ["cheap", "sandbox/echo"],
+  ["embeddings/cheapest", "sandbox/embed"],
+]);
+
+/**
+ * What each alias means among the live models: the operator's pin, else the built-in rule. A pin to a
+ * model that is not live leaves the alias out rather than silently meaning another model. Only when
+ * nothing but the sandbox is live do the built-in ones mean the sandbox.
+ */
+export function aliasesOf(
+  models: ReadonlyMap<string, Model>,
+  config: Pick<Config, "aliases" | "models">,
+): ReadonlyMap<string, string> {
+  const pins = new Map(Object.entries(config.aliases));
+  const chosen = new Map<string, string>();
+  for (const alias of new Set([...ALIAS_KINDS.keys(), ...pins.keys()])) {
+    const id = pins.get(alias) ?? builtIn(alias, models, config);
+    if (id !== undefined && models.has(id)) chosen.set(alias, id);
+  }
+  return chosen;
+}
+
+function builtIn(
+  alias: string,
+  models: ReadonlyMap<string, Model>,
+  config: Pick<Config, "models">,
+): string | undefined {
+  const real = [...models.values()].filter((model) => !isSandbox(model));
+  if (real.length === 0) return SANDBOX_ALIASES.get(alias);
+  if (alias === "cheap") return cheapest(real, "chat");
+  if (alias === "embeddings/cheapest") return cheapest(real, "embeddings");
+  const curated = alias === "smart" ? SMART : FAST;
+  // Without a curated model the operator's own order says what is meant.
+  const own = config.models.filter((entry) => entry.kind === "chat").map((entry) => entry.id);
+  return [...curated, ...own].find((id) => models.has(id));
+}
+
+/** The lowest blended price ((3 x input + output) / 4) at the first route; by id among equals. */
+function cheapest(models: readonly Model[], kind: Kind): string | undefined {
+  const ranked = models
+    .filter((model) => model.kind === kind)
+    .toSorted((a, b) => blendedPrice(a) - blendedPrice(b) || (a.id < b.id ? -1 : 1));
+  return ranked[0]?.id;
+}
+
+function blendedPrice(model: Model): number {
+  const [route] = model.routes;
+  return route === undefined ? Infinity : 3 * route.price.input + route.price.output;
+}
+
+function isSandbox(model: Model): boolean {
+  return model.routes.every((route) => route.provider === "sandbox");
+}

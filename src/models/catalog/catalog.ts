@@ -1,0 +1,193 @@
+import type { Config } from "../../shared/config/config.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { rowOf } from "../../shared/regions.ts";
+import { aliasesOf } from "./aliases.ts";
+import { dayOf, spanAround } from "./dated.ts";
+import type { Span } from "./dated.ts";
+import type { HostTag } from "./entry.ts";
+import { modelOfCatalogue, modelOfOperator } from "./live-model.ts";
+import { listedModel, listedPrice } from "./listed-model.ts";
+import type { ListedModel, PricedModel } from "./listed-model.ts";
+import { changesOfModel, pricedModel } from "./price-lists.ts";
+import type { Pricing } from "./price-lists.ts";
+import type { Hosts } from "./live-model.ts";
+import type { Model } from "./model.ts";
+import { KINDS } from "../../shared/kinds.ts";
+import type { Kind } from "../../shared/kinds.ts";
+import { CATALOGUE } from "./models.ts";
+import { SANDBOX_MODELS } from "./sandbox-models.ts";
+import type { Region } from "../../shared/regions.ts";
+
+/** A provider that is configured in this deployment. */
+export type LiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };
+
+/** What can be bought in this region, by concrete id, and what each alias means, for as long as no price changes. */
+export type Catalog = {
+  readonly span: Span;
+  readonly models: ReadonlyMap<string, Model>;
+  readonly aliases: ReadonlyMap<string, string>;
+  /** Ids without their maker, where no other model or alias has the same: what clients send that strip it. */
+  readonly bareNames: ReadonlyMap<string, string>;
+  readonly region: Region;
+};
+
+/** What a caller can buy here: at its prices, and the catalogues that follow at later moments (Unix ms), oldest first. */
+export type SoldHere = {
+  readonly catalog: Catalog;
+  readonly pricing: Pricing;
+  readonly later: readonly LaterCatalog[];
+};
+export type LaterCatalog = { readonly from: number; readonly catalog: Catalog };
+
+/** What the catalogue needs of the configuration. */
+type CatalogConfig = Pick<
+  Config,
+  "region" | "residency" | "sandbox" | "providers" | "models" | "sellEnded" | "aliases" | "numbers"
+>;
+
+/**
+ * The catalogue of this deployment at a moment (Unix ms), decided by configuration alone. Residency filters before anything
+ * else; an operator's entry replaces the built-in model of the same id, price and routes.
+ */
+export function buildCatalog(options: {
+  readonly config: CatalogConfig;
+  readonly live: readonly LiveProvider[];
+  readonly at: number;
+}): Catalog {
+  const { at, config } = options;
+  const allowed = allowedTags(config);
+  const hosts: Hosts = new Map(
+    options.live.map((host) => [host.id, host.regions.filter((tag) => allowed.includes(tag))]),
+  );
+  const own = new Set(config.models.map((entry) => entry.id));
+  const builtIn = config.sandbox ? [...CATALOGUE, ...SANDBOX_MODELS] : CATALOGUE;
+  const profiles = new Map(config.providers.map(({ id, profile }) => [id, profile]));
+  const { region, sellEnded } = config;
+  const terms = { region, markupPercent: config.numbers.MARKUP_PERCENT, day: dayOf(at), sellEnded };
+  const candidates = [
+    ...config.models.map((entry) => modelOfOperator(entry, hosts, profiles)),
+    ...builtIn
+      .filter((entry) => !own.has(entry.id))
+      .map((entry) => modelOfCatalogue(entry, hosts, terms)),
+  ];
+  const models = new Map<string, Model>();
+  for (const model of candidates) if (model !== null) models.set(model.id, model);
+  const aliases = aliasesOf(models, config);
+  const span = spanAround(builtIn, at);
+  return { span, models, aliases, bareNames: bareNamesOf(models, aliases), region };
+}
+
+/** Which model a name without its maker means: nothing where two have it, or where it is a name already. */
+function bareNamesOf(
+  models: Catalog["models"],
+  aliases: Catalog["aliases"],
+): ReadonlyMap<string, string> {
+  const bare = new Map<string, string>();
+  const taken = new Set([...models.keys(), ...aliases.keys()]);
+  for (const id of models.keys()) {
+    const name = id.slice(id.indexOf("/") + 1);
+    if (taken.has(name)) bare.delete(name);
+    else bare.set(name, id);
+    taken.add(name);
+  }
+  return bare;
+}
+
+/** The model a name means here, see `modelNamed`. Failure: model_not_found, which says so of a model of another kind. */
+export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result<Model> {
+  const model = modelNamed(catalog, name);
+  if (model?.kind === kind) return success(model);
+  const message = model === undefined ? undefined : askedThere(name, model);
+  return refuse({
+    kind: "model_not_found",
+    model: name,
+    ...(message !== undefined && { message }),
+  });
+}
+
+function askedThere(name: string, { kind }: Model): string {
+  const { does, path } = KINDS[kind];
+  return `The model '${name}' ${does}: ask ${path}.`;
+}
+
+/** The model of any name: an alias, an id, an id without its maker, or a Claude as its maker writes it. */
+function modelNamed(catalog: Catalog, name: string): Model | undefined {
+  const id = catalog.aliases.get(name);
+  if (id !== undefined) return catalog.models.get(id);
+  return modelOf(catalog, name) ?? modelOf(catalog, claudeName(name));
+}
+
+function modelOf({ models, bareNames }: Catalog, name: string): Model | undefined {
+  return models.get(name) ?? models.get(bareNames.get(name) ?? "");
+}
+
+/**
+ * A Claude as Anthropic's own clients name it (docs.claude.com, models): a hyphen for the dot, a date or `-latest` behind, and
+ * `[1m]` for a window that it has or not whatever is asked.
+ */
+function claudeName(name: string): string {
+  if (!/^(?:anthropic\/)?claude-/.test(name)) return "";
+  return name
+    .replace(/\[1m\]$/, "")
+    .replace(/-(?:\d{8}|latest)$/, "")
+    .replace(/-(\d{1,2})-(\d{1,2})$/, "-$1.$2");
+}
+
+/** The names of what is sold here, as lists of allowed models are written: see `ModelNames` in accounts/keys/terms.ts. */
+export function modelNames(catalog: Catalog) {
+  const { models, aliases } = catalog;
+  const isAlias = (name: string): boolean => aliases.has(name);
+  const isMaker = (name: string): boolean =>
+    name.endsWith("/*") && [...models.keys()].some((id) => id.startsWith(name.slice(0, -1)));
+  const entryOf = (name: string): string | null =>
+    isAlias(name) || isMaker(name) ? name : (modelNamed(catalog, name)?.id ?? null);
+  return { entryOf, isAlias };
+}
+
+/** A model or an alias as the list has it, by any of its names. */
+export function findModel(sold: SoldHere, name: string): ListedModel | undefined {
+  const id = modelNames(sold.catalog).entryOf(name);
+  return listModels(sold).find((listed) => listed.id === id);
+}
+
+/** Every live model and alias, sorted by id. */
+export function listModels(sold: SoldHere): readonly ListedModel[] {
+  const { models, aliases, region } = sold.catalog;
+  const listed: ListedModel[] = [];
+  const named = Map.groupBy(aliases.keys(), (name) => aliases.get(name));
+  for (const model of models.values()) {
+    const shown = listedModel(model.id, pricedNow(model, sold), region);
+    listed.push({ ...shown, aliases: named.get(model.id) ?? [] });
+  }
+  for (const [alias, id] of aliases) {
+    const model = models.get(id);
+    if (model === undefined) continue;
+    const shown = listedModel(alias, pricedNow(model, sold), region);
+    listed.push({ ...shown, owned_by: "turnpike", alias_of: id });
+  }
+  return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** What a caller pays for a model now, and what it will, by its lists and the catalogues to come. */
+function pricedNow(model: Model, { later, pricing }: SoldHere): PricedModel {
+  const now = pricedModel(model, pricing);
+  const shown = JSON.stringify(listedPrice(now));
+  const changes = changesOfModel(model, pricing);
+  const moments = [...changes, ...later.map(({ from }) => from)].toSorted((a, b) => a - b);
+  for (const from of moments) {
+    const then = later.findLast((one) => one.from <= from)?.catalog.models;
+    const sold = then === undefined ? model : then.get(model.id);
+    if (sold === undefined) break; // it is sold no more
+    const next = pricedModel(sold, { ...pricing, at: from });
+    if (JSON.stringify(listedPrice(next)) !== shown) {
+      return { model: now, next: { from, model: next } };
+    }
+  }
+  return { model: now, next: null };
+}
+
+/** The tags of hosts that may serve this region. */
+export function allowedTags(config: Pick<Config, "region" | "residency">): readonly HostTag[] {
+  return rowOf(config.region).hosts[config.residency] as readonly HostTag[];
+}

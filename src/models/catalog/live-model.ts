@@ -1,0 +1,177 @@
+import type { ModelEntry } from "../../shared/config/config.ts";
+import type { Price } from "../../shared/usage.ts";
+import { isOver, priceOn } from "./dated.ts";
+import { limitsOfProvider, UNKNOWN_IMAGE, WIDEST, WIDEST_TOOLS } from "./entry.ts";
+import type { CatalogueEntry, HostTag, RouteEntry } from "./entry.ts";
+import type { Model, Route, RouteLimits } from "./model.ts";
+import { KINDS } from "../../shared/kinds.ts";
+import type { Kind } from "../../shared/kinds.ts";
+import { longPromptPrice, raisedPrices, withMarkup } from "./price.ts";
+import type { Region } from "../../shared/regions.ts";
+
+/** The providers that are live here, with the promises of their hosts that may serve this region. */
+export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
+
+/** On what terms this deployment sells: its region, its percent on the list price, the day, and what it sells beyond its end. */
+type Terms = {
+  readonly region: Region;
+  readonly markupPercent: number;
+  readonly day: string;
+  readonly sellEnded: readonly string[];
+};
+
+/** `created` of an operator's model: nobody says when it was made, and the field is required. */
+const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
+
+/** A built-in model as it is sold here: what the best of its live routes can do; null without any. */
+export function modelOfCatalogue(entry: CatalogueEntry, hosts: Hosts, terms: Terms): Model | null {
+  const isKept = terms.sellEnded.includes(entry.id);
+  const live = entry.routes.flatMap((route) => {
+    if (isOver(route, terms.day) && !isKept) return [];
+    const tag = tagUsed(route, hosts.get(route.provider) ?? [], terms.region);
+    return tag === undefined ? [] : [{ route, tag }];
+  });
+  if (live.length === 0) return null;
+  const { id, kind, minOutput, imageTokens, estimateFactor, thinkingFloor, toolsTokens } = entry;
+  const best = bestOf(
+    entry,
+    live.map(({ route }) => route.limits ?? {}),
+  );
+  return {
+    id,
+    kind,
+    ownedBy: id.slice(0, id.indexOf("/")),
+    created: Date.parse(entry.released) / 1000,
+    ...best,
+    minOutput,
+    ...(thinkingFloor !== undefined && { thinkingFloor }),
+    ...(toolsTokens !== undefined && { toolsTokens }),
+    imageTokens,
+    estimateFactor,
+    routes: live.map(({ route, tag }) => routeSold(route, tag, best, { ...terms, kind })),
+  };
+}
+
+/**
+ * An operator's own price is what the customer pays: no uplift, no markup. Null without a live route. `profiles`: of
+ * the operator's own providers.
+ */
+export function modelOfOperator(
+  entry: ModelEntry,
+  hosts: Hosts,
+  profiles: ReadonlyMap<string, string>,
+): Model | null {
+  const price: Price = {
+    input: entry.price.input,
+    cached: entry.price.cached ?? entry.price.input,
+    cacheWrite: entry.price.cache_write ?? entry.price.input,
+    output: entry.price.output,
+  };
+  const routes = entry.routes
+    .filter((route) => (hosts.get(route.provider) ?? []).length > 0)
+    .map((route) => {
+      const like = profiles.get(route.provider) ?? route.provider;
+      return routeOfOperator(route, price, { kind: entry.kind, like });
+    });
+  if (routes.length === 0) return null;
+  // What is not said is not refused: most chat models call tools, and one that does not says so itself.
+  const abilities = entry.abilities ?? (entry.kind === "chat" ? ["tools"] : []);
+  return {
+    id: entry.id,
+    kind: entry.kind,
+    isConfigured: true,
+    ownedBy: entry.routes[0]?.provider ?? "operator",
+    created: OPERATOR_MODEL_CREATED,
+    context: entry.context,
+    maxOutput: KINDS[entry.kind].hasOutput ? (entry.max_output ?? entry.context) : 0,
+    minOutput: 1,
+    abilities,
+    imageTokens: abilities.includes("vision") ? UNKNOWN_IMAGE : 0,
+    estimateFactor: WIDEST,
+    toolsTokens: WIDEST_TOOLS,
+    routes,
+  };
+}
+
+function routeOfOperator(
+  { provider, upstream_id: upstreamId }: ModelEntry["routes"][number],
+  price: Price,
+  { kind, like }: { readonly kind: Kind; readonly like: string },
+): Route {
+  return {
+    provider,
+    upstreamId,
+    price,
+    ...limitsIfAny(limitsOfProvider(like, { kind, upstreamId })),
+  };
+}
+
+/** The promise under which a provider would be called for a route here: its region's own before none. */
+function tagUsed(route: RouteEntry, tags: readonly HostTag[], region: Region): HostTag | undefined {
+  const possible = tags.filter((tag) => route.regions.includes(tag));
+  return possible.includes(region) ? region : possible[0];
+}
+
+type Best = Pick<Model, "context" | "maxOutput" | "abilities">;
+
+function bestOf(entry: CatalogueEntry, limits: readonly RouteLimits[]): Best {
+  return {
+    context: Math.max(...limits.map(({ context = entry.context }) => context)),
+    maxOutput: Math.max(...limits.map(({ maxOutput = entry.maxOutput }) => maxOutput)),
+    abilities: entry.abilities.filter((ability) =>
+      limits.some(({ lacks = [] }) => !lacks.includes(ability)),
+    ),
+  };
+}
+
+function routeSold(
+  route: RouteEntry,
+  tag: HostTag,
+  best: Best,
+  { region, markupPercent, day, kind }: Terms & { readonly kind: Kind },
+): Route {
+  const { provider, upstreamId } = route;
+  const { from } = priceOn(route, day);
+  const bought = boughtAt(route, tag === region ? (route.uplift ?? 0) : 0, day);
+  return {
+    provider,
+    upstreamId,
+    ...raisedPrices(bought, markupPercent),
+    ...limitsIfAny({
+      ...limitsOfProvider(provider, { kind, upstreamId }),
+      ...shortOf(best, route.limits ?? {}),
+    }),
+    origin: { from: Date.parse(from), list: null },
+    bought,
+  };
+}
+
+/** What a route costs to buy on a day, with what the region's host adds. */
+function boughtAt(
+  { prices, longPrompt }: RouteEntry,
+  uplift: number,
+  day: string,
+): NonNullable<Route["bought"]> {
+  const { price } = priceOn({ prices }, day);
+  if (longPrompt === undefined) return { price: withMarkup(price, uplift) };
+  const { above: aboveTokens, ...percents } = longPrompt;
+  const long = withMarkup(longPromptPrice(price, percents), uplift);
+  return {
+    price: withMarkup(price, uplift),
+    longPrompt: { aboveTokens, price: long, percents },
+  };
+}
+
+/** Those limits that are below what the model has here. */
+function shortOf(best: Best, { context, maxOutput, lacks = [] }: RouteLimits): RouteLimits {
+  const lacking = lacks.filter((ability) => best.abilities.includes(ability));
+  return {
+    ...(context !== undefined && context < best.context && { context }),
+    ...(maxOutput !== undefined && maxOutput < best.maxOutput && { maxOutput }),
+    ...(lacking.length > 0 && { lacks: lacking }),
+  };
+}
+
+function limitsIfAny(limits: RouteLimits): { readonly limits?: RouteLimits } {
+  return Object.keys(limits).length === 0 ? {} : { limits };
+}

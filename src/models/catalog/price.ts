@@ -1,0 +1,61 @@
+import { assert } from "../../shared/assert.ts";
+import { isCount } from "../../shared/cost.ts";
+import type { Price, UnitPrices } from "../../shared/usage.ts";
+import type { Route } from "./model.ts";
+
+/** The route's price for a request with this many prompt tokens (bound or count). */
+export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens: number): Price {
+  const long = route.longPrompt;
+  return long !== undefined && promptTokens > long.aboveTokens ? long.price : route.price;
+}
+
+/** Each price raised by whole percent, up to whole micros per million tokens. */
+export function withMarkup(price: Price, percent: number): Price {
+  return {
+    input: raised(price.input, 100 + percent),
+    cached: raised(price.cached, 100 + percent),
+    cacheWrite: raised(price.cacheWrite, 100 + percent),
+    output: raised(price.output, 100 + percent),
+    ...(price.units !== undefined && { units: raisedUnits(price.units, 100 + percent) }),
+  };
+}
+
+/** The price for a usual prompt and for a long one, both raised by whole percent. */
+export function raisedPrices(
+  { price, longPrompt }: Pick<Route, "price" | "longPrompt">,
+  percent: number,
+): Pick<Route, "price" | "longPrompt"> {
+  if (longPrompt === undefined) return { price: withMarkup(price, percent) };
+  const long = { ...longPrompt, price: withMarkup(longPrompt.price, percent) };
+  return { price: withMarkup(price, percent), longPrompt: long };
+}
+
+function raisedUnits(units: UnitPrices, percent: number): UnitPrices {
+  const entries = Object.entries(units);
+  return Object.fromEntries(entries.map(([unit, price]) => [unit, raised(price, percent)]));
+}
+
+/** The price of a whole request whose prompt is long: prompt and cache by one percentage, output by another. */
+export function longPromptPrice(
+  price: Price,
+  {
+    inputPercent,
+    outputPercent,
+  }: { readonly inputPercent: number; readonly outputPercent: number },
+): Price {
+  return {
+    input: raised(price.input, inputPercent),
+    cached: raised(price.cached, inputPercent),
+    cacheWrite: raised(price.cacheWrite, inputPercent),
+    output: raised(price.output, outputPercent),
+    ...(price.units !== undefined && { units: price.units }),
+  };
+}
+
+/** `perMillion` x `percent` / 100, up to a whole number. */
+function raised(perMillion: number, percent: number): number {
+  assert(isCount(perMillion) && isCount(percent), "prices and percents are whole");
+  const product = perMillion * percent;
+  assert(Number.isSafeInteger(product), "a raised price stays a safe integer");
+  return Math.ceil(product / 100);
+}

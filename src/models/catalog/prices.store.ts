@@ -1,0 +1,145 @@
+import { UNITS } from "../../shared/usage.ts";
+import type { Price } from "../../shared/usage.ts";
+import type { Charged, PriceRow } from "./price-lists.ts";
+import { storedJson } from "../../shared/stored-json.ts";
+
+/** A row as operators see it; times in Unix ms. */
+export type BookedPrice = PriceRow & {
+  readonly id: string;
+  readonly list: string;
+  /** Of the operator who posted it. */
+  readonly postedBy: string;
+  readonly createdAt: number;
+};
+
+type StoredPrice = {
+  id: string;
+  list: string;
+  item: string;
+  from_at: number;
+  price: string | null;
+  percent: number | null;
+  posted_by: string;
+  created_at: number;
+};
+
+/** A reading of a list holds what was in force so long before it: a clock may step back. */
+const BACK_MS = 86_400_000;
+
+/** What of a list is in force now or will be, as the region's database has it. Throws when D1 does. */
+export async function readPriceRows(
+  db: D1Database,
+  list: string,
+  nowMs: number,
+): Promise<readonly PriceRow[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT item, from_at, price, percent FROM prices WHERE list = ?1 AND from_at >= coalesce(
+        (SELECT max(before.from_at) FROM prices AS before
+         WHERE before.list = ?1 AND before.item = prices.item AND before.from_at <= ?2), 0)`,
+    )
+    .bind(list, nowMs - BACK_MS)
+    .all<StoredPrice>();
+  return results.map(rowOf);
+}
+
+/** Rows by list, item and date, after a place; null for any list. */
+export async function listPrices(
+  db: D1Database,
+  asked: { readonly list: string | null; readonly after: string; readonly limit: number },
+): Promise<readonly BookedPrice[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT * FROM prices WHERE (?1 IS NULL OR list = ?1) AND (list, item, from_at) >
+        (SELECT list, item, from_at FROM prices WHERE id = ?2 UNION ALL SELECT '', '', 0 LIMIT 1)
+       ORDER BY list, item, from_at LIMIT ?3`,
+    )
+    .bind(asked.list, asked.after, asked.limit)
+    .all<StoredPrice>();
+  return results.map(bookedOf);
+}
+
+export async function findPrice(db: D1Database, id: string): Promise<BookedPrice | null> {
+  const row = await db.prepare("SELECT * FROM prices WHERE id = ?").bind(id).first<StoredPrice>();
+  return row === null ? null : bookedOf(row);
+}
+
+/** What is there of the same list, item and date as these, by `placeOf`. */
+export async function findPlaces(
+  db: D1Database,
+  rows: readonly Pick<BookedPrice, "list" | "item" | "from">[],
+): Promise<ReadonlyMap<string, BookedPrice>> {
+  const places = JSON.stringify(rows.map(({ list, item, from }) => [list, item, from]));
+  const { results } = await db
+    .prepare(
+      `SELECT prices.* FROM json_each(?1) AS asked JOIN prices ON prices.list = asked.value ->> 0
+        AND prices.item = asked.value ->> 1 AND prices.from_at = asked.value ->> 2`,
+    )
+    .bind(places)
+    .all<StoredPrice>();
+  return new Map(results.map(bookedOf).map((row) => [placeOf(row), row]));
+}
+
+export function placeOf({ list, item, from }: Pick<BookedPrice, "list" | "item" | "from">): string {
+  return `${list}\n${item}\n${from}`;
+}
+
+/** All rows or none. Throws when one is there already, as when D1 fails. */
+export async function insertPrices(db: D1Database, rows: readonly BookedPrice[]): Promise<void> {
+  const insert = db.prepare(
+    `INSERT INTO prices (id, list, item, from_at, price, percent, posted_by, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  await db.batch(
+    rows.map(({ id, list, item, from, says, postedBy, createdAt }) => {
+      const price = says.price === undefined ? null : textOfPrice(says.price);
+      return insert.bind(id, list, item, from, price, says.percent ?? null, postedBy, createdAt);
+    }),
+  );
+}
+
+/** Removes a row unless it is the last of a list that an organisation has; false: it is, or there is none. */
+export async function deletePrice(db: D1Database, id: string): Promise<boolean> {
+  const row = await db
+    .prepare(
+      `DELETE FROM prices WHERE id = ?1 AND (
+        (SELECT count(*) FROM prices AS others WHERE others.list = prices.list) > 1
+        OR NOT EXISTS (SELECT 1 FROM organizations WHERE price_list = prices.list)) RETURNING id`,
+    )
+    .bind(id)
+    .first();
+  return row !== null;
+}
+
+/** Whether a list has any row, also one that is not in force yet. */
+export async function hasRows(db: D1Database, list: string): Promise<boolean> {
+  const row = await db.prepare("SELECT 1 FROM prices WHERE list = ? LIMIT 1").bind(list).first();
+  return row !== null;
+}
+
+function bookedOf(row: StoredPrice): BookedPrice {
+  const { id, list, posted_by: postedBy, created_at: createdAt } = row;
+  return { id, list, postedBy, createdAt, ...rowOf(row) };
+}
+
+function rowOf({ item, from_at: from, price, percent }: StoredPrice): PriceRow {
+  return { item, from, says: chargedOf(price, percent) };
+}
+
+function chargedOf(price: string | null, percent: number | null): Charged {
+  return price === null ? { percent: percent ?? 0 } : { price: priceOfText(price) };
+}
+
+type Fields = Readonly<Record<string, number>>;
+
+function textOfPrice({ input, cached, cacheWrite, output, units }: Price): string {
+  return JSON.stringify({ input, cached, cache_write: cacheWrite, output, ...units });
+}
+
+function priceOfText(text: string): Price {
+  const fields = storedJson<Fields>(text);
+  const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = fields;
+  const units = UNITS.filter((unit) => fields[unit] !== undefined);
+  const prices = Object.fromEntries(units.map((unit) => [unit, fields[unit]]));
+  return { input, cached, cacheWrite, output, ...(units.length > 0 && { units: prices }) };
+}

@@ -1,0 +1,50 @@
+import { REGIONS } from "../../shared/regions.ts";
+import { chat, embeddings, seenOn, TV, TVR } from "./entry.ts";
+import type { CatalogueEntry } from "./entry.ts";
+
+/** Echoes; one thinks first, one says a word and calls a tool wherever it is given one. */
+const PLAIN = ["echo", "think", "agent"] as const;
+/** What each magic model forces; the sandbox provider knows how. */
+const MAGIC = [
+  "slow-first-byte",
+  "slow-stream",
+  "stall",
+  "cut",
+  "error-mid",
+  "error-first",
+  "no-usage",
+  "huge-usage",
+  "status-408",
+  "status-429",
+  "status-500",
+  "status-503",
+  "echo-key-401",
+  "html",
+  "bad-json",
+  "split-utf8",
+  "endless",
+] as const;
+
+const RELEASED = "2026-01-01";
+const at = seenOn(RELEASED);
+const EVERYWHERE = { regions: ["global", ...REGIONS] } as const;
+/** The sandbox counts its tokens so that the bare estimate bounds them. */
+const ESTIMATE = 1;
+
+/** The built-in models that answer without a network: 1 micro per input token, 2 per output token. */
+export const SANDBOX_MODELS: readonly CatalogueEntry[] = [
+  ...[...PLAIN, ...MAGIC].map((name) =>
+    chat(
+      `sandbox/${name}`,
+      RELEASED,
+      [128_000, 16_384, name === "think" ? TVR : TV, ESTIMATE, 1_445],
+      [at("sandbox", name, [1, 2], EVERYWHERE)],
+    ),
+  ),
+  embeddings(
+    "sandbox/embed",
+    RELEASED,
+    [8_192, "any", ESTIMATE],
+    [at("sandbox", "embed", [1], EVERYWHERE)],
+  ),
+];

@@ -1,0 +1,149 @@
+import { randomBase62 } from "../../shared/id.ts";
+import { isObject, isShallow, textOf } from "./json-value.ts";
+import type { Named } from "./json-value.ts";
+import type { JsonObject, ProviderFailure } from "./provider.ts";
+import type { Chunk, Delta, DeltaCall } from "./chunk.ts";
+
+/** What is passed on as it came is nested no deeper: OpenAI's own has six levels at most. */
+const LEVELS_MAX = 8;
+const FINISH_REASONS: ReadonlySet<string> = new Set([
+  "stop",
+  "length",
+  "tool_calls",
+  "content_filter",
+  "function_call",
+]);
+/** Native values that are one of them by another name; any other is a plain stop (`eos`). */
+const OTHER_NAMES: ReadonlyMap<unknown, string> = new Map([["model_length", "length"]]);
+/** Native values that mean the upstream gave up rather than finished. */
+const BROKEN_REASONS: ReadonlySet<string> = new Set([
+  "abort",
+  "error",
+  "insufficient_system_resource",
+]);
+
+/**
+ * One of OpenAI's finish reasons, never a native one; `tool_calls` whenever a call was made (clients
+ * run tools on that value alone); null when the upstream broke off.
+ */
+export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
+  if (typeof raw === "string" && BROKEN_REASONS.has(raw)) return null;
+  const known = typeof raw === "string" && FINISH_REASONS.has(raw) ? raw : OTHER_NAMES.get(raw);
+  const reason = known ?? "stop";
+  return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
+}
+
+/** The failure of an answer that broke off. An `error` is of the answer, which the request may have provoked. */
+export function brokenOff(finish: unknown): ProviderFailure {
+  return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
+}
+
+/** What is read of a message or delta beside what `extras` reads, and of a call in it. */
+export type Message = Named<"tool_calls" | "content" | "refusal">;
+export type Called = Named<"id" | "index" | "function" | "custom">;
+type Part = Named<"text" | "thinking">;
+
+/** The message of a choice as OpenAI's schema wants it: content and refusal present, nothing else null. */
+export function answerMessage(raw: JsonObject & Message): Delta {
+  const calls = (Array.isArray(raw.tool_calls) ? raw.tool_calls : []).filter(isObject);
+  return {
+    role: "assistant",
+    content: contentText(raw.content),
+    refusal: text(raw.refusal),
+    ...(calls.length > 0 && { tool_calls: calls.map(answerToolCall) }),
+    ...extras(raw),
+  };
+}
+
+/** What message and delta have in common beside content, refusal and tool calls; never null. */
+export function extras(raw: JsonObject): Delta {
+  const { function_call: call, annotations, reasoning_content: thought, reasoning, content } = raw;
+  const reasoned = text(thought) ?? text(reasoning) ?? thinkingText(content) ?? "";
+  return {
+    ...(reasoned !== "" && { reasoning_content: reasoned }),
+    ...(isObject(call) && { function_call: texts(call, ["name", "arguments"]) }),
+    ...(Array.isArray(annotations) && isShallow(annotations, LEVELS_MAX) && { annotations }),
+  };
+}
+
+/** The log probabilities of a choice, or null. */
+export function logprobsOf({ logprobs }: JsonObject): JsonObject | null {
+  return isObject(logprobs) && isShallow(logprobs, LEVELS_MAX) ? logprobs : null;
+}
+
+/** A call of a custom tool: its name and input. */
+export function customCall(raw: JsonObject): NonNullable<DeltaCall["custom"]> {
+  return texts(raw, ["name", "input"]);
+}
+
+function texts<Name extends string>(
+  raw: JsonObject,
+  names: readonly Name[],
+): { readonly [N in Name]?: string } {
+  const read: { [N in Name]?: string } = {};
+  for (const name of names) {
+    const value = raw[name];
+    if (typeof value === "string") read[name] = value;
+  }
+  return read;
+}
+
+/** The text of a content; Mistral writes parts where it reasons. */
+export function contentText(raw: unknown): string | null {
+  if (!Array.isArray(raw)) return text(raw);
+  return raw.map((part) => textOf(partOf(part).text)).join("");
+}
+
+function partOf(raw: unknown): Part {
+  return isObject(raw) ? raw : {};
+}
+
+/** Mistral's reasoning: `{"type":"thinking","thinking":[{"type":"text","text":"..."}]}` among the parts. */
+function thinkingText(raw: unknown): string | null {
+  if (!Array.isArray(raw)) return null;
+  return raw.map((part) => contentText(partOf(part).thinking) ?? "").join("");
+}
+
+/** Whether an answer or event is an error: with `error`, or flat (Mistral, Cerebras) instead of choices. */
+export function hasError(raw: Named<"error" | "choices" | "data" | "object" | "message">): boolean {
+  if (raw.error !== undefined && raw.error !== null) return true;
+  if (raw.choices !== undefined || raw.data !== undefined) return false;
+  return raw.object === "error" || typeof raw.message === "string";
+}
+
+/** The envelope fields that may be passed on, of a completion or a chunk. */
+export function envelope(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
+  const { created } = raw;
+  return {
+    ...(typeof created === "number" && Number.isSafeInteger(created) && { created }),
+    ...texts(raw, ["id", "model", "service_tier", "system_fingerprint"]),
+  };
+}
+
+/** The upstream's id for a tool call, or one of our own. */
+export function toolCallId(raw: unknown): string {
+  return typeof raw === "string" && raw !== "" ? raw : `call_${randomBase62(24)}`;
+}
+
+/** Arguments as the JSON text that clients parse; some hosts send the object itself. */
+export function argumentsText(raw: unknown): string {
+  if (typeof raw === "string") return raw;
+  return isObject(raw) ? JSON.stringify(raw) : "";
+}
+
+export function text(raw: unknown): string | null {
+  return typeof raw === "string" ? raw : null;
+}
+
+function answerToolCall(raw: Called): DeltaCall {
+  const id = toolCallId(raw.id);
+  if (isObject(raw.custom)) return { id, type: "custom", custom: customCall(raw.custom) };
+  const called: Named<"name" | "arguments"> = isObject(raw.function) ? raw.function : {};
+  const given = argumentsText(called.arguments);
+  return {
+    id,
+    type: "function",
+    // A tool without parameters is called with "{}": clients parse it without looking.
+    function: { name: text(called.name) ?? "", arguments: given === "" ? "{}" : given },
+  };
+}

@@ -1,0 +1,84 @@
+import type { Usage } from "../../shared/usage.ts";
+import type { JsonObject } from "./provider.ts";
+import { asIs, shape } from "./shape.ts";
+import { countedUsage, tokenCount } from "./token-count.ts";
+
+/** The counts that hosts of OpenAI's wire report. */
+const counts = shape({
+  prompt_tokens: asIs,
+  completion_tokens: asIs,
+  total_tokens: asIs,
+  prompt_tokens_details: shape({ cached_tokens: asIs, cache_write_tokens: tokenCount }),
+  completion_tokens_details: shape({ reasoning_tokens: tokenCount }),
+  prompt_cache_hit_tokens: asIs,
+  num_cached_tokens: asIs,
+  prompt_token_details: shape({ cached_tokens: asIs }),
+});
+type Counts = ReturnType<typeof counts>;
+const place = shape({ usage: asIs });
+
+/** Where usage differs from OpenAI's. */
+export type UsageShape = {
+  /**
+   * Parts are counted apart from their whole: reasoning beside `completion_tokens`, and what was
+   * cached beside `prompt_tokens` whenever it is more.
+   */
+  readonly apart?: boolean;
+  /** An object of the answer or chunk that may hold `usage` in its stead. */
+  readonly inside?: string;
+};
+
+/**
+ * Usage as OpenAI-compatible hosts report it: `prompt_tokens` includes what
+ * was cached, and `completion_tokens` includes reasoning, unless the host counts them apart. Parts
+ * larger than their whole are clamped to it; a count that is missing, negative, fractional, not a number
+ * or absurd makes the usage missing (null), so that it is estimated instead. So does a prompt of 0.
+ */
+export function readUsage(raw: unknown, differs: UsageShape = {}): Usage | null {
+  return countedUsage(readCounts(raw, differs));
+}
+
+/** The same of an answer without output. Voyage says the total alone. */
+export function readInputUsage(raw: unknown): Usage | null {
+  const read = counts(raw);
+  return countedUsage(usageOf(read, read.prompt_tokens ?? read.total_tokens, 0, {}));
+}
+
+/** As `readUsage`, but explicit zeros are zeros: for hosts that report one event of a stream alone. */
+export function readCounts(raw: unknown, differs: UsageShape = {}): Usage | null {
+  const read = counts(raw);
+  return usageOf(read, read.prompt_tokens, read.completion_tokens, differs);
+}
+
+function usageOf(read: Counts, asked: unknown, given: unknown, differs: UsageShape): Usage | null {
+  const [prompt, output] = [tokenCount(asked), tokenCount(given)];
+  if (prompt === null || output === null) return null;
+  const cached = cachedTokens(read);
+  const written = read.prompt_tokens_details.cache_write_tokens ?? 0;
+  const thought = read.completion_tokens_details.reasoning_tokens ?? 0;
+  const isApart = differs.apart === true;
+  const whole = isApart && cached > prompt ? prompt + cached : prompt;
+  // A total without it says that, for once, reasoning is inside.
+  const isInside = !isApart || tokenCount(read.total_tokens) === whole + output;
+  const said = isInside ? output : output + thought;
+  const cacheRead = Math.min(cached, whole);
+  const cacheWrite = Math.min(written, whole - cacheRead);
+  const input = whole - cacheRead - cacheWrite;
+  return { input, cacheRead, cacheWrite, output: said, reasoning: Math.min(thought, said) };
+}
+
+/** The usage of an answer or chunk, where its host puts it. */
+export function usageIn(raw: JsonObject, { inside }: UsageShape): unknown {
+  const { usage } = raw;
+  return usage ?? (inside === undefined ? null : place(raw[inside]).usage);
+}
+
+/** OpenAI's name for it first, then DeepSeek's and Mistral's own. */
+function cachedTokens(read: Counts): number {
+  const said =
+    read.prompt_tokens_details.cached_tokens ??
+    read.prompt_cache_hit_tokens ??
+    read.num_cached_tokens ??
+    read.prompt_token_details.cached_tokens;
+  return tokenCount(said) ?? 0;
+}

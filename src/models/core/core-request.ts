@@ -1,0 +1,330 @@
+import * as z from "zod/mini";
+import { parseBody } from "../../shared/http/parse-body.ts";
+import { externalIdProblem } from "../../shared/external-id.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import { isObject } from "./json-value.ts";
+import type { JsonObject, Named } from "./json-value.ts";
+
+export const PDF = "application/pdf";
+/** Before the base64 of a PDF. */
+export const PDF_HEAD = `data:${PDF};base64,`;
+/** Of a PDF without one, where it must have a name. */
+export const FILENAME = "document.pdf";
+
+const MESSAGES_MAX = 10_000;
+export const CHOICES_MAX = 128;
+export const MODEL_CHARACTERS_MAX = 256;
+const nonempty = z.string().check(z.minLength(1));
+/** An object that is forwarded as it came: a copy by zod would lack a property called `__proto__`. */
+export const opaqueObject = z.custom<JsonObject>(isObject, "must be an object");
+
+/**
+ * Messages of a chat request as OpenAI documents them (openapi.yaml, ChatCompletionRequestMessage).
+ * Known fields are kept, the rest is dropped: agents send vendor fields that other hosts refuse. Where
+ * a field may be left out it may be null: SDKs send an answer's message back as they model it.
+ */
+const textPart = z.object({
+  type: z.literal("text"),
+  text: z.string(),
+});
+const imagePart = z.object({
+  type: z.literal("image_url"),
+  image_url: z.object({
+    url: nonempty,
+    detail: z.nullish(z.enum(["auto", "low", "high"])),
+  }),
+});
+const NO_FILES = "must be absent: files are not stored here, send the file itself";
+/** A PDF in the request itself. */
+const filePart = z.object({
+  type: z.literal("file"),
+  file: z.object({
+    file_data: z
+      .string()
+      .check(z.startsWith(PDF_HEAD, { error: `must be a PDF as a data URL: ${PDF_HEAD}...` })),
+    filename: z.nullish(z.string().check(z.maxLength(256))),
+    file_id: z.nullish(z.never({ error: NO_FILES })),
+  }),
+});
+const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
+
+const text = z.union([z.string(), z.array(textPart).check(z.minLength(1))]);
+const userParts = z
+  .array(z.discriminatedUnion("type", [textPart, imagePart, filePart]))
+  .check(z.minLength(1));
+const assistantParts = z
+  .array(z.discriminatedUnion("type", [textPart, refusalPart]))
+  .check(z.minLength(1));
+const name = z.nullish(z.string().check(z.maxLength(256)));
+
+/** Of a call made anywhere: some hosts are told it again with each of its results. */
+export const calledName = nonempty.check(z.maxLength(256));
+
+const toolCall = z.discriminatedUnion("type", [
+  z.object({
+    id: nonempty,
+    type: z.literal("function"),
+    function: z.object({ name: calledName, arguments: z.string() }),
+    // Google's thought signature (ai.google.dev, OpenAI compatibility): lost, the next turn is refused.
+    extra_content: z.nullish(opaqueObject),
+  }),
+  z.object({
+    id: nonempty,
+    type: z.literal("custom"),
+    custom: z.object({ name: calledName, input: z.string() }),
+  }),
+]);
+
+const chatMessage = z.discriminatedUnion("role", [
+  z.object({ role: z.literal("developer"), content: text, name }),
+  z.object({ role: z.literal("system"), content: text, name }),
+  z.object({ role: z.literal("user"), content: z.union([z.string(), userParts]), name }),
+  z.object({
+    role: z.literal("assistant"),
+    content: z.nullish(z.union([z.string(), assistantParts])),
+    name,
+    refusal: z.nullish(z.string()),
+    reasoning_content: z.nullish(z.string()),
+    // What a provider needs of its own reasoning in the next turn; opaque to clients.
+    reasoning_details: z.nullish(z.array(z.looseObject({ type: nonempty }))),
+    tool_calls: z.nullish(z.array(toolCall).check(z.minLength(1))),
+    function_call: z.nullish(z.object({ name: z.string(), arguments: z.string() })),
+  }),
+  z.object({ role: z.literal("tool"), content: text, tool_call_id: nonempty, name }),
+  z.object({
+    role: z.literal("function"),
+    content: z.nullable(z.string()),
+    name: calledName,
+  }),
+]);
+
+export type ChatMessage = z.infer<typeof chatMessage>;
+
+const TOOLS_MAX = 1024;
+
+/** An end user's name: `user` of a request. */
+export const user = z.string().check(
+  z.superRefine((value, context) => {
+    const problem = externalIdProblem(value);
+    if (problem !== null) context.addIssue({ code: "custom", message: problem });
+  }),
+);
+
+const functionName = z
+  .string()
+  .check(z.regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -"));
+const tool = z.discriminatedUnion("type", [
+  z.looseObject({
+    type: z.literal("function"),
+    function: z.looseObject({
+      name: functionName,
+      description: z.nullish(z.string()),
+      parameters: z.nullish(opaqueObject),
+      strict: z.nullish(z.boolean()),
+    }),
+  }),
+  z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: functionName }) }),
+]);
+/** A tool as a choice names it; whether it is there, the adapter says. */
+const named = z.looseObject({ name: z.string().check(z.minLength(1)) });
+const toolName = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("function"), function: named }),
+  z.looseObject({ type: z.literal("custom"), custom: named }),
+]);
+const toolChoice = z.union([
+  z.enum(["none", "auto", "required"]),
+  z.discriminatedUnion("type", [
+    z.looseObject({ type: z.literal("function"), function: named }),
+    z.looseObject({ type: z.literal("custom"), custom: named }),
+    z.looseObject({
+      type: z.literal("allowed_tools"),
+      allowed_tools: z.looseObject({
+        mode: z.enum(["auto", "required"]),
+        tools: z.array(toolName).check(z.minLength(1), z.maxLength(TOOLS_MAX)),
+      }),
+    }),
+  ]),
+]);
+const responseFormat = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("text") }),
+  z.looseObject({ type: z.literal("json_object") }),
+  z.looseObject({
+    type: z.literal("json_schema"),
+    json_schema: z.looseObject({ name: functionName, schema: z.optional(opaqueObject) }),
+  }),
+]);
+const flag = z.optional(z.boolean());
+const count = z.optional(z.int().check(z.minimum(1)));
+const penalty = between(-2, 2);
+
+/**
+ * OpenAI's `prompt_cache_options`, at every door: what only warms a cache is refused, the rest is left out and
+ * named, as writing a cache that lives longer has another price.
+ */
+export const promptCacheOptions = z.looseObject({
+  prewarm: z.nullish(z.literal(false, { error: "must be false" })),
+});
+const tuned = z.optional(z.number());
+
+/** Fields that providers charge for and we do not price are refused, never dropped silently. */
+const unpriced = z.optional(z.never({ error: "is not supported" }));
+export const chatBody = z.looseObject({
+  model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
+  messages: z.array(chatMessage).check(z.minLength(1), z.maxLength(MESSAGES_MAX)),
+  temperature: between(0, 2),
+  top_p: between(0, 1),
+  n: z.optional(z.int().check(z.minimum(1), z.maximum(CHOICES_MAX))),
+  max_tokens: count,
+  max_completion_tokens: count,
+  stop: z.optional(
+    z.union([z.string(), z.array(z.string()).check(z.minLength(1), z.maxLength(4))]),
+  ),
+  seed: z.optional(z.int()),
+  frequency_penalty: penalty,
+  presence_penalty: penalty,
+  logit_bias: z.optional(z.record(z.string(), z.number().check(z.minimum(-100), z.maximum(100)))),
+  logprobs: flag,
+  top_logprobs: z.optional(z.int().check(z.minimum(0), z.maximum(20))),
+  response_format: z.optional(responseFormat),
+  tools: z.optional(z.array(tool).check(z.maxLength(TOOLS_MAX))),
+  tool_choice: z.optional(toolChoice),
+  parallel_tool_calls: flag,
+  stream: flag,
+  stream_options: z.optional(z.looseObject({ include_usage: z.nullish(z.boolean()) })),
+  reasoning_effort: z.optional(
+    z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+  ),
+  verbosity: z.optional(z.enum(["low", "medium", "high"])),
+  min_p: tuned,
+  repetition_penalty: tuned,
+  top_k: tuned,
+  prompt_cache_key: z.optional(z.string().check(z.maxLength(1024))),
+  prompt_cache_options: z.optional(promptCacheOptions),
+  prompt_cache_retention: z.optional(z.string().check(z.maxLength(64))),
+  safety_identifier: z.optional(z.string().check(z.maxLength(128))),
+  user: z.optional(user),
+  service_tier: z.optional(z.enum(["auto", "default"], { error: "must be auto or default" })),
+  modalities: z.optional(z.array(z.literal("text", { error: "must be text" }))),
+  store: z.optional(z.literal(false, { error: "must be false: completions are not stored" })),
+  web_search_options: unpriced,
+  audio: unpriced,
+  prediction: unpriced,
+});
+
+export type ChatBody = z.infer<typeof chatBody>;
+
+/** Parses the body of POST /v1/chat/completions. `null` means absent. Failures: 400 with `param`. */
+export function parseChatRequest(value: object): Result<ChatBody> {
+  if (!("messages" in value) && "input" in value) {
+    return invalid(
+      "This endpoint takes 'messages', not 'input': send a Responses request to POST /v1/responses.",
+      "messages",
+    );
+  }
+  const parsed = isPlainChat(value)
+    ? success(value as ChatBody)
+    : parseBody(chatBody, withoutNulls(value));
+  return parsed.ok ? (undeclared(parsed.value) ?? parsed) : explainPart(value, parsed);
+}
+
+/** The refusal of a choice of a tool that is not among the tools, which hosts tell each in its own way, or not at all. */
+function undeclared({ tools, tool_choice: choice }: ChatBody): Refusal | null {
+  if (typeof choice !== "object") return null;
+  const declared = new Set((tools ?? []).map(nameOf));
+  const wanted = choice.type === "allowed_tools" ? choice.allowed_tools.tools : [choice];
+  if (wanted.every((one) => declared.has(nameOf(one)))) return null;
+  return invalid("'tool_choice' names a tool that 'tools' lacks.", "tool_choice");
+}
+
+/** A tool's kind and name, where it is declared and where it is chosen. */
+function nameOf(one: z.infer<typeof toolName>): string {
+  return one.type === "function" ? `function ${one.function.name}` : `custom ${one.custom.name}`;
+}
+
+/** The smaller of max_tokens and max_completion_tokens; null when neither was sent. */
+export function askedCap({ max_tokens, max_completion_tokens }: ChatBody): number | null {
+  const cap = Math.min(max_tokens ?? Infinity, max_completion_tokens ?? Infinity);
+  return cap === Infinity ? null : cap;
+}
+
+/** The body without its top-level nulls; own keys only, so `__proto__` stays a plain key. */
+export function withoutNulls(value: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
+}
+
+const UNPRICED_PARTS: ReadonlySet<unknown> = new Set(["input_audio"]);
+
+/** Says which content parts cannot be priced instead of listing those that can. */
+function explainPart(value: object, refusal: Refusal): Refusal {
+  const param = refusal.failure.kind === "invalid_request" ? (refusal.failure.param ?? "") : "";
+  const [, message_, part] = /^messages\[(\d+)\]\.content\[(\d+)\]/.exec(param) ?? [];
+  if (message_ === undefined || part === undefined) return refusal;
+  const messages = (value as { messages: { content: { type?: unknown }[] }[] }).messages;
+  const type = messages[Number(message_)]?.content[Number(part)]?.type;
+  if (typeof type !== "string" || !UNPRICED_PARTS.has(type)) return refusal;
+  return invalid(
+    `Content parts of type '${type}' are not supported; send text, image_url or file.`,
+    param,
+  );
+}
+
+function between(least: number, most: number) {
+  return z.optional(z.number().check(z.minimum(least), z.maximum(most)));
+}
+
+const ROLES: ReadonlySet<unknown> = new Set(["system", "developer", "user", "assistant"]);
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 1;
+const isWithin = (value: unknown, most: number): boolean =>
+  typeof value === "number" && value >= 0 && value <= most;
+const isFlag = (value: unknown): boolean => typeof value === "boolean";
+
+/** The fields that most requests have, and what the schema takes in each. */
+const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
+  ["model", (value) => typeof value === "string" && isModelName(value)],
+  ["messages", areTexts],
+  ["temperature", (value) => isWithin(value, 2)],
+  ["top_p", (value) => isWithin(value, 1)],
+  ["max_tokens", isCount],
+  ["max_completion_tokens", isCount],
+  ["n", (value) => isCount(value) && Number(value) <= CHOICES_MAX],
+  ["stream", isFlag],
+  ["stream_options", isUsageWish],
+  ["user", (value) => typeof value === "string" && externalIdProblem(value) === null],
+]);
+
+/**
+ * Whether a body is a chat of plain texts with the usual settings, which the schema of chat requests takes
+ * and gives back as it is: nine requests of ten, at a tenth of its price. False says nothing: then the
+ * schema decides.
+ */
+export function isPlainChat(body: object): boolean {
+  for (const [field, value] of Object.entries(body)) {
+    if (FIELDS.get(field)?.(value) !== true) return false;
+  }
+  return Object.hasOwn(body, "model") && Object.hasOwn(body, "messages");
+}
+
+function isModelName({ length }: string): boolean {
+  return length >= 1 && length <= MODEL_CHARACTERS_MAX;
+}
+
+function areTexts(messages: unknown): boolean {
+  if (!Array.isArray(messages) || messages.length < 1) return false;
+  return messages.length <= MESSAGES_MAX && messages.every(isText);
+}
+
+/** A message of a role and a text, and nothing else. */
+function isText(message: unknown): boolean {
+  if (typeof message !== "object" || message === null) return false;
+  const { role, content }: Named<"role" | "content"> = message;
+  if (typeof content !== "string" || !ROLES.has(role)) return false;
+  return Object.keys(message).length === 2;
+}
+
+function isUsageWish(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { include_usage: wish }: Named<"include_usage"> = value;
+  return isFlag(wish) && Object.keys(value).length === 1;
+}

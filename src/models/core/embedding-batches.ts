@@ -1,0 +1,144 @@
+import { atMost } from "../../shared/at-most.ts";
+import { summedUsage } from "../../shared/usage.ts";
+import type { Usage } from "../../shared/usage.ts";
+import { tooLarge } from "./answer-size.ts";
+import { withSpent } from "./spent.ts";
+import type {
+  Answer,
+  EmbeddingsCall,
+  JsonObject,
+  ProviderAnswer,
+  ProviderFailure,
+} from "./provider.ts";
+import { countedUsage } from "./token-count.ts";
+import { inputUsage } from "./wire-usage.ts";
+
+/** How many requests of one call are under way at a time. */
+const BATCHES_AT_ONCE = 4;
+/** The same where a request takes one text: Workers lets six wait for their headers, and queues the rest. */
+const TEXTS_AT_ONCE = 6;
+/** The most numbers that the answer to one call may hold, all its slices together: 20 MB of them. */
+const VALUES_MAX = (20 * 1024 * 1024) / 8;
+
+/** The texts of an embeddings request, or the refusal for a provider that takes no tokens. */
+function textsOf({ body: { input } }: EmbeddingsCall): readonly string[] | ProviderFailure {
+  const texts: readonly unknown[] = Array.isArray(input) ? input : [input];
+  if (texts.every((text) => typeof text === "string")) return texts;
+  return {
+    kind: "refused",
+    reason: "token_input",
+    message: "This model takes text only: send 'input' as a string or a list of strings.",
+    param: "input",
+  };
+}
+
+/** The texts of a call that was cut. */
+export function textsIn({ body: { input } }: EmbeddingsCall): readonly string[] {
+  return [input].flat().filter((text) => typeof text === "string");
+}
+
+type Slices = {
+  readonly texts: readonly string[];
+  readonly size: number;
+  readonly send: (call: EmbeddingsCall) => Promise<ProviderAnswer>;
+};
+
+/**
+ * An embeddings call of any size for a provider that takes at most `size` texts a request: in slices,
+ * a few at a time, put together in order. The first failure is the call's; usage is null when one
+ * slice has none.
+ */
+export async function inBatches(
+  call: EmbeddingsCall,
+  size: number,
+  send: Slices["send"],
+): Promise<ProviderAnswer> {
+  const texts = textsOf(call);
+  if ("kind" in texts) return { kind: "failure", failure: texts };
+  const parts: { body: JsonObject; usage: Usage | null }[] = [];
+  for (const answer of await answersOf(call, { texts, size, send })) {
+    if (answer.kind === "failure") return answer;
+    if (answer.kind === "stream") return badAnswer();
+    parts.push(answer);
+  }
+  const vectors = parts.flatMap((part) => part.body["data"] as readonly JsonObject[]);
+  return { kind: "json", ...embeddingList(vectors, summedUsage(parts.map((part) => part.usage))) };
+}
+
+/** The same as a wire's handler has it, where every model takes as many. */
+export function inBatchesOf(size: number) {
+  return (call: EmbeddingsCall, send: Slices["send"]): Promise<ProviderAnswer> =>
+    inBatches(call, size, send);
+}
+
+/** The answers of all slices in their order, or the first failure alone: after it no more is sent. */
+async function answersOf(
+  call: EmbeddingsCall,
+  { texts, size, send }: Slices,
+): Promise<readonly ProviderAnswer[]> {
+  const slices: EmbeddingsCall[] = [];
+  for (let at = 0; at < texts.length; at += size) {
+    slices.push({ ...call, body: { ...call.body, input: texts.slice(at, at + size) } });
+  }
+  const failures: ProviderFailure[] = [];
+  let values = 0;
+  const limit = Math.min(size === 1 ? TEXTS_AT_ONCE : BATCHES_AT_ONCE, slices.length);
+  const answers = await atMost(limit, slices, async (slice) => {
+    if (failures.length > 0) return badAnswer();
+    let answer = await send(slice);
+    // A call of one slice is repeated by whoever made it, on another route if there is one.
+    if (slices.length > 1 && isWorthAgain(answer, call)) answer = await send(slice);
+    if (answer.kind === "failure") failures.push(answer.failure);
+    else if (answer.kind === "json") values += valuesIn(answer.body);
+    if (values > VALUES_MAX) failures.push(tooLarge(call));
+    return answer;
+  });
+  const [failure] = failures;
+  return failure === undefined
+    ? answers
+    : [{ kind: "failure", failure: withDone(failure, answers) }];
+}
+
+/** What the other slices have used is paid for where the request itself made one fail. */
+function withDone(failure: ProviderFailure, answers: readonly ProviderAnswer[]): ProviderFailure {
+  const done = answers.flatMap((answer) => (answer.kind === "json" ? [answer.usage] : []));
+  return withSpent(failure, { usage: done.length === 0 ? null : summedUsage(done), said: "" });
+}
+
+/** How many numbers an embedding list holds: 16 characters of base64 are three of them. */
+function valuesIn(body: JsonObject): number {
+  let values = 0;
+  for (const { embedding } of body["data"] as readonly JsonObject[]) {
+    if (Array.isArray(embedding)) values += embedding.length;
+    else if (typeof embedding === "string") values += (embedding.length * 3) / 16;
+  }
+  return values;
+}
+
+/** Whether a second try may save what the other slices have cost. */
+function isWorthAgain(answer: ProviderAnswer, { signal }: EmbeddingsCall): boolean {
+  if (answer.kind !== "failure" || signal.aborted) return false;
+  return answer.failure.kind === "retry" && answer.failure.fault !== "request";
+}
+
+/** An embedding list of these vectors (numbers or base64), in order; usage that is null, or 0, is estimated. */
+export function embeddingList(vectors: readonly unknown[], reported: Usage | null): Answer {
+  const usage = countedUsage(reported);
+  const data = vectors.map((vector, index) => {
+    const embedding = isItem(vector) ? vector.embedding : vector;
+    return { object: "embedding", index, embedding };
+  });
+  const body = { object: "list", data };
+  return {
+    body: usage === null ? body : { ...body, usage: inputUsage(usage) },
+    usage,
+  };
+}
+
+function isItem(vector: unknown): vector is { readonly embedding: unknown } {
+  return typeof vector === "object" && vector !== null && "embedding" in vector;
+}
+
+function badAnswer(): ProviderAnswer {
+  return { kind: "failure", failure: { kind: "retry", reason: "bad_answer" } };
+}

@@ -1,0 +1,78 @@
+import * as z from "zod/mini";
+import type { Model } from "../catalog/model.ts";
+import { parseBody } from "../../shared/http/parse-body.ts";
+import type { Result } from "../../shared/failure.ts";
+import { user, withoutNulls } from "./core-request.ts";
+import type { InputKindOf } from "./input-kind.ts";
+import { PromptTally } from "./prompt-size.ts";
+import type { PromptSize } from "./prompt-size.ts";
+import { needOf } from "./route-needs.ts";
+import type { Need } from "./route-needs.ts";
+
+/** OpenAI's bounds (openapi.yaml, CreateEmbeddingRequest). */
+const INPUTS_MAX = 2048;
+const DIMENSIONS_MAX = 100_000;
+const TOKEN_ID_MAX = 10_000_000;
+const INPUT_OVERHEAD = 4;
+
+const nonempty = z.string().check(z.minLength(1));
+const token = z.int().check(z.minimum(0), z.maximum(TOKEN_ID_MAX));
+const within = [z.minLength(1), z.maxLength(INPUTS_MAX)] as const;
+const anyInput = z.union([
+  nonempty,
+  z.array(nonempty).check(...within),
+  z.array(token).check(...within),
+  z.array(z.array(token).check(z.minLength(1), z.maxLength(8192))).check(...within),
+]);
+export const embeddingsBody = z.looseObject({
+  model: z.string().check(z.minLength(1), z.maxLength(256)),
+  input: anyInput,
+  encoding_format: z.optional(z.enum(["float", "base64"])),
+  dimensions: z.optional(z.int().check(z.minimum(1), z.maximum(DIMENSIONS_MAX))),
+  input_type: z.optional(z.string().check(z.maxLength(64))),
+  user: z.optional(user),
+});
+
+export type EmbeddingsBody = z.infer<typeof embeddingsBody>;
+
+/** Parses the body of POST /v1/embeddings. `null` means absent. Failures: 400 with `param`. */
+export function parseEmbeddingsRequest(value: object): Result<EmbeddingsBody> {
+  return parseBody(embeddingsBody, withoutNulls(value));
+}
+
+/** Vectors of texts or token arrays. */
+export const EMBEDDINGS: InputKindOf<EmbeddingsBody> = {
+  size: embeddingsPromptSize,
+  needs: embeddingNeeds,
+  smaller: { advice: "send fewer inputs at once, or ask for fewer 'dimensions'.", param: "input" },
+};
+
+/** The size of what is to be embedded. */
+export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): PromptSize {
+  const tally = new PromptTally(model);
+  const inputs = typeof body.input === "string" ? [body.input] : body.input;
+  for (const input of inputs) {
+    if (typeof input === "number") tally.tokens += 1;
+    else if (typeof input === "string") tally.text(input);
+    else tally.tokens += input.length;
+    if (typeof input !== "number") tally.overhead += INPUT_OVERHEAD;
+  }
+  return tally.size();
+}
+
+/** To embed so many inputs, with the asked number of dimensions. */
+export function embeddingNeeds(body: EmbeddingsBody): readonly Need[] {
+  const inputs = inputCount(body);
+  const many: Need = {
+    param: "input",
+    lack: `embed ${inputs} inputs at once`,
+    met: ({ limits }) => inputs <= (limits?.inputs ?? inputs),
+  };
+  if (body.dimensions === undefined) return [many];
+  return [many, needOf("dimensions", "dimensions", "change its dimensions")];
+}
+
+/** How many vectors an `input` asks for: one for a text or a token array, else one per item. */
+export function inputCount({ input }: EmbeddingsBody): number {
+  return Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
+}

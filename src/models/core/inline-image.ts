@@ -1,0 +1,223 @@
+import { discardBody, readParts } from "../../shared/http/bounded-body.ts";
+import { randomBase62 } from "../../shared/id.ts";
+import { atMost } from "../../shared/at-most.ts";
+import { publicAddress } from "../../shared/public-address.ts";
+import { within } from "../../shared/timers.ts";
+import { PDF } from "./core-request.ts";
+import { badImage } from "./conversation.ts";
+import type { Conversation, Image, Part, Turn } from "./conversation.ts";
+import type { Downloads } from "./outgoing-body.ts";
+import type { ProviderCall, ProviderFailure } from "./provider.ts";
+
+/** Images for providers that take them only inside the request: those on the web are downloaded here. */
+type InlineImage = Extract<Image, { readonly base64: string }>;
+export type InlinePart =
+  | Exclude<Part, { readonly kind: "image" }>
+  | { readonly kind: "image"; readonly image: InlineImage };
+type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly InlinePart[] };
+
+/** A conversation whose images are all inline, in one of the four types. */
+export type InlineConversation = {
+  readonly system: readonly string[];
+  readonly turns: readonly InlineTurn[];
+  /** The bytes of the images whose base64 is only a marker. */
+  readonly downloads: Downloads;
+};
+
+const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
+/** Of all downloads of one request. */
+const ALL_BYTES_MAX = 20 * 1024 * 1024;
+/**
+ * The room of a downloaded byte, in bytes of a request's body, which is held about four times: what is downloaded
+ * is held once, and takes half as much again on its way (12 images of 9.9 MB: 182 MB).
+ */
+const ROOM_PER_BYTE = 0.4;
+const DOWNLOADS_MAX = 64;
+const AT_ONCE = 4;
+const REDIRECTS_MAX = 3;
+const DOWNLOAD_MS = 10_000;
+/** For all downloads of one request: their servers are the client's, and may be as slow as they like. */
+const ALL_DOWNLOADS_MS = 20_000;
+
+/** As providers name them; some hosts say `image/jpg`. */
+const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
+  ["image/png", "image/png"],
+  ["image/jpeg", "image/jpeg"],
+  ["image/jpg", "image/jpeg"],
+  ["image/gif", "image/gif"],
+  ["image/webp", "image/webp"],
+]);
+
+/** What a download needs of a call. */
+type Downloading = Pick<ProviderCall, "signal" | "onDownload" | "room">;
+
+/**
+ * The conversation with every image inline. An image on the web is fetched once, however often it
+ * stands there; one that cannot be had in time refuses the request. Throws only when the call's signal
+ * ends it.
+ */
+export async function withInlineImages(
+  { system, turns }: Conversation,
+  call: Downloading,
+): Promise<InlineConversation | ProviderFailure> {
+  const images = turns.flatMap(({ parts }) => parts.filter((part) => part.kind === "image"));
+  const places = new Map<string, string>();
+  for (const { image, at } of images) {
+    if ("url" in image && !places.has(image.url)) places.set(image.url, at);
+  }
+  const downloaded = await allOf(places, call);
+  if ("kind" in downloaded) return downloaded;
+  const downloads = new Map<string, readonly Uint8Array[]>();
+  const markers = new Map<string, InlineImage>();
+  for (const [url, { mediaType, parts }] of downloaded) {
+    const base64 = `download:${randomBase62(24)}`;
+    downloads.set(base64, parts);
+    markers.set(url, { mediaType, base64 });
+  }
+  const inlined = new Map<Image, InlineImage>();
+  for (const { image, at } of images) {
+    const inline = "url" in image ? markers.get(image.url) : typed(image);
+    if (inline === undefined) return refused(WRONG_TYPE, at);
+    inlined.set(image, inline);
+  }
+  const partOf = (part: Part): InlinePart[] => {
+    if (part.kind !== "image") return [part];
+    const image = inlined.get(part.image);
+    return image === undefined ? [] : [{ kind: "image", image }];
+  };
+  return {
+    system,
+    turns: turns.map(({ role, parts }) => ({ role, parts: parts.flatMap(partOf) })),
+    downloads,
+  };
+}
+
+const WRONG_TYPE = "it must be a PNG, JPEG, GIF or WebP image";
+const NO_ADDRESS = "it must be a data URL or an https address of a public host";
+const NO_ROOM: ProviderFailure = { kind: "shed", reason: "no_room" };
+const NOT_HAD = "it could not be downloaded";
+const TOO_LATE = `all downloads of a request have ${ALL_DOWNLOADS_MS / 1000} seconds`;
+const TOO_LARGE = "it is too large: send at most 10 MB each and 20 MB in all";
+
+/** `at`: of the image, where it is known. */
+function refused(why: string, at = "messages"): ProviderFailure {
+  return badImage(`An image cannot be used: ${why}.`, at);
+}
+
+function typed({ mediaType, base64 }: InlineImage): InlineImage | undefined {
+  const known = mediaType === PDF ? PDF : MEDIA_TYPES.get(mediaType);
+  return known === undefined ? undefined : { mediaType: known, base64 };
+}
+
+/** An image's bytes, in the pieces in which they came. */
+type Download = { readonly mediaType: string; readonly parts: readonly Uint8Array[] };
+
+/** What one request may still download, and the isolate's room for it; shared by the downloads under way. */
+type Budget = { bytes: number; taken: number; readonly room: NonNullable<ProviderCall["room"]> };
+
+/** Each address's image, a few at a time; the first that cannot be had ends them all. `places`: where each stands. */
+async function allOf(
+  places: ReadonlyMap<string, string>,
+  { signal, onDownload, room = () => true }: Downloading,
+): Promise<ReadonlyMap<string, Download> | ProviderFailure> {
+  const images = new Map<string, Download>();
+  const urls = [...places.keys()];
+  if (urls.length === 0) return images;
+  if (urls.length > DOWNLOADS_MAX) return refused(`more than ${DOWNLOADS_MAX} addresses`);
+  // Nothing is asked of anybody for a request that one address will refuse.
+  const wrong = urls.find((url) => typeof publicAddress(url) === "string");
+  if (wrong !== undefined) return refused(NO_ADDRESS, places.get(wrong));
+  onDownload?.();
+  const stop = new AbortController();
+  const budget: Budget = { bytes: ALL_BYTES_MAX, taken: 0, room };
+  const failures: ProviderFailure[] = [];
+  const all = atMost(Math.min(AT_ONCE, urls.length), urls, async (url) => {
+    if (failures.length > 0) return;
+    const image = await download(url, AbortSignal.any([signal, stop.signal]), budget);
+    if (!("kind" in image)) return void images.set(url, image);
+    failures.push(image.kind === "refused" ? { ...image, param: places.get(url) ?? null } : image);
+    stop.abort();
+  });
+  try {
+    await within(all, ALL_DOWNLOADS_MS);
+  } catch {
+    failures.push(refused(TOO_LATE));
+    stop.abort();
+  }
+  signal.throwIfAborted();
+  if (failures[0] === undefined) return images;
+  room(-budget.taken); // at once: another request may wait for just that
+  return failures[0];
+}
+
+/** One image within its time; a connection that breaks is one that cannot be had. */
+async function download(
+  url: string,
+  signal: AbortSignal,
+  budget: Budget,
+): Promise<Download | ProviderFailure> {
+  const late = new AbortController();
+  try {
+    return await within(fetched(url, AbortSignal.any([signal, late.signal]), budget), DOWNLOAD_MS);
+  } catch {
+    late.abort();
+    return refused(NOT_HAD);
+  }
+}
+
+/** Follows redirects by hand, so that each address is held against the same rules. */
+async function fetched(
+  first: string,
+  signal: AbortSignal,
+  budget: Budget,
+): Promise<Download | ProviderFailure> {
+  let address = publicAddress(first);
+  for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
+    if (typeof address === "string") return refused(NO_ADDRESS);
+    const headers = { accept: [...MEDIA_TYPES.values()].join(", "), "user-agent": "turnpike" };
+    // oxlint-disable-next-line no-await-in-loop -- each address is known by the answer before it
+    const response = await fetch(address.href, { redirect: "manual", headers, signal });
+    if (response.ok) return imageIn(response, budget);
+    discardBody(response);
+    const location = response.headers.get("location");
+    if (response.status < 300 || response.status > 399 || location === null) break;
+    address = publicAddress(location, address.href);
+  }
+  return refused(NOT_HAD);
+}
+
+async function imageIn(response: Response, budget: Budget): Promise<Download | ProviderFailure> {
+  const said = (response.headers.get("content-type") ?? "").split(";", 1)[0] ?? "";
+  const mediaType = MEDIA_TYPES.get(said.trim().toLowerCase());
+  if (mediaType === undefined || response.body === null) {
+    discardBody(response);
+    return refused(WRONG_TYPE);
+  }
+  const declared = Number(response.headers.get("content-length") ?? 0);
+  const reserved = declared <= IMAGE_BYTES_MAX ? declared : 0;
+  if (!takeRoom(budget, reserved)) {
+    discardBody(response);
+    return NO_ROOM;
+  }
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  const ended = await readParts(response.body, (part) => {
+    parts.push(part);
+    const before = Math.max(length, reserved);
+    length += part.length;
+    budget.bytes -= part.length;
+    if (length > IMAGE_BYTES_MAX || budget.bytes < 0) return refused(TOO_LARGE);
+    return takeRoom(budget, Math.max(0, length - before)) ? null : NO_ROOM;
+  });
+  if (ended !== null) return ended;
+  return length === 0 ? refused(NOT_HAD) : { mediaType, parts };
+}
+
+/** Whether there was room for so many bytes more. */
+function takeRoom(budget: Budget, bytes: number): boolean {
+  const more = Math.ceil(bytes * ROOM_PER_BYTE);
+  if (more === 0) return true;
+  if (!budget.room(more)) return false;
+  budget.taken += more;
+  return true;
+}

@@ -1,0 +1,112 @@
+import { joinBytes } from "../../shared/http/bounded-body.ts";
+import { toBase64 } from "./base64.ts";
+import { hexOf, sha256Hex } from "../../shared/hash.ts";
+
+/** What is posted: JSON, or JSON of which downloaded bytes are a part. */
+export type OutgoingBody = string | BodyInPieces;
+
+/** Downloaded bytes by the marker that stands for them, as base64, in the JSON. */
+export type Downloads = ReadonlyMap<string, readonly Uint8Array[]>;
+
+/** So many bytes are encoded at a time: a multiple of 3, so that no padding is in their midst. */
+const STEP_BYTES = 48 * 1024;
+const MARKER = /(download:[A-Za-z0-9]{24})/;
+
+/** The body of a request. What was downloaded is encoded while it is sent, so that it is held once, as bytes. */
+export function outgoingBody(value: object, downloads: Downloads): OutgoingBody {
+  const json = JSON.stringify(value);
+  return downloads.size === 0 ? json : new BodyInPieces(json, downloads);
+}
+
+/** JSON with its markers replaced while it is sent; may be sent more than once. */
+class BodyInPieces {
+  readonly #texts: readonly string[];
+  readonly #downloads: Downloads;
+
+  constructor(json: string, downloads: Downloads) {
+    this.#texts = json.split(MARKER);
+    this.#downloads = downloads;
+  }
+
+  /** Its length in bytes. */
+  get length(): number {
+    return this.#texts.reduce((sum, text) => {
+      const parts = this.#downloads.get(text);
+      if (parts === undefined) return sum + new TextEncoder().encode(text).length;
+      const bytes = parts.reduce((all, part) => all + part.length, 0);
+      return sum + Math.ceil(bytes / 3) * 4;
+    }, 0);
+  }
+
+  stream(): ReadableStream<Uint8Array> {
+    // Some hosts take no request without its length, which only the platform's own stream declares.
+    const { FixedLengthStream } = globalThis as Platform;
+    const { readable, writable } =
+      FixedLengthStream === undefined
+        ? new TransformStream<Uint8Array, Uint8Array>()
+        : new FixedLengthStream(this.length);
+    void pour(this.#pieces(), writable);
+    return readable;
+  }
+
+  /** SHA-256 of its bytes, in hex. */
+  async sha256(): Promise<string> {
+    const { DigestStream } = crypto as PlatformCrypto;
+    if (DigestStream === undefined) {
+      const whole = joinBytes([...this.#pieces()], this.length);
+      return sha256Hex(new Uint8Array(whole));
+    }
+    const digest = new DigestStream("SHA-256");
+    await pour(this.#pieces(), digest);
+    return hexOf(new Uint8Array(await digest.digest));
+  }
+
+  *#pieces(): Generator<Uint8Array> {
+    for (const text of this.#texts) {
+      const parts = this.#downloads.get(text);
+      if (parts === undefined) yield new TextEncoder().encode(text);
+      else yield* base64Of(parts);
+    }
+  }
+}
+
+/** What only Workers have; scripts run adapters in Node. */
+type Platform = {
+  readonly FixedLengthStream?: new (bytes: number) => TransformStream<Uint8Array, Uint8Array>;
+};
+type PlatformCrypto = {
+  readonly DigestStream?: new (
+    algorithm: string,
+  ) => WritableStream<Uint8Array> & { readonly digest: Promise<ArrayBuffer> };
+};
+
+function* base64Of(parts: readonly Uint8Array[]): Generator<Uint8Array> {
+  let rest = new Uint8Array();
+  for (const part of parts) {
+    const bytes = rest.length === 0 ? part : joinBytes([rest, part], rest.length + part.length);
+    const whole = bytes.length - (bytes.length % 3);
+    for (let at = 0; at < whole; at += STEP_BYTES) {
+      yield encoded(bytes.subarray(at, Math.min(whole, at + STEP_BYTES)));
+    }
+    rest = bytes.slice(whole);
+  }
+  if (rest.length > 0) yield encoded(rest);
+}
+
+function encoded(bytes: Uint8Array): Uint8Array {
+  return new TextEncoder().encode(toBase64(bytes));
+}
+
+/** Writes to the end, or until nobody reads any more. */
+async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>): Promise<void> {
+  const writer = to.getWriter();
+  try {
+    for (const piece of pieces) {
+      // oxlint-disable-next-line no-await-in-loop -- at the pace of who reads
+      await writer.write(piece);
+    }
+    await writer.close();
+  } catch {
+    // the request was given up
+  }
+}

@@ -1,0 +1,338 @@
+import type { Model } from "../catalog/model.ts";
+import { estimateTokens, utf8Bytes } from "../../shared/tokens.ts";
+import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
+import type { JsonObject } from "./json-value.ts";
+import { PDF_HEAD } from "./core-request.ts";
+import { flatName } from "./namespaces.ts";
+import type { ChatBody, ChatMessage } from "./core-request.ts";
+import { pagesIn } from "./pdf-pages.ts";
+
+const MESSAGE_OVERHEAD = 8;
+/** A tool's result is told with its call's name; the longest way is an element of text around it. */
+const RESULT_OVERHEAD = 48;
+/** A later instruction is told as text in an element of its own, where a wire knows none there. */
+const LATER_OVERHEAD = 24;
+const PART_OVERHEAD = 4;
+const REQUEST_OVERHEAD = 16;
+/** What a prompt is told of tools, or of a schema, beside their text. */
+const TOOLS_TOKENS = 350;
+/** What the definition of a tool that the model's maker knows takes of the prompt, at most. */
+const KNOWN_TOOL_TOKENS = 1500;
+/** Below this many bytes the hard bound is the estimate too: short texts are where estimates err most. */
+const SHORT_PROMPT_BYTES = 512;
+/** However a text is written, it is never estimated as fewer tokens than one for so many of its bytes. */
+const BYTES_PER_TOKEN_MOST = 4;
+
+/**
+ * A prompt's size in tokens, three ways. `bound` can never be passed: a byte-level BPE token is at
+ * least one UTF-8 byte, images and pages by the provider's own rule. `estimate` is what it takes at most in
+ * practice (reference: measured multipliers per tokenizer), and never less than a token for four bytes. `likely`
+ * is the best guess, for a charge when the upstream reported no usage.
+ */
+export type PromptSize = {
+  readonly bound: number;
+  readonly estimate: number;
+  readonly likely: number;
+  /** Any of it may be kept in a cache for an hour, which costs twice the input. */
+  readonly hourCache?: true;
+};
+
+/** What in a native body does not weigh as its text does. */
+export type Weight =
+  /** Instead of its text. */
+  | "image"
+  /** Instead of its text: a PDF's bytes. */
+  | { readonly pdf: string; readonly name?: string }
+  /** Beside its text: a tool whose definition the model's maker has. */
+  | "known_tool";
+
+/** The objects of a native body that have a weight of their own. */
+export type Weights = ReadonlyMap<object, Weight>;
+
+/** Of a body all of whose text weighs as text. */
+export const NO_WEIGHTS: Weights = new Map();
+
+/** The size of a chat request in the core's words, as any adapter may write it. */
+export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
+  const tally = new PromptTally(model);
+  for (const message of body.messages) tally.message(message);
+  for (const field of [body.tools, body["functions"], body.response_format]) {
+    if (field === undefined) continue;
+    tally.overhead += model.toolsTokens ?? TOOLS_TOKENS;
+    tally.any(field);
+  }
+  tally.closed(body.response_format);
+  tally.closed(body.tools?.filter((tool) => tool.type === "function" && tool.function.strict));
+  for (const field of TUNING) if (Object.hasOwn(body, field)) tally.any(body[field]);
+  tally.overhead += REQUEST_OVERHEAD;
+  return tally.size();
+}
+
+/** The size of prompts that are answered apart, each a message of the body: of all of their requests together. */
+export function apartPromptSize(body: ChatBody, model: Model): PromptSize {
+  const sum = { bound: 0, estimate: 0, likely: 0 };
+  for (const message of body.messages) {
+    const one = chatPromptSize({ ...body, messages: [message] }, model);
+    sum.bound += one.bound;
+    sum.estimate += one.estimate;
+    sum.likely += one.likely;
+  }
+  return sum;
+}
+
+/** Fields of the core that are sent with it, may be of any length, and are no message. */
+const TUNING = [
+  "function_call",
+  "logit_bias",
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "safety_identifier",
+  "stop",
+  "tool_choice",
+];
+
+/** The size of a request in a wire of the provider's own, of which every string and key is counted. */
+export function nativePromptSize(body: JsonObject, weights: Weights, model: Model): PromptSize {
+  const tally = new PromptTally(model, weights);
+  for (const [field, value] of Object.entries(body)) {
+    if (CONVERSATION.has(field)) tally.walk(value);
+    else if (field === "tools") for (const tool of listOf(value)) tally.tool(tool);
+    else tally.any(value);
+  }
+  const { tools, output_config: output, text } = body;
+  for (const field of [tools, objectOf(output)["format"], objectOf(text)["format"]]) {
+    if (field !== undefined) tally.overhead += model.toolsTokens ?? TOOLS_TOKENS;
+  }
+  tally.overhead += REQUEST_OVERHEAD;
+  return tally.size();
+}
+
+const CONVERSATION: ReadonlySet<string> = new Set(["messages", "system", "input", "instructions"]);
+
+/** The larger of two sizes of one request, told in two wires. */
+export function largerSize(one: PromptSize, other: PromptSize): PromptSize {
+  return {
+    bound: Math.max(one.bound, other.bound),
+    estimate: Math.max(one.estimate, other.estimate),
+    likely: Math.max(one.likely, other.likely),
+  };
+}
+
+/** True when a message holds a part of this type. */
+export function hasParts(body: ChatBody, type: "image_url" | "file"): boolean {
+  return body.messages.some(
+    ({ content }) => Array.isArray(content) && content.some((part) => part.type === type),
+  );
+}
+
+type Part =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "refusal"; readonly refusal: string }
+  | {
+      readonly type: "file";
+      readonly file: {
+        readonly file_data: string;
+        readonly filename?: string | null | undefined;
+      };
+    }
+  | { readonly type: "image_url" };
+
+type Assistant = Extract<ChatMessage, { role: "assistant" }>;
+
+/** Adds up what a prompt holds; each text is walked once. */
+export class PromptTally {
+  overhead = 0;
+  /** Tokens that are known exactly or only by a fixed bound: token arrays, images. */
+  tokens = 0;
+  readonly #model: Model;
+  readonly #weights: Weights;
+  #bytes = 0;
+  #estimate = 0;
+  /** Bytes of keys and signs around texts. */
+  #syntax = 0;
+  readonly #pages = { most: 0, likely: 0 };
+  /** Names of calls as JSON, by the call's id. */
+  readonly #called = new Map<string, string>();
+  #isBegun = false;
+
+  constructor(model: Model, weights: Weights = NO_WEIGHTS) {
+    this.#model = model;
+    this.#weights = weights;
+  }
+
+  text(text: string): void {
+    this.#bytes += utf8Bytes(text);
+    this.#estimate += estimateTokens(text);
+  }
+
+  /** A value that is sent as it is. */
+  any(value: unknown): void {
+    if (typeof value === "string") this.text(value);
+    else if (typeof value === "object" && value !== null) this.text(JSON.stringify(value));
+  }
+
+  /** What holds a schema that some hosts take only with each of its objects closed. */
+  closed(value: unknown): void {
+    this.#syntax += openObjects(value) * CLOSED_BYTES;
+  }
+
+  message(message: ChatMessage): void {
+    const { role, content } = message;
+    this.overhead += this.#around(role);
+    if (typeof content === "string") this.text(content);
+    else this.parts(content ?? []);
+    if (message.name) this.text(message.name);
+    if (role === "tool") {
+      this.text(message.tool_call_id);
+      this.text(this.#called.get(message.tool_call_id) ?? "");
+    } else if (role === "assistant") this.#said(message);
+  }
+
+  /** What stands around a message at most. */
+  #around(role: ChatMessage["role"]): number {
+    if (role === "tool") return RESULT_OVERHEAD;
+    const isInstruction = role === "system" || role === "developer";
+    if (isInstruction && this.#isBegun) return MESSAGE_OVERHEAD + LATER_OVERHEAD;
+    this.#isBegun ||= !isInstruction;
+    return MESSAGE_OVERHEAD;
+  }
+
+  /** What an assistant's message has beside content. */
+  #said(message: Assistant): void {
+    this.text(message.reasoning_content ?? "");
+    this.text(message.refusal ?? "");
+    const { tool_calls: calls, function_call: call, reasoning_details: details } = message;
+    for (const part of [calls, call, details]) {
+      if (part) this.text(JSON.stringify(part));
+    }
+    this.#calls(calls);
+  }
+
+  parts(parts: readonly Part[]): void {
+    for (const part of parts) {
+      if (part.type === "image_url") this.tokens += this.#model.imageTokens;
+      else if (part.type === "file") {
+        this.text(part.file.filename ?? "");
+        this.#weigh({ pdf: part.file.file_data.slice(PDF_HEAD.length) });
+      } else {
+        this.overhead += PART_OVERHEAD;
+        this.text(part.type === "text" ? part.text : part.refusal);
+      }
+    }
+  }
+
+  /** What calls become where their arguments are sent as values: some offer the tool again, by its name. */
+  #calls(calls: Assistant["tool_calls"]): void {
+    for (const call of calls ?? []) {
+      if (call.type !== "function") continue;
+      const { name, arguments: given } = call.function;
+      const json = JSON.stringify(name);
+      if (!this.#called.has(call.id)) this.text(json);
+      this.#called.set(call.id, json);
+      this.#syntax += GROWING_NUMBER.test(given) ? given.length * NUMBER_GROWS : 0;
+    }
+  }
+
+  /** Every string and key of a value; what a call is given, as JSON. */
+  walk(value: unknown): void {
+    if (typeof value === "string") {
+      this.#syntax += STRING_SYNTAX;
+      this.text(value);
+    } else if (Array.isArray(value)) {
+      this.#syntax += OBJECT_SYNTAX;
+      for (const one of value) this.walk(one);
+    } else if (isObject(value)) this.#object(value);
+    else this.#syntax += String(value).length + 1;
+  }
+
+  #object(value: JsonObject): void {
+    const weight = this.#weights.get(value);
+    if (weight !== undefined) return this.#weigh(weight);
+    this.#syntax += OBJECT_SYNTAX;
+    for (const [key, inner] of Object.entries(value)) {
+      this.#syntax += key.length + STRING_SYNTAX;
+      if (key === "input" && typeof inner !== "string") this.any(inner);
+      else this.walk(inner);
+    }
+  }
+
+  tool(tool: unknown): void {
+    if (isObject(tool) && this.#weights.get(tool) === "known_tool") {
+      this.overhead += KNOWN_TOOL_TOKENS;
+    }
+    this.any(tool);
+    if (!isObject(tool) || tool["type"] !== "namespace") return;
+    // some models are told of its tools by flat names
+    for (const { name } of listOf(tool["tools"]).filter(isObject)) {
+      this.text(flatName(textOf(tool["name"]), textOf(name)));
+    }
+  }
+
+  #weigh(weight: Weight): void {
+    if (weight === "image") this.tokens += this.#model.imageTokens;
+    if (typeof weight === "string") return;
+    this.text(weight.name ?? "");
+    const { most, likely } = pdfTokens(weight.pdf, this.#model);
+    this.#pages.most += most;
+    this.#pages.likely += likely;
+  }
+
+  size(): PromptSize {
+    const { estimateFactor: factor, context } = this.#model;
+    const text = this.#bytes + this.#syntax;
+    const pages = Math.min(this.#pages.most, context); // a longer prompt is refused there
+    const fixed = this.overhead + this.tokens;
+    const bound = text + fixed + pages;
+    const estimated = Math.ceil(this.#estimate * factor) + tokensOf(this.#syntax);
+    const estimate = Math.max(estimated, tokensOf(text)) + fixed + pages;
+    const likely = Math.ceil(this.#estimate) + tokensOf(this.#syntax / 2) + fixed;
+    return {
+      bound,
+      estimate: text <= SHORT_PROMPT_BYTES ? bound : Math.min(bound, estimate),
+      likely: Math.min(bound, likely + Math.min(pages, this.#pages.likely)),
+    };
+  }
+}
+
+/** Quotes, a colon or a comma; brackets and a comma. */
+const STRING_SYNTAX = 4;
+const OBJECT_SYNTAX = 3;
+
+function tokensOf(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN_MOST);
+}
+
+/** `1e20` is written out by whoever reads it and writes it again: 21 digits for 4 characters. */
+const GROWING_NUMBER = /\de\+?\d/i;
+const NUMBER_GROWS = 5;
+
+/** `,"additionalProperties":false` */
+const CLOSED_BYTES = 29;
+
+/** How many schemas of objects in a value say nothing of further properties. */
+function openObjects(value: unknown): number {
+  if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + openObjects(one), 0);
+  if (!isObject(value)) return 0;
+  let open = 0;
+  for (const inner of Object.values(value)) open += openObjects(inner);
+  const { type, properties, additionalProperties: said } = value;
+  const isSchema = type === "object" || listOf(type).includes("object") || isObject(properties);
+  return isSchema && said === undefined ? open + 1 : open;
+}
+
+/** The dearest text of a page (platform.claude.com, PDF support: 1,500 to 3,000 tokens), beside its image. */
+const PAGE_TEXT_TOKENS = 3000;
+/** Pages of one request, by the model's context window. */
+const PAGES_MOST = { long: 600, short: 100 };
+const SHORT_CONTEXT = 200_000;
+/** A guess for a charge without usage: so many tokens at least, and one for so many characters of base64. */
+const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
+
+/** A PDF by Anthropic's rule, which no other passes: each page is read as text and as an image. */
+function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {
+  const pagesMost = model.context > SHORT_CONTEXT ? PAGES_MOST.long : PAGES_MOST.short;
+  const pages = Math.min(pagesIn(pdf) ?? pagesMost, pagesMost);
+  const bySize = Math.ceil(pdf.length / PDF_LIKELY.charactersPerToken);
+  const most = Math.max(pages * (PAGE_TEXT_TOKENS + model.imageTokens), bySize);
+  return { most, likely: Math.min(most, Math.max(PDF_LIKELY.least, bySize)) };
+}

@@ -1,0 +1,76 @@
+import { success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import type { JsonObject } from "../core/provider.ts";
+import type { Chunk } from "../core/chunk.ts";
+import { wireUsage } from "../core/wire-usage.ts";
+import { parseChatRequest } from "../core/core-request.ts";
+import type { Asked, Door, Receipt, Head, StreamWriter } from "../core/door.ts";
+import { aroundMark, MARK, OpenAiStream } from "./openai-events.ts";
+import type { Around } from "./openai-events.ts";
+
+/** POST /v1/chat/completions: the core's own dialect, JSON and SSE. */
+export const chatDoor: Door = {
+  name: "chat",
+  path: "/v1/chat/completions",
+  dialect: null,
+  idPrefix: "chatcmpl-",
+  parse,
+};
+
+function parse(value: object): Result<Asked> {
+  const parsed = parseChatRequest(value);
+  if (!parsed.ok) return parsed;
+  const body = parsed.value;
+  const includeUsage = body.stream_options?.include_usage === true;
+  return success({
+    request: { kind: "chat", body },
+    user: body.user ?? null,
+    dropped: [],
+    reply:
+      body.stream === true
+        ? { kind: "stream", stream: (head) => new ChatStream(head, includeUsage) }
+        : { kind: "json", json: completion },
+    native: null,
+  });
+}
+
+/** The route's completion under our id and model, with usage that adds up. */
+function completion(answer: JsonObject, { id, created, model, usage }: Receipt): JsonObject {
+  return {
+    ...answer,
+    id,
+    object: "chat.completion",
+    created,
+    model,
+    usage: wireUsage(usage),
+  };
+}
+
+/**
+ * Writes chunks under our id and model. A chunk that differs from the last one in its text alone is
+ * written from what stands around the text, without building it again.
+ */
+class ChatStream extends OpenAiStream implements StreamWriter {
+  #last: Chunk = { choices: [] };
+  #around: (Around & { readonly index: number }) | null = null;
+
+  constructor(head: Head, includeUsage: boolean) {
+    super("chat.completion.chunk", head, includeUsage);
+  }
+
+  chunk(chunk: Chunk): string {
+    this.#last = chunk;
+    this.#around = null;
+    return this.event(chunk);
+  }
+
+  text(index: number, json: string): string {
+    if (this.#around?.index !== index) this.#around = this.#surroundings(index);
+    return this.#around.before + json + this.#around.after;
+  }
+
+  #surroundings(index: number): Around & { readonly index: number } {
+    const choice = { index, delta: { content: MARK }, logprobs: null, finish_reason: null };
+    return { index, ...aroundMark(this.event({ ...this.#last, choices: [choice] })) };
+  }
+}

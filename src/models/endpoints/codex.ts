@@ -1,0 +1,57 @@
+import type { Dialect } from "../../shared/http/dialect.ts";
+import { wireOf } from "../../shared/http/failure-wire.ts";
+import { elapsedMs } from "../../shared/clock.ts";
+import type { Failure } from "../../shared/failure.ts";
+import type { DoorContext, Head } from "../core/door.ts";
+import { CONTEXT, responseStream } from "../protocols/responses/client-answer.ts";
+import { echoOf } from "../protocols/responses/client-response-object.ts";
+
+/**
+ * Codex (codex-rs, its SSE reader and api_bridge) reads why a turn failed in the stream alone: of a 402 or 429 it
+ * repeats the whole turn or gives up without a word, and a 5xx that was charged it would pay for again. So these come
+ * to it as a stream that has failed.
+ */
+export const codexDialect: Dialect = {
+  error(failure, requestId) {
+    const { status, code, headers } = wireOf(failure);
+    const isTold = status === 402 || status === 429 || code === CONTEXT;
+    if (!isTold && failure.charged === undefined) return null;
+    return {
+      status: 200,
+      headers: { ...headers, "content-type": "text/event-stream; charset=utf-8" },
+      body: failedStream(failure, requestId),
+    };
+  },
+  headers: () => ({}),
+};
+
+const CODEX = /^codex[\s_/-]/i;
+
+/** Whether the official client asks, which names itself twice, and whether it waits for a stream. */
+export function isCodex(at: DoorContext): boolean {
+  const isNamed = ["originator", "user-agent"].some((name) => CODEX.test(at.header(name) ?? ""));
+  return isNamed && at.header("accept")?.includes("text/event-stream") === true;
+}
+
+/** What had not been read when it was refused. */
+const UNREAD = "unknown";
+const ASKING = {
+  wanted: {
+    shown: { summary: false, encrypted: false, logprobs: false },
+    origins: new Map<string, never>(),
+  },
+  echo: echoOf({ model: UNREAD, input: UNREAD }),
+  isNative: false,
+};
+
+function failedStream(failure: Failure, requestId: string): string {
+  const head: Head = {
+    id: `resp_${requestId.slice("req_".length)}`,
+    model: UNREAD,
+    created: Math.floor(elapsedMs() / 1000),
+    promptTokens: 1,
+    keeps: false,
+  };
+  const stream = responseStream(head, ASKING);
+  return stream.begin(null) + stream.fail(failure, null);
+}

@@ -1,0 +1,154 @@
+import * as z from "zod/mini";
+import { parseBody } from "../../shared/http/parse-body.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result, Refusal } from "../../shared/failure.ts";
+import type { JsonObject } from "../core/provider.ts";
+import type { Chunk, Completion } from "../core/chunk.ts";
+import { wireUsage } from "../core/wire-usage.ts";
+import { chatBody, CHOICES_MAX, withoutNulls } from "../core/core-request.ts";
+import type { ChatBody } from "../core/core-request.ts";
+import type { Asked, Door, Receipt, Head, StreamWriter } from "../core/door.ts";
+import { aroundMark, MARK, OpenAiStream } from "./openai-events.ts";
+import type { Around } from "./openai-events.ts";
+
+/** POST /v1/completions: OpenAI's legacy text completions, answered by chat models. */
+export const completionsDoor: Door = {
+  name: "completions",
+  path: "/v1/completions",
+  dialect: null,
+  idPrefix: "cmpl-",
+  parse,
+};
+
+/** OpenAI's own default (openapi.yaml, CreateCompletionRequest). */
+const MAX_TOKENS_DEFAULT = 16;
+
+const chat = chatBody.shape;
+const text = z.string().check(z.minLength(1));
+/** Prompts of one request: each is a request upstream (LangChain sends so many). */
+const PROMPTS_MAX = 20;
+
+/** What changes the answer and a chat model cannot do is refused, unless it says what is so anyway. */
+export const completionsBody = z.looseObject({
+  model: chat.model,
+  prompt: z.union([text, z.array(text).check(z.minLength(1), z.maxLength(PROMPTS_MAX))], {
+    error: `must be a text or a list of 1 to ${PROMPTS_MAX}, and no token ids`,
+  }),
+  max_tokens: chat.max_tokens,
+  temperature: chat.temperature,
+  top_p: chat.top_p,
+  n: chat.n,
+  stop: chat.stop,
+  seed: chat.seed,
+  frequency_penalty: chat.frequency_penalty,
+  presence_penalty: chat.presence_penalty,
+  logit_bias: chat.logit_bias,
+  stream: chat.stream,
+  stream_options: chat.stream_options,
+  user: chat.user,
+  echo: z.optional(z.literal(false, { error: "is not supported" })),
+  suffix: z.optional(z.literal("", { error: "is not supported" })),
+  best_of: z.optional(z.literal(1, { error: "is not supported" })),
+  logprobs: z.optional(z.never({ error: "is not supported" })),
+});
+
+const KEPT = [
+  "temperature",
+  "top_p",
+  "n",
+  "stop",
+  "seed",
+  "frequency_penalty",
+  "presence_penalty",
+  "logit_bias",
+] as const;
+
+function parse(value: object): Result<Asked> {
+  const parsed = parseBody(completionsBody, withoutNulls(value));
+  if (!parsed.ok) return parsed;
+  const { model, prompt, max_tokens = MAX_TOKENS_DEFAULT, ...given } = parsed.value;
+  const prompts = typeof prompt === "string" ? [prompt] : prompt;
+  const refused = refuseMany(prompts.length, parsed.value);
+  if (refused !== null) return refused;
+  const request: ChatBody = {
+    ...Object.fromEntries(
+      KEPT.flatMap((field) => (given[field] === undefined ? [] : [[field, given[field]]])),
+    ),
+    model,
+    messages: prompts.map((content) => ({ role: "user", content })),
+    max_tokens,
+  };
+  const includeUsage = given.stream_options?.include_usage === true;
+  return success({
+    request: { kind: "chat", body: request, ...(prompts.length > 1 && { apart: true }) },
+    user: given.user ?? null,
+    dropped: [],
+    paramOf: (core) => (core.startsWith("messages") ? "prompt" : core),
+    reply:
+      given.stream === true
+        ? { kind: "stream", stream: (head) => new TextStream(head, includeUsage) }
+        : { kind: "json", json: completion },
+    native: null,
+  });
+}
+
+type Asking = z.infer<typeof completionsBody>;
+
+/** What several prompts of one request may not have. */
+function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null {
+  if (prompts > 1 && stream === true) {
+    return invalid("stream must be false for several prompts: send a request for each.", "stream");
+  }
+  const isFew = prompts * n <= CHOICES_MAX;
+  return isFew ? null : invalid(`n times the prompts must be at most ${CHOICES_MAX}.`, "n");
+}
+
+/** What each choice said, a refusal too: the legacy shape has one text. */
+function completion(answer: JsonObject, { id, created, model, usage }: Receipt): JsonObject {
+  const { choices } = answer as Completion;
+  return {
+    id,
+    object: "text_completion",
+    created,
+    model,
+    choices: choices.map(({ index, message, finish_reason }) => ({
+      text: message.content || (message.refusal ?? ""),
+      index,
+      logprobs: null,
+      finish_reason,
+    })),
+    usage: wireUsage(usage),
+  };
+}
+
+/** Writes the text of chunks alone. */
+class TextStream extends OpenAiStream implements StreamWriter {
+  /** What stands around a text, by choice. */
+  readonly #around = new Map<number, Around>();
+
+  constructor(head: Head, includeUsage: boolean) {
+    super("text_completion", head, includeUsage);
+  }
+
+  /** Its choices that say something or end; roles and reasoning have no place here. */
+  chunk(chunk: Chunk): string {
+    const choices = chunk.choices.flatMap(({ index, delta, finish_reason }) => {
+      const said = delta.content || (delta.refusal ?? "");
+      if (said === "" && finish_reason === null) return [];
+      return [{ text: said, index, logprobs: null, finish_reason }];
+    });
+    return choices.length === 0 ? "" : this.event({ choices });
+  }
+
+  text(index: number, json: string): string {
+    const around = this.#around.get(index) ?? this.#surroundings(index);
+    return around.before + json + around.after;
+  }
+
+  #surroundings(index: number): Around {
+    const choice = { text: MARK, index, logprobs: null, finish_reason: null };
+    const around = aroundMark(this.event({ choices: [choice] }));
+    this.#around.set(index, around);
+    return around;
+  }
+}

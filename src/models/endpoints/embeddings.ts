@@ -1,0 +1,37 @@
+import { success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { encodeEmbeddings } from "../core/embedding-encoding.ts";
+import { inputUsage } from "../core/wire-usage.ts";
+import { parseEmbeddingsRequest } from "../core/embeddings.ts";
+import type { Asked, Door } from "../core/door.ts";
+
+/** POST /v1/embeddings. */
+export const embeddingsDoor: Door = {
+  name: "embeddings",
+  path: "/v1/embeddings",
+  dialect: null,
+  idPrefix: "chatcmpl-", // its answers have no id
+  parse,
+};
+
+function parse(value: object): Result<Asked> {
+  const parsed = parseEmbeddingsRequest(value);
+  if (!parsed.ok) return parsed;
+  const body = parsed.value;
+  const encoding = body.encoding_format ?? "float";
+  return success({
+    request: { kind: "embeddings", body },
+    user: body.user ?? null,
+    dropped: [],
+    reply: {
+      kind: "json",
+      json: (answer, { model, usage }) => ({
+        object: "list",
+        data: encodeEmbeddings(answer["data"], encoding),
+        model,
+        usage: inputUsage(usage),
+      }),
+    },
+    native: null,
+  });
+}

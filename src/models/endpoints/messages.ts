@@ -1,0 +1,127 @@
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { keepsAnHour } from "../protocols/messages/host-native.ts";
+import type { JsonObject } from "../core/provider.ts";
+import { parseChatRequest } from "../core/core-request.ts";
+import type { Asked, Door, DoorContext, Receipt, Reply } from "../core/door.ts";
+import { envelope, saidOf, usageOf, wholeBlock } from "../protocols/messages/client-answer.ts";
+import type { Names } from "../protocols/messages/client-answer.ts";
+import { chatBodyOf } from "../protocols/messages/client-convert.ts";
+import { messagesDialect } from "../protocols/messages/client-dialect.ts";
+import { betasIn, nativeOf, unknownIn } from "../protocols/messages/client-native.ts";
+import { parseMessages, VERSIONS } from "../protocols/messages/client-request.ts";
+import type { MessagesBody, Version } from "../protocols/messages/client-request.ts";
+import { convertedStream, nativeStream } from "../protocols/messages/client-stream.ts";
+
+/** POST /v1/messages: Anthropic's dialect, as it passes to Claude's own host or over the core. */
+export const messagesDoor: Door = {
+  name: "messages",
+  path: "/v1/messages",
+  dialect: () => messagesDialect,
+  idPrefix: "msg_",
+  parse,
+};
+
+function parse(value: object, at: DoorContext): Result<Asked> {
+  const version = versionOf(at);
+  if (!version.ok) return version;
+  const parsed = parseMessages(value, version.value);
+  if (!parsed.ok) return parsed;
+  const body = parsed.value;
+  const converted = chatBodyOf(body);
+  if (!converted.ok) return converted;
+  const native = nativeOf(body, betasIn(at.header("anthropic-beta")));
+  if (!native.ok) return native;
+  const { losses } = converted.value;
+  const { body: sent, betas, dropped, unconverted, weights, outputLeast } = native.value;
+  const caching = native.value.marksCache ? CACHING : {};
+  const core = parseChatRequest({ ...converted.value.body, ...caching });
+  if (!core.ok) return core;
+  return success({
+    request: { kind: "chat", body: core.value },
+    user: null,
+    dropped: [...unknownIn(body), ...losses.dropped, ...dropped, ...unconverted],
+    place: placeOf(body),
+    paramOf,
+    reply: convertedReply(body.stream === true, losses.names.origins),
+    native: {
+      wire: "messages",
+      body: sent,
+      headers: betas.length === 0 ? {} : { "anthropic-beta": betas.join(",") },
+      dropped: [...dropped],
+      reply: nativeReply(body.stream === true),
+      weights,
+      outputLeast,
+      hourCache: keepsAnHour(sent),
+      only: losses.lack,
+    },
+  });
+}
+
+/** What the core's routes know of marks in a prompt: that it is worth to be kept. Claude and Nova keep it. */
+const CACHING: JsonObject = { prompt_cache_options: { mode: "explicit" } };
+
+/** Where the client says that the request must run; `global` is anywhere. */
+function placeOf({ inference_geo: name }: MessagesBody): NonNullable<Asked["place"]> | null {
+  return name && name !== "global" ? { name, param: "inference_geo" } : null;
+}
+
+/** The dialect's version of this request. Failures: 400 for one that is not known here. */
+export function versionOf(at: DoorContext): Result<Version> {
+  const asked = at.header("anthropic-version") ?? "";
+  if (asked === "") return success(VERSIONS[0]);
+  const known = VERSIONS.find((version) => version === asked);
+  if (known !== undefined) return success(known);
+  return invalid(`anthropic-version: must be ${VERSIONS.join(" or ")}`, "anthropic-version");
+}
+
+/** What the core calls otherwise. */
+const PARAMS: Readonly<Record<string, string>> = {
+  max_completion_tokens: "max_tokens",
+  parallel_tool_calls: "tool_choice",
+  prompt_cache_options: "cache_control",
+  reasoning_effort: "thinking",
+  response_format: "output_config",
+  stop: "stop_sequences",
+};
+
+/** A field of the core as this dialect calls it; places inside messages differ, so only the field is named. */
+function paramOf(param: string): string | null {
+  const field = /^[a-z_]+/.exec(param)?.[0] ?? null;
+  return field === null ? null : (PARAMS[field] ?? field);
+}
+
+function nativeReply(isStream: boolean): Reply {
+  return isStream
+    ? { kind: "stream", stream: nativeStream }
+    : { kind: "json", json: nativeMessage };
+}
+
+function convertedReply(isStream: boolean, names: Names): Reply {
+  return isStream
+    ? { kind: "stream", stream: (head) => convertedStream(head, names) }
+    : { kind: "json", json: (answer, receipt) => convertedMessage(answer, receipt, names) };
+}
+
+/** The core's answer as a message. */
+function convertedMessage(answer: JsonObject, receipt: Receipt, names: Names): JsonObject {
+  return {
+    ...envelope(receipt),
+    ...saidOf(answer, names),
+    usage: usageOf(receipt.usage, receipt.costMicro),
+  };
+}
+
+/** Claude's own message under our id and model; what names our account there does not pass. */
+function nativeMessage(answer: JsonObject, receipt: Receipt): JsonObject {
+  const { content, stop_reason, stop_sequence, stop_details, context_management } = answer;
+  return {
+    ...envelope(receipt),
+    content: Array.isArray(content) ? content.map(wholeBlock) : [],
+    stop_reason,
+    stop_sequence: stop_sequence ?? null,
+    stop_details: stop_details ?? null,
+    ...(context_management !== undefined && { context_management }),
+    usage: usageOf(receipt.usage, receipt.costMicro),
+  };
+}

@@ -1,0 +1,53 @@
+import { failureObject } from "../../shared/http/failure-response.ts";
+import type { Failure } from "../../shared/failure.ts";
+import type { Head, Receipt } from "../core/door.ts";
+import type { JsonObject } from "../core/provider.ts";
+import { wireUsage } from "../core/wire-usage.ts";
+
+/** Stands for a text while the JSON around it is written; no upstream can know it. */
+export const MARK = "\u0000text\u0000";
+const DONE = "data: [DONE]\n\n";
+
+/** What stands before and after a text in an event that was written with `MARK` in its place. */
+export type Around = { readonly before: string; readonly after: string };
+
+export function aroundMark(written: string): Around {
+  const [before = "", after = ""] = written.split(JSON.stringify(MARK));
+  return { before, after };
+}
+
+/** A stream of OpenAI's as server-sent events, each of which says whose it is; `includeUsage`: the last one tells usage and cost. */
+export class OpenAiStream {
+  readonly ping = ": keep-alive\n\n";
+  /** id, object, created, model and usage, the same in every event. */
+  readonly #identity: JsonObject;
+  readonly #includeUsage: boolean;
+
+  constructor(object: string, { id, model, created }: Head, includeUsage: boolean) {
+    const identity = { id, object, created, model };
+    this.#identity = includeUsage ? { ...identity, usage: null } : identity;
+    this.#includeUsage = includeUsage;
+  }
+
+  begin(): string {
+    return "";
+  }
+
+  protected event(said: object): string {
+    return eventOf({ ...said, ...this.#identity });
+  }
+
+  end({ usage, costMicro }: Receipt): string {
+    if (!this.#includeUsage) return DONE;
+    const told = { ...wireUsage(usage), cost_micro: costMicro };
+    return eventOf({ choices: [], ...this.#identity, usage: told }) + DONE;
+  }
+
+  fail(failure: Failure): string {
+    return eventOf({ error: failureObject(failure) });
+  }
+}
+
+function eventOf(object: JsonObject): string {
+  return `data: ${JSON.stringify(object)}\n\n`;
+}

@@ -1,0 +1,176 @@
+import { RESPONSE_ID } from "../../shared/contracts/kept.ts";
+import type { Recalled } from "../../shared/contracts/kept.ts";
+import { invalid, refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import type { ChatBody, ChatMessage } from "../core/core-request.ts";
+import type { Asked, Door, DoorContext, Reply } from "../core/door.ts";
+import {
+  keptResponseOf,
+  responseOf,
+  responseStream,
+} from "../protocols/responses/client-answer.ts";
+import type { Asking } from "../protocols/responses/client-answer.ts";
+import { codexDialect, isCodex } from "./codex.ts";
+import { codeOf, messagesOf } from "../protocols/responses/client-input.ts";
+import type { Converted } from "../protocols/responses/client-input.ts";
+import type { InputItem, ResponsesBody } from "../protocols/responses/client-request.ts";
+import {
+  leftFields,
+  parseResponsesRequest,
+  settingsOf,
+  shownOf,
+} from "../protocols/responses/client-request.ts";
+import { nativeOf } from "../protocols/responses/client-native.ts";
+import { namedIn, ownParam, unfolded } from "./recalled.ts";
+import type { Unfolded } from "./recalled.ts";
+import { echoOf } from "../protocols/responses/client-response-object.ts";
+import { chosen, flatten } from "../protocols/responses/client-tools.ts";
+import type { Flattened } from "../protocols/responses/client-tools.ts";
+
+/** POST /v1/responses (openai npm's types; Open Responses). Upstream nothing is ever stored. */
+export const responsesDoor: Door = {
+  name: "responses",
+  path: "/v1/responses",
+  dialect: (at) => (isCodex(at) ? codexDialect : null),
+  asksForAll: true,
+  idPrefix: RESPONSE_ID,
+  names: namedIn,
+  parse,
+};
+
+function parse(value: object, _at: DoorContext, recalled?: Recalled): Result<Asked> {
+  const whole = unfolded(value, recalled);
+  if (!whole.ok) return whole;
+  const { before } = whole.value;
+  const asked = parseWhole(whole.value);
+  if (asked.ok || before === 0 || asked.failure.kind !== "invalid_request") return asked;
+  const { param, message } = asked.failure;
+  const own = ownParam(param, before);
+  const said = param === null ? message : message.replace(param, own ?? param);
+  return refuse({ ...asked.failure, param: own, message: said });
+}
+
+function parseWhole({ body: value, before, own }: Unfolded): Result<Asked> {
+  const parsed = parseResponsesRequest(value);
+  if (!parsed.ok) return parsed;
+  const body = parsed.value;
+  const flat = flattened(body);
+  if (!flat.ok) return flat;
+  const { tool_choice: choice, parallel_tool_calls: parallel } = body;
+  const tools = chosen(flat.value, choice, parallel);
+  if (!tools.ok) return tools;
+  const converted = conversationOf(body);
+  if (!converted.ok) return converted;
+  const { messages, left, places } = converted.value;
+  const core: ChatBody = {
+    ...settingsOf(body),
+    ...tools.value,
+    model: body.model,
+    messages,
+  };
+  const everywhere = [
+    ...leftFields({ ...value }),
+    ...flat.value.left.map((type) => `tools.${type}`),
+  ];
+  const dropped = [
+    ...everywhere,
+    ...(body.reasoning?.["context"] ? ["reasoning.context"] : []),
+    ...[...left].map((type) => `input.${type}`),
+  ];
+  const native = nativeOf(body, flat.value);
+  const asking = {
+    wanted: { shown: shownOf(body), origins: flat.value.origins },
+    echo: echoOf(body),
+  };
+  return success({
+    request: { kind: "chat", body: core },
+    user: body.user ?? null,
+    dropped,
+    paramOf: (param) => ownParam(paramOf(param, places), before),
+    codeOf,
+    reply: replyOf(body, { ...asking, isNative: false }),
+    ...(own !== null &&
+      body.store !== false && {
+        keep: { previous: body.previous_response_id ?? null, input: own },
+      }),
+    native: {
+      wire: "responses",
+      body: native.body,
+      headers: {},
+      dropped: [...everywhere, ...native.dropped],
+      reply: replyOf(body, { ...asking, isNative: true }),
+      weights: native.weights,
+      outputLeast: 0,
+      hourCache: false,
+      only: body.truncation === "auto" ? NO_CUT : null,
+    },
+  });
+}
+
+const NO_CUT = {
+  param: "truncation",
+  message: "'truncation' must be disabled: this model's input is never cut here.",
+};
+
+/** Agents send some tools among their items, anew each turn. */
+function flattened(body: ResponsesBody): Result<Flattened> {
+  const lists = [{ tools: body.tools ?? [], at: "tools" }];
+  for (const [index, item] of itemsOf(body).entries()) {
+    if (item.type !== "additional_tools") continue;
+    lists.push({ tools: item.tools, at: `input[${index}].tools` });
+  }
+  return flatten(lists);
+}
+
+function itemsOf({ input }: ResponsesBody): readonly InputItem[] {
+  return typeof input === "string" ? [] : input;
+}
+
+function conversationOf({ instructions, input }: ResponsesBody): Result<Heard> {
+  const first: ChatMessage[] =
+    instructions === undefined || instructions === ""
+      ? []
+      : [{ role: "system", content: instructions }];
+  if (typeof input === "string") {
+    const messages: ChatMessage[] = [...first, { role: "user", content: input }];
+    return success({ messages, left: new Set(), places: new Map() });
+  }
+  const converted = messagesOf(input);
+  if (!converted.ok) return converted;
+  const { messages, left, places } = converted.value;
+  if (first.length + messages.length === 0) {
+    return invalid("input: at least one item must say something", "input");
+  }
+  const after = new Map([...places].map(([index, place]) => [index + first.length, place]));
+  return success({ messages: [...first, ...messages], left, places: after });
+}
+
+type Heard = Omit<Converted, "messages"> & { readonly messages: ChatMessage[] };
+
+function replyOf({ stream }: ResponsesBody, asking: Asking): Reply {
+  return stream === true
+    ? { kind: "stream", stream: (head) => responseStream(head, asking) }
+    : {
+        kind: "json",
+        json: (answer, receipt) => responseOf(answer, asking, receipt),
+        kept: (answer, receipt) => keptResponseOf(answer, asking, receipt),
+      };
+}
+
+const PARAMS: readonly (readonly [RegExp, string])[] = [
+  [/^messages\b/, "input"],
+  [/^(?:max_completion_tokens|max_tokens)\b/, "max_output_tokens"],
+  [/^response_format\b/, "text.format"],
+  [/^verbosity\b/, "text.verbosity"],
+  [/^reasoning_effort\b/, "reasoning.effort"],
+  [/^tools\b/, "tools"],
+  [/^logprobs\b/, "include"],
+];
+
+/** A field of the core's as it is called here; of messages only their parts can be told. */
+function paramOf(core: string, places: Heard["places"]): string {
+  const [, message, part] = /^messages\[(\d+)\]\.content(\[\d+\]\..*)$/.exec(core) ?? [];
+  const place = places.get(Number(message));
+  if (place !== undefined && part !== undefined) return place + part;
+  return PARAMS.find(([pattern]) => pattern.test(core))?.[1] ?? core;
+}

@@ -1,0 +1,92 @@
+import { NO_USAGE } from "../../../shared/usage.ts";
+import type { Usage } from "../../../shared/usage.ts";
+import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
+import { isObject, listOf, textOf } from "../../core/json-value.ts";
+import type { Answer, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { completionOf, outputOf } from "../../core/said.ts";
+import type { FinishReason, Said } from "../../core/said.ts";
+import { asIs, list, maybe, shape } from "../../core/shape.ts";
+import { withSpent } from "../../core/spent.ts";
+import { countedUsage, tokenCount } from "../../core/token-count.ts";
+import { isVector } from "../../core/embedding-encoding.ts";
+
+/** A call, or a piece of one. Tools without arguments are called with null, also as a text. */
+export const call = shape({
+  id: textOf,
+  function: shape({ name: textOf, arguments: argumentsOf }),
+});
+/** A part of a message's content, or a piece of one. */
+export const part = shape({ text: textOf, thinking: textOf });
+const message = shape({ tool_plan: textOf, content: list(part), tool_calls: list(call) });
+const answer = shape({ message: maybe(message), finish_reason: asIs, usage: asIs });
+
+/** The answer of POST /v2/chat as OpenAI's completion; null when it is none. */
+export function chatAnswer(raw: JsonObject): Answer | ProviderFailure | null {
+  const { message: told, finish_reason: why, usage: reported } = answer(raw);
+  if (told === null) return null;
+  const reason = finishOf(why);
+  const usage = usageOf(reported);
+  const said: Said[] = [
+    { kind: "text", text: told.tool_plan },
+    ...told.content.flatMap(({ text, thinking }): Said[] => [
+      { kind: "text", text },
+      { kind: "thought", text: thinking },
+    ]),
+    ...told.tool_calls.map(({ id, function: { name, arguments: given } }): Said => {
+      return { kind: "call", id, name, arguments: given };
+    }),
+  ];
+  if (reason === null) return withSpent(gaveUp(why), { usage, said: outputOf(said) });
+  return completionOf([[...said, { kind: "finish", reason }]], usage);
+}
+
+function argumentsOf(raw: unknown): string {
+  if (isObject(raw)) return JSON.stringify(raw);
+  return raw === "null" ? "" : textOf(raw);
+}
+
+const billed = shape({
+  billed_units: shape({ input_tokens: tokenCount, output_tokens: tokenCount }),
+});
+
+/** What is billed counts; the larger `tokens` has Cohere's own instructions in it, cached ones among them. */
+export function usageOf(raw: unknown): Usage | null {
+  const { input_tokens: input, output_tokens: output } = billed(raw).billed_units;
+  if (input === null || output === null) return null;
+  return countedUsage({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });
+}
+
+const FINISH: Readonly<Record<string, FinishReason>> = {
+  COMPLETE: "stop",
+  STOP_SEQUENCE: "stop",
+  MAX_TOKENS: "length",
+  TOOL_CALL: "tool_calls",
+};
+
+/** Null where the model gave up (ERROR, TIMEOUT) or does not say why it ended. */
+export function finishOf(raw: unknown): FinishReason | null {
+  if (typeof raw !== "string" || /^(ERROR|TIMEOUT)/.test(raw)) return null;
+  return Object.hasOwn(FINISH, raw) ? (FINISH[raw] ?? "stop") : "stop";
+}
+
+/** The failure of an answer whose finish reason is none. An ERROR is of the answer, which the request may have provoked. */
+export function gaveUp(raw: unknown): ProviderFailure {
+  if (textOf(raw).startsWith("ERROR")) {
+    return { kind: "retry", reason: "broken_off", fault: "request" };
+  }
+  return { kind: "retry", reason: raw === "TIMEOUT" ? "timeout" : "broken_off" };
+}
+
+const embedded = shape({
+  embeddings: shape({ float: listOf }),
+  meta: asIs,
+});
+
+/** The answer of POST /v2/embed; null when a vector is missing. */
+export function embedAnswer(raw: JsonObject, asked: EmbeddingsCall): Answer | null {
+  const { embeddings, meta } = embedded(raw);
+  const { float: vectors } = embeddings;
+  if (vectors.length !== textsIn(asked).length || !vectors.every(isVector)) return null;
+  const { input_tokens: input } = billed(meta).billed_units;
+  return embeddingList(vectors, input === null ? null : { ...NO_USAGE, input });
+}

@@ -1,0 +1,21 @@
+import type { Usage } from "../../../shared/usage.ts";
+import { shape } from "../../core/shape.ts";
+import { countedUsage, countOr0, tokenCount } from "../../core/token-count.ts";
+
+const counts = shape({
+  inputTokens: tokenCount,
+  outputTokens: tokenCount,
+  cacheReadInputTokens: countOr0,
+  cacheWriteInputTokens: countOr0,
+});
+
+/**
+ * Converse's TokenUsage: `inputTokens` is the uncached rest of the
+ * prompt, `outputTokens` includes reasoning, which is not told apart. Null when a count is odd, or nothing was counted.
+ */
+export function converseUsage(raw: unknown): Usage | null {
+  const { inputTokens: input, outputTokens: output, ...cache } = counts(raw);
+  const { cacheReadInputTokens: cacheRead, cacheWriteInputTokens: cacheWrite } = cache;
+  if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
+  return countedUsage({ input, cacheRead, cacheWrite, output, reasoning: 0 });
+}

@@ -1,0 +1,306 @@
+import { invalid, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import type {
+  Block,
+  CountBody,
+  Message,
+  MessagesBody,
+  ShownBlock,
+  TextBlock,
+} from "./client-request.ts";
+import { Losses } from "./client-losses.ts";
+import { remembered } from "./client-thoughts.ts";
+import type { Remembered } from "./client-thoughts.ts";
+import { toolsForCore } from "./client-tools.ts";
+
+/** A request in the core's words (a chat body), as far as it has words for it. */
+type Converted = { readonly body: JsonObject; readonly losses: Losses };
+
+/** How Claude Code begins the text that only tells its maker which client it is. */
+const ATTRIBUTION = "x-anthropic-billing-header:";
+/** As many as every host of OpenAI's wire takes. */
+const STOPS_MAX = 4;
+
+type Content = string | readonly JsonObject[];
+type CoreMessage = { readonly role: string; readonly content?: Content } & JsonObject;
+
+/**
+ * A checked Messages request as a chat request. What only tunes and has no word there is left out and
+ * named; what would change the answer is a lack. Failures: 400 for what no route could do.
+ */
+export function chatBodyOf(body: MessagesBody): Result<Converted> {
+  const losses = new Losses(body);
+  if (body.max_tokens === 0) {
+    losses.cannot("max_tokens", "0 only warms a cache, which this model has not");
+  }
+  const prompt = promptOf(body, losses);
+  if (!prompt.ok) return prompt;
+  for (const field of ["top_k", "context_management"] as const) {
+    if (body[field] !== undefined && body[field] !== null) losses.dropped.add(field);
+  }
+  const stops = (body.stop_sequences ?? []).filter((stop) => stop.trim() !== "");
+  if (stops.length > STOPS_MAX) losses.dropped.add("stop_sequences");
+  return success({
+    losses,
+    body: {
+      model: body.model,
+      ...prompt.value,
+      max_completion_tokens: Math.max(1, body.max_tokens),
+      ...(body.stream === true && { stream: true }),
+      ...(stops.length > 0 && { stop: stops.slice(0, STOPS_MAX) }),
+      ...given("temperature", body.temperature),
+      ...given("top_p", body.top_p),
+    },
+  });
+}
+
+/** What of a request is prompt, in the core's words: also what count_tokens counts. */
+export function promptOf(body: CountBody, losses: Losses): Result<JsonObject> {
+  const messages = messagesOf(body, losses);
+  if (!messages.ok) return messages;
+  const tools = toolsForCore(body, losses);
+  if (!tools.ok) return tools;
+  const format = body.output_config?.format ?? body.output_format;
+  return success({
+    messages: messages.value,
+    ...tools.value,
+    ...effortOf(body),
+    ...(format && {
+      response_format: {
+        type: "json_schema",
+        json_schema: { name: "output", strict: true, schema: format.schema },
+      },
+    }),
+  });
+}
+
+function messagesOf(body: CountBody, losses: Losses): Result<CoreMessage[]> {
+  const out: CoreMessage[] = [];
+  const system = systemText(body.system ?? []);
+  if (system.length > 0) out.push({ role: "system", content: system });
+  for (const [at, message] of body.messages.entries()) {
+    const place = `messages[${at}]`;
+    const parts = messageOf(message, place, losses);
+    if (!parts.ok) return parts;
+    out.push(...parts.value);
+  }
+  if (out.length === 0) {
+    return invalid("messages: at least one message must say something", "messages");
+  }
+  return success(out);
+}
+
+function systemText(system: string | readonly TextBlock[]): readonly JsonObject[] {
+  const texts = typeof system === "string" ? [system] : system.map(({ text }) => text);
+  return texts.filter((text) => text.trim() !== "" && !text.startsWith(ATTRIBUTION)).map(textPart);
+}
+
+function messageOf(message: Message, place: string, losses: Losses): Result<CoreMessage[]> {
+  const { role, content } = message;
+  if (role === "system") {
+    const parts = systemText(content);
+    return success(parts.length === 0 ? [] : [{ role, content: parts }]);
+  }
+  if (typeof content === "string") {
+    return success(content === "" ? [] : [{ role, content }]);
+  }
+  return role === "user" ? userMessages(content, place, losses) : said(content, place, losses);
+}
+
+/** Results first, each a message of its own; then what the user said, after what the results showed. */
+function userMessages(
+  blocks: readonly Block[],
+  place: string,
+  losses: Losses,
+): Result<CoreMessage[]> {
+  const results: CoreMessage[] = [];
+  const parts: JsonObject[] = [];
+  const pictures: JsonObject[] = [];
+  for (const [at, block] of blocks.entries()) {
+    const where = `${place}.content[${at}]`;
+    if (block.type === "tool_result") {
+      const result = resultOf(block, where, losses);
+      results.push(result.message);
+      pictures.push(...result.pictures);
+    } else if (isShown(block)) {
+      const shown = partsOf(block, where, losses);
+      parts.push(...shown);
+    } else if (block.type === "tool_use") {
+      return invalid(`${where}: only the assistant calls tools`, where);
+    } else losses.dropped.add(block.type);
+  }
+  const user = [...pictures, ...parts];
+  return success(user.length === 0 ? results : [...results, { role: "user", content: user }]);
+}
+
+type ToolResult = Extract<Block, { type: "tool_result" }>;
+type ToolUse = Extract<Block, { type: "tool_use" }>;
+type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
+
+/** A result's text; its images go into the user's message that follows, as no host takes them here. */
+function resultOf(block: ToolResult, place: string, losses: Losses): ResultParts {
+  const texts: string[] = [];
+  const pictures: JsonObject[] = [];
+  for (const part of resultParts(block, place, losses)) {
+    if (part["type"] === "text") texts.push(String(part["text"]));
+    else pictures.push(part);
+  }
+  const text = texts.join("\n");
+  return {
+    message: {
+      role: "tool",
+      tool_call_id: block.tool_use_id,
+      content: block.is_error === true ? `Error: ${text}` : text,
+    },
+    pictures,
+  };
+}
+
+function resultParts({ content }: ToolResult, place: string, losses: Losses): JsonObject[] {
+  if (typeof content === "string") return [textPart(content)];
+  return (content ?? []).flatMap((shown, at) => {
+    if (shown.type !== "tool_reference") {
+      return partsOf(shown, `${place}.content[${at}]`, losses);
+    }
+    const name = losses.names.fitting(shown.tool_name); // all tools are sent anyway
+    return [textPart(`The tool ${name} is available now: call it by this name.`)];
+  });
+}
+
+/** An assistant's turn: thoughts, text and calls. A turn that says nothing is left out. */
+function said(blocks: readonly Block[], place: string, losses: Losses): Result<CoreMessage[]> {
+  const texts: string[] = [];
+  const thoughts: JsonObject[] = [];
+  const calls: ToolUse[] = [];
+  for (const [at, block] of blocks.entries()) {
+    const where = `${place}.content[${at}]`;
+    if (block.type === "text") texts.push(block.text);
+    else if (block.type === "tool_use") calls.push(block);
+    else if (block.type === "thinking" || block.type === "redacted_thinking") thoughts.push(block);
+    else if (block.type === "tool_result" || isShown(block)) {
+      return invalid(`${where}: an assistant's message holds text, thoughts and calls`, where);
+    } else losses.dropped.add(block.type);
+  }
+  const text = texts.join("");
+  const isSilent = text === "" && calls.length === 0;
+  if (isSilent) return success([]);
+  const called = calls.map((call) => [call, losses.names.fitting(call.name)] as const);
+  return success([assistantMessage(text, remembered(thoughts), called)]);
+}
+
+function assistantMessage(
+  text: string,
+  { details, reasoning, extras }: Remembered,
+  calls: readonly (readonly [call: ToolUse, name: string])[],
+): CoreMessage {
+  return {
+    role: "assistant",
+    ...(text !== "" && { content: text }),
+    ...(reasoning !== "" && { reasoning_content: reasoning }),
+    ...(details.length > 0 && { reasoning_details: details }),
+    ...(calls.length > 0 && {
+      tool_calls: calls.map(([call, name]) => callOf(call, name, extras)),
+    }),
+  };
+}
+
+function callOf(
+  { id, input }: ToolUse,
+  name: string,
+  extras: ReadonlyMap<string, JsonObject>,
+): JsonObject {
+  const extra = extras.get(id);
+  return {
+    id,
+    type: "function",
+    function: { name, arguments: JSON.stringify(input) },
+    ...(extra !== undefined && { extra_content: extra }),
+  };
+}
+
+const SHOWN: ReadonlySet<string> = new Set(["text", "image", "document", "search_result"]);
+
+function isShown(block: Block): block is ShownBlock {
+  return SHOWN.has(block.type);
+}
+
+/** What is shown as parts of the core: texts and images. Empty texts are none. */
+function partsOf(block: ShownBlock, place: string, losses: Losses): readonly JsonObject[] {
+  switch (block.type) {
+    case "text":
+      return block.text === "" ? [] : [textPart(block.text)];
+    case "image":
+      return [imagePart(block.source)];
+    case "search_result": {
+      const { title, source, content } = block;
+      return [textPart([title, source, ...content.map(({ text }) => text)].join("\n"))];
+    }
+    case "document":
+      return documentParts(block, place, losses);
+  }
+}
+
+type Document = Extract<ShownBlock, { type: "document" }>;
+
+function documentParts(
+  { source, title, context }: Document,
+  place: string,
+  losses: Losses,
+): readonly JsonObject[] {
+  const head = [title ?? "", context ?? ""].filter((text) => text !== "");
+  if (source.type === "text") return [textPart([...head, source.data].join("\n"))];
+  if (source.type === "content") {
+    const { content } = source;
+    const inner = typeof content === "string" ? [textPart(content)] : content.map(innerPart);
+    return [...head.map(textPart), ...inner];
+  }
+  losses.cannot(`${place}.source`, "this model does not read PDF files: send their text");
+  return [textPart([...head, "(PDF)"].join("\n"))];
+}
+
+function innerPart(block: Extract<ShownBlock, { type: "text" | "image" }>): JsonObject {
+  return block.type === "text" ? textPart(block.text) : imagePart(block.source);
+}
+
+function imagePart(source: Extract<ShownBlock, { type: "image" }>["source"]): JsonObject {
+  if (source.type === "base64") {
+    const url = `data:${source.media_type};base64,${source.data}`;
+    return { type: "image_url", image_url: { url } };
+  }
+  const { url } = source;
+  return { type: "image_url", image_url: { url: String(url) } };
+}
+
+function textPart(text: string): JsonObject {
+  return { type: "text", text };
+}
+
+/** Of the output's cap, how much an effort may think: the adapters' own shares, read backwards. */
+const EFFORTS: readonly (readonly [number, string])[] = [
+  [0.05, "minimal"],
+  [0.2, "low"],
+  [0.45, "medium"],
+  [0.75, "high"],
+];
+
+function effortOf(body: CountBody): JsonObject {
+  const asked = body.output_config?.effort ?? undefined;
+  const effort = body.thinking ? thinkingEffort(body, body.thinking, asked) : asked;
+  return effort === undefined ? {} : { reasoning_effort: effort };
+}
+
+type Thinking = NonNullable<CountBody["thinking"]>;
+
+function thinkingEffort(body: CountBody, thinking: Thinking, asked?: string): string {
+  if (thinking.type === "disabled" || thinking.type === "between_tools") return "none";
+  if (asked !== undefined) return asked;
+  if (thinking.type === "adaptive") return "medium";
+  const cap = body["max_tokens"];
+  const share = typeof cap === "number" && cap > 0 ? thinking.budget_tokens / cap : 1;
+  return EFFORTS.find(([most]) => share <= most)?.[1] ?? "xhigh";
+}
+
+function given(name: string, value: number | null | undefined): JsonObject {
+  return value === undefined || value === null ? {} : { [name]: value };
+}

@@ -1,0 +1,119 @@
+import type { Dialect, ErrorAnswer } from "../../../shared/http/dialect.ts";
+import { wireOf } from "../../../shared/http/failure-wire.ts";
+import type { Wire } from "../../../shared/http/failure-wire.ts";
+import { elapsedMs } from "../../../shared/clock.ts";
+import type { RateState } from "../../../shared/key-terms.ts";
+import type { Failure } from "../../../shared/failure.ts";
+import { NO_THREADS } from "./client-request.ts";
+
+/** Error types by status (platform.claude.com, API errors; @anthropic-ai/sdk 1.12, ErrorType). */
+const TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  402: "billing_error",
+  403: "permission_error",
+  404: "not_found_error",
+  405: "invalid_request_error",
+  408: "timeout_error",
+  409: "conflict_error",
+  413: "request_too_large",
+  415: "invalid_request_error",
+  422: "invalid_request_error",
+  429: "rate_limit_error",
+  500: "api_error",
+  502: "api_error",
+  503: "overloaded_error",
+  504: "timeout_error",
+};
+/** Clients of this dialect know an overload by this status, and count it before they change the model. */
+const OVERLOADED = 529;
+
+/** How the clients of the Messages dialect are told about refusals, and of their key's minute. */
+export const messagesDialect: Dialect = {
+  error(failure, requestId) {
+    const wire = wireOf(failure);
+    return {
+      status: statusOf(failure, wire),
+      headers: { ...wire.headers, ...limitHeaders(failure), "request-id": requestId },
+      body: errorOf(failure, requestId),
+    } satisfies ErrorAnswer;
+  },
+  headers: (requestId, limits) => ({
+    "request-id": requestId,
+    ...(limits !== null && rateHeaders(limits.rate, "requests")),
+    ...(limits?.tokens && rateHeaders(limits.tokens, "tokens")),
+  }),
+};
+
+/** The body of a refusal, also of an `error` event; our own code and numbers stand in `details`. */
+export function errorOf(failure: Failure, requestId: string): object {
+  const wire = wireOf(failure);
+  const status = statusOf(failure, wire);
+  return {
+    type: "error",
+    error: {
+      type: status === OVERLOADED ? "overloaded_error" : (TYPES[status] ?? "api_error"),
+      message: messageOf(failure, wire),
+      details: {
+        error_code: wire.code ?? wire.type,
+        ...(wire.param !== undefined && wire.param !== null && { param: wire.param }),
+        ...(wire.code === NO_THREADS && { unsupported: ["thread"] }),
+        ...wire.extra,
+      },
+    },
+    request_id: requestId,
+  };
+}
+
+/** Ours is a 503; an unreachable home stays one, as it is no overload. */
+function statusOf({ kind }: Failure, { status }: Wire): number {
+  return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED : status;
+}
+
+/** A client of Anthropic's stops at these words, whether a balance or a key's budget is used up. */
+const NO_CREDITS = "Insufficient credits. Your credit balance is too low";
+
+/** Words that clients of this dialect look for. */
+function messageOf(failure: Failure, { message, code }: Wire): string {
+  if (code === "context_length_exceeded") return overlong(message);
+  if (failure.kind === "model_not_found") return `model: ${failure.model.slice(0, 100)}`;
+  return message.replace(/^Insufficient credits: /, `${NO_CREDITS}: `);
+}
+
+/** How Claude says that a conversation must be made shorter, with the numbers where the host told them. */
+function overlong(message: string): string {
+  const said = message.replace(/^This model's maximum context length is exceeded\. ?/, "");
+  if (/prompt is too long|exceed context limit/i.test(said)) return said;
+  const numbers = said.includes("<=") ? [] : said.match(/(?<![-.\w])\d{4,9}(?!\w)/g);
+  const counts = (numbers ?? []).map(Number);
+  const asked = Math.max(...counts);
+  const most = counts.find((count) => count < asked);
+  if (most === undefined) return `prompt is too long: ${said || message}`;
+  return `prompt is too long: ${asked} tokens > ${most} maximum`;
+}
+
+/** Of the limit that a refusal is about, where it is the key's own. */
+function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
+  const { kind } = failure;
+  if (kind === "tokens_limited") {
+    return rateHeaders({ ...failure, resetMs: failure.retryAfterMs }, "tokens");
+  }
+  if (kind !== "rate_limited" || failure.scope !== "key") return {};
+  return rateHeaders(
+    { limit: failure.limit, remaining: 0, resetMs: failure.retryAfterMs },
+    "requests",
+  );
+}
+
+/** What is left of the key's minute; resets are points in time here (RFC 3339). */
+function rateHeaders(
+  { limit, remaining, resetMs }: RateState,
+  what: "requests" | "tokens",
+): Readonly<Record<string, string>> {
+  const reset = new Date(Math.ceil((elapsedMs() + resetMs) / 1000) * 1000);
+  return {
+    [`anthropic-ratelimit-${what}-limit`]: String(limit),
+    [`anthropic-ratelimit-${what}-remaining`]: String(remaining),
+    [`anthropic-ratelimit-${what}-reset`]: reset.toISOString().replace(".000Z", "Z"),
+  };
+}

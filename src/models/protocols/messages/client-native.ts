@@ -1,0 +1,227 @@
+import { success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
+import type { Weight, Weights } from "../../core/prompt-size.ts";
+import { BLOCKS, isPassingBeta, MESSAGE, REQUEST, UNCONVERTED } from "./client-native-fields.ts";
+import type { Fields, Rule } from "./client-native-fields.ts";
+import type { CountBody, Message, MessagesBody } from "./client-request.ts";
+import { kindOf, withoutServerTools } from "./client-tools.ts";
+import { isSealed } from "../../core/kept-thoughts.ts";
+
+/**
+ * A Messages request as it passes to a route of this dialect: what the table of fields names goes on as the
+ * client wrote it, everything else is left out and named.
+ */
+type NativeRequest = {
+  readonly body: JsonObject;
+  /** Values of `anthropic-beta` that pass. */
+  readonly betas: readonly string[];
+  readonly dropped: ReadonlySet<string>;
+  /** Names of what passes and could not be converted. */
+  readonly unconverted: ReadonlySet<string>;
+  /** Anything of it is marked to be kept in a cache. */
+  readonly marksCache: boolean;
+  /** What of it does not weigh as its text does. */
+  readonly weights: Weights;
+  /** With fewer tokens of output the host refuses it: its thinking has a budget within them. */
+  readonly outputLeast: number;
+};
+
+/** Fields that are read here and say nothing upstream, or are said there by us. */
+const SILENT: ReadonlySet<string> = new Set([
+  "model",
+  "messages",
+  "max_tokens",
+  "stream",
+  "metadata", // telemetry of the client's, which names nobody here
+  "output_format",
+  "service_tier",
+  "speed",
+  "container",
+  "mcp_servers",
+  "compaction",
+  "fallbacks",
+  "fallback_credit_token",
+  "thread",
+  "billing_policy",
+]);
+
+/** Fields of a request that nobody here knows, whichever wire it goes by. */
+export function unknownIn(body: MessagesBody): readonly string[] {
+  return Object.keys(body)
+    .filter((field) => !SILENT.has(field) && !Object.hasOwn(REQUEST, field))
+    .filter((field) => (body[field] ?? null) !== null)
+    .slice(0, NAMES_MAX);
+}
+
+/** The values of `anthropic-beta`, which may be a list and may be empty. */
+export function betasIn(header: string | undefined): readonly string[] {
+  const values = (header ?? "").split(",").map((value) => value.trim());
+  return [...new Set(values)].filter(isPassingBeta);
+}
+
+/**
+ * The request for a native route, without model, cap and stream, which the adapter sets. Failures: 400 for a
+ * forced tool that costs what is not priced.
+ */
+export function nativeOf(
+  body: MessagesBody | CountBody,
+  betas: readonly string[],
+): Result<NativeRequest> {
+  const picker = new Picker(betas);
+  const tools = withoutServerTools(body, picker.dropped);
+  if (!tools.ok) return tools;
+  const { model: _, messages, ...given } = body;
+  const config = {
+    ...(body.output_format && { format: body.output_format }),
+    ...body.output_config,
+  };
+  const asked: JsonObject = {
+    ...given,
+    tools: tools.value.length === 0 ? null : tools.value,
+    ...(tools.value.length === 0 && { tool_choice: null }),
+    output_config: Object.keys(config).length === 0 ? null : config,
+  };
+  const sent = {
+    ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // warms a cache; every other cap is the grant's
+    messages: messages.map((message) => picker.message(message)).filter(isSaid),
+    ...withoutNulls(picker.fields(asked, REQUEST, "")),
+  };
+  const { dropped, unconverted, marksCache, weights } = picker;
+  const outputLeast = outputLeastOf(objectOf(body.thinking));
+  return success({ body: sent, betas, dropped, unconverted, marksCache, weights, outputLeast });
+}
+
+function outputLeastOf({ type, budget_tokens: budget }: JsonObject): number {
+  return type === "enabled" ? (numberOf(budget) ?? 0) + 1 : 0;
+}
+
+function isSaid({ content }: JsonObject): boolean {
+  return typeof content === "string" || Array.isArray(content) ? content.length > 0 : true;
+}
+
+function withoutNulls(fields: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+}
+
+/** Where there are no types: in a request, and in a message. */
+const UNTYPED: ReadonlySet<string> = new Set(["", "messages."]);
+/** More names than anybody is told. */
+const NAMES_MAX = 100;
+
+/** Takes from a request what the table names. */
+class Picker {
+  readonly dropped = new Set<string>();
+  readonly unconverted = new Set<string>();
+  marksCache = false;
+  readonly weights = new Map<object, Weight>();
+  readonly #betas: ReadonlySet<string>;
+  readonly #ids = new ToolCallIds(WORD_64);
+
+  constructor(betas: readonly string[]) {
+    this.#betas = new Set(betas);
+  }
+
+  message({ role, ...fields }: Message): JsonObject {
+    return { role, ...this.fields(fields, MESSAGE, "messages.") };
+  }
+
+  /** The fields that pass, with the object's `type`; `place` stands before the names of the others. */
+  fields(given: JsonObject, rules: Fields, place: string): JsonObject {
+    const kept: [string, unknown][] = [];
+    for (const [field, value] of Object.entries(given)) {
+      const rule = Object.hasOwn(rules, field) ? rules[field] : undefined;
+      const passes =
+        field === "type" && !UNTYPED.has(place)
+          ? this.#value(value, "word", place + field)
+          : rule !== undefined && this.#value(value, rule, place + field);
+      if (passes !== false) {
+        kept.push([field, passes.value]);
+        this.#note(field, value, place);
+      } else if (place !== "" || !SILENT.has(field)) this.#drop(place + field, value);
+    }
+    return Object.fromEntries(kept);
+  }
+
+  #note(field: string, value: unknown, place: string): void {
+    if (value === null || value === undefined) return;
+    this.marksCache ||= field === "cache_control";
+    if (UNCONVERTED.has(place + field)) this.unconverted.add(place + field);
+  }
+
+  #drop(name: string, value: unknown): void {
+    if (value !== null && value !== undefined && this.dropped.size < NAMES_MAX) {
+      this.dropped.add(name);
+    }
+  }
+
+  /** A value as it passes; false where it does not. */
+  #value(value: unknown, rule: Rule, place: string): { readonly value: unknown } | false {
+    if (value === null || value === undefined) return { value };
+    if (typeof rule === "string") return this.#simple(value, rule, place);
+    if ("beta" in rule) return this.#betas.has(rule.beta) && this.#value(value, rule.rule, place);
+    if ("object" in rule) {
+      return isObject(value) && { value: this.#object(value, rule.object, `${place}.`) };
+    }
+    return Array.isArray(value) && { value: this.#list(value, rule.list, place) };
+  }
+
+  #simple(value: unknown, rule: Rule & string, place: string): { readonly value: unknown } | false {
+    if (rule === "json") return { value };
+    if (rule === "word") return typeof value !== "object" && { value };
+    if (rule === "content") return this.#content(value, place);
+    return typeof value === "string" && { value: this.#ids.idFor(value) };
+  }
+
+  #list(values: readonly unknown[], rule: Rule, place: string): unknown[] {
+    return values.flatMap((value) => {
+      const passes = this.#value(value, rule, place);
+      if (passes === false) this.#drop(place, value);
+      return passes === false ? [] : [passes.value];
+    });
+  }
+
+  /** An object of the request's, a tool among them. */
+  #object(value: JsonObject, rules: Fields, place: string): JsonObject {
+    const picked = this.fields(value, rules, place);
+    if (place === "tools." && kindOf(value) !== "custom") this.weights.set(picked, "known_tool");
+    return picked;
+  }
+
+  #content(value: unknown, place: string): { readonly value: unknown } | false {
+    if (typeof value === "string") return { value };
+    if (Array.isArray(value)) {
+      return { value: value.filter(isObject).flatMap((block) => this.#block(block)) };
+    }
+    const [block] = isObject(value) ? this.#block(value) : [];
+    if (block === undefined) this.#drop(place, value);
+    return block !== undefined && { value: block };
+  }
+
+  /** A block as it passes: empty texts and thoughts that Claude did not sign are a 400 there. */
+  #block(block: JsonObject): JsonObject[] {
+    const type = textOf(block["type"]);
+    const rules = Object.hasOwn(BLOCKS, type) ? BLOCKS[type] : undefined;
+    if (rules === undefined) {
+      this.#drop(type, block);
+      return [];
+    }
+    if (type === "text" && block["text"] === "") return [];
+    if (type === "thinking" && !isSigned(block)) return [];
+    const picked = this.fields(block, rules, `${type}.`);
+    const { source } = picked;
+    if (isObject(source)) this.#weigh(type, source);
+    return [picked];
+  }
+
+  #weigh(type: string, source: JsonObject): void {
+    if (type === "image") this.weights.set(source, "image");
+    else if (source["type"] === "base64") this.weights.set(source, { pdf: textOf(source["data"]) });
+  }
+}
+
+function isSigned({ signature }: JsonObject): boolean {
+  return typeof signature === "string" && signature !== "" && !isSealed(signature);
+}

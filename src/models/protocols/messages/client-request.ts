@@ -1,0 +1,336 @@
+import * as z from "zod/mini";
+import { invalid, refuse } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { parseBody } from "../../../shared/http/parse-body.ts";
+import { isObject } from "../../core/json-value.ts";
+import { calledName, opaqueObject } from "../../core/core-request.ts";
+
+/**
+ * The body of POST /v1/messages and /v1/messages/count_tokens, as Anthropic documents it
+ * (platform.claude.com, Messages API, version 2023-06-01; types of @anthropic-ai/sdk 1.12).
+ * Strict on what is read here, loose on the rest: a native route may know more than we do.
+ */
+
+/** Versions of the dialect (`anthropic-version`) that are answered; absent is the first. */
+export const VERSIONS = ["2023-06-01", "2026-10-21"] as const;
+export type Version = (typeof VERSIONS)[number];
+
+const MESSAGES_MAX = 10_000;
+const NO_FILES = "is not supported: send the bytes in base64";
+const TOOLS_MAX = 1024;
+const nonempty = z.string().check(z.minLength(1));
+const flag = z.nullish(z.boolean());
+
+const cacheControl = z.nullish(
+  z.looseObject({ type: z.literal("ephemeral"), ttl: z.nullish(z.enum(["5m", "1h"])) }),
+);
+
+const textBlock = z.looseObject({
+  type: z.literal("text"),
+  text: z.string(),
+  cache_control: cacheControl,
+});
+
+const imageBlock = z.looseObject({
+  type: z.literal("image"),
+  source: z.discriminatedUnion("type", [
+    z.looseObject({
+      type: z.literal("base64"),
+      media_type: z.enum(["image/jpeg", "image/png", "image/gif", "image/webp"]),
+      data: nonempty,
+    }),
+    z.looseObject({ type: z.literal("url"), url: nonempty }),
+    // A file lies in the account that all customers share: one could read another's.
+    z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
+  ]),
+  cache_control: cacheControl,
+});
+
+const documentBlock = z.looseObject({
+  type: z.literal("document"),
+  source: z.discriminatedUnion("type", [
+    z.looseObject({
+      type: z.literal("base64"),
+      media_type: z.literal("application/pdf"),
+      data: nonempty,
+    }),
+    z.looseObject({
+      type: z.literal("text"),
+      media_type: z.literal("text/plain"),
+      data: z.string(),
+    }),
+    z.looseObject({
+      type: z.literal("content"),
+      content: z.union([
+        z.string(),
+        z.array(z.discriminatedUnion("type", [textBlock, imageBlock])),
+      ]),
+    }),
+    // Its pages, and so its price, are not known before it is read.
+    z.looseObject({ type: z.literal("url"), url: noFiles() }),
+    z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
+  ]),
+  title: z.nullish(z.string()),
+  context: z.nullish(z.string()),
+  citations: z.nullish(z.looseObject({ enabled: flag })),
+  cache_control: cacheControl,
+});
+
+const searchResultBlock = z.looseObject({
+  type: z.literal("search_result"),
+  source: z.string(),
+  title: z.string(),
+  content: z.array(textBlock),
+  cache_control: cacheControl,
+});
+
+/** What a tool gave back, or a user showed. */
+const shown = [textBlock, imageBlock, documentBlock, searchResultBlock] as const;
+const toolReferenceBlock = z.looseObject({
+  type: z.literal("tool_reference"),
+  tool_name: nonempty,
+});
+
+const toolResultBlock = z.looseObject({
+  type: z.literal("tool_result"),
+  tool_use_id: nonempty,
+  content: z.nullish(
+    z.union([z.string(), z.array(z.discriminatedUnion("type", [...shown, toolReferenceBlock]))]),
+  ),
+  is_error: flag,
+  cache_control: cacheControl,
+});
+
+const toolUseBlock = z.looseObject({
+  type: z.literal("tool_use"),
+  id: nonempty,
+  name: calledName,
+  input: opaqueObject,
+  cache_control: cacheControl,
+});
+const thinkingBlock = z.looseObject({
+  type: z.literal("thinking"),
+  thinking: z.string(),
+  signature: z.nullish(z.string()),
+});
+const redactedBlock = z.looseObject({ type: z.literal("redacted_thinking"), data: z.string() });
+
+/** What the vendor's own tools left in a conversation: history, which only their maker can read. */
+const SERVER_BLOCKS = [
+  "server_tool_use",
+  "web_search_tool_result",
+  "web_fetch_tool_result",
+  "code_execution_tool_result",
+  "bash_code_execution_tool_result",
+  "text_editor_code_execution_tool_result",
+  "tool_search_tool_result",
+] as const;
+const serverBlock = z.looseObject({
+  type: z.enum(SERVER_BLOCKS),
+  content: z.optional(
+    z.unknown().check(
+      z.superRefine((value, context) => {
+        for (const issue of filesIn(value, [])) context.addIssue({ code: "custom", ...issue });
+      }),
+    ),
+  ),
+});
+
+type Issue = { readonly path: PropertyKey[]; readonly message: string };
+
+/** Files and addresses in what a tool of the vendor's gave back: no more are they taken there than elsewhere. */
+function filesIn(value: unknown, path: PropertyKey[]): Issue[] {
+  if (Array.isArray(value)) return value.flatMap((one, at) => filesIn(one, [...path, at]));
+  if (!isObject(value)) return [];
+  if ((value["file_id"] ?? null) !== null) {
+    return [{ path: [...path, "file_id"], message: NO_FILES }];
+  }
+  const shownAs = SHOWN_BLOCKS.get(value["type"]);
+  if (shownAs === undefined) return filesIn(value["content"], [...path, "content"]);
+  const parsed = z.safeParse(shownAs, value);
+  const issues = parsed.error?.issues ?? [];
+  return issues.map((issue) => ({ path: [...path, ...issue.path], message: issue.message }));
+}
+
+const SHOWN_BLOCKS: ReadonlyMap<unknown, z.ZodMiniType> = new Map<unknown, z.ZodMiniType>([
+  ["document", documentBlock],
+  ["image", imageBlock],
+]);
+
+const block = z.discriminatedUnion("type", [
+  ...shown,
+  toolResultBlock,
+  toolUseBlock,
+  thinkingBlock,
+  redactedBlock,
+  serverBlock,
+]);
+
+const content = z.union([z.string(), z.array(block)]);
+const systemText = z.union([z.string(), z.array(textBlock)]);
+
+const message = z.discriminatedUnion("role", [
+  z.looseObject({ role: z.literal("user"), content }),
+  z.looseObject({ role: z.literal("assistant"), content }),
+  z.looseObject({ role: z.literal("system"), content: systemText }),
+]);
+
+const toolName = z
+  .string()
+  .check(z.regex(/^[a-zA-Z0-9_-]{1,128}$/, "must be 1 to 128 of a-z, A-Z, 0-9, _ and -"));
+
+/** A tool: the client's own when `type` is absent, null or `custom`; else one the vendor knows by its type. */
+const tool = z.looseObject({
+  type: z.nullish(nonempty),
+  name: z.nullish(toolName),
+  description: z.nullish(z.string()),
+  input_schema: z.nullish(opaqueObject),
+  strict: flag,
+  cache_control: cacheControl,
+});
+
+const toolChoice = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("auto"), disable_parallel_tool_use: flag }),
+  z.looseObject({ type: z.literal("any"), disable_parallel_tool_use: flag }),
+  z.looseObject({ type: z.literal("tool"), name: nonempty, disable_parallel_tool_use: flag }),
+  z.looseObject({ type: z.literal("none") }),
+]);
+
+const display = z.nullish(z.string());
+const thinking = z.discriminatedUnion("type", [
+  z.looseObject({
+    type: z.literal("enabled"),
+    budget_tokens: z.int().check(z.minimum(1024)),
+    display,
+  }),
+  z.looseObject({ type: z.literal("adaptive"), display }),
+  z.looseObject({ type: z.literal("disabled") }),
+  z.looseObject({ type: z.literal("between_tools"), display }),
+]);
+
+const outputFormat = z.looseObject({
+  type: z.literal("json_schema"),
+  schema: opaqueObject,
+});
+
+/** Fields that name an object of our own upstream account, or that cost what is not priced here. */
+const refused = z.nullish(z.never({ error: "is not supported" }));
+
+const EDITS = ["clear_tool_uses_20250919", "clear_thinking_20251015"] as const;
+
+const common = {
+  model: nonempty.check(z.maxLength(256)),
+  messages: z.array(message).check(z.minLength(1), z.maxLength(MESSAGES_MAX)),
+  system: z.nullish(systemText),
+  tools: z.nullish(z.array(tool).check(z.maxLength(TOOLS_MAX))),
+  tool_choice: z.nullish(toolChoice),
+  thinking: z.nullish(thinking),
+  output_config: z.nullish(
+    z.looseObject({
+      effort: z.nullish(z.enum(["low", "medium", "high", "xhigh", "max"])),
+      format: z.nullish(outputFormat),
+    }),
+  ),
+  output_format: z.nullish(outputFormat),
+  cache_control: cacheControl,
+  context_management: z.nullish(
+    z.looseObject({
+      edits: z.nullish(
+        z.array(z.looseObject({ type: z.enum(EDITS, "must be an edit that costs nothing") })),
+      ),
+    }),
+  ),
+  container: refused,
+  mcp_servers: z.nullish(z.array(z.unknown()).check(z.maxLength(0, "is not supported"))),
+  compaction: refused,
+  fallbacks: refused,
+  fallback_credit_token: refused,
+  billing_policy: refused,
+};
+
+export const countBody = z.looseObject(common);
+
+export const messagesBody = z.looseObject({
+  ...common,
+  max_tokens: z.int().check(z.minimum(0)),
+  stream: flag,
+  stop_sequences: z.nullish(z.array(z.string()).check(z.maxLength(8191))),
+  temperature: z.nullish(z.number().check(z.minimum(0), z.maximum(1))),
+  top_p: z.nullish(z.number().check(z.minimum(0), z.maximum(1))),
+  top_k: z.nullish(z.int().check(z.minimum(0))),
+  metadata: z.nullish(z.looseObject({ user_id: z.nullish(z.string()) })),
+  service_tier: z.nullish(z.enum(["auto", "standard_only"])),
+  inference_geo: z.nullish(z.string()),
+  speed: z.nullish(z.literal("standard", { error: "must be standard" })),
+});
+
+export type MessagesBody = z.infer<typeof messagesBody>;
+export type CountBody = z.infer<typeof countBody>;
+export type Message = z.infer<typeof message>;
+export type Block = z.infer<typeof block>;
+export type ShownBlock = z.infer<(typeof shown)[number]>;
+export type Tool = z.infer<typeof tool>;
+export type TextBlock = z.infer<typeof textBlock>;
+
+/** A checked body. Failures: 400 with `param` (`messages[0].content[1].source`). */
+export function parseMessages(value: object, version: Version): Result<MessagesBody> {
+  const parsed = threadProblem(value) ?? parseBody(messagesBody, value);
+  if (!parsed.ok) return parsed;
+  const problem = version === "2026-10-21" ? newerProblem(parsed.value) : null;
+  return problem ?? parsed;
+}
+
+/** A checked body of count_tokens; what only generating needs may be there and counts for nothing. */
+export function parseCount(value: object): Result<CountBody> {
+  return threadProblem(value) ?? parseBody(countBody, value);
+}
+
+/** The code by which SDKs know that a server keeps no conversations, and send the whole one from then on. */
+export const NO_THREADS = "thread_unsupported_request";
+
+/** A conversation that the server is to keep, which Anthropic's tool runners ask for before anything else. */
+function threadProblem(value: { readonly thread?: unknown }): Result<never> | null {
+  if ((value.thread ?? null) === null) return null;
+  return refuse({
+    kind: "invalid_request",
+    message: "thread is not supported: send the whole conversation.",
+    param: "thread",
+    code: NO_THREADS,
+  });
+}
+
+/** What version 2026-10-21 refuses and the one before takes; answered here, so that all routes agree. */
+function newerProblem(body: MessagesBody): Result<never> | null {
+  for (const field of ["temperature", "top_p", "top_k"] as const) {
+    if ((body[field] ?? null) !== null) {
+      return invalid(`${field}: Extra inputs are not permitted`, field);
+    }
+  }
+  for (const [at, { role, content: blocks }] of body.messages.entries()) {
+    if (typeof blocks === "string") continue;
+    for (const [index, part] of blocks.entries()) {
+      const place = `messages[${at}].content[${index}]`;
+      if (role === "assistant" && part.type === "document") {
+        return invalid(`${place}: a document may not stand in an assistant's message`, place);
+      }
+      if (role === "user" && hasCitations(part)) {
+        return invalid(`${place}.citations: Extra inputs are not permitted`, `${place}.citations`);
+      }
+    }
+  }
+  return null;
+}
+
+/** Whether a text carries citations, by itself or in a search result. */
+function hasCitations(part: Block | TextBlock): boolean {
+  if (part.type === "search_result") {
+    return (part as { content: Block[] }).content.some(hasCitations);
+  }
+  if (part.type !== "text") return false;
+  const { citations } = part;
+  return Array.isArray(citations) && citations.length > 0;
+}
+
+function noFiles() {
+  return z.optional(z.never({ error: NO_FILES }));
+}

@@ -1,0 +1,324 @@
+import { objectOf, parseObject, textOf } from "../../core/json-value.ts";
+import { sealed } from "../../core/kept-thoughts.ts";
+import type { KeptThoughts } from "../../core/kept-thoughts.ts";
+import { OneOpen } from "../../core/one-open.ts";
+import type { Part } from "../../core/one-open.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import type { Chunk, DeltaCall } from "../../core/chunk.ts";
+import type { Usage } from "../../../shared/usage.ts";
+import type { Head, Receipt, StreamWriter } from "../../core/door.ts";
+import {
+  begunUsage,
+  DIRECT,
+  envelope,
+  startUsage,
+  stopOf,
+  usageOf,
+  wholeBlock,
+} from "./client-answer.ts";
+import type { Names, ClientSaid } from "./client-answer.ts";
+import { errorOf } from "./client-dialect.ts";
+import { claudeBlock } from "./client-thoughts.ts";
+
+/** One block: what it says in pieces, between content_block_start and content_block_stop. */
+abstract class Block implements Part {
+  isOpen = false;
+  readonly index: number;
+  #waiting = "";
+
+  constructor(index: number) {
+    this.index = index;
+  }
+
+  get isWhole(): boolean {
+    return true;
+  }
+
+  /** Another piece of it; what is to be said of that now. */
+  append(piece: string): string {
+    this.#waiting += piece;
+    if (!this.isOpen || this.#waiting === "") return "";
+    const delta = this.delta(this.#waiting);
+    this.#waiting = "";
+    return this.event("content_block_delta", { delta });
+  }
+
+  open(): string {
+    this.isOpen = true;
+    return this.event("content_block_start", { content_block: this.start() }) + this.append("");
+  }
+
+  close(): string {
+    return this.event("content_block_stop", {});
+  }
+
+  protected abstract start(): JsonObject;
+  protected abstract delta(piece: string): JsonObject;
+
+  protected event(type: string, data: JsonObject): string {
+    return eventOf(type, { index: this.index, ...data });
+  }
+}
+
+class TextBlock extends Block {
+  protected start(): JsonObject {
+    return { type: "text", text: "" };
+  }
+
+  protected delta(text: string): JsonObject {
+    return { type: "text_delta", text };
+  }
+}
+
+class ThinkingBlock extends Block {
+  readonly details: JsonObject[] = [];
+  readonly extras: Record<string, JsonObject> = {};
+  /** Claude signs a thought as a whole: the next one is another block. */
+  isSigned = false;
+
+  override close(): string {
+    const signature = signatureIn(this);
+    const delta = { type: "signature_delta", signature };
+    return this.event("content_block_delta", { delta }) + super.close();
+  }
+
+  protected start(): JsonObject {
+    return { type: "thinking", thinking: "", signature: "" };
+  }
+
+  protected delta(thinking: string): JsonObject {
+    return { type: "thinking_delta", thinking };
+  }
+}
+
+/** A thought that nobody may read, whole from its start. */
+class RedactedBlock extends Block {
+  readonly #block: JsonObject;
+
+  constructor(index: number, block: JsonObject) {
+    super(index);
+    this.#block = block;
+  }
+
+  protected start(): JsonObject {
+    return this.#block;
+  }
+
+  protected delta(): JsonObject {
+    return {};
+  }
+}
+
+class CallBlock extends Block {
+  readonly #called: JsonObject;
+  /** All arguments so far: a call that is not whole keeps its place. */
+  #json = "";
+
+  constructor(index: number, called: { readonly id: string; readonly name: string }) {
+    super(index);
+    this.#called = called;
+  }
+
+  override get isWhole(): boolean {
+    return parseObject(this.#json) !== null;
+  }
+
+  override append(piece: string): string {
+    this.#json += piece;
+    return super.append(piece);
+  }
+
+  protected start(): JsonObject {
+    return { type: "tool_use", ...this.#called, input: {}, caller: DIRECT };
+  }
+
+  protected delta(partial_json: string): JsonObject {
+    return { type: "input_json_delta", partial_json };
+  }
+}
+
+/**
+ * The core's chunks (OpenAI's) as events of the Messages dialect, between message_start and
+ * message_delta: blocks numbered without gaps, each started and stopped once, one open at a time
+ * (platform.claude.com, streaming messages). One choice.
+ */
+export class BlockWriter {
+  readonly #blocks = new OneOpen<Block>();
+  readonly #calls = new Map<number, CallBlock>();
+  #finish = "stop";
+  #refusal = "";
+  readonly #names: Names;
+
+  constructor(names: Names) {
+    this.#names = names;
+  }
+
+  /** Another piece of text; `json` is its JSON literal, as the upstream wrote it. */
+  text(json: string): string {
+    const { last } = this.#blocks;
+    if (last instanceof TextBlock && last.isOpen) return textEvent(last.index, json);
+    const parsed: unknown = JSON.parse(json);
+    return this.#say(textOf(parsed));
+  }
+
+  /** A chunk of the core. */
+  chunk({ choices: [choice] }: Chunk): string {
+    if (choice === undefined) return "";
+    const { delta, finish_reason: finish } = choice;
+    this.#finish = finish ?? this.#finish;
+    let out = this.#think(delta.reasoning_content ?? "");
+    for (const detail of delta.reasoning_details ?? []) out += this.#detail(detail);
+    const refusal = delta.refusal ?? "";
+    this.#refusal += refusal;
+    out += this.#say((delta.content ?? "") + refusal);
+    for (const call of delta.tool_calls ?? []) out += this.#call(call);
+    return out;
+  }
+
+  /** Closes what is open and says how the message ended. */
+  end(): { readonly text: string; readonly stop: Omit<ClientSaid, "content"> } {
+    const refusal = this.#refusal === "" ? null : this.#refusal;
+    const stop = stopOf(this.#finish, { calls: this.#calls.size > 0, refusal });
+    return { text: this.#blocks.end(), stop };
+  }
+
+  /** The number of a block that begins now. */
+  get #next(): number {
+    return this.#blocks.parts.length;
+  }
+
+  #say(text: string): string {
+    if (text === "") return "";
+    const { last } = this.#blocks;
+    if (last instanceof TextBlock) return last.append(text);
+    const block = new TextBlock(this.#next);
+    return block.append(text) + this.#blocks.add(block);
+  }
+
+  #think(text: string): string {
+    if (text === "") return "";
+    const [said, thought] = this.#thought();
+    return said + thought.append(text);
+  }
+
+  /** The thought that is being said, or a new one, and what is to be said of that. */
+  #thought(): readonly [said: string, ThinkingBlock] {
+    const { last } = this.#blocks;
+    if (last instanceof ThinkingBlock && !last.isSigned) return ["", last];
+    const thought = new ThinkingBlock(this.#next);
+    return [this.#blocks.add(thought), thought];
+  }
+
+  #detail(detail: JsonObject): string {
+    const block = claudeBlock(detail);
+    if (block?.["type"] === "redacted_thinking") {
+      return this.#blocks.add(new RedactedBlock(this.#next, block));
+    }
+    const { last } = this.#blocks;
+    const [said, thought] = this.#thought();
+    thought.details.push(detail);
+    thought.isSigned = block !== null;
+    // A whole thought that was not said in pieces: its text comes with its signature.
+    const isWhole = block !== null && thought !== last;
+    return isWhole ? said + thought.append(textOf(block["thinking"])) : said;
+  }
+
+  #call(piece: DeltaCall): string {
+    const number = piece.index ?? 0;
+    const begun = this.#calls.has(number) ? "" : this.#beginCall(number, piece);
+    const said = this.#calls.get(number)?.append(piece.function?.arguments ?? "") ?? "";
+    return begun + said + this.#blocks.advance();
+  }
+
+  #beginCall(
+    number: number,
+    { id = "", function: called, extra_content: extra }: DeltaCall,
+  ): string {
+    let said = "";
+    if (extra !== undefined) {
+      const [begun, thought] = this.#thought();
+      thought.extras[id] = extra;
+      said = begun;
+    }
+    const sent = called?.name ?? "";
+    const call = new CallBlock(this.#next, { id, name: this.#names.get(sent) ?? sent });
+    this.#calls.set(number, call);
+    return said + this.#blocks.add(call);
+  }
+}
+
+/** Claude's own signature as it was made; else what the other maker needs back. */
+function signatureIn(thought: KeptThoughts): string {
+  const claude = thought.details.map(claudeBlock).find((block) => block !== null);
+  return claude === undefined ? sealed(thought) : textOf(claude?.["signature"]);
+}
+
+/** A stream of the core's chunks. */
+export function convertedStream(head: Head, names: Names): StreamWriter {
+  const blocks = new BlockWriter(names);
+  return {
+    ping: PING,
+    begin: (usage) => startOfMessage(head, usage),
+    chunk: (chunk) => blocks.chunk(chunk),
+    text: (_index, json) => blocks.text(json),
+    end(receipt) {
+      const { text, stop } = blocks.end();
+      return text + endOfMessage(stop, usageOf(receipt.usage, receipt.costMicro));
+    },
+    fail: (failure) => failureEvent(failure, head),
+  };
+}
+
+/** Events of Claude's own that pass while the message is being said. */
+const PASSES: ReadonlySet<unknown> = new Set(["content_block_delta", "content_block_stop", "ping"]);
+
+/** A stream of Claude's own events, under our id, model and charge; the last ones wait for it. */
+export function nativeStream(head: Head): StreamWriter {
+  let stop: JsonObject = {};
+  return {
+    ping: PING,
+    begin: (usage) => startOfMessage(head, usage),
+    chunk: () => "",
+    native(event) {
+      const { type } = event;
+      if (PASSES.has(type)) return eventOf(textOf(type), event);
+      if (type === "content_block_start") {
+        const content_block = wholeBlock(event["content_block"]);
+        return eventOf(type, { ...event, content_block });
+      }
+      if (type === "message_delta") stop = { ...stop, ...objectOf(event["delta"]) };
+      return "";
+    },
+    text: textEvent,
+    end: (receipt: Receipt) => endOfMessage(stop, usageOf(receipt.usage, receipt.costMicro)),
+    fail: (failure) => failureEvent(failure, head),
+  };
+}
+
+const PING = eventOf("ping", {});
+
+function startOfMessage(head: Head, usage: Usage | null): string {
+  const stop = { stop_reason: null, stop_sequence: null, stop_details: null };
+  const known = usage === null ? startUsage(head.promptTokens) : begunUsage(usage);
+  const message = { ...envelope(head), content: [], ...stop, usage: known };
+  return eventOf("message_start", { message });
+}
+
+function endOfMessage(stop: JsonObject, usage: JsonObject): string {
+  // A container would be our account's own.
+  const delta = { stop_sequence: null, stop_details: null, ...stop, container: null };
+  return eventOf("message_delta", { delta, usage }) + eventOf("message_stop", {});
+}
+
+function failureEvent(failure: Parameters<typeof errorOf>[0], { id }: Head): string {
+  return eventOf("error", errorOf(failure, `req_${id.slice("msg_".length)}`) as JsonObject);
+}
+
+function textEvent(index: number, json: string): string {
+  return `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"text_delta","text":${json}}}\n\n`;
+}
+
+/** The text of one event; `type` stands in both places, as clients of either look for it. */
+function eventOf(type: string, data: JsonObject): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
+}

@@ -1,0 +1,135 @@
+import { invalid, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { textOf } from "../../core/json-value.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import type { ToolNames } from "../../core/tool-name.ts";
+import type { Losses } from "./client-losses.ts";
+import type { CountBody, Tool } from "./client-request.ts";
+
+/**
+ * Who runs a tool, by its `type`. The client runs `custom` tools and those whose schema its maker
+ * knows; the maker itself runs the rest and bills them by the call, which is not priced here.
+ */
+type ToolKind = "custom" | "client" | "server" | "search";
+
+const CLIENT = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d{8}$/;
+/** Finds among the tools that were sent: tokens alone. */
+const SEARCH = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
+
+/** What kind of tool this is; an unknown type is the maker's own, which may cost what nobody knows. */
+export function kindOf({ type: given }: { readonly type?: unknown }): ToolKind {
+  if (given === undefined || given === null || given === "custom") return "custom";
+  const type = textOf(given);
+  if (CLIENT.test(type)) return "client";
+  return SEARCH.test(type) ? "search" : "server";
+}
+
+/** The tools that are sent on, those that are left out by name, or a 400 where a choice forces one of these. */
+export function withoutServerTools(body: CountBody, dropped: Set<string>): Result<readonly Tool[]> {
+  const kept: Tool[] = [];
+  const left = new Set<string>();
+  for (const [at, tool] of (body.tools ?? []).entries()) {
+    const kind = kindOf(tool);
+    const problem = kind === "custom" ? customProblem(tool, at) : null;
+    if (problem !== null) return problem;
+    if (kind !== "server") kept.push(tool);
+    else {
+      dropped.add(`tools[${at}]:${tool.type}`);
+      left.add(tool.name ?? "");
+    }
+  }
+  return choiceProblem(body.tool_choice ?? null, kept, left) ?? success(kept);
+}
+
+/** A choice that forces what is not there would be answered without it. */
+function choiceProblem(
+  choice: ToolWish | null,
+  kept: readonly Tool[],
+  left: ReadonlySet<string>,
+): Result<never> | null {
+  const param = "tool_choice";
+  if (choice?.type === "tool" && left.has(choice.name)) {
+    const problem = "is run and billed by the model's maker and is not supported";
+    return invalid(`tool_choice: '${choice.name}' ${problem}`, param);
+  }
+  if (choice?.type === "tool" && !kept.some((tool) => mayBe(tool, choice.name))) {
+    return invalid(`tool_choice: '${choice.name}', which 'tools' lacks`, param);
+  }
+  return choice?.type === "any" && kept.length === 0
+    ? invalid("tool_choice: none of the tools is supported", param)
+    : null;
+}
+
+/** Whether a choice of that name is of this tool: a set of tools has members of other names. */
+function mayBe({ type, name }: Tool, chosen: string): boolean {
+  return name === chosen || /_toolset_\d{8}$/.test(type ?? "");
+}
+
+type ToolWish = NonNullable<CountBody["tool_choice"]>;
+
+function customProblem({ name, input_schema: schema }: Tool, at: number): Result<never> | null {
+  if (name === undefined || name === null) {
+    return invalid(`tools[${at}].name: Field required`, `tools[${at}].name`);
+  }
+  if (schema === undefined || schema === null) {
+    return invalid(`tools[${at}].input_schema: Field required`, `tools[${at}].input_schema`);
+  }
+  return null;
+}
+
+/** `tools`, `tool_choice` and `parallel_tool_calls` of the core; client tools have no schema there. */
+export function toolsForCore(body: CountBody, losses: Losses): Result<JsonObject> {
+  const kept = withoutServerTools(body, losses.dropped);
+  if (!kept.ok) return kept;
+  const functions = (body.tools ?? []).flatMap((tool, at) =>
+    kept.value.includes(tool) ? functionsOf(tool, `tools[${at}]`, losses) : [],
+  );
+  if (functions.length === 0) return success({});
+  const { tool_choice: choice } = body;
+  return success({
+    tools: functions,
+    ...(choice && { tool_choice: choiceOf(choice, losses.names) }),
+    ...(isSingle(choice) && { parallel_tool_calls: false }),
+  });
+}
+
+function isSingle(choice: CountBody["tool_choice"]): boolean {
+  return choice?.["disable_parallel_tool_use"] === true;
+}
+
+/** A tool as a function of the core; none where its schema is not known to other models. */
+function functionsOf(tool: Tool, place: string, losses: Losses): JsonObject[] {
+  const kind = kindOf(tool);
+  if (kind === "custom") return [functionOf(tool, losses.names)];
+  if (kind === "search") losses.dropped.add(`${place}:${tool.type}`);
+  else losses.cannot(`${place}.type`, `only Claude knows the schema of '${tool.type}'`);
+  return [];
+}
+
+function functionOf(
+  { name, description, input_schema: parameters, strict }: Tool,
+  names: ToolNames,
+): JsonObject {
+  return {
+    type: "function",
+    function: {
+      name: names.fitting(name ?? ""),
+      ...(description && { description }),
+      parameters,
+      ...(typeof strict === "boolean" && { strict }),
+    },
+  };
+}
+
+function choiceOf(choice: ToolWish, names: ToolNames): unknown {
+  switch (choice.type) {
+    case "auto":
+      return "auto";
+    case "any":
+      return "required";
+    case "none":
+      return "none";
+    case "tool":
+      return { type: "function", function: { name: names.fitting(choice.name) } };
+  }
+}

@@ -1,0 +1,210 @@
+import type { Usage } from "../../../shared/usage.ts";
+import { isObject, numberOf, parseObject, textOf } from "../../core/json-value.ts";
+import type { JsonObject, NativeSaid, ChatCall, StreamEvent } from "../../core/provider.ts";
+import { asIs, shape } from "../../core/shape.ts";
+import type { PayloadReader } from "../../core/sse-reader.ts";
+import { RepeatedText } from "../../core/text-template.ts";
+import { claudeRules } from "../../claude/claude-rules.ts";
+import { eventFailure } from "./host-failure.ts";
+import { laterUsage, messagesUsage, saysOutput } from "./host-usage.ts";
+
+/**
+ * A request of a client that speaks Messages itself, as it goes out: the client's fields, our model, cap and
+ * price class. What the model refuses though it only tunes is left out, and told.
+ */
+export function nativeRequest(
+  { upstreamId, cap, native, stream, onDropped }: ChatCall,
+  geo: "us" | null,
+): { readonly body: JsonObject; readonly beta: string | null } | null {
+  if (native === undefined) return null;
+  const rules = claudeRules(upstreamId);
+  const { temperature, top_p, top_k, ...body } = native.body;
+  const { thinking, max_tokens: asked } = asking(body);
+  const mayTune = rules.sampling && !THINKS.has(thinking.type);
+  const tuned = given({ temperature, top_p, top_k });
+  const sampling = mayTune ? samplingOf(tuned) : {};
+  onDropped?.(Object.keys(tuned).filter((field) => !Object.hasOwn(sampling, field)));
+  return {
+    beta: native.headers["anthropic-beta"] ?? null,
+    body: {
+      ...body,
+      ...sampling,
+      model: upstreamId,
+      max_tokens: asked === 0 ? 0 : cap,
+      ...(geo !== null && rules.geo && { inference_geo: geo }),
+      service_tier: "standard_only", // priority is priced apart
+      ...(stream && { stream: true }),
+    },
+  };
+}
+
+/** Whether any mark of a request has something kept in a cache for an hour: in texts, tools and results. */
+export function keepsAnHour(body: JsonObject): boolean {
+  const { messages, system, tools, cache_control: mark } = body;
+  return [mark, system, tools, messages].some(marksHour);
+}
+
+function marksHour(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(marksHour);
+  if (!isObject(value)) return false;
+  const { type, ttl, cache_control: mark, content, source } = value;
+  return (ttl === "1h" && type === "ephemeral") || [mark, content, source].some(marksHour);
+}
+
+const asking = shape({ max_tokens: numberOf, thinking: shape({ type: asIs }) });
+const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
+
+/** Temperature or top_p: with both, one is a 400. */
+function samplingOf(tuned: JsonObject): JsonObject {
+  const { top_p: _, ...one } = tuned;
+  return "temperature" in one ? one : tuned;
+}
+
+function given(fields: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/** A whole message of theirs, and its usage to bill; null when it is none. */
+export function nativeAnswer(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
+  const { content, usage, stop_reason: why } = raw;
+  if (!Array.isArray(content)) return null;
+  const said = content.map((block) => saidIn(part(block))).join("");
+  const native = { said, finish: textOf(why) || null };
+  return { body: raw, usage: messagesUsage(usage, asksHour), native };
+}
+
+type NativeAnswer = {
+  readonly body: JsonObject;
+  readonly usage: Usage | null;
+  readonly native: NativeSaid;
+};
+
+/** A block, or a piece of one, as far as it counts as output. */
+const part = shape({
+  text: textOf,
+  thinking: textOf,
+  partial_json: textOf,
+  name: textOf,
+  input: (input) => (input === undefined ? "" : JSON.stringify(input)),
+});
+/** An event, as far as it is read; it is passed on as it came. */
+const told = shape({
+  type: textOf,
+  index: numberOf,
+  message: shape({ usage: asIs }),
+  content_block: part,
+  delta: shape({ type: asIs, text: textOf, stop_reason: textOf }),
+  usage: asIs,
+});
+type Event = ReturnType<typeof told>;
+
+/** Words, thoughts, names and arguments of calls. */
+function saidIn({
+  text,
+  thinking,
+  partial_json: json,
+  name,
+  input,
+}: ReturnType<typeof part>): string {
+  return text + thinking + json + name + (input === "{}" ? "" : input);
+}
+
+/** Reads the stream of one message and passes its events on as they are (reference: platform.claude.com, streaming messages). */
+export class NativeReader implements PayloadReader {
+  #ended = false;
+  #usage: JsonObject = {};
+  /** An output was reported after the start, whose own is of the first token at most. */
+  #isCounted = false;
+  #isFinished = false;
+  /** The start promises nothing yet: it goes on with the first that does. */
+  #start: StreamEvent[] = [];
+  readonly #texts = new RepeatedText(/"delta":\s?\{"type":\s?"text_delta",\s?"text":\s?/);
+  readonly #secret: string;
+  readonly #asksHour: boolean;
+
+  /** `secret`: our key there; `asksHour`: as in `messagesUsage`. */
+  constructor(secret: string, asksHour: boolean) {
+    this.#secret = secret;
+    this.#asksHour = asksHour;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  read(data: string, name: string): StreamEvent[] {
+    if (this.#ended) return [];
+    const text = this.#texts.read(data);
+    if (text !== null) return [text];
+    this.#texts.forget();
+    const raw = parseObject(data);
+    if (raw === null) return this.fail("bad_event");
+    const { type, message, content_block: block, ...rest } = told(raw);
+    if (name === "error" || type === "error") {
+      this.#ended = true;
+      return [{ kind: "error", failure: eventFailure(raw, this.#secret) }];
+    }
+    switch (type) {
+      case "message_start":
+        this.#usage = laterUsage({}, message.usage);
+        this.#start = [passed(raw, "", null)];
+        return this.#reported();
+      case "content_block_start":
+        return this.#begun(passed(raw, saidIn(block), null));
+      case "content_block_delta":
+        this.#learn(data, rest);
+        return this.#begun(passed(raw, saidIn(part(raw["delta"])), null));
+      case "content_block_stop":
+        return this.#begun(passed(raw, "", null));
+      case "message_delta":
+        return this.#finish(raw, rest);
+      case "message_stop":
+        return this.#end();
+      default:
+        return []; // pings are ours, and what is unknown promises nothing
+    }
+  }
+
+  fail(reason: string): StreamEvent[] {
+    this.#ended = true;
+    return [{ kind: "error", failure: { kind: "retry", reason } }];
+  }
+
+  #learn(data: string, { index, delta }: Pick<Event, "index" | "delta">): void {
+    const isText = delta.type === "text_delta" && index !== undefined;
+    if (isText) this.#texts.learn(data, index, delta.text);
+  }
+
+  #begun(event: StreamEvent): StreamEvent[] {
+    if (this.#start.length === 0) return [event];
+    const start = this.#start;
+    this.#start = [];
+    return [...start, event];
+  }
+
+  #finish(raw: JsonObject, { usage, delta }: Pick<Event, "usage" | "delta">): StreamEvent[] {
+    this.#usage = laterUsage(this.#usage, usage);
+    this.#isCounted ||= saysOutput(usage);
+    const reason = delta.stop_reason || null;
+    this.#isFinished ||= reason !== null;
+    return [...this.#begun(passed(raw, "", reason)), ...this.#reported()];
+  }
+
+  /** Usage so far; it is the whole's once there is a reason to stop and it says the output. */
+  #reported(): StreamEvent[] {
+    const usage = messagesUsage(this.#usage, this.#asksHour);
+    if (usage === null) return [];
+    const isPartial = !(this.#isFinished && this.#isCounted);
+    return [{ kind: "usage", usage, ...(isPartial && { partial: true }) }];
+  }
+
+  #end(): StreamEvent[] {
+    if (!this.#isFinished) return this.fail("no_finish_reason");
+    this.#ended = true;
+    return [{ kind: "end" }];
+  }
+}
+
+function passed(event: JsonObject, said: string, finish: string | null): StreamEvent {
+  return { kind: "native", event, said, finish };
+}

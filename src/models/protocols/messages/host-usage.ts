@@ -1,0 +1,49 @@
+import type { Usage } from "../../../shared/usage.ts";
+import { objectOf } from "../../core/json-value.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import { shape } from "../../core/shape.ts";
+import { countOr0, tokenCount } from "../../core/token-count.ts";
+
+const counts = shape({
+  input_tokens: tokenCount,
+  output_tokens: tokenCount,
+  cache_read_input_tokens: countOr0,
+  cache_creation_input_tokens: countOr0,
+  output_tokens_details: shape({ thinking_tokens: countOr0 }),
+  cache_creation: shape({
+    ephemeral_5m_input_tokens: countOr0,
+    ephemeral_1h_input_tokens: countOr0,
+  }),
+});
+
+/**
+ * Usage as /v1/messages reports it: `input_tokens` is what was neither read from nor written to the
+ * cache, `output_tokens` includes thinking. Null, so that it is estimated, when a count is missing or
+ * no count. `asksHour`: the request had something kept for an hour, so that what is not said to be kept for
+ * five minutes was.
+ */
+export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
+  const read = counts(raw);
+  const { input_tokens: input, output_tokens: output, cache_creation: split } = read;
+  const { cache_read_input_tokens: cacheRead, cache_creation_input_tokens: cacheWrite } = read;
+  if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
+  const reasoning = Math.min(read.output_tokens_details.thinking_tokens ?? 0, output);
+  const usage = { input, cacheRead, cacheWrite, output, reasoning };
+  // The split stands only where the usage begins.
+  const rest = asksHour
+    ? cacheWrite - (split.ephemeral_5m_input_tokens ?? 0)
+    : (split.ephemeral_1h_input_tokens ?? 0);
+  const hour = Math.max(0, Math.min(cacheWrite, rest));
+  return hour === 0 ? usage : { ...usage, cacheWriteHour: hour };
+}
+
+/** Whether a report says how much was put out. */
+export function saysOutput(raw: unknown): boolean {
+  return counts(raw).output_tokens !== null;
+}
+
+/** A stream's usage so far with a later report on top: its numbers are cumulative, null is no number. */
+export function laterUsage(before: JsonObject, later: unknown): JsonObject {
+  const said = Object.entries(objectOf(later)).filter(([, value]) => value !== null);
+  return { ...before, ...Object.fromEntries(said) };
+}

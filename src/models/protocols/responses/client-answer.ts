@@ -1,0 +1,260 @@
+import { failureObject } from "../../../shared/http/failure-response.ts";
+import { RESPONSE_ID } from "../../../shared/contracts/kept.ts";
+import type { KeptResponse } from "../../stored-responses/kept-items.ts";
+import type { Failure } from "../../../shared/failure.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import type { Head, Receipt, StreamWriter } from "../../core/door.ts";
+import type { Chunk, Completion } from "../../core/chunk.ts";
+import { NativeItems } from "./client-native.ts";
+import { Output } from "./client-output.ts";
+import type { Wanted } from "./client-output.ts";
+import { closedResponse, openResponse } from "./client-response-object.ts";
+import type { Echo, ResponseState, ErrorOfResponse, OutputItem } from "./client-response-object.ts";
+
+/** What the answer to a request must remember of it. */
+export type Asking = {
+  readonly wanted: Omit<Wanted, "keeps">;
+  readonly echo: Echo;
+  /** The answer comes in this dialect, from OpenAI itself. */
+  readonly isNative: boolean;
+};
+
+/** The characters that the ids of an answer's items share with its own. */
+function ownPart({ id }: Head): string {
+  return id.slice(RESPONSE_ID.length);
+}
+
+/** The core's completion, or OpenAI's own response, as ours. */
+export function responseOf(answer: JsonObject, asking: Asking, receipt: Receipt): JsonObject {
+  const output = outputOf(answer, asking, receipt);
+  return closed(output.items(), asking, receipt);
+}
+
+/** The same as it is kept; null where it failed. */
+export function keptResponseOf(
+  answer: JsonObject,
+  asking: Asking,
+  receipt: Receipt,
+): KeptResponse | null {
+  return keptOf(outputOf(answer, asking, receipt), asking, receipt);
+}
+
+function outputOf(answer: JsonObject, asking: Asking, receipt: Receipt): Output {
+  const wanted = wantedFor(asking, receipt);
+  const output = new Output(ownPart(receipt), wanted, () => "");
+  if (asking.isNative) new NativeItems(output, wanted).whole(answer);
+  else {
+    const [choice] = (answer as Completion).choices;
+    if (choice !== undefined) output.delta(choice.message, choice.logprobs);
+  }
+  output.end(endingOf(receipt).status !== "completed");
+  return output;
+}
+
+function wantedFor({ wanted }: Asking, { keeps }: Head): Wanted {
+  return { ...wanted, keeps };
+}
+
+function closed(output: readonly OutputItem[], { echo }: Asking, receipt: Receipt): JsonObject {
+  const state = { ...endingOf(receipt), output };
+  return closedResponse(receipt, echo, { state, receipt });
+}
+
+function keptOf(output: Output, asking: Asking, receipt: Receipt): KeptResponse | null {
+  if (endingOf(receipt).status === "failed") return null;
+  const items = output.keptItems();
+  const response = { ...closed(items, asking, receipt), output: items };
+  return { response, hidden: !asking.wanted.shown.encrypted };
+}
+
+/** How an answer ended that went to its end. */
+function endingOf({ finishReason, capLoweredByMoney }: Receipt): Omit<ResponseState, "output"> {
+  if (finishReason === "length" && capLoweredByMoney) {
+    return { status: "failed", error: OUT_OF_CREDITS, incomplete_details: null };
+  }
+  const reason = INCOMPLETE[finishReason ?? ""];
+  return reason === undefined
+    ? { status: "completed", error: null, incomplete_details: null }
+    : { status: "incomplete", error: null, incomplete_details: { reason } };
+}
+
+const INCOMPLETE: Readonly<Record<string, "max_output_tokens" | "content_filter">> = {
+  length: "max_output_tokens",
+  content_filter: "content_filter",
+};
+
+const DONE = "data: [DONE]\n\n";
+const COMMENT = ": keep-alive\n\n";
+/** So many comments, one each quarter of a minute, then an event: Codex gives up after 300 s without one. */
+const COMMENTS_MAX = 4;
+
+/** The core's chunks, or OpenAI's own events, as the events of a response, in the order that OpenAI documents. */
+export function responseStream(head: Head, asking: Asking): StreamWriter {
+  return new ResponseStream(head, asking);
+}
+
+class ResponseStream implements StreamWriter {
+  readonly #head: Head;
+  readonly #asking: Asking;
+  readonly #output: Output;
+  readonly #native: NativeItems | null;
+  #sequence = 0;
+  /** Since the client was sent an event. */
+  #comments = 0;
+  /** What stands around the number and the text of the last delta. */
+  #around: Around | null = null;
+
+  constructor(head: Head, asking: Asking) {
+    this.#head = head;
+    this.#asking = asking;
+    const wanted = wantedFor(asking, head);
+    this.#output = new Output(ownPart(head), wanted, (type, fields) => this.#event(type, fields));
+    this.#native = asking.isNative ? new NativeItems(this.#output, wanted) : null;
+  }
+
+  get ping(): string {
+    this.#comments++;
+    if (this.#comments <= COMMENTS_MAX) return COMMENT;
+    return this.#event("keepalive", {});
+  }
+
+  begin(): string {
+    const response = openResponse(this.#head, this.#asking.echo);
+    const created = this.#event("response.created", { response });
+    return created + this.#event("response.in_progress", { response });
+  }
+
+  chunk({ choices }: Chunk): string {
+    this.#around = null;
+    let said = "";
+    for (const { index, delta, logprobs } of choices) {
+      if (index === 0) said += this.#output.delta(delta, logprobs);
+    }
+    return said;
+  }
+
+  native(event: JsonObject): string {
+    const plain = this.#native?.plainText(event) ?? null;
+    if (plain !== null) return this.text(0, plain);
+    this.#around = null;
+    return this.#native?.event(event) ?? "";
+  }
+
+  text(index: number, json: string): string {
+    if (index !== 0 || json === '""') return "";
+    const around = (this.#around ??= this.#surroundings());
+    if (around === null) return this.#native?.more(json) ?? this.#output.text(json);
+    this.#comments = 0;
+    around.append(json);
+    return around.head + String(this.#sequence++) + around.middle + json + around.tail;
+  }
+
+  end(receipt: Receipt): string {
+    const ending = endingOf(receipt);
+    const isWhole = ending.status === "completed";
+    return this.#output.end(!isWhole) + this.#close(ending, receipt);
+  }
+
+  fail(failure: Failure, receipt: Receipt | null): string {
+    return this.#close(
+      { status: "failed", error: errorOf(failure), incomplete_details: null },
+      receipt,
+    );
+  }
+
+  kept(receipt: Receipt): KeptResponse | null {
+    return keptOf(this.#output, this.#asking, receipt);
+  }
+
+  #close(ending: Omit<ResponseState, "output">, receipt: Receipt | null): string {
+    const { status, error } = ending;
+    const state = { ...ending, output: this.#output.items() };
+    const response = closedResponse(this.#head, this.#asking.echo, { state, receipt });
+    const told = error === null ? "" : this.#error(error);
+    return told + this.#event(`response.${status}`, { response }) + DONE;
+  }
+
+  /** Twice: some clients know the flat fields, others throw for `error`. */
+  #error(error: ErrorOfResponse): string {
+    const { code, message, param } = error;
+    return this.#event("error", { code, message, param, error });
+  }
+
+  #event(type: string, fields: object): string {
+    this.#comments = 0;
+    const data = { type, sequence_number: this.#sequence++, ...fields };
+    return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
+  }
+
+  #surroundings(): Around | null {
+    const open = this.#native?.goesOn === false ? null : this.#output.openText;
+    if (open === null) return null;
+    const fields = JSON.stringify(open.fields).slice(1, -1);
+    return {
+      head: `event: ${DELTA}\ndata: {"type":"${DELTA}","sequence_number":`,
+      middle: `,${fields},"delta":`,
+      tail: ',"logprobs":[]}\n\n',
+      append: (json) => {
+        open.append(json);
+      },
+    };
+  }
+}
+
+const DELTA = "response.output_text.delta";
+
+type Around = {
+  readonly head: string;
+  readonly middle: string;
+  readonly tail: string;
+  append(json: string): void;
+};
+
+/**
+ * A failure as `response.error`, once the status has been sent. Codex reads the code alone: `invalid_prompt`,
+ * `context_length_exceeded` and `insufficient_quota` end its turn, `rate_limit_exceeded` waits as long as the
+ * message says, all others are tried again: nothing that was charged. `server_is_overloaded` would end it too, so what
+ * passes is `server_error`.
+ */
+function errorOf(failure: Failure): ErrorOfResponse {
+  const { message, type, code, param, retry_after: wait } = failureObject(failure);
+  const told = { message, type, param };
+  const { kind } = failure;
+  if (kind === "invalid_request") {
+    return { ...told, code: code === CONTEXT ? CONTEXT : FINAL };
+  }
+  const isFinal = kind === "too_many_end_users" || failure.charged !== undefined;
+  if (isFinal) return { ...told, code: FINAL };
+  if (SPENT.has(kind) && !isOnlyHeld(failure)) return { ...told, code: INSUFFICIENT };
+  if (SPENT.has(kind) || kind === "rate_limited" || kind === "tokens_limited") {
+    const again = `${message} Please try again in ${wait ?? 1}s.`;
+    return { ...told, code: "rate_limit_exceeded", message: again };
+  }
+  return { ...told, code: SERVER_ERROR };
+}
+
+/** What will not be there in a minute either, unless open requests alone hold it. */
+const SPENT: ReadonlySet<Failure["kind"]> = new Set([
+  "balance_too_low",
+  "key_budget_exceeded",
+  "quota_exceeded",
+]);
+
+function isOnlyHeld(failure: Failure): boolean {
+  return "onlyHolds" in failure && failure.onlyHolds;
+}
+
+/** Its message is shown, and the turn ends. */
+const FINAL = "invalid_prompt";
+const SERVER_ERROR = "server_error";
+const INSUFFICIENT = "insufficient_quota";
+export const CONTEXT = "context_length_exceeded";
+
+/** An answer that ended where the money did: `incomplete` would be repeated, and paid for again. */
+const OUT_OF_CREDITS: ErrorOfResponse = {
+  code: INSUFFICIENT,
+  message:
+    "Insufficient credits: the answer ended at the output that the balance allows. Please add credits.",
+  type: "insufficient_balance",
+  param: null,
+};

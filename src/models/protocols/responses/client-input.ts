@@ -1,0 +1,357 @@
+import { invalid, refuse, success } from "../../../shared/failure.ts";
+import type { Refusal, Result } from "../../../shared/failure.ts";
+import { fromBase64 } from "../../core/base64.ts";
+import { PDF_HEAD } from "../../core/core-request.ts";
+import { isObject, listOf, textOf } from "../../core/json-value.ts";
+import { flatName } from "../../core/namespaces.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import type { ChatMessage } from "../../core/core-request.ts";
+import type { InputItem, InputPart } from "./client-request.ts";
+import { unsealed } from "../../core/kept-thoughts.ts";
+import { customArguments } from "./client-tools.ts";
+
+type Assistant = Extract<ChatMessage, { role: "assistant" }>;
+type User = Extract<ChatMessage, { role: "user" }>;
+type UserPart = Exclude<User["content"], string>[number];
+type Call = NonNullable<Assistant["tool_calls"]>[number];
+
+/** The items of a request as the core's messages. */
+export type Converted = {
+  readonly messages: readonly ChatMessage[];
+  /** Items that say nothing to another provider, by type, and reasoning that nobody here can read. */
+  readonly left: ReadonlySet<string>;
+  /** Where the parts of a message with parts stand in the request, by the message's number. */
+  readonly places: ReadonlyMap<number, string>;
+};
+
+/**
+ * Items to messages: what an assistant said and called between two others is one message with its
+ * reasoning, and the outputs of its calls follow it at once, wherever they stood. Refused: an output
+ * without its call, two outputs of one call, a call without an output, files and images that are not in the request.
+ */
+export function messagesOf(items: readonly InputItem[]): Result<Converted> {
+  const outputs = outputsOf(items);
+  if (!outputs.ok) return outputs;
+  return new ItemReader(outputs.value).read(items);
+}
+
+type Output = Extract<InputItem, { type: "function_call_output" | "custom_tool_call_output" }>;
+type Called = Pick<Extract<InputItem, { type: "function_call" }>, "call_id" | "name" | "namespace">;
+type Placed = { readonly item: Output; readonly at: string };
+
+function outputsOf(items: readonly InputItem[]): Result<Map<string, Placed>> {
+  const outputs = new Map<string, Placed>();
+  for (const [index, item] of items.entries()) {
+    if (item.type !== "function_call_output" && item.type !== "custom_tool_call_output") continue;
+    const at = `input[${index}]`;
+    if (outputs.has(item.call_id)) {
+      return invalid(`The call '${shown(item.call_id)}' has two outputs.`, `${at}.call_id`);
+    }
+    outputs.set(item.call_id, { item, at });
+  }
+  return success(outputs);
+}
+
+/** What the assistant says until another speaks. */
+class Turn {
+  text: string | null = null;
+  refusal: string | null = null;
+  readonly calls: Call[] = [];
+  readonly details: JsonObject[] = [];
+  readonly extras = new Map<string, JsonObject>();
+}
+
+/** Reads items in their order into messages of the core. */
+class ItemReader {
+  readonly #messages: ChatMessage[] = [];
+  readonly #left = new Set<string>();
+  readonly #outputs: ReadonlyMap<string, Placed>;
+  readonly #places = new Map<number, string>();
+  readonly #called = new Set<string>();
+  #turn: Turn | null = null;
+
+  constructor(outputs: ReadonlyMap<string, Placed>) {
+    this.#outputs = outputs;
+  }
+
+  read(items: readonly InputItem[]): Result<Converted> {
+    for (const [index, item] of items.entries()) {
+      const refused = this.#item(item, `input[${index}]`);
+      if (refused !== null) return refused;
+    }
+    const refused = this.#endTurn();
+    if (refused !== null) return refused;
+    for (const [id, { at }] of this.#outputs) {
+      if (this.#called.has(id)) continue;
+      return invalid(`No tool call found for the output of '${shown(id)}'.`, `${at}.call_id`);
+    }
+    return success({ messages: this.#messages, left: this.#left, places: this.#places });
+  }
+
+  #item(item: InputItem, at: string): Refusal | null {
+    // oxlint-disable-next-line switch-exhaustiveness-check -- the rest is of no account
+    switch (item.type) {
+      case "message":
+        return this.#message(item, at);
+      case "function_call":
+        return this.#call(item, item.arguments, at);
+      case "custom_tool_call":
+        return this.#call(item, customArguments(item.input), at);
+      case "function_call_output":
+      case "custom_tool_call_output":
+        return this.#called.has(item.call_id) ? this.#endTurn() : null;
+      case "reasoning":
+        this.#reasoning(item.encrypted_content ?? null);
+        return null;
+      case "agent_message":
+        return this.#spoken("user", agentText(item));
+      default:
+        return this.#beside(item.type);
+    }
+  }
+
+  /** What is no part of the conversation. */
+  #beside(type: InputItem["type"]): null {
+    if (type !== "additional_tools") this.#left.add(type);
+    return null;
+  }
+
+  #message(item: Extract<InputItem, { type: "message" }>, at: string): Refusal | null {
+    const { role, content } = item;
+    if (role === "assistant") return this.#assistant(content, at);
+    if (typeof content === "string") return this.#spoken(role, content);
+    if (role !== "user") {
+      const texts = textsOf(content, at);
+      return texts.ok ? this.#spoken(role, texts.value.join("\n")) : texts;
+    }
+    const parts = userParts(content, `${at}.content`);
+    if (!parts.ok) return parts;
+    const refused = this.#endTurn();
+    if (refused !== null) return refused;
+    const [first, second] = parts.value;
+    if (first === undefined) this.#messages.push({ role, content: "" });
+    else if (first.type === "text" && second === undefined) {
+      this.#messages.push({ role, content: first.text });
+    } else {
+      this.#places.set(this.#messages.length, `${at}.content`);
+      this.#messages.push({ role, content: [...parts.value] });
+    }
+    return null;
+  }
+
+  #spoken(role: "user" | "system" | "developer", content: string): Refusal | null {
+    const refused = this.#endTurn();
+    if (refused === null) this.#messages.push({ role, content });
+    return refused;
+  }
+
+  /** One text is one message: a second one begins another turn. */
+  #assistant(content: string | readonly InputPart[], at: string): Refusal | null {
+    if (this.#turn !== null && (this.#turn.text ?? this.#turn.refusal) !== null) {
+      const refused = this.#endTurn();
+      if (refused !== null) return refused;
+    }
+    const turn = (this.#turn ??= new Turn());
+    if (typeof content === "string") {
+      turn.text = content;
+      return null;
+    }
+    const refusals = content.flatMap((part) => (part.type === "refusal" ? [part.refusal] : []));
+    if (refusals.length > 0) turn.refusal = refusals.join("");
+    const texts = textsOf(
+      content.filter((part) => part.type !== "refusal"),
+      at,
+    );
+    if (!texts.ok) return texts;
+    if (texts.value.length > 0 || refusals.length === 0) turn.text = texts.value.join("");
+    return null;
+  }
+
+  #call({ call_id: id, name, namespace }: Called, args: string, at: string): Refusal | null {
+    if (this.#called.has(id)) {
+      return invalid(`Two calls are named '${shown(id)}'.`, `${at}.call_id`);
+    }
+    if (!this.#outputs.has(id)) {
+      return invalid(`No tool output found for the call '${shown(id)}'.`, "input");
+    }
+    this.#called.add(id);
+    const turn = (this.#turn ??= new Turn());
+    const called = { name: flatName(namespace ?? null, name), arguments: args };
+    turn.calls.push({ id, type: "function", function: called });
+    return null;
+  }
+
+  #reasoning(encrypted: string | null): void {
+    const kept = encrypted === null ? null : unsealed(encrypted);
+    if (kept === null) {
+      this.#left.add("reasoning");
+      return;
+    }
+    const turn = (this.#turn ??= new Turn());
+    for (const detail of kept.details) turn.details.push(detail);
+    for (const [id, extra] of Object.entries(kept.extras)) turn.extras.set(id, extra);
+  }
+
+  /** The turn's message, the outputs of its calls, and what these hold beside text. */
+  #endTurn(): Refusal | null {
+    const turn = this.#turn;
+    this.#turn = null;
+    if (turn === null) return null;
+    if (turn.text === null && turn.refusal === null && turn.calls.length === 0) return null;
+    this.#messages.push(messageOf(turn));
+    const shownParts: UserPart[] = [];
+    for (const { id } of turn.calls) {
+      const placed = this.#outputs.get(id);
+      if (placed === undefined) continue;
+      const parts = outputParts(placed);
+      if (!parts.ok) return parts;
+      const images = parts.value.filter((part) => part.type !== "text");
+      const texts = parts.value.flatMap((part) => (part.type === "text" ? [part.text] : []));
+      if (images.length > 0) {
+        shownParts.push({ type: "text", text: `Output of the call ${id}:` }, ...images);
+        if (texts.length === 0) texts.push("The output is shown in the next message.");
+      }
+      this.#messages.push({ role: "tool", tool_call_id: id, content: texts.join("\n") });
+    }
+    if (shownParts.length > 0) this.#messages.push({ role: "user", content: shownParts });
+    return null;
+  }
+}
+
+function messageOf({ text, refusal, calls, details, extras }: Turn): Assistant {
+  const named = calls.map((call) => {
+    const extra = extras.get(call.id);
+    return extra === undefined ? call : { ...call, extra_content: extra };
+  });
+  return {
+    role: "assistant",
+    content: text,
+    ...(refusal !== null && { refusal }),
+    ...(details.length > 0 && {
+      reasoning_details: details.map((detail) => ({ ...detail, type: textOf(detail["type"]) })),
+    }),
+    ...(named.length > 0 && { tool_calls: named }),
+  };
+}
+
+/** A tool's output in parts; a text that is a JSON list of parts is that list (Codex' view_image). */
+function outputParts({ item, at }: Placed): Result<readonly UserPart[]> {
+  const { output } = item;
+  const parts = typeof output === "string" ? partsInText(output) : output;
+  if (parts !== null) return userParts(parts, `${at}.output`);
+  return success([{ type: "text", text: textOf(output) }]);
+}
+
+/** The parts that a text is a JSON list of; null where it is none. */
+export function partsInText(text: string): readonly InputPart[] | null {
+  if (!text.startsWith("[")) return null;
+  try {
+    const value: unknown = JSON.parse(text);
+    const list = listOf(value);
+    return list.length > 0 && list.every(isPart) ? list : null;
+  } catch {
+    return null;
+  }
+}
+
+function isPart(value: unknown): value is InputPart {
+  if (!isObject(value)) return false;
+  if (value["type"] === "input_text") return typeof value["text"] === "string";
+  return value["type"] === "input_image" && typeof value["image_url"] === "string";
+}
+
+function userParts(parts: readonly InputPart[], at: string): Result<readonly UserPart[]> {
+  const converted: UserPart[] = [];
+  for (const [index, part] of parts.entries()) {
+    const one = userPart(part, `${at}[${index}]`);
+    if (!one.ok) return one;
+    converted.push(one.value);
+  }
+  return success(converted);
+}
+
+function userPart(part: InputPart, at: string): Result<UserPart> {
+  if (part.type === "refusal") return success({ type: "text", text: part.refusal });
+  if (part.type === "input_file") return filePart(part, at);
+  if (part.type !== "input_image") return success({ type: "text", text: part.text });
+  const { image_url: url, detail } = part;
+  if (!url && part.file_id) return invalid(NO_FILES, `${at}.file_id`);
+  if (!url) return badImage(NO_FILES, `${at}.image_url`);
+  return success({
+    type: "image_url",
+    image_url: { url, ...(detail && { detail: detail === "original" ? "high" : detail }) },
+  });
+}
+
+/** By this code and the end of `param` Codex knows a bad image, takes it out of its history and goes on. */
+const BAD_IMAGE = "invalid_value";
+
+/** The code of a 400 about a field, where clients act on one; null for all others. */
+export function codeOf(param: string): string | null {
+  return param.endsWith(".image_url") ? BAD_IMAGE : null;
+}
+
+function badImage(message: string, param: string): Refusal {
+  return refuse({ kind: "invalid_request", message, param, code: BAD_IMAGE });
+}
+
+const NO_FILES = "Files are not stored here: send the file itself, as a data URL.";
+const ONLY_TEXT =
+  "Of files, PDFs and those of a text type can be read here, as a data URL in base64.";
+const TEXT_URL =
+  /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(?:;[^;,]{1,100})*;base64,/i;
+const HEAD_MAX = 512;
+
+/** A PDF as it is; a file whose bytes are text, as text under its name. */
+export function filePart(
+  part: Extract<InputPart, { type: "input_file" }>,
+  at: string,
+): Result<Extract<UserPart, { type: "text" | "file" }>> {
+  if (part.file_id) return invalid(NO_FILES, `${at}.file_id`);
+  if (part.file_url) return invalid(NO_FILES, `${at}.file_url`);
+  const data = part.file_data ?? "";
+  const { filename } = part;
+  if (data.startsWith(PDF_HEAD)) {
+    return success({
+      type: "file",
+      file: { file_data: data, ...(filename && { filename: filename.slice(0, 256) }) },
+    });
+  }
+  const [head] = TEXT_URL.exec(data.slice(0, HEAD_MAX)) ?? [];
+  if (head === undefined) return invalid(ONLY_TEXT, `${at}.file_data`);
+  try {
+    const bytes = fromBase64(data.slice(head.length));
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
+    const name = filename ? `File ${JSON.stringify(filename.slice(0, 256))}:\n` : "";
+    return success({ type: "text", text: name + text });
+  } catch {
+    return invalid("The file's data URL is not base64 of UTF-8 text.", `${at}.file_data`);
+  }
+}
+
+/** The texts of a message that can hold nothing else. */
+function textsOf(content: readonly InputPart[], at: string): Result<readonly string[]> {
+  const texts: string[] = [];
+  for (const [index, part] of content.entries()) {
+    if (!("text" in part)) {
+      return invalid("Only a user's message can hold this.", `${at}.content[${index}].type`);
+    }
+    texts.push(part.text);
+  }
+  return success(texts);
+}
+
+/** What another agent said (Codex); its fields are the agent's own. */
+export function agentText(item: JsonObject): string {
+  const { content, message, text } = item;
+  const parts = listOf(content)
+    .filter(isObject)
+    .map((part) => textOf(part["text"]));
+  return [textOf(content), ...parts, textOf(message), textOf(text)]
+    .filter((one) => one !== "")
+    .join("\n");
+}
+
+function shown(id: string): string {
+  return id.slice(0, 64);
+}

@@ -1,0 +1,309 @@
+import * as z from "zod/mini";
+import { parseBody } from "../../../shared/http/parse-body.ts";
+import { invalid } from "../../../shared/failure.ts";
+import type { Refusal, Result } from "../../../shared/failure.ts";
+import { isObject } from "../../core/json-value.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import {
+  calledName,
+  MODEL_CHARACTERS_MAX,
+  opaqueObject,
+  promptCacheOptions,
+  user,
+  withoutNulls,
+} from "../../core/core-request.ts";
+import type { ChatBody } from "../../core/core-request.ts";
+import { tools, toolChoice } from "./client-tools.ts";
+
+/**
+ * What `input` may hold (openai npm, ResponseInputItem; Codex' own items beside them). Known fields are
+ * kept, the rest is dropped. Where a field may be left out it may be null.
+ */
+const nonempty = z.string().check(z.minLength(1));
+const text = z.nullish(z.string());
+
+const textPart = z.object({
+  type: z.enum(["input_text", "output_text", "text"]),
+  text: z.string(),
+});
+const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
+const imagePart = z.object({
+  type: z.literal("input_image"),
+  image_url: text,
+  file_id: text,
+  detail: z.nullish(z.enum(["auto", "low", "high", "original"])),
+});
+const filePart = z.object({
+  type: z.literal("input_file"),
+  file_data: text,
+  file_id: text,
+  file_url: text,
+  filename: text,
+  detail: z.nullish(z.enum(["auto", "low", "high"])),
+});
+const part = z.discriminatedUnion("type", [textPart, refusalPart, imagePart, filePart]);
+export type InputPart = z.infer<typeof part>;
+
+const message = z.object({
+  type: z.literal("message"),
+  role: z.enum(["user", "system", "developer", "assistant"]),
+  content: z.union([z.string(), z.array(part)]),
+  phase: text,
+});
+const output = z.union([z.string(), z.array(part)]);
+const called = { call_id: nonempty, name: calledName, namespace: text };
+const answered = { call_id: nonempty, output };
+
+const item = z.discriminatedUnion("type", [
+  message,
+  z.object({ type: z.literal("function_call"), ...called, arguments: z.string() }),
+  z.object({ type: z.literal("function_call_output"), ...answered }),
+  z.object({ type: z.literal("custom_tool_call"), ...called, input: z.string() }),
+  z.object({ type: z.literal("custom_tool_call_output"), ...answered }),
+  z.object({ type: z.literal("reasoning"), id: text, encrypted_content: text }),
+  z.object({ type: z.literal("additional_tools"), tools }),
+  z.looseObject({ type: z.literal("agent_message") }),
+  // What a provider's own tools did: its answer followed, which the history holds.
+  z.object({
+    type: z.enum([
+      "web_search_call",
+      "file_search_call",
+      "image_generation_call",
+      "code_interpreter_call",
+      "mcp_list_tools",
+      "mcp_call",
+    ]),
+  }),
+]);
+export type InputItem = z.infer<typeof item>;
+
+export const ITEMS_MAX = 10_000;
+
+/** `input` of a request whose items `withTypes` has named. */
+const input = z.union([
+  z.string().check(z.minLength(1)),
+  z.array(item).check(z.minLength(1), z.maxLength(ITEMS_MAX)),
+]);
+
+/** The items as they were sent, each with the type that it means: a role alone is a message. */
+function withTypes(raw: unknown): unknown {
+  return Array.isArray(raw) ? raw.map(withType) : raw;
+}
+
+function withType(raw: unknown): unknown {
+  if (!isObject(raw) || (raw["type"] ?? null) !== null) return raw;
+  return raw["role"] === undefined ? raw : { ...raw, type: "message" };
+}
+
+const HOSTED =
+  "The output of a tool that belongs to a provider cannot be given to another: send it as function_call and function_call_output.";
+
+/** Items that another deployment would know, and why they are none here. */
+const REFUSED: ReadonlyMap<unknown, string> = new Map(
+  [
+    "computer_call",
+    "computer_call_output",
+    "local_shell_call",
+    "local_shell_call_output",
+    "shell_call",
+    "shell_call_output",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "tool_search_call",
+    "tool_search_output",
+    "mcp_approval_request",
+    "mcp_approval_response",
+  ].map((type) => [type, HOSTED] as const),
+);
+
+/** Why an item cannot be taken, in better words than a list of what could; null where the schema says it. */
+function refusedItem(items: unknown): Refusal | null {
+  if (!Array.isArray(items)) return null;
+  for (const [index, raw] of items.entries()) {
+    if (!isObject(raw)) continue;
+    const problem = REFUSED.get(raw["type"]);
+    const at = `input[${index}]`;
+    if (problem !== undefined) return invalid(problem, `${at}.type`);
+    if (isOutput(raw) && (raw["call_id"] ?? null) === null) {
+      return invalid("The output of a call names its call by 'call_id'.", `${at}.call_id`);
+    }
+  }
+  return null;
+}
+
+function isOutput({ type }: JsonObject): boolean {
+  return type === "function_call_output" || type === "custom_tool_call_output";
+}
+
+const OUTPUT_TOKENS_MIN = 16;
+const flag = z.optional(z.boolean());
+const name = z
+  .string()
+  .check(z.regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -"));
+
+export const LOGPROBS = "message.output_text.logprobs";
+const ENCRYPTED = "reasoning.encrypted_content";
+/** What may be included; most of it belongs to tools that are not served, and has no effect. */
+const includable = z.enum([
+  LOGPROBS,
+  ENCRYPTED,
+  "message.input_image.image_url",
+  "computer_call_output.output.image_url",
+  "code_interpreter_call.outputs",
+  "file_search_call.results",
+  "web_search_call.results",
+  "web_search_call.action.sources",
+]);
+
+const format = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("text") }),
+  z.looseObject({ type: z.literal("json_object") }),
+  z.looseObject({
+    type: z.literal("json_schema"),
+    name,
+    schema: opaqueObject,
+    strict: z.nullish(z.boolean()),
+    description: text,
+  }),
+]);
+const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
+const summary = z.nullish(z.enum(["auto", "concise", "detailed"]));
+const reasoning = z.looseObject({
+  effort: z.nullish(effort),
+  summary,
+  generate_summary: summary,
+  mode: z.nullish(z.literal("standard", { error: "must be standard" })),
+});
+
+/** What names something that would have to be stored, or that costs what is not priced. */
+const stateless = z.optional(z.never({ error: "is not supported: send the whole input instead" }));
+const unpriced = z.optional(z.never({ error: "is not supported" }));
+
+const PAIRS_MAX = 16;
+const metadata = z
+  .record(z.string().check(z.maxLength(64)), z.string().check(z.maxLength(512)))
+  .check(z.refine((pairs) => Object.keys(pairs).length <= PAIRS_MAX, "must have at most 16 pairs"));
+
+/** The body of POST /v1/responses (openai npm, ResponseCreateParams; Open Responses). Unknown fields are left out. */
+export const responsesBody = z.object({
+  model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
+  input,
+  instructions: z.optional(z.string()),
+  stream: flag,
+  max_output_tokens: z.optional(z.int().check(z.minimum(OUTPUT_TOKENS_MIN))),
+  max_tool_calls: z.optional(z.int()),
+  temperature: between(0, 2),
+  top_p: between(0, 1),
+  presence_penalty: between(-2, 2),
+  frequency_penalty: between(-2, 2),
+  top_logprobs: z.optional(z.int().check(z.minimum(0), z.maximum(20))),
+  tools: z.optional(tools),
+  tool_choice: z.optional(toolChoice),
+  parallel_tool_calls: flag,
+  text: z.optional(
+    z.looseObject({
+      format: z.nullish(format),
+      verbosity: z.nullish(z.enum(["low", "medium", "high"])),
+    }),
+  ),
+  reasoning: z.optional(reasoning),
+  include: z.optional(z.array(includable).check(z.maxLength(64))),
+  store: flag,
+  metadata: z.optional(metadata),
+  user: z.optional(user),
+  safety_identifier: z.optional(z.string().check(z.maxLength(128))),
+  prompt_cache_key: z.optional(z.string().check(z.maxLength(1024))),
+  prompt_cache_options: z.optional(promptCacheOptions),
+  service_tier: z.optional(z.enum(["auto", "default"], { error: "must be auto or default" })),
+  truncation: z.optional(z.enum(["auto", "disabled"])),
+  background: z.optional(z.literal(false, { error: "must be false: an answer is given at once" })),
+  previous_response_id: z.optional(z.string()),
+  conversation: stateless,
+  prompt: stateless,
+  context_management: unpriced,
+  moderation: unpriced,
+  access_programs: unpriced,
+});
+
+export type ResponsesBody = z.infer<typeof responsesBody>;
+
+/** A body as it was understood, and what `input` held that is not its own words. Failures: 400 with `param`. */
+export function parseResponsesRequest(value: object): Result<ResponsesBody> {
+  const given = withoutNulls(value);
+  const refused = refusedItem(given["input"]);
+  const typed = withTypes(given["input"]);
+  const late = refused ?? refusedItem(typed);
+  if (late !== null) return late;
+  return parseBody(responsesBody, { ...given, ...(typed !== undefined && { input: typed }) });
+}
+
+/** What a client asked to see of a model's reasoning and certainty. */
+export type Shown = {
+  readonly summary: boolean;
+  readonly encrypted: boolean;
+  readonly logprobs: boolean;
+};
+
+export function shownOf({ reasoning: asked, include = [] }: ResponsesBody): Shown {
+  return {
+    summary: (asked?.summary ?? asked?.generate_summary ?? null) !== null,
+    encrypted: include.includes(ENCRYPTED),
+    logprobs: include.includes(LOGPROBS),
+  };
+}
+
+/** The core's fields for how an answer is made: samplers, format, effort, cap. */
+export function settingsOf(body: ResponsesBody): Partial<ChatBody> {
+  const { text: asked, reasoning: thinking, max_output_tokens: cap } = body;
+  const { temperature, top_p, presence_penalty, frequency_penalty, top_logprobs } = body;
+  return defined({
+    max_completion_tokens: cap,
+    temperature,
+    top_p,
+    presence_penalty,
+    frequency_penalty,
+    response_format: formatOf(asked?.format ?? undefined),
+    verbosity: asked?.verbosity ?? undefined,
+    reasoning_effort: thinking?.effort ?? undefined,
+    ...(shownOf(body).logprobs && { logprobs: true, top_logprobs }),
+  });
+}
+
+type Format = z.infer<typeof format>;
+
+function formatOf(asked: Format | undefined): ChatBody["response_format"] {
+  if (asked?.type === "json_object") return { type: "json_object" };
+  if (asked?.type !== "json_schema") return undefined;
+  const { name: formatName, schema, strict, description } = asked;
+  return {
+    type: "json_schema",
+    json_schema: {
+      name: formatName,
+      schema,
+      ...(typeof strict === "boolean" && { strict }),
+      ...(typeof description === "string" && { description }),
+    },
+  };
+}
+
+function defined(fields: { readonly [K in keyof ChatBody]?: ChatBody[K] | undefined }) {
+  const kept = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(kept) as Partial<ChatBody>;
+}
+
+function between(least: number, most: number) {
+  return z.optional(z.number().check(z.minimum(least), z.maximum(most)));
+}
+
+/** Fields that are known, and left out all the same. */
+const LEFT_OUT = ["prompt_cache_options", "max_tool_calls"];
+/** Fields that are unknown, and whose loss nobody misses: telemetry, and what is said by us. */
+const MISSED_BY_NOBODY: ReadonlySet<string> = new Set(["client_metadata", "stream_options"]);
+
+/** Fields that change nothing here and whose loss a client should know of. */
+export function leftFields(value: JsonObject): readonly string[] {
+  const unknown = Object.keys(value).filter(
+    (field) => !Object.hasOwn(responsesBody.shape, field) && !MISSED_BY_NOBODY.has(field),
+  );
+  return [...LEFT_OUT, ...unknown].filter((field) => (value[field] ?? null) !== null);
+}

@@ -1,0 +1,260 @@
+import { promptTokens } from "../../../shared/usage.ts";
+import { isObject, listOf, numberOf, textOf } from "../../core/json-value.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import type { Head, Receipt } from "../../core/door.ts";
+import type { ResponsesBody } from "./client-request.ts";
+
+/** A token's probability as this dialect writes it: `bytes` and `top_logprobs` are always lists. */
+export type Logprob = TopLogprob & { readonly top_logprobs: readonly TopLogprob[] };
+type TopLogprob = {
+  readonly token: string;
+  readonly logprob: number;
+  readonly bytes: readonly number[];
+};
+export type UrlCitation = {
+  readonly type: "url_citation";
+  readonly url: string;
+  readonly title: string;
+  readonly start_index: number;
+  readonly end_index: number;
+};
+export type TextPart = {
+  readonly type: "output_text";
+  readonly text: string;
+  readonly annotations: readonly UrlCitation[];
+  readonly logprobs: readonly Logprob[];
+};
+export type RefusalPart = { readonly type: "refusal"; readonly refusal: string };
+export type SummaryPart = { readonly type: "summary_text"; readonly text: string };
+
+/** What a text is for, where a model says so. */
+export type Phase = "commentary" | "final_answer";
+
+type ItemStatus = "in_progress" | "completed" | "incomplete";
+type Named = { readonly name: string; readonly namespace?: string };
+
+/** What an answer is made of (openai npm, ResponseOutputItem). Absent is absent, never null. */
+export type OutputItem =
+  | {
+      readonly id: string;
+      readonly type: "message";
+      readonly status: ItemStatus;
+      readonly role: "assistant";
+      readonly content: readonly (TextPart | RefusalPart)[];
+      readonly phase?: Phase;
+    }
+  | ({
+      readonly id: string;
+      readonly type: "function_call";
+      readonly status: ItemStatus;
+      readonly call_id: string;
+      readonly arguments: string;
+    } & Named)
+  | ({
+      readonly id: string;
+      readonly type: "custom_tool_call";
+      readonly status: ItemStatus;
+      readonly call_id: string;
+      readonly input: string;
+    } & Named)
+  | {
+      readonly id: string;
+      readonly type: "reasoning";
+      readonly status: ItemStatus;
+      readonly summary: readonly SummaryPart[];
+      readonly encrypted_content: string | null;
+    };
+
+export type ErrorOfResponse = {
+  readonly code: string;
+  readonly message: string;
+  readonly type: string;
+  readonly param: string | null;
+};
+
+/** How a response stands. */
+export type ResponseState = {
+  readonly status: "in_progress" | "completed" | "incomplete" | "failed";
+  readonly error: ErrorOfResponse | null;
+  readonly incomplete_details: { readonly reason: "max_output_tokens" | "content_filter" } | null;
+  readonly output: readonly OutputItem[];
+};
+
+/** The fields of a request that a response always says. */
+type Unsaid = {
+  readonly instructions: string | null;
+  readonly tool_choice: unknown;
+  readonly parallel_tool_calls: boolean;
+  readonly temperature: number;
+  readonly top_p: number;
+  readonly presence_penalty: number;
+  readonly frequency_penalty: number;
+  readonly top_logprobs: number;
+  readonly truncation: string;
+  readonly max_output_tokens: number | null;
+  readonly max_tool_calls: number | null;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly user: string | null;
+  readonly safety_identifier: string | null;
+  readonly prompt_cache_key: string | null;
+  readonly previous_response_id: string | null;
+};
+/** What a response says of those that its request left out; what clients read as a number or a text is never null. */
+const UNSAID: Unsaid = {
+  instructions: null,
+  tool_choice: "auto",
+  parallel_tool_calls: true,
+  temperature: 1,
+  top_p: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  top_logprobs: 0,
+  truncation: "disabled",
+  max_output_tokens: null,
+  max_tool_calls: null,
+  metadata: {},
+  user: null,
+  safety_identifier: null,
+  prompt_cache_key: null,
+  previous_response_id: null,
+};
+/** The same in every response. */
+const OURS = {
+  background: false,
+  service_tier: "default",
+  access_programs: null,
+} as const;
+
+/** The fields of a response that repeat the request. */
+export type Echo = Unsaid &
+  typeof OURS & {
+    readonly tools: readonly JsonObject[];
+    readonly text: JsonObject;
+    readonly reasoning: { readonly effort: string | null; readonly summary: string | null };
+  };
+
+/** Tools and instructions longer than this together are not repeated: a stream keeps no prompt. */
+const ECHO_CHARACTERS_MAX = 131_072;
+
+/** What a response says of its request; tools and their choice as the client wrote them. */
+export function echoOf(body: ResponsesBody): Echo {
+  const keys = Object.keys(UNSAID) as (keyof Unsaid)[];
+  const said = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
+  const { text } = body;
+  const echo: Echo = {
+    ...UNSAID,
+    ...(Object.fromEntries(said) as Partial<Unsaid>),
+    ...OURS,
+    tools: (body.tools ?? []).map(echoedTool),
+    text: {
+      format: text?.format ?? { type: "text" },
+      ...(text?.verbosity && { verbosity: text.verbosity }),
+    },
+    reasoning: reasoningOf(body),
+  };
+  const { tools, instructions, tool_choice: choice, text: format } = echo;
+  const size = JSON.stringify([tools, instructions, choice, format]).length;
+  return size <= ECHO_CHARACTERS_MAX ? echo : { ...echo, ...SHORT };
+}
+
+function reasoningOf({ reasoning: asked }: ResponsesBody): Echo["reasoning"] {
+  const summary = asked?.summary ?? asked?.generate_summary ?? null;
+  return { effort: asked?.effort ?? null, summary };
+}
+
+/** In place of what would be long. */
+const SHORT = {
+  tools: [],
+  instructions: null,
+  tool_choice: "auto",
+  text: { format: { type: "text" } },
+} as const;
+
+function echoedTool(raw: JsonObject): JsonObject {
+  return raw["type"] === "function"
+    ? { description: null, parameters: null, strict: null, ...raw }
+    : raw;
+}
+
+/** The response of an answer at its beginning, as `response.created` holds it: without what is long. */
+export function openResponse(head: Head, echo: Echo): JsonObject {
+  const state = { status: "in_progress", error: null, incomplete_details: null, output: [] };
+  const rest = { ...echo, ...SHORT, store: head.keeps, usage: null };
+  return { ...identity(head), completed_at: null, ...state, ...rest };
+}
+
+/** The response of an answer at its end. `receipt`: null where nothing was charged. */
+export function closedResponse(head: Head, echo: Echo, { state, receipt }: Closed): JsonObject {
+  const usage = receipt === null ? null : usageOf(receipt);
+  const completedAt = state.status === "completed" ? (receipt?.ended ?? null) : null;
+  const store = head.keeps && state.status !== "failed";
+  return { ...identity(head), completed_at: completedAt, ...state, ...echo, store, usage };
+}
+
+type Closed = {
+  readonly state: ResponseState;
+  readonly receipt: Receipt | null;
+};
+
+function identity({ id, created, model }: Head) {
+  return { id, object: "response", created_at: created, model };
+}
+
+function usageOf({ usage, costMicro }: Receipt) {
+  const input = promptTokens(usage);
+  return {
+    input_tokens: input,
+    input_tokens_details: {
+      cached_tokens: usage.cacheRead,
+      cache_write_tokens: usage.cacheWrite,
+    },
+    output_tokens: usage.output,
+    output_tokens_details: { reasoning_tokens: usage.reasoning },
+    total_tokens: input + usage.output,
+    cost_micro: costMicro,
+  };
+}
+
+/** `logprobs.content` of the core, as a list of this dialect's. */
+export function logprobsOf(raw: unknown): Logprob[] {
+  return listOf(raw)
+    .filter(isObject)
+    .map((one) => {
+      const tops = listOf(one["top_logprobs"]).filter(isObject);
+      return Object.assign(tokenOf(one), { top_logprobs: tops.map(tokenOf) });
+    });
+}
+
+function tokenOf({ token, logprob, bytes }: JsonObject): TopLogprob {
+  return {
+    token: textOf(token),
+    logprob: numberOf(logprob) ?? 0,
+    bytes: listOf(bytes).filter((byte) => typeof byte === "number"),
+  };
+}
+
+/** `annotations` of the core in this dialect: citations of the web, others are unknown to its readers. */
+export function annotationsOf(raw: unknown): UrlCitation[] {
+  return listOf(raw)
+    .filter(isObject)
+    .flatMap((one) => {
+      const cited = one["url_citation"];
+      return one["type"] === "url_citation" && isObject(cited) ? [citation(cited)] : [];
+    });
+}
+
+/** The same of annotations as OpenAI's own answer holds them. */
+export function nativeAnnotationsOf(raw: unknown): UrlCitation[] {
+  const known = listOf(raw).filter(isObject);
+  return known.filter(({ type }) => type === "url_citation").map(citation);
+}
+
+function citation({ url, title, start_index: start, end_index: end }: JsonObject): UrlCitation {
+  return {
+    type: "url_citation",
+    url: textOf(url),
+    title: textOf(title),
+    start_index: numberOf(start) ?? 0,
+    end_index: numberOf(end) ?? 0,
+  };
+}

@@ -1,0 +1,338 @@
+import * as z from "zod/mini";
+import { invalid, success } from "../../../shared/failure.ts";
+import type { Refusal, Result } from "../../../shared/failure.ts";
+import { isObject, listOf, textOf } from "../../core/json-value.ts";
+import type { Named } from "../../core/json-value.ts";
+import type { JsonObject } from "../../core/provider.ts";
+import { flatName } from "../../core/namespaces.ts";
+import { opaqueObject } from "../../core/core-request.ts";
+import type { ChatBody } from "../../core/core-request.ts";
+
+const NAME_MAX = 64;
+const TOOLS_MAX = 1024;
+const toolName = z
+  .string()
+  .check(z.regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -"));
+const text = z.nullish(z.string());
+
+const functionTool = z.looseObject({
+  type: z.literal("function"),
+  name: toolName,
+  description: text,
+  parameters: z.nullish(opaqueObject),
+  strict: z.nullish(z.boolean()),
+});
+const customTool = z.looseObject({
+  type: z.literal("custom"),
+  name: toolName,
+  description: text,
+  format: z.nullish(
+    z.discriminatedUnion("type", [
+      z.looseObject({ type: z.literal("text") }),
+      z.looseObject({
+        type: z.literal("grammar"),
+        syntax: z.enum(["lark", "regex"]),
+        definition: z.string(),
+      }),
+    ]),
+  ),
+});
+const namespaceTool = z.looseObject({
+  type: z.literal("namespace"),
+  name: z.string().check(z.minLength(1), z.maxLength(256)),
+  description: text,
+  tools: z
+    .array(z.discriminatedUnion("type", [functionTool, customTool]))
+    .check(z.maxLength(TOOLS_MAX)),
+});
+/** Every other type is served by somebody else: hosted, or bound to a model. */
+const otherTool = z.looseObject({ type: z.string().check(z.minLength(1)) });
+
+type FunctionTool = z.infer<typeof functionTool>;
+type CustomTool = z.infer<typeof customTool>;
+type Namespace = z.infer<typeof namespaceTool>;
+type Served = FunctionTool | CustomTool | Namespace;
+
+const SERVED = new Map<unknown, z.ZodMiniType<Served>>([
+  ["function", functionTool],
+  ["custom", customTool],
+  ["namespace", namespaceTool],
+]);
+
+/** A tool of a request, as `tools` and `additional_tools` hold it. */
+export const tool: z.ZodMiniType<JsonObject> = otherTool.check(
+  z.superRefine((value, context) => {
+    const parsed = z.safeParse(SERVED.get(value.type) ?? otherTool, value, { error: () => "" });
+    if (!parsed.success) for (const issue of parsed.error.issues) context.addIssue({ ...issue });
+  }),
+);
+export const tools = z.array(tool).check(z.maxLength(TOOLS_MAX));
+
+/** A tool as the client knows it. */
+export type Origin = {
+  readonly kind: "function" | "custom";
+  readonly namespace: string | null;
+  readonly name: string;
+};
+
+/** The tools of a request for the core, and whose name is whose. */
+export type Flattened = {
+  readonly tools: readonly CoreTool[];
+  /** The same as this dialect writes them, in their namespaces. */
+  readonly own: readonly JsonObject[];
+  /** Of names as the core calls them; what is missing is a function of its own name. */
+  readonly origins: ReadonlyMap<string, Origin>;
+  /** Types that were left out, each once. */
+  readonly left: readonly string[];
+};
+type CoreTool = NonNullable<ChatBody["tools"]>[number];
+
+/** A namespace as OpenAI takes one; of any other its tools go under their flat names. */
+export function isNamespace(name: string | null): name is string {
+  return name !== null && /^[a-zA-Z0-9_-]{1,64}$/.test(name);
+}
+
+/**
+ * Functions and custom tools as functions, those in a namespace under one flat name; all others are left
+ * out. `at` names where each list stands. A tool that comes again replaces the one before (agents send theirs anew each turn).
+ * Refused: two tools that would have one name.
+ */
+export function flatten(lists: readonly List[]): Result<Flattened> {
+  const flat = new Map<string, CoreTool>();
+  const own = new Map<string, Own>();
+  const origins = new Map<string, Origin>();
+  const left = new Set<string>();
+  for (const { raw, at } of lists.flatMap(placed)) {
+    const { type } = raw;
+    if (!SERVED.has(type)) left.add(textOf(type));
+    for (const { origin, core, native } of served(raw as Served)) {
+      const name = flatName(origin.namespace, origin.name);
+      const other = origins.get(name) ?? origin;
+      if (!isSame(other, origin)) {
+        return invalid(`Two tools would both be called '${name}'.`, `${at}.name`);
+      }
+      origins.set(name, origin);
+      flat.set(name, core(name));
+      own.set(name, native);
+    }
+  }
+  return success({
+    tools: [...flat.values()],
+    own: nested([...own.values()]),
+    origins,
+    left: [...left],
+  });
+}
+
+/** A tool as this dialect writes it, and the namespace that it stands in. */
+type Own = { readonly tool: JsonObject; readonly space: Namespace | null };
+
+/** Each namespace once, where its first tool stands. */
+function nested(owns: readonly Own[]): JsonObject[] {
+  const list: JsonObject[] = [];
+  const inside = new Map<string, JsonObject[]>();
+  for (const { tool: one, space } of owns) {
+    const others = space === null ? list : inside.get(space.name);
+    others?.push(one);
+    if (space === null || others !== undefined) continue;
+    const together = [one];
+    inside.set(space.name, together);
+    const { name, description } = space;
+    list.push({ type: "namespace", name, description: description || name, tools: together });
+  }
+  return list;
+}
+
+type List = { readonly tools: readonly JsonObject[]; readonly at: string };
+
+function placed({ tools: list, at }: List): { readonly raw: JsonObject; readonly at: string }[] {
+  return list.map((raw, index) => ({ raw, at: `${at}[${index}]` }));
+}
+
+type Single = {
+  readonly origin: Origin;
+  readonly core: (name: string) => CoreTool;
+  readonly native: Own;
+};
+
+function served(raw: Served): Single[] {
+  if (raw.type === "namespace") return raw.tools.map((inner) => single(inner, raw));
+  return SERVED.has(raw.type) ? [single(raw, null)] : [];
+}
+
+function single(raw: FunctionTool | CustomTool, within: Namespace | null): Single {
+  const { type: kind, name } = raw;
+  const namespace = within?.name ?? null;
+  const space = isNamespace(namespace) ? within : null;
+  const core = kind === "function" ? functionOf(raw) : customOf(raw);
+  return {
+    origin: { kind, namespace, name },
+    core: (flat) => ({ type: "function", function: { name: flat, ...core } }),
+    native: { space, tool: nativeTool(raw, space === null ? flatName(namespace, name) : name) },
+  };
+}
+
+/** Only what is named here: other fields belong to tools that are found or run elsewhere. */
+function nativeTool(raw: FunctionTool | CustomTool, name: string): JsonObject {
+  const { type, description } = raw;
+  const said = { type, name, ...(description && { description }) };
+  if (raw.type === "custom") {
+    return { ...said, ...(raw.format && { format: formatOf(raw.format) }) };
+  }
+  const { parameters, strict } = raw;
+  return {
+    ...said,
+    parameters: parameters ?? { type: "object", properties: {} },
+    ...(typeof strict === "boolean" && { strict }),
+  };
+}
+
+function formatOf(format: NonNullable<CustomTool["format"]>): JsonObject {
+  if (format.type === "text") return { type: "text" };
+  const { type, syntax, definition } = format;
+  return { type, syntax, definition };
+}
+
+/** Left out, `strict` is false: most hosts would have to refuse a schema that was not written for it. */
+function functionOf({ description, parameters, strict }: FunctionTool) {
+  return {
+    ...(description && { description }),
+    ...(parameters && { parameters }),
+    strict: strict === true,
+  };
+}
+
+/** The one argument of a custom tool where only functions are known. */
+const INPUT = "input";
+
+function customOf({ description, format }: CustomTool) {
+  const grammar =
+    format?.type === "grammar"
+      ? `The input must match this ${format.syntax} grammar:\n${format.definition}`
+      : "";
+  const words = [description ?? "", grammar].filter((part) => part !== "").join("\n\n");
+  return {
+    ...(words !== "" && { description: words }),
+    parameters: {
+      type: "object",
+      properties: { [INPUT]: { type: "string" } },
+      required: [INPUT],
+      additionalProperties: false,
+    },
+    strict: false,
+  };
+}
+
+/** The arguments of such a function for a custom tool's input, and back; what is no such object is the input itself. */
+export function customArguments(input: string): string {
+  return JSON.stringify({ [INPUT]: input });
+}
+
+export function customInput(args: string): string {
+  try {
+    const value: unknown = JSON.parse(args);
+    return isObject(value) && typeof value[INPUT] === "string" ? value[INPUT] : args;
+  } catch {
+    return args;
+  }
+}
+
+function isSame(one: Origin, other: Origin): boolean {
+  return one.kind === other.kind && one.namespace === other.namespace && one.name === other.name;
+}
+
+const named = z.looseObject({ type: z.string().check(z.minLength(1)) });
+export const toolChoice = z.union([
+  z.enum(["none", "auto", "required"]),
+  z.looseObject({
+    type: z.literal("allowed_tools"),
+    mode: z.enum(["auto", "required"]),
+    tools: z.array(named).check(z.minLength(1), z.maxLength(TOOLS_MAX)),
+  }),
+  named,
+]);
+type ToolChoice = z.infer<typeof toolChoice>;
+
+/** The core's fields for the tools and for how freely the model may choose among them. */
+type Chosen = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
+
+/**
+ * `allowed_tools` becomes the tools that it allows: no wire can then call another. Refused: a choice of
+ * a tool that is not there, or of one that was left out.
+ */
+export function chosen(
+  flat: Flattened,
+  choice: ToolChoice | undefined,
+  parallel: boolean | undefined,
+): Result<Chosen> {
+  const all = [...flat.tools];
+  const free = parallel === undefined ? {} : { parallel_tool_calls: parallel };
+  if (choice === undefined || typeof choice === "string") {
+    if (choice === "required" && all.length === 0) return noTool("a tool", flat);
+    if (all.length === 0) return success({});
+    return success({ tools: all, ...(choice !== undefined && { tool_choice: choice }), ...free });
+  }
+  if (choice.type === "allowed_tools") {
+    const some = allowed(flat, choice);
+    const mode = choice.mode === "required" ? "required" : "auto";
+    return some.ok ? success({ tools: some.value, tool_choice: mode, ...free }) : some;
+  }
+  const name = nameOf(flat, choice);
+  if (name === null) return noTool(`'${shown(choice)}'`, flat);
+  const one = { type: "function" as const, function: { name } };
+  return success({ tools: all, tool_choice: one, ...free });
+}
+
+/** Whether a choice that `chosen` took names a tool in a namespace: OpenAI has no words for that. */
+export function choosesInside(flat: Flattened, choice: ToolChoice | undefined): boolean {
+  if (choice === undefined || typeof choice === "string") return false;
+  const some = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
+  return some.filter(isObject).some((one) => isInside(flat.origins.get(nameOf(flat, one) ?? "")));
+}
+
+function isInside(origin: Origin | undefined): boolean {
+  return origin !== undefined && origin.namespace !== null;
+}
+
+/** A choice that `chosen` took, under the names of `Flattened.own`; flat ones, where it `choosesInside`. */
+export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
+  if (typeof choice === "string") return choice;
+  const ownName = (one: JsonObject & Named<"type">): JsonObject[] => {
+    const name = nameOf(flat, one);
+    return name === null ? [] : [{ type: one.type, name }];
+  };
+  if (choice.type !== "allowed_tools") return ownName(choice)[0];
+  const some = listOf(choice.tools).filter(isObject).flatMap(ownName);
+  return { type: "allowed_tools", mode: choice.mode, tools: some };
+}
+
+function allowed(flat: Flattened, choice: JsonObject & Named<"tools">): Result<CoreTool[]> {
+  const names = new Set<string>();
+  for (const one of listOf(choice.tools).filter(isObject)) {
+    const name = nameOf(flat, one);
+    const { type } = one;
+    if (name !== null) names.add(name);
+    else if (SERVED.has(type)) return noTool(`'${shown(one)}'`, flat);
+  }
+  const some = flat.tools.filter((one) => one.type === "function" && names.has(one.function.name));
+  return some.length === 0 ? noTool("a tool", flat) : success(some);
+}
+
+/** The flat name of a tool that a choice names; null when it is not declared. */
+function nameOf({ origins }: Flattened, choice: JsonObject): string | null {
+  const { type: kind, name, namespace } = choice;
+  for (const [flat, origin] of origins) {
+    const isThere = typeof namespace === "string" ? origin.namespace === namespace : true;
+    if (origin.kind === kind && origin.name === name && isThere) return flat;
+  }
+  return null;
+}
+
+function shown({ type, name }: JsonObject): string {
+  return (typeof name === "string" ? name : textOf(type)).slice(0, NAME_MAX);
+}
+
+function noTool(what: string, { left }: Flattened): Refusal {
+  const why = left.length === 0 ? "" : " Tools that run at a provider are not served here.";
+  return invalid(`'tool_choice' asks for ${what}, which 'tools' lacks.${why}`, "tool_choice");
+}

@@ -1,0 +1,43 @@
+import { utf8Bytes } from "../../../shared/tokens.ts";
+import { JSON_BYTES_MAX } from "../../core/answer-size.ts";
+import { isObject } from "../../core/json-value.ts";
+import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
+
+/**
+ * A response says everything again that was asked, but its input. So much of it is taken where the answer is held
+ * whole: no context window holds half of it as text, and it fits with every character of two bytes written as six.
+ */
+const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
+const INDENT = 2;
+
+/** The refusal of a request whose answer could not be held for what it says again; null where it can. Before it is sent. */
+export function echoTooLarge(request: JsonObject): ProviderFailure | null {
+  const sizes = Object.entries(request).map(([field, value]) => ({
+    field,
+    bytes: field === "input" ? 0 : writtenBytes(value, INDENT),
+  }));
+  if (sizes.reduce((sum, { bytes }) => sum + bytes, 0) <= ECHO_BYTES_MAX) return null;
+  const { field } = sizes.reduce((most, one) => (one.bytes > most.bytes ? one : most));
+  const most = `${ECHO_BYTES_MAX / 1024 / 1024} MB`;
+  return {
+    kind: "refused",
+    reason: "echo_too_large",
+    message: `The answer would say this again, which is more than the ${most} that can be held: send less, or ask for a stream.`,
+    param: field === "text" ? "response_format" : field,
+  };
+}
+
+/** Bytes of a value as JSON with a line for each value in it, as OpenAI writes it. */
+function writtenBytes(value: unknown, indent: number): number {
+  if (typeof value === "string") return utf8Bytes(JSON.stringify(value));
+  const isList = Array.isArray(value);
+  if (!isList && !isObject(value)) return String(value).length;
+  const entries = Object.entries(value);
+  if (entries.length === 0) return 2;
+  let bytes = indent + 3;
+  for (const [key, inner] of entries) {
+    bytes += indent + INDENT + 2 + writtenBytes(inner, indent + INDENT);
+    if (!isList) bytes += utf8Bytes(JSON.stringify(key)) + 2;
+  }
+  return bytes;
+}

@@ -1,0 +1,97 @@
+import type { Usage } from "../../../shared/usage.ts";
+import { ChunkBuilder } from "../../core/chunk-builder.ts";
+import { completionOf, outputOf } from "../../core/said.ts";
+import type { FinishReason, Said, SaidCall } from "../../core/said.ts";
+import { asIs, list, shape } from "../../core/shape.ts";
+import { isObject, listOf, textOf } from "../../core/json-value.ts";
+import { argumentsText, brokenOff } from "../../core/chat-message.ts";
+import { readUsage } from "../../core/chat-usage.ts";
+import type {
+  Answer,
+  JsonObject,
+  ChatCall,
+  ProviderFailure,
+  StreamEvent,
+} from "../../core/provider.ts";
+import { withSpent } from "../../core/spent.ts";
+import { toolsOf } from "../../core/tools.ts";
+import { pieceOf } from "./piece.ts";
+import type { WireCall } from "./piece.ts";
+
+/** A chat answer in either form as OpenAI's completion; null when it is none. */
+export function chatAnswer(whole: JsonObject, call: ChatCall): Answer | ProviderFailure | null {
+  const raw = isObject(whole["result"]) ? whole["result"] : whole;
+  const { choices, usage: reported } = raw;
+  const isAnswer = listOf(choices).length > 0 || "response" in raw || "tool_calls" in raw;
+  if (!isAnswer) return null;
+  const { text, reasoning, calls, finish } = pieceOf(raw);
+  const named = calls.filter((one) => one.name !== "").map(saidCall);
+  const leaked = named.length === 0 ? leakedCalls(text, call) : [];
+  const tools = leaked.length > 0 ? leaked : named;
+  const usage = readUsage(reported);
+  const said: Said[] = [{ kind: "text", text }, { kind: "thought", text: reasoning }, ...tools];
+  if (finish === "error" || finish === "abort") {
+    return withSpent(brokenOff(finish), { usage, said: outputOf(said) });
+  }
+  const reason = tools.length > 0 ? "stop" : (finish ?? guessedFinish(usage, call.cap));
+  const kept = leaked.length > 0 ? said.slice(1) : said;
+  return completionOf([[...kept, { kind: "finish", reason }]], usage);
+}
+
+function saidCall({ id, name, arguments: given }: Omit<WireCall, "index">): SaidCall {
+  return { kind: "call", id, name, arguments: given };
+}
+
+/** Workers AI's own form names no reason: an answer as long as its cap was cut by it. */
+export function guessedFinish(usage: Usage | null, cap: number | null): FinishReason {
+  return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
+}
+
+/** gpt-oss may write a call that it was forced to make as its text: the calls in it, or none. */
+function leakedCalls(text: string, call: ChatCall): readonly SaidCall[] {
+  const tools = toolsOf(call.body);
+  if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];
+  const names = new Set<unknown>(tools.list.map((tool) => tool.name));
+  const said = parsedList(text);
+  if (!said.every((one) => isObject(one) && names.has(one["name"]))) return [];
+  return said.filter(isObject).map(({ name, arguments: given, parameters, ...rest }) => {
+    const called = argumentsText(given ?? parameters ?? rest);
+    return saidCall({ id: "", name: textOf(name), arguments: called });
+  });
+}
+
+function parsedList(text: string): readonly unknown[] {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value : [value];
+  } catch {
+    return [];
+  }
+}
+
+const called = shape({ id: textOf, function: shape({ name: textOf, arguments: textOf }) });
+const completion = shape({
+  choices: list(
+    shape({
+      message: shape({ reasoning_content: textOf, content: textOf, tool_calls: list(called) }),
+      finish_reason: asIs,
+    }),
+  ),
+});
+
+/** A completion of ours as the events of a stream. */
+export function streamOf({ body, usage }: Answer): StreamEvent[] {
+  const builder = new ChunkBuilder();
+  const events = builder.begin();
+  for (const { message, finish_reason: reason } of completion(body).choices.slice(0, 1)) {
+    const said: Said[] = [
+      { kind: "thought", text: message.reasoning_content },
+      { kind: "text", text: message.content },
+      ...message.tool_calls.map(({ id, function: one }) => saidCall({ id, ...one })),
+      { kind: "finish", reason: reason as FinishReason },
+    ];
+    events.push(...said.flatMap((one) => builder.say(one)));
+  }
+  if (usage !== null) events.push({ kind: "usage", usage });
+  return [...events, { kind: "end" }];
+}

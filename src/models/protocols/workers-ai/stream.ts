@@ -1,0 +1,145 @@
+import { promptTokens } from "../../../shared/usage.ts";
+import type { Usage } from "../../../shared/usage.ts";
+import { ChunkBuilder } from "../../core/chunk-builder.ts";
+import { listOf, parseObject } from "../../core/json-value.ts";
+import { brokenOff } from "../../core/chat-message.ts";
+import { readCounts } from "../../core/chat-usage.ts";
+import { isProvoked } from "../../core/provider.ts";
+import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
+import type { PayloadReader } from "../../core/sse-reader.ts";
+import { failureEvents } from "../../core/spent.ts";
+import { guessedFinish } from "./answer.ts";
+import { failureInside } from "./failure.ts";
+import { pieceOf } from "./piece.ts";
+import type { WireCall } from "./piece.ts";
+
+/**
+ * Reads one stream of Workers AI, in its own form, in OpenAI's or in both by turns (see `pieceOf`).
+ * A stream that names no reason to end is over at [DONE]; one that ends without either broke off.
+ */
+export class WorkersAiStream implements PayloadReader {
+  readonly #cap: number | null;
+  readonly #builder = new ChunkBuilder();
+  /** The calls so far by their own index, the last one of an index. */
+  readonly #calls = new Map<number, { readonly id: string; readonly at: number }>();
+  #callCount = 0;
+  #usage: Usage | null = null;
+  /** What was reported last is that of the whole answer, and was said so. */
+  #isWhole = false;
+  /** Something was said after the last report. */
+  #isStale = false;
+  #hasSpoken = false;
+  /** Why the answer could not be finished: what it has used in all comes after it. */
+  #broken: ProviderFailure | null = null;
+  #ended = false;
+
+  /** `cap`: the output cap that was sent. */
+  constructor(cap: number | null) {
+    this.#cap = cap;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  read(data: string, name: string): StreamEvent[] {
+    if (this.#ended) return [];
+    const trimmed = data.trim();
+    if (trimmed === "") return [];
+    if (trimmed === "[DONE]" && this.#broken === null) {
+      return this.#hasSpoken ? this.#end() : this.fail("empty");
+    }
+    if (trimmed === "[DONE]") return this.endOfFile();
+    const raw = parseObject(data);
+    if (raw === null) return this.fail("bad_event");
+    const failure = failureInside(raw);
+    if (failure !== null) return this.#failWith(failure);
+    if (name === "error") return this.fail("error_event");
+    return [...this.#piece(raw), ...this.#reported(raw)];
+  }
+
+  fail(reason: string): StreamEvent[] {
+    return this.#failWith({ kind: "retry", reason });
+  }
+
+  endOfFile(): StreamEvent[] {
+    if (this.#broken !== null) return this.#failWith(this.#broken, this.#usage);
+    return this.#builder.finished ? this.#end() : [];
+  }
+
+  #failWith(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
+    this.#ended = true;
+    return failureEvents(failure, usage);
+  }
+
+  #piece(raw: JsonObject): StreamEvent[] {
+    this.#hasSpoken ||= "response" in raw || hasChoices(raw);
+    if (this.#builder.finished || this.#broken !== null) return [];
+    const { text, reasoning, calls, finish } = pieceOf(raw);
+    const events = [...this.#builder.reasoning(reasoning), ...this.#builder.text(text)];
+    for (const [position, call] of calls.entries()) events.push(...this.#call(call, position));
+    if (events.length > 0) {
+      this.#hasSpoken = true;
+      this.#isStale = true;
+    }
+    if (finish === "error" || finish === "abort") {
+      const failure = brokenOff(finish);
+      if (!isProvoked(failure)) return [...events, ...this.#failWith(failure)];
+      this.#broken = failure;
+      return events;
+    }
+    return finish === null ? events : [...events, ...this.#builder.finish(finish)];
+  }
+
+  /** The begin of a call or the next part of its arguments. What only closes a call names nothing. */
+  #call(call: WireCall, position: number): StreamEvent[] {
+    const key = call.index ?? position;
+    const known = this.#calls.get(key);
+    const isSame = call.id === "" ? call.name === "" || call.index !== null : call.id === known?.id;
+    if (known !== undefined && isSame) return this.#builder.toolArguments(call.arguments, known.at);
+    if (call.name === "") return [];
+    const at = this.#callCount++;
+    this.#calls.set(key, { id: call.id, at });
+    return [
+      ...this.#builder.tool(call.id, call.name),
+      ...this.#builder.toolArguments(call.arguments, at),
+    ];
+  }
+
+  /**
+   * A report with a prompt is of everything so far. One without is of its own event alone (as newer
+   * models report) and is added. Only a report that stands alone behind the end is of the whole; its
+   * numbers may be above the sum of those before it.
+   */
+  #reported(raw: JsonObject): StreamEvent[] {
+    const { usage: reported } = raw;
+    const usage = readCounts(reported);
+    if (usage === null || this.#ended) return [];
+    const isTotal = promptTokens(usage) > 0;
+    if (isTotal) this.#usage = usage;
+    else if (this.#usage === null) return [];
+    else this.#usage = plus(this.#usage, usage);
+    this.#isStale = false;
+    this.#isWhole = isTotal && this.#builder.finished && !hasChoices(raw);
+    if (this.#isWhole) return [{ kind: "usage", usage: this.#usage }];
+    // A report before any output would be taken for the whole, should none follow.
+    return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
+  }
+
+  #end(): StreamEvent[] {
+    this.#ended = true;
+    const events = this.#builder.finish(guessedFinish(this.#usage, this.#cap));
+    if (this.#usage !== null && !this.#isWhole && !this.#isStale) {
+      events.push({ kind: "usage", usage: this.#usage });
+    }
+    return [...events, { kind: "end" }];
+  }
+}
+
+function hasChoices({ choices }: JsonObject): boolean {
+  return listOf(choices).length > 0;
+}
+
+function plus(sum: Usage, { output, reasoning }: Usage): Usage {
+  return { ...sum, output: sum.output + output, reasoning: sum.reasoning + reasoning };
+}

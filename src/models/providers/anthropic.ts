@@ -1,0 +1,147 @@
+import { rowOf } from "../../shared/regions.ts";
+import { boundedText } from "../../shared/http/bounded-body.ts";
+import { baseUrlProblems } from "../core/built-in.ts";
+import type { BuiltIn } from "../core/built-in.ts";
+import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
+import type { Wire } from "../core/http-provider.ts";
+import { parseObject } from "../core/json-value.ts";
+import type { ChatCall, NativeBody, Provider } from "../core/provider.ts";
+import { sseReader } from "../core/sse-reader.ts";
+import { tokenCount } from "../core/token-count.ts";
+import { messagesAnswer } from "../protocols/messages/host-answer.ts";
+import { claudeRules } from "../claude/claude-rules.ts";
+import { eventFailure, messagesFailure } from "../protocols/messages/host-failure.ts";
+import { jsonAnswerOf } from "../protocols/messages/host-json-answer.ts";
+import { MessagesReader } from "../protocols/messages/host-messages-reader.ts";
+import {
+  keepsAnHour,
+  nativeAnswer,
+  NativeReader,
+  nativeRequest,
+} from "../protocols/messages/host-native.ts";
+import { imagePlaced } from "../protocols/messages/host-image-place.ts";
+import { messagesRequest } from "../protocols/messages/host-request.ts";
+
+const SECRET = "ANTHROPIC_API_KEY";
+const BASE_URL = "ANTHROPIC_BASE_URL";
+
+/** A host of the Messages API. */
+type AnthropicHost = {
+  /** Ends in the version, e.g. `https://api.anthropic.com/v1`. */
+  readonly baseUrl: string;
+  readonly secret: string;
+  /** Where the model must run, for the models that can be told; null is anywhere. */
+  readonly geo: "us" | null;
+};
+
+/** Anthropic, live where its key is set. What it can promise, the table of regions says. */
+export const ANTHROPIC: BuiltIn = {
+  id: "anthropic",
+  variables: [SECRET],
+  isSet: (config) => config.secret(SECRET) !== undefined,
+  tags: ({ region }) => (rowOf(region).anthropicGeo === null ? ["global"] : [region, "global"]),
+  problems: (config) => baseUrlProblems(config, BASE_URL),
+  build: (config) =>
+    anthropic({
+      baseUrl: config.secret(BASE_URL) ?? "https://api.anthropic.com/v1",
+      secret: config.secret(SECRET) ?? "",
+      geo: rowOf(config.region).anthropicGeo,
+    }),
+};
+
+/** The adapter for the Messages API. */
+export function anthropic(host: AnthropicHost): Provider {
+  return {
+    ...httpProvider(wireOf(host)),
+    speaks: (wire) => wire === "messages",
+    readsFiles: true,
+    countTokens: (upstreamId, native, signal) => countTokens(host, { upstreamId, native, signal }),
+  };
+}
+
+function wireOf({ baseUrl, secret, geo }: AnthropicHost): Wire {
+  return {
+    id: ANTHROPIC.id,
+    streamType: "text/event-stream",
+    chat: {
+      async ask(call) {
+        const request = nativeRequest(call, geo) ?? messagesRequest(call, geo);
+        if ("reason" in request) return request;
+        return post(call, {
+          url: `${trimmedUrl(baseUrl)}/messages`,
+          headers: {
+            accept: call.stream ? "text/event-stream" : "application/json",
+            ...headersOf(secret, request.beta),
+          },
+          body: JSON.stringify(request.body),
+        });
+      },
+      answer: (raw, call) =>
+        call.native === undefined
+          ? messagesAnswer(raw, jsonToolOf(call), secret)
+          : nativeAnswer(raw, keepsAnHour(call.native.body)),
+    },
+    failureInside: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
+    failure: (status, headers, bodyText, call) =>
+      imagePlaced(messagesFailure(status, headers, bodyText, secret), call),
+    reader: (call) =>
+      sseReader(
+        call.native === undefined
+          ? new MessagesReader(jsonToolOf(call), secret)
+          : new NativeReader(secret, keepsAnHour(call.native.body)),
+      ),
+  };
+}
+
+/** The one version of their dialect that this adapter is tested with, whatever the client's. */
+function headersOf(secret: string, beta: string | null): Readonly<Record<string, string>> {
+  return {
+    "x-api-key": secret,
+    "anthropic-version": "2023-06-01",
+    ...(beta !== null && { "anthropic-beta": beta }),
+  };
+}
+
+/** The tool that this call's request made of its JSON schema, if it did. */
+function jsonToolOf({ body, upstreamId }: ChatCall): string | null {
+  const json = jsonAnswerOf(body, claudeRules(upstreamId));
+  return json?.by === "tool" ? json.name : null;
+}
+
+const COUNT_BYTES_MAX = 4096;
+/** What only generating takes. */
+const UNCOUNTED = new Set(["max_tokens", "stop_sequences", "temperature", "top_p", "top_k"]);
+
+type Count = {
+  readonly upstreamId: string;
+  readonly native: NativeBody;
+  readonly signal: AbortSignal;
+};
+
+/** Tokens of a prompt by their own counter, which is free; null where it does not say in time. */
+async function countTokens(
+  { baseUrl, secret }: AnthropicHost,
+  { upstreamId, native, signal }: Count,
+): Promise<number | null> {
+  const body = Object.fromEntries(
+    Object.entries(native.body).filter(([field]) => !UNCOUNTED.has(field)),
+  );
+  try {
+    const response = await fetch(`${trimmedUrl(baseUrl)}/messages/count_tokens`, {
+      method: "POST",
+      redirect: "manual",
+      headers: {
+        "content-type": "application/json",
+        "user-agent": "turnpike",
+        ...headersOf(secret, native.headers["anthropic-beta"] ?? null),
+      },
+      body: JSON.stringify({ ...body, model: upstreamId }),
+      signal,
+    });
+    const text = await boundedText(response, COUNT_BYTES_MAX);
+    const counted = response.ok ? tokenCount(parseObject(text)?.["input_tokens"]) : null;
+    return counted === 0 ? null : counted;
+  } catch {
+    return null;
+  }
+}

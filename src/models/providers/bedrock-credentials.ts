@@ -1,0 +1,115 @@
+import { elapsedMs, timestamp } from "../../shared/clock.ts";
+import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
+import type { HmacKey } from "../../shared/hmac.ts";
+import type { ProviderConfig } from "../core/built-in.ts";
+import type { OutgoingBody } from "../core/outgoing-body.ts";
+import { hexOf, sha256Hex } from "../../shared/hash.ts";
+
+/** How requests show whose they are: a Bedrock API key, or a signature with an access key. */
+export type Credentials =
+  | { readonly kind: "bearer"; readonly token: string }
+  | {
+      readonly kind: "signature";
+      readonly accessKeyId: string;
+      readonly secretAccessKey: string;
+      readonly sessionToken?: string;
+    };
+
+export const BEARER_TOKEN = "AWS_BEARER_TOKEN_BEDROCK";
+export const ACCESS_KEY_ID = "AWS_ACCESS_KEY_ID";
+export const SECRET_ACCESS_KEY = "AWS_SECRET_ACCESS_KEY";
+const SESSION_TOKEN = "AWS_SESSION_TOKEN";
+
+/** The credentials that are set, or null; an API key before an access key, as AWS's own tools choose. */
+export function credentialsOf(config: ProviderConfig): Credentials | null {
+  const token = config.secret(BEARER_TOKEN);
+  if (token !== undefined) return { kind: "bearer", token };
+  const accessKeyId = config.secret(ACCESS_KEY_ID);
+  const secretAccessKey = config.secret(SECRET_ACCESS_KEY);
+  if (accessKeyId === undefined || secretAccessKey === undefined) return null;
+  const sessionToken = config.secret(SESSION_TOKEN);
+  const base = { kind: "signature" as const, accessKeyId, secretAccessKey };
+  return sessionToken === undefined ? base : { ...base, sessionToken };
+}
+
+/** What an upstream could quote of them. */
+export function secretsOf(credentials: Credentials): readonly string[] {
+  if (credentials.kind === "bearer") return [credentials.token];
+  const { accessKeyId, secretAccessKey, sessionToken } = credentials;
+  return [accessKeyId, secretAccessKey, ...(sessionToken === undefined ? [] : [sessionToken])];
+}
+
+/** Gives the headers that authorise one POST of this body to this URL. */
+type Authorise = (url: string, body: OutgoingBody) => Promise<Readonly<Record<string, string>>>;
+
+const ALGORITHM = "AWS4-HMAC-SHA256";
+const SERVICE = "bedrock";
+const TERMINATOR = "aws4_request";
+
+/**
+ * SigV4 (docs.aws.amazon.com, "Create a signed AWS API request") of a POST without a query, dated by the real
+ * clock. Host and x-amz-* headers are signed, so that nothing on the way changes what was signed.
+ */
+export function authoriser(credentials: Credentials, region: string): Authorise {
+  if (credentials.kind === "bearer") {
+    const headers = { authorization: `Bearer ${credentials.token}` };
+    return () => Promise.resolve(headers);
+  }
+  const { accessKeyId, secretAccessKey, sessionToken } = credentials;
+  let made: { readonly day: string; readonly key: Promise<HmacKey> } | null = null;
+  const keyOf = (day: string): Promise<HmacKey> => {
+    if (made?.day !== day) made = { day, key: signingKey(secretAccessKey, day, region) };
+    return made.key;
+  };
+  return async (url, body) => {
+    const { host, pathname } = new URL(url);
+    const date = timestamp(elapsedMs()).replaceAll(/[-:]|\.\d+/g, "");
+    const day = date.slice(0, 8);
+    const sent = {
+      "x-amz-date": date,
+      ...(sessionToken !== undefined && { "x-amz-security-token": sessionToken }),
+    };
+    const headers = Object.entries({ host, ...sent });
+    const names = headers.map(([name]) => name).join(";");
+    const canonical = [
+      "POST",
+      encodedPath(pathname),
+      "", // no query
+      ...headers.map(([name, value]) => `${name}:${value}`),
+      "",
+      names,
+      typeof body === "string" ? await sha256Hex(body) : await body.sha256(),
+    ].join("\n");
+    const scope = [day, region, SERVICE, TERMINATOR].join("/");
+    const text = [ALGORITHM, date, scope, await sha256Hex(canonical)].join("\n");
+    const signature = hexOf(await hmacSha256(await keyOf(day), text));
+    const credential = `Credential=${accessKeyId}/${scope}`;
+    return {
+      ...sent,
+      authorization: `${ALGORITHM} ${credential}, SignedHeaders=${names}, Signature=${signature}`,
+    };
+  };
+}
+
+/** A path of a URL, encoded a second time, as every service but S3 wants it. */
+function encodedPath(pathname: string): string {
+  return pathname.split("/").map(encodedSegment).join("/");
+}
+
+function encodedSegment(text: string): string {
+  return encodeURIComponent(text).replaceAll(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+/** The key of a day, made by signing with each part of its scope what the one before it gave. */
+async function signingKey(secret: string, day: string, region: string): Promise<HmacKey> {
+  const ofDay = await signed(`AWS4${secret}`, day);
+  const ofService = await signed(await signed(ofDay, region), SERVICE);
+  return hmacKey(await signed(ofService, TERMINATOR));
+}
+
+async function signed(secret: string | Uint8Array, text: string): Promise<Uint8Array> {
+  return hmacSha256(await hmacKey(secret), text);
+}

@@ -1,0 +1,153 @@
+import type { BuiltIn, HostTag, ProviderConfig } from "../core/built-in.ts";
+import { inBatches } from "../core/embedding-batches.ts";
+import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
+import type { Wire } from "../core/http-provider.ts";
+import { textOf } from "../core/json-value.ts";
+import type { OutgoingBody } from "../core/outgoing-body.ts";
+import { isFailure } from "../core/provider.ts";
+import type { Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
+import { answerTool } from "../protocols/converse/answer-format.ts";
+import { bedrockFailure, exceptionFailure } from "../protocols/converse/bedrock-failure.ts";
+import { converseAnswer } from "../protocols/converse/converse-answer.ts";
+import { converseRequest } from "../protocols/converse/converse-request.ts";
+import { ConverseReader } from "../protocols/converse/converse-stream.ts";
+import {
+  ACCESS_KEY_ID,
+  BEARER_TOKEN,
+  SECRET_ACCESS_KEY,
+  authoriser,
+  credentialsOf,
+  secretsOf,
+} from "./bedrock-credentials.ts";
+import type { Credentials } from "./bedrock-credentials.ts";
+import {
+  embeddingMaker,
+  embeddingsAnswer,
+  embeddingsRequest,
+} from "../protocols/converse/embeddings.ts";
+import { staysIn } from "../protocols/converse/models.ts";
+import type { ConfigProblem } from "../../shared/config/config.ts";
+import { rowOf } from "../../shared/regions.ts";
+import { baseUrlProblems, hostOf, otherPlace } from "../core/built-in.ts";
+
+const ID = "bedrock";
+const OUTSIDE: ProviderFailure = { kind: "disabled", reason: "residency" };
+const STREAM_TYPE = "application/vnd.amazon.eventstream";
+
+/** Bedrock's runtime in one region of AWS. */
+type BedrockHost = {
+  /** Where it promises to run; models that may leave it are not served. */
+  readonly tag: HostTag;
+  readonly awsRegion: string;
+  readonly baseUrl: string;
+  readonly credentials: Credentials;
+};
+
+/** Converse and ConverseStream for chat, InvokeModel for embeddings. */
+export function bedrock(host: BedrockHost): Provider {
+  return httpProvider(wireOf(host));
+}
+
+function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Wire {
+  const base = trimmedUrl(baseUrl);
+  const secrets = secretsOf(credentials);
+  const authorise = authoriser(credentials, awsRegion);
+  const send = async (
+    call: ProviderCall,
+    operation: string,
+    { accept, body }: { readonly accept: string; readonly body: OutgoingBody },
+  ) => {
+    const url = `${base}/model/${encodeURIComponent(call.upstreamId)}/${operation}`;
+    return post(call, { url, headers: { accept, ...(await authorise(url, body)) }, body });
+  };
+  /** A body for a model that stays where it is promised to. */
+  const at = async (
+    { upstreamId }: ProviderCall,
+    body: () => Promise<OutgoingBody | ProviderFailure>,
+  ) => (staysIn(tag, upstreamId) ? body() : OUTSIDE);
+  return {
+    id: ID,
+    streamType: STREAM_TYPE,
+    chat: {
+      async ask(call) {
+        const body = await at(call, () => converseRequest(call));
+        if (isFailure(body)) return body;
+        const accept = call.stream ? STREAM_TYPE : "application/json";
+        return send(call, call.stream ? "converse-stream" : "converse", { accept, body });
+      },
+      answer: (raw, call) => converseAnswer(raw, answerTool(call)),
+    },
+    embeddings: {
+      inParts: (call, sendPart) =>
+        inBatches(call, embeddingMaker(call.upstreamId).textsMax, sendPart),
+      async ask(call) {
+        const body = await at(call, () => Promise.resolve(embeddingsRequest(call)));
+        if (isFailure(body)) return body;
+        return send(call, "invoke", { accept: "application/json", body });
+      },
+      answer: embeddingsAnswer,
+    },
+    failureInside(raw) {
+      const name = textOf(raw["__type"]);
+      return name === "" ? null : exceptionFailure({ name, raw }, secrets);
+    },
+    failure: (status, headers, bodyText) => bedrockFailure(status, headers, bodyText, secrets),
+    reader: (call) => new ConverseReader(answerTool(call), secrets),
+  };
+}
+
+const REGION = "AWS_REGION";
+const BASE_URL = "BEDROCK_BASE_URL";
+
+/** Bedrock in this region, with an API key of its own or with an access key. */
+export const BEDROCK: BuiltIn = {
+  id: "bedrock",
+  variables: [BEARER_TOKEN, ACCESS_KEY_ID, SECRET_ACCESS_KEY],
+  isSet: (config) => credentialsOf(config) !== null && rowOf(config.region).aws !== null,
+  tags: ({ region }) => [region],
+  problems,
+  build(config) {
+    const awsRegion = awsRegionOf(config);
+    const baseUrl = config.secret(BASE_URL) ?? `https://${hostIn(awsRegion)}`;
+    const credentials = credentialsOf(config) ?? { kind: "bearer", token: "" }; // only built where they are set
+    return bedrock({ tag: config.region, awsRegion, baseUrl, credentials });
+  },
+};
+
+function awsRegionOf(config: ProviderConfig): string {
+  return config.secret(REGION) ?? rowOf(config.region).aws?.usual ?? "";
+}
+
+function hostIn(awsRegion: string): string {
+  return `bedrock-runtime.${awsRegion}.amazonaws.com`;
+}
+
+/** Whether an address is one of AWS's, which name their region, in another region than this. */
+function isElsewhere(address: string, { region }: ProviderConfig): boolean {
+  const host = hostOf(address);
+  if (!/(?:^|\.)(?:amazonaws\.com(?:\.cn)?|api\.aws|on\.aws)$/.test(host)) return false;
+  const named = host.split(".").findLast((label) => /^[a-z]+(?:-[a-z]+)+-\d$/.test(label));
+  return named === undefined || rowOf(region).aws?.pattern.test(named) !== true;
+}
+
+/** Another region would break the promise of the host; half of an access key would leave it out unsaid. */
+function problems(config: ProviderConfig): ConfigProblem[] {
+  const found = baseUrlProblems(config, BASE_URL);
+  const { aws } = rowOf(config.region);
+  if (aws === null) return found; // nothing of it is asked here
+  if (isElsewhere(config.secret(BASE_URL) ?? "", config)) {
+    found.push(otherPlace(BASE_URL, hostIn(aws.usual)));
+  }
+  const halves = [ACCESS_KEY_ID, SECRET_ACCESS_KEY];
+  const missing = halves.filter((variable) => config.secret(variable) === undefined);
+  if (missing.length === 1 && config.secret(BEARER_TOKEN) === undefined) {
+    found.push({
+      variable: missing.join(),
+      problem: "must be set: an access key is an id and a secret",
+    });
+  }
+  if (credentialsOf(config) !== null && !aws.pattern.test(awsRegionOf(config))) {
+    found.push({ variable: REGION, problem: `must be a region in ${aws.place}` });
+  }
+  return found;
+}

@@ -1,0 +1,74 @@
+import { baseUrlProblems } from "../core/built-in.ts";
+import type { BuiltIn } from "../core/built-in.ts";
+import { inBatchesOf } from "../core/embedding-batches.ts";
+import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
+import type { Wire } from "../core/http-provider.ts";
+import { isFailure } from "../core/provider.ts";
+import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
+import { sseReader } from "../core/sse-reader.ts";
+import { httpFailure } from "../core/upstream-failure.ts";
+import { chatAnswer, embedAnswer } from "../protocols/cohere/answer.ts";
+import { chatRequest, embedRequest } from "../protocols/cohere/request.ts";
+import { CohereStream } from "../protocols/cohere/stream.ts";
+
+const ID = "cohere";
+const SECRET = "COHERE_API_KEY";
+const BASE_URL = "COHERE_BASE_URL";
+const TEXTS_MAX = 96;
+/** Cohere's own status for a prompt that holds a denied token. */
+const DENIED = 498;
+
+/** Cohere's API v2. It has no host that promises a region. */
+export const COHERE: BuiltIn = {
+  id: ID,
+  variables: [SECRET],
+  isSet: (config) => config.secret(SECRET) !== undefined,
+  tags: () => ["global"],
+  problems: (config) => baseUrlProblems(config, BASE_URL),
+  build: (config) =>
+    cohere(config.secret(BASE_URL) ?? "https://api.cohere.com/v2", config.secret(SECRET) ?? ""),
+};
+
+/** The provider behind one address, which ends in the version. */
+export function cohere(baseUrl: string, secret: string): Provider {
+  return httpProvider(wireOf(trimmedUrl(baseUrl), secret));
+}
+
+function wireOf(base: string, secret: string): Wire {
+  const send = async (call: ProviderCall, path: string, request: JsonObject | ProviderFailure) => {
+    if (isFailure(request)) return request;
+    const accept = call.stream ? "text/event-stream" : "application/json";
+    return post(call, {
+      url: base + path,
+      headers: { accept, authorization: `Bearer ${secret}` },
+      body: JSON.stringify(request),
+    });
+  };
+  return {
+    id: ID,
+    streamType: "text/event-stream",
+    chat: {
+      ask: (call) => send(call, "/chat", chatRequest(call)),
+      answer: chatAnswer,
+    },
+    embeddings: {
+      inParts: inBatchesOf(TEXTS_MAX),
+      ask: (call) => send(call, "/embed", embedRequest(call)),
+      answer: embedAnswer,
+    },
+    failureInside: () => null, // what has no message or vectors is no answer
+    failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),
+    reader: () => sseReader(new CohereStream()),
+  };
+}
+
+function failureOf(
+  status: number,
+  headers: Headers,
+  bodyText: string,
+  secret: string,
+): ProviderFailure {
+  if (status !== DENIED) return httpFailure(status, headers, bodyText, secret);
+  const failure = httpFailure(400, headers, bodyText, secret);
+  return { ...failure, reason: String(status), code: "content_filter" };
+}

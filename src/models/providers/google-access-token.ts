@@ -1,0 +1,168 @@
+import { boundedText } from "../../shared/http/bounded-body.ts";
+import { afterTimeout, within } from "../../shared/timers.ts";
+import { fromBase64, toBase64Url } from "../core/base64.ts";
+import { numberOf, parseObject, textOf } from "../core/json-value.ts";
+import { shape } from "../core/shape.ts";
+import type { ProviderFailure } from "../core/provider.ts";
+
+/** What a service account's JSON key says that we need. */
+type ServiceAccount = {
+  readonly email: string;
+  /** PKCS 8 in PEM. */
+  readonly privateKey: string;
+  readonly project: string;
+};
+
+/** Where tokens come from, and which grant asks for them (RFC 7523; Google's OAuth 2.0 for servers). */
+export const TOKEN_URL = "https://oauth2.googleapis.com/token";
+const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
+const ASSERTION_S = 3600;
+/** A token this close to its end is not used any more. */
+const MARGIN_MS = 300_000;
+const EXCHANGE_MS = 10_000;
+/** A shared exchange dies with the request that began it: others wait this long, then make their own. */
+const SHARED_MS = 3000;
+const TOKEN_BYTES_MAX = 64 * 1024;
+
+const granted = shape({ access_token: textOf, expires_in: numberOf });
+const jsonKey = shape({ client_email: textOf, private_key: textOf, project_id: textOf });
+
+/** The account in a JSON key, or the names of the fields that are missing or cannot be. */
+export function serviceAccountOf(json: string): ServiceAccount | readonly string[] {
+  const raw = parseObject(json);
+  if (raw === null) return ["a JSON object"];
+  const { client_email: email, private_key: privateKey, project_id: project } = jsonKey(raw);
+  const missing = [
+    ...(email === "" ? ["client_email"] : []),
+    ...(privateKey === "" ? ["private_key"] : []),
+    ...(/^[\w.:-]+$/.test(project) ? [] : ["project_id"]),
+  ];
+  return missing.length > 0 ? missing : { email, privateKey, project };
+}
+
+/** The bytes of a PEM text; secrets that went through a shell may have `\n` in two characters. */
+const PEM = /^-----BEGIN PRIVATE KEY-----(.+)-----END PRIVATE KEY-----$/;
+const LINE_ENDS = /\s|\\n/g;
+
+type Token = { readonly text: string; readonly untilMs: number };
+
+/**
+ * The access tokens of a service account. One is used until five minutes before its end; concurrent
+ * calls share one exchange. The exchange carries our signature and no word of a prompt, so it may go
+ * to Google's one address from every region.
+ */
+export class AccessTokens {
+  readonly #account: ServiceAccount;
+  readonly #url: string;
+  readonly #nowMs: () => number;
+  #token: Token | null = null;
+  #exchange: Promise<Token | ProviderFailure> | null = null;
+
+  /** `nowMs`: the real time, which the signed request names. */
+  constructor(account: ServiceAccount, url: string, nowMs: () => number) {
+    this.#account = account;
+    this.#url = url;
+    this.#nowMs = nowMs;
+  }
+
+  /** The last token, also one that has ended: what an error's text must not show. */
+  get last(): string {
+    return this.#token?.text ?? "";
+  }
+
+  /** A token to call with, or why there is none. */
+  async get(): Promise<string | ProviderFailure> {
+    const known = this.#token;
+    if (known !== null && this.#nowMs() < known.untilMs) return known.text;
+    const exchange = this.#exchange;
+    const got = await (exchange === null ? this.#begin() : this.#shared(exchange));
+    return "text" in got ? got.text : got;
+  }
+
+  /** Forgets a token that was refused, unless another has taken its place. */
+  drop(text: string): void {
+    if (this.#token?.text === text) this.#token = { text, untilMs: 0 };
+  }
+
+  async #shared(exchange: Promise<Token | ProviderFailure>): Promise<Token | ProviderFailure> {
+    try {
+      return await within(exchange, SHARED_MS);
+    } catch {
+      if (this.#exchange === exchange) this.#exchange = null;
+      return this.#exchange ?? this.#begin();
+    }
+  }
+
+  #begin(): Promise<Token | ProviderFailure> {
+    const exchange = this.#exchanged().then((got) => {
+      if ("text" in got) this.#token = got;
+      if (this.#exchange === exchange) this.#exchange = null;
+      return got;
+    });
+    this.#exchange = exchange;
+    return exchange;
+  }
+
+  async #exchanged(): Promise<Token | ProviderFailure> {
+    const askedMs = this.#nowMs();
+    let assertion: string;
+    try {
+      assertion = await signed(this.#account, Math.floor(askedMs / 1000));
+    } catch {
+      return { kind: "disabled", reason: "private_key" };
+    }
+    const late = new AbortController();
+    const cancel = afterTimeout(EXCHANGE_MS, () => {
+      late.abort();
+    });
+    try {
+      return await this.#ask(assertion, askedMs, late.signal);
+    } catch {
+      return { kind: "retry", reason: "token", again: true };
+    } finally {
+      cancel();
+    }
+  }
+
+  async #ask(
+    assertion: string,
+    askedMs: number,
+    signal: AbortSignal,
+  ): Promise<Token | ProviderFailure> {
+    const response = await fetch(this.#url, {
+      method: "POST",
+      redirect: "manual",
+      headers: { "content-type": "application/x-www-form-urlencoded", "user-agent": "turnpike" },
+      body: `grant_type=${encodeURIComponent(GRANT)}&assertion=${assertion}`,
+      signal,
+    });
+    const { status, ok } = response;
+    const told = parseObject(await boundedText(response, TOKEN_BYTES_MAX));
+    if (!ok) {
+      const isOurs = status >= 400 && status < 500 && status !== 408 && status !== 429;
+      return { kind: isOurs ? "disabled" : "retry", reason: `token_${status}` };
+    }
+    const { access_token: text, expires_in: lifeS = 0 } = granted(told);
+    if (!/^[\x21-\x7e]+$/.test(text)) return { kind: "retry", reason: "token_missing" };
+    return { text, untilMs: askedMs + lifeS * 1000 - MARGIN_MS };
+  }
+}
+
+/** A JSON Web Token that asks for an access token, signed with RS256 (RFC 7515, RFC 7518 3.3). */
+async function signed(account: ServiceAccount, nowS: number): Promise<string> {
+  const algorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
+  const line = account.privateKey.replaceAll(LINE_ENDS, " ").trim();
+  const der = fromBase64((PEM.exec(line)?.[1] ?? "").replaceAll(" ", ""));
+  const key = await crypto.subtle.importKey("pkcs8", der, algorithm, false, ["sign"]);
+  const claims = { iss: account.email, scope: SCOPE, aud: TOKEN_URL };
+  const parts = [
+    { alg: "RS256", typ: "JWT" },
+    { ...claims, iat: nowS, exp: nowS + ASSERTION_S },
+  ];
+  const text = parts
+    .map((part) => toBase64Url(new TextEncoder().encode(JSON.stringify(part))))
+    .join(".");
+  const signature = await crypto.subtle.sign(algorithm, key, new TextEncoder().encode(text));
+  return `${text}.${toBase64Url(new Uint8Array(signature))}`;
+}

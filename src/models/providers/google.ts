@@ -1,0 +1,165 @@
+import { discardBody } from "../../shared/http/bounded-body.ts";
+import { inBatches } from "../core/embedding-batches.ts";
+import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
+import type { Wire } from "../core/http-provider.ts";
+import type { OutgoingBody } from "../core/outgoing-body.ts";
+import { isFailure } from "../core/provider.ts";
+import type { Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
+import { sseReader } from "../core/sse-reader.ts";
+import { chatAnswer } from "../protocols/gemini/answer.ts";
+import { ChunkReader } from "../protocols/gemini/chunks.ts";
+import type { EmbeddingMethod } from "../protocols/gemini/embeddings.ts";
+import { failureInside, googleFailure } from "../protocols/gemini/failure.ts";
+import { chatRequest } from "../protocols/gemini/request.ts";
+import type { ConfigProblem } from "../../shared/config/config.ts";
+import { elapsedMs } from "../../shared/clock.ts";
+import type { Region } from "../../shared/regions.ts";
+import { baseUrlProblems } from "../core/built-in.ts";
+import type { BuiltIn, ProviderConfig } from "../core/built-in.ts";
+import { AccessTokens, TOKEN_URL, serviceAccountOf } from "./google-access-token.ts";
+import { BATCH_EMBED_CONTENTS, PREDICT } from "../protocols/gemini/embeddings.ts";
+
+type Credential = Readonly<Record<string, string>>;
+
+/** One of Google's two services: the Gemini API or Vertex. */
+type Service = {
+  readonly id: string;
+  /** The address that models stand under, without a slash at its end. */
+  readonly models: string;
+  readonly embeddings: EmbeddingMethod;
+  /** The header that lets us in, or why there is none. */
+  credential(): Promise<Credential | ProviderFailure>;
+  /** After a 401: true when another credential may do better. */
+  renew?(refused: Credential): boolean;
+  /** What an upstream's text may quote and nobody must see. */
+  secrets(): readonly string[];
+};
+
+/** The adapter for Google's generateContent and its embeddings. */
+export function google(service: Service): Provider {
+  return { ...httpProvider(wireOf(service)), readsFiles: true };
+}
+
+function wireOf(service: Service): Wire {
+  const { embeddings } = service;
+  return {
+    id: service.id,
+    streamType: "text/event-stream",
+    chat: {
+      async ask(call) {
+        const body = await chatRequest(call);
+        const method = call.stream ? "streamGenerateContent?alt=sse" : "generateContent";
+        return isFailure(body) ? body : asked(service, call, { method, body });
+      },
+      answer: chatAnswer,
+    },
+    embeddings: {
+      inParts: (call, send) => inBatches(call, embeddings.size(call.upstreamId), send),
+      ask: (call) =>
+        asked(service, call, {
+          method: embeddings.method,
+          body: JSON.stringify(embeddings.request(call)),
+        }),
+      answer: embeddings.answer,
+    },
+    failureInside: (raw) => failureInside(raw, service.secrets()),
+    failure: (status, headers, bodyText) =>
+      googleFailure(status, headers, bodyText, service.secrets()),
+    reader: ({ body }) => sseReader(new ChunkReader(() => service.secrets(), body.n)),
+  };
+}
+
+/** Sends a request; once more where the credential was refused and there is another. */
+async function asked(
+  service: Service,
+  call: ProviderCall,
+  { method, body }: { readonly method: string; readonly body: OutgoingBody },
+): Promise<Response | ProviderFailure> {
+  const url = `${service.models}/${encodeURIComponent(call.upstreamId)}:${method}`;
+  const first = await service.credential();
+  if (isFailure(first)) return first;
+  const response = await post(call, { url, headers: first, body });
+  if (isFailure(response)) return response;
+  if (response.status !== 401 || service.renew?.(first) !== true) return response;
+  discardBody(response);
+  const second = await service.credential();
+  return isFailure(second) ? second : post(call, { url, headers: second, body });
+}
+
+const GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta";
+const KEY = "GEMINI_API_KEY";
+const CREDENTIALS = "GOOGLE_VERTEX_CREDENTIALS";
+
+/** The Gemini API: a key, one host for the world, no promise where it runs. */
+const GEMINI: BuiltIn = {
+  id: "google",
+  variables: [KEY],
+  isSet: (config) => config.secret(KEY) !== undefined,
+  tags: () => ["global"],
+  problems: (config) => baseUrlProblems(config, "GEMINI_BASE_URL"),
+  build(config) {
+    const key = config.secret(KEY) ?? "";
+    return google({
+      id: "google",
+      models: `${trimmedUrl(config.secret("GEMINI_BASE_URL") ?? GEMINI_URL)}/models`,
+      embeddings: BATCH_EMBED_CONTENTS,
+      credential: () => Promise.resolve({ "x-goog-api-key": key }), // in the URL it would be in logs
+      secrets: () => [key],
+    });
+  },
+};
+
+/** Vertex's hosts that keep prompts in a region; without one of its own a region sells nothing of Vertex. */
+const VERTEX_HOSTS: Partial<Record<Region, string>> = {
+  eu: "https://aiplatform.eu.rep.googleapis.com/v1",
+  us: "https://aiplatform.us.rep.googleapis.com/v1",
+};
+
+/** Vertex: a service account, and a host that keeps prompts in its region. */
+const VERTEX: BuiltIn = {
+  id: "vertex",
+  variables: [CREDENTIALS],
+  isSet: (config) => config.secret(CREDENTIALS) !== undefined,
+  tags: ({ region }) => (VERTEX_HOSTS[region] === undefined ? [] : [region]),
+  problems: (config) => [
+    ...baseUrlProblems(config, "VERTEX_BASE_URL", VERTEX_HOSTS[config.region]),
+    ...baseUrlProblems(config, "VERTEX_TOKEN_URL"),
+    ...credentialProblems(config),
+  ],
+  build: (config) => vertex(config, elapsedMs),
+};
+
+/** Google's two services. */
+export const GOOGLE: readonly BuiltIn[] = [GEMINI, VERTEX];
+
+/** Vertex as configured; `nowMs` is the real time. Throws for credentials that have problems. */
+export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
+  const account = serviceAccountOf(config.secret(CREDENTIALS) ?? "");
+  if (!("project" in account)) throw new Error("credentials with problems");
+  const { region } = config;
+  const tokens = new AccessTokens(account, config.secret("VERTEX_TOKEN_URL") ?? TOKEN_URL, nowMs);
+  const host = config.secret("VERTEX_BASE_URL") ?? VERTEX_HOSTS[region] ?? "";
+  const place = `projects/${account.project}/locations/${region}`;
+  return google({
+    id: "vertex",
+    models: `${trimmedUrl(host)}/${place}/publishers/google/models`,
+    embeddings: PREDICT,
+    async credential() {
+      const token = await tokens.get();
+      return typeof token === "string" ? { authorization: `Bearer ${token}` } : token;
+    },
+    renew({ authorization = "" }) {
+      tokens.drop(authorization.slice("Bearer ".length));
+      return true;
+    },
+    secrets: () => [tokens.last, account.email, account.project],
+  });
+}
+
+function credentialProblems(config: ProviderConfig): ConfigProblem[] {
+  const json = config.secret(CREDENTIALS);
+  const account = json === undefined ? [] : serviceAccountOf(json);
+  if ("project" in account || account.length === 0) return [];
+  const problem = `must be a service account's JSON key; missing: ${account.join(", ")}`;
+  return [{ variable: CREDENTIALS, problem }];
+}

@@ -1,0 +1,86 @@
+import { inBatchesOf } from "../core/embedding-batches.ts";
+import { httpProvider, kindsOf, post, sendOver, trimmedUrl } from "../core/http-provider.ts";
+import type { Wire } from "../core/http-provider.ts";
+import type { Provider, ProviderCall } from "../core/provider.ts";
+import { sseReader } from "../core/sse-reader.ts";
+import { responsesWire } from "./responses-wire.ts";
+import { RESPONSES_ONLY } from "../protocols/responses/host-rules.ts";
+import { httpFailure, streamFailure } from "../core/upstream-failure.ts";
+import { chatAnswer, embeddingsAnswer } from "../protocols/chat/answer.ts";
+import { ChunkReader } from "../protocols/chat/chunks.ts";
+import { hasError } from "../core/chat-message.ts";
+import type { Profile } from "../protocols/chat/profile.ts";
+import { chatRequest, embeddingsRequest } from "../protocols/chat/request.ts";
+import type { UpstreamRequest } from "../protocols/chat/request.ts";
+
+/** One host that speaks OpenAI's API. */
+type OpenAiHost = {
+  readonly id: string;
+  /** Ends in the version, e.g. `https://api.openai.com/v1`. */
+  readonly baseUrl: string;
+  readonly profile: Profile;
+  /** Without one no key is sent (Ollama, vLLM on a private network). */
+  readonly secret?: string;
+};
+
+/** The adapter for every host that speaks OpenAI's chat completions and embeddings. */
+export function openAiCompatible(host: OpenAiHost): Provider {
+  const wire = wireOf(host);
+  const { takesTokens = false, speaksResponses } = host.profile;
+  if (speaksResponses === true) return withResponses(host, wire);
+  return { ...httpProvider(wire), takesTokens };
+}
+
+/** A host with two wires: Responses for those who speak it, and for models that need it. */
+function withResponses({ id, baseUrl, profile, secret }: OpenAiHost, chat: Wire): Provider {
+  const url = `${trimmedUrl(baseUrl)}/responses`;
+  const headers = keyHeaders(profile, secret);
+  const responses = responsesWire({ id, url, headers, ...(secret !== undefined && { secret }) });
+  return {
+    id,
+    kinds: kindsOf(chat),
+    takesTokens: true, // it is OpenAI itself
+    readsFiles: true,
+    speaks: (wire) => wire === "responses",
+    send: (call) => sendOver(needsResponses(call) ? responses : chat, call),
+  };
+}
+
+function needsResponses(call: ProviderCall): boolean {
+  return (
+    call.kind === "chat" && (call.native !== undefined || RESPONSES_ONLY.test(call.upstreamId))
+  );
+}
+
+function wireOf({ id, baseUrl, profile, secret }: OpenAiHost): Wire {
+  const base = trimmedUrl(baseUrl);
+  const key = keyHeaders(profile, secret);
+  const streamHeaders = { accept: "text/event-stream", ...key };
+  const jsonHeaders = { accept: "application/json", ...key };
+  const send = async (call: ProviderCall, path: string, request: UpstreamRequest) => {
+    if (!("body" in request)) return request;
+    const headers = call.stream ? streamHeaders : jsonHeaders;
+    return post(call, { url: base + path, headers, body: JSON.stringify(request.body) });
+  };
+  return {
+    id,
+    streamType: "text/event-stream",
+    chat: {
+      ask: (call) => send(call, profile.chatPath, chatRequest(call, profile)),
+      answer: (raw) => chatAnswer(raw, profile.usage),
+    },
+    embeddings: {
+      ...(profile.textsMax !== undefined && { inParts: inBatchesOf(profile.textsMax) }),
+      ask: (call) => send(call, profile.embeddingsPath, embeddingsRequest(call, profile)),
+      answer: embeddingsAnswer,
+    },
+    failureInside: (raw) => (hasError(raw) ? streamFailure(raw, secret) : null),
+    failure: (status, headers, bodyText) => httpFailure(status, headers, bodyText, secret),
+    reader: ({ body }) => sseReader(new ChunkReader(secret, profile.usage, body.n)),
+  };
+}
+
+function keyHeaders({ keyHeader }: Profile, secret: string | undefined): Record<string, string> {
+  if (secret === undefined) return {};
+  return keyHeader === undefined ? { authorization: `Bearer ${secret}` } : { [keyHeader]: secret };
+}

@@ -1,0 +1,27 @@
+import { DEEPSEEK, MISTRAL, VOYAGE, XAI } from "./profiles/makers.ts";
+import { GENERIC, LOCAL, OPENAI } from "./profiles/openai.ts";
+import { CEREBRAS, FIREWORKS, GROQ, OPENROUTER, TOGETHER } from "./profiles/resellers.ts";
+import type { Profile } from "../protocols/chat/profile.ts";
+
+/** Every profile by the name that a PROVIDERS entry gives it. */
+export const PROFILE_OF = {
+  openai: OPENAI,
+  azure: { ...OPENAI, keyHeader: "api-key", speaksResponses: false, chatExtras: {} },
+  mistral: MISTRAL,
+  groq: GROQ,
+  deepseek: DEEPSEEK,
+  together: TOGETHER,
+  fireworks: FIREWORKS,
+  xai: XAI,
+  cerebras: CEREBRAS,
+  openrouter: OPENROUTER,
+  voyage: VOYAGE,
+  ollama: LOCAL,
+  vllm: LOCAL,
+  generic: GENERIC,
+} as const satisfies Readonly<Record<string, Profile>>;
+
+/** The profiles a PROVIDERS entry may name. */
+export const PROFILES: ReadonlyMap<string, Profile> = new Map(Object.entries(PROFILE_OF));
+
+export const OPENAI_PROFILE: Profile = OPENAI;

@@ -1,0 +1,90 @@
+import { NINE } from "../../core/tool-call-id.ts";
+import { effort, THREE_EFFORTS } from "./effort.ts";
+import { COMMON, CORE, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, USUAL } from "./fields.ts";
+import type { Profile } from "../../protocols/chat/profile.ts";
+
+const MISTRAL_REASONS = /small-(?:2603|latest)|medium-(?:3[.-]5|2604|latest)|large-4|magistral|glm/;
+
+/** Its body is strict: 422 for any other field (docs.mistral.ai, OpenAPI). */
+export const MISTRAL: Profile = {
+  ...COMMON,
+  chatFields: new Set([
+    ...CORE,
+    ...PENALTIES,
+    "n",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "seed",
+  ]),
+  embeddingFields: EMBEDDING_FIELDS,
+  renamed: { seed: "random_seed", dimensions: "output_dimension" },
+  rules: [
+    { fields: ["tool_choice"], values: { required: "any" } },
+    // Those that reason know two efforts, the others refuse the field.
+    effort(MISTRAL_REASONS, {
+      minimal: "none",
+      low: "high",
+      medium: "high",
+      xhigh: "high",
+      max: "high",
+    }),
+    effort(null),
+  ],
+  streamOptions: null,
+  plain: {
+    toolIds: NINE,
+    // It may not be empty: mistral-common refuses an assistant's message without content and calls.
+    bridge: "Done.",
+    reasoning: { as: "thinking", models: MISTRAL_REASONS },
+  },
+  textsMax: 32,
+};
+
+/** Efforts as its guide "Thinking Mode" maps them; it thinks unless told not to. */
+export const DEEPSEEK: Profile = {
+  ...COMMON,
+  chatFields: new Set([...CORE, ...PENALTIES, ...LOGPROBS]),
+  rules: [
+    effort(null, {
+      none: { thinking: { type: "disabled" } },
+      minimal: "low",
+      medium: "high",
+      xhigh: "high",
+    }),
+  ],
+  // V4 wants it on every turn of its own once tools were called; R1 refuses it.
+  plain: {
+    names: true,
+    reasoning: { as: "reasoning_content", models: /deepseek-v4/, always: true },
+  },
+  oneChoice: true,
+};
+
+/** Its reasoning models refuse stop and penalties; reasoning is not among the completion's tokens. */
+export const XAI: Profile = {
+  ...COMMON,
+  chatFields: new Set([...USUAL, "n"]),
+  rules: [
+    {
+      models: /^grok-(?:[4-9]|3-mini|code)(?!.*non-reasoning)/,
+      fields: [...PENALTIES, "stop"],
+    },
+    effort(/^grok-4\.20(?:-\d{4})?-(?:non-)?reasoning$/),
+    effort(/^grok-4\.[67]/, { minimal: "low", max: "xhigh" }),
+    effort(null, THREE_EFFORTS),
+  ],
+  capField: "max_completion_tokens",
+  plain: { names: true },
+  usage: { apart: true },
+};
+
+/** Embeddings alone; `input_type` ("query", "document") is its own. */
+export const VOYAGE: Profile = {
+  ...COMMON,
+  embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
+  renamed: { dimensions: "output_dimension" },
+  rules: [{ fields: ["encoding_format"], values: { float: null } }],
+  // A text that is too long is an error, as at OpenAI, never cut.
+  embeddingExtras: { truncation: false },
+  textsMax: 1000,
+};

@@ -1,0 +1,62 @@
+import { LOW_IS_LEAST, REASONING_MODELS } from "../../protocols/responses/host-rules.ts";
+import { effort, THREE_EFFORTS } from "./effort.ts";
+import { ALL_FIELDS, COMMON, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS } from "./fields.ts";
+import type { Implied, Profile, Rule } from "../../protocols/chat/profile.ts";
+
+/**
+ * OpenAI's reasoning models answer 400 or 403 to these (developers.openai.com, "Using GPT-5"), unless
+ * they are told not to reason. A 403 would take the route from everybody.
+ */
+const REASONING_RULES: readonly Rule[] = [
+  {
+    models: REASONING_MODELS,
+    fields: [...PENALTIES, ...LOGPROBS, "logit_bias", "temperature", "top_p"],
+    unless: ["reasoning_effort", "none"],
+  },
+  { models: /^(?:o3|o4-mini)/, fields: ["stop"] },
+  // Since 5.1 the least is none, and then low.
+  {
+    models: LOW_IS_LEAST,
+    fields: ["reasoning_effort"],
+    values: { minimal: "low" },
+  },
+];
+
+/**
+ * From 5.6 on, chat completions take function tools only without reasoning, and reason unless they are
+ * told not to: without these words a request with tools is a 400 (the API's own error text).
+ */
+const WITH_TOOLS: readonly Implied[] = [
+  { models: /^gpt-(?:5\.[6-9]|[6-9])/, beside: "tools", fields: { reasoning_effort: "none" } },
+];
+
+/** OpenAI itself; Azure has the same API behind another header. */
+export const OPENAI: Profile = {
+  ...COMMON,
+  chatFields: new Set([
+    ...ALL_FIELDS,
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "verbosity",
+  ]),
+  embeddingFields: EMBEDDING_FIELDS,
+  chatExtras: { service_tier: "default" }, // `auto` would take the tier of our project
+  takesTokens: true,
+  rules: REASONING_RULES,
+  implied: WITH_TOOLS,
+  capField: "max_completion_tokens",
+  streamOptions: { include_usage: true, include_obfuscation: false },
+  developerRole: true,
+  speaksResponses: true,
+};
+
+/** Ollama, vLLM, llama.cpp, proxies: what they all understand. */
+export const GENERIC: Profile = {
+  ...COMMON,
+  chatFields: new Set([...ALL_FIELDS, ...SAMPLERS]),
+  embeddingFields: EMBEDDING_FIELDS,
+};
+
+/** Local servers: low, medium, high or none. */
+export const LOCAL: Profile = { ...GENERIC, rules: [effort(null, THREE_EFFORTS)] };

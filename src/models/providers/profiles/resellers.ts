@@ -1,0 +1,68 @@
+import { ALWAYS, effort, THREE_EFFORTS } from "./effort.ts";
+import { COMMON, CORE, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS, USUAL } from "./fields.ts";
+import type { Profile } from "../../protocols/chat/profile.ts";
+
+/** 400 for logprobs, logit_bias and names of messages (console.groq.com/docs/openai). */
+export const GROQ: Profile = {
+  ...COMMON,
+  chatFields: new Set([...CORE, ...PENALTIES, "parallel_tool_calls", "seed"]),
+  rules: [
+    effort(/gpt-oss/, ALWAYS),
+    effort(/qwen3/, {
+      minimal: "default",
+      low: "default",
+      medium: "default",
+      high: "default",
+      xhigh: "default",
+      max: "default",
+    }),
+    effort(null),
+  ],
+  plain: { reasoning: { as: "reasoning", models: /gpt-oss|qwen3/ } },
+  oneChoice: true,
+  usage: { inside: "x_groq" },
+};
+
+/** Most of what it sells thinks unless told not to (docs.together.ai, "Reasoning"). */
+export const TOGETHER: Profile = {
+  ...COMMON,
+  chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "n"]),
+  embeddingFields: EMBEDDING_FIELDS,
+  rules: [
+    effort(/llama/i),
+    effort(/gpt-oss/, ALWAYS),
+    effort(null, { ...THREE_EFFORTS, none: { reasoning: { enabled: false } } }),
+  ],
+  plain: { names: true },
+};
+
+/** Efforts: none, low, medium and high. */
+export const FIREWORKS: Profile = {
+  ...COMMON,
+  chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "n"]),
+  embeddingFields: EMBEDDING_FIELDS,
+  rules: [effort(/gpt-oss/, ALWAYS), effort(null, THREE_EFFORTS)],
+  // Otherwise it cuts the cap without a word.
+  chatExtras: { context_length_exceeded_behavior: "error" },
+  plain: { names: true, reasoning: { as: "reasoning_content" } },
+};
+
+/** 400 for penalties, logit_bias and parallel_tool_calls (inference-docs.cerebras.ai, OpenAI compatibility). */
+export const CEREBRAS: Profile = {
+  ...COMMON,
+  chatFields: new Set([...CORE, ...LOGPROBS, "seed"]),
+  rules: [effort(/gpt-oss/, ALWAYS), effort(/glm/, THREE_EFFORTS), effort(null)],
+  capField: "max_completion_tokens",
+  plain: { reasoning: { as: "reasoning", models: /gpt-oss|glm/ } },
+  oneChoice: true,
+};
+
+/** Takes OpenAI's fields for all its models, and drops what one of them does not know. */
+export const OPENROUTER: Profile = {
+  ...COMMON,
+  chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "verbosity"]),
+  embeddingFields: EMBEDDING_FIELDS,
+  rules: [effort(null, { max: "xhigh" })],
+  plain: { names: true, reasoning: { as: "reasoning" } },
+  oneChoice: true,
+};

@@ -1,0 +1,98 @@
+import type { ConfigProblem, ProviderEntry } from "../../shared/config/config.ts";
+import { ANTHROPIC } from "./anthropic.ts";
+import { BEDROCK } from "./bedrock.ts";
+import { isWebAddress } from "../core/built-in.ts";
+import type { BuiltIn, HostTag, ProviderConfig } from "../core/built-in.ts";
+import { COHERE } from "./cohere.ts";
+import { GOOGLE } from "./google.ts";
+import { OPENAI_COMPATIBLE } from "./hosts.ts";
+import { openAiCompatible } from "./openai-compatible.ts";
+import { PROFILES } from "./profile.ts";
+import type { Provider } from "../core/provider.ts";
+import { WORKERS_AI } from "./workers-ai.ts";
+
+/** Every provider that this Worker knows by itself, beside the sandbox. */
+export const BUILT_IN: readonly BuiltIn[] = [
+  ...OPENAI_COMPATIBLE,
+  ANTHROPIC,
+  BEDROCK,
+  COHERE,
+  ...GOOGLE,
+  WORKERS_AI,
+];
+
+/** A provider that is configured here, and where its hosts promise to run. */
+type ConfiguredProvider = { readonly id: string; readonly regions: readonly HostTag[] };
+
+/** Every provider of this deployment by id; those whose variables are not set are left out. */
+export function buildProviders(
+  config: ProviderConfig,
+  sandbox: Provider,
+): ReadonlyMap<string, Provider> {
+  const providers = new Map<string, Provider>();
+  for (const builtIn of builtInHere(config)) providers.set(builtIn.id, builtIn.build(config));
+  for (const entry of config.providers.filter((one) => isConfigured(one, config))) {
+    const provider = providerOfEntry(entry, config);
+    if (provider !== null) providers.set(entry.id, provider);
+  }
+  if (config.sandbox) providers.set(sandbox.id, sandbox);
+  return providers;
+}
+
+/** The same providers as the catalogue needs them: ids and host tags. */
+export function liveProviders(config: ProviderConfig): readonly ConfiguredProvider[] {
+  const live: ConfiguredProvider[] = builtInHere(config).map((builtIn) => ({
+    id: builtIn.id,
+    regions: builtIn.tags(config),
+  }));
+  for (const entry of config.providers.filter((one) => isConfigured(one, config))) {
+    live.push({ id: entry.id, regions: entry.regions });
+  }
+  if (config.sandbox) live.push({ id: "sandbox", regions: [config.region] });
+  return live;
+}
+
+/** What in PROVIDERS and the variables of built-in providers cannot work; a deployment with problems must not serve. */
+export function providerProblems(config: ProviderConfig): readonly ConfigProblem[] {
+  const problems = config.providers
+    .filter((entry) => !PROFILES.has(entry.profile))
+    .map((entry) => ({
+      variable: "PROVIDERS",
+      problem: `"${entry.id}" has an unknown profile; choose one of ${[...PROFILES.keys()].join(", ")}`,
+    }));
+  const webOnly = config.providers
+    .filter((entry) => !isWebAddress(entry.base_url))
+    .map((entry) => ({
+      variable: "PROVIDERS",
+      problem: `"${entry.id}" needs a base_url of http or https, without user or password`,
+    }));
+  return [...problems, ...webOnly, ...BUILT_IN.flatMap((builtIn) => builtIn.problems(config))];
+}
+
+/** Those that are set, sound and have a host to call from this region. */
+function builtInHere(config: ProviderConfig): readonly BuiltIn[] {
+  return BUILT_IN.filter(
+    (builtIn) =>
+      builtIn.isSet(config) &&
+      builtIn.tags(config).length > 0 &&
+      builtIn.problems(config).length === 0,
+  );
+}
+
+function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider | null {
+  const profile = PROFILES.get(entry.profile);
+  if (profile === undefined) return null;
+  const secret = entry.secret === undefined ? undefined : config.secret(entry.secret);
+  return openAiCompatible({
+    id: entry.id,
+    baseUrl: entry.base_url,
+    profile,
+    ...(secret !== undefined && { secret }),
+  });
+}
+
+/** An entry without a secret needs none; one that names a secret waits for it to be set. */
+function isConfigured(entry: ProviderEntry, config: ProviderConfig): boolean {
+  if (!PROFILES.has(entry.profile)) return false;
+  return entry.secret === undefined || config.secret(entry.secret) !== undefined;
+}

@@ -1,0 +1,140 @@
+import { hash32, hashedBase62 } from "../../../shared/hash.ts";
+import type { ChatBody } from "../../core/core-request.ts";
+import { promptTokens } from "../../../shared/usage.ts";
+import type { Usage } from "../../../shared/usage.ts";
+import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
+import { countPrompt } from "./asked.ts";
+import { repliesTo } from "./reply.ts";
+import type { Mode, Reply } from "./reply.ts";
+import { countTokens, tokensOf } from "./tokens.ts";
+
+/** A whole chat answer, before it is written as one body (here) or as chunks (chunks.ts). */
+export type ChatAnswer = {
+  readonly head: AnswerHead;
+  readonly replies: readonly Reply[];
+  /** Null for an upstream that tells none. */
+  readonly usage: Usage | null;
+  /** Alternatives for each token; null: no logprobs. */
+  readonly alternatives: number | null;
+  /** How to stream every text, in place of each reply's own way. */
+  readonly split: ((text: string) => readonly string[]) | null;
+};
+
+/** What every body and chunk of an answer begins with; `created` in Unix seconds. The run sets id and model. */
+export type AnswerHead = {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+  readonly system_fingerprint: string;
+};
+
+type ReadAnswer =
+  | { readonly ok: true; readonly answer: ChatAnswer }
+  | { readonly ok: false; readonly failure: ProviderFailure };
+
+/** The sandbox's answer to a chat call. */
+export function answerTo(call: ChatCall, nowMs: number, mode: Mode = {}): ReadAnswer {
+  const made = repliesTo(call.body, call.cap, mode);
+  if (!made.ok) return made;
+  const reasoning = made.replies.reduce((sum, { thought }) => sum + countTokens(thought), 0);
+  const output = made.replies.reduce((sum, reply) => sum + reply.tokens, reasoning);
+  const input = countPrompt(call.body);
+  const alternatives = askedLogprobs(call.body);
+  const usage = { input, cacheRead: 0, cacheWrite: 0, output, reasoning };
+  const split = alternatives === null ? null : tokensOf;
+  const head = headOf(call, nowMs);
+  return { ok: true, answer: { head, replies: made.replies, usage, alternatives, split } };
+}
+
+/** OpenAI's `chat.completion`. */
+export function chatBody(answer: ChatAnswer): JsonObject {
+  const { id, created, model, system_fingerprint } = answer.head;
+  const choices = answer.replies.map((reply, index) => ({
+    index,
+    message: messageOf(reply),
+    logprobs: choiceLogprobs(answer, reply.content),
+    finish_reason: reply.finish,
+  }));
+  const body = { id, object: "chat.completion", created, model, choices };
+  if (answer.usage === null) return { ...body, system_fingerprint };
+  return { ...body, usage: usageBody(answer.usage), system_fingerprint };
+}
+
+/** `logprobs` of a choice for a part of its content; null when none were asked for or nothing is said. */
+export function choiceLogprobs(answer: ChatAnswer, content: string | null): JsonObject | null {
+  if (answer.alternatives === null || content === null) return null;
+  const { alternatives } = answer;
+  return {
+    content: tokensOf(content).map((token) => tokenEntry(token, alternatives)),
+    refusal: null,
+  };
+}
+
+function messageOf(reply: Reply): JsonObject {
+  const message = {
+    role: "assistant",
+    content: reply.content,
+    refusal: null,
+    ...(reply.thought !== "" && {
+      reasoning_content: reply.thought,
+      reasoning_details: [thoughtDetail(reply.thought)],
+    }),
+  };
+  if (reply.calls.length === 0) return message;
+  const calls = reply.calls.map((call) => ({
+    id: call.id,
+    type: "function",
+    function: { name: call.name, arguments: call.arguments },
+  }));
+  return { ...message, tool_calls: calls };
+}
+
+/** What a thought needs to be sent back as it was. */
+export function thoughtDetail(thinking: string): JsonObject {
+  return { type: "sandbox.thinking", thinking, signature: hashedBase62(thinking, 24) };
+}
+
+function usageBody(usage: Usage): JsonObject {
+  const prompt = promptTokens(usage);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: usage.output,
+    total_tokens: prompt + usage.output,
+    prompt_tokens_details: { cached_tokens: usage.cacheRead, audio_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: usage.reasoning, audio_tokens: 0 },
+  };
+}
+
+function headOf(call: ChatCall, nowMs: number): AnswerHead {
+  return {
+    id: "chatcmpl-sandbox",
+    created: Math.floor(nowMs / 1000),
+    model: call.upstreamId,
+    system_fingerprint: "fp_sandbox",
+  };
+}
+
+/** Alternatives of every token, in this order; the token itself is left out. */
+const OTHERS =
+  " the, a, and, of, to, in, is, that, it, for, on, with, as, was, at, by, be, this, are, or, an";
+const utf8 = new TextEncoder();
+
+/** How many alternatives each token is to show, or null when no logprobs were asked for. */
+function askedLogprobs({ logprobs, top_logprobs: tops = 0 }: ChatBody): number | null {
+  return logprobs === true ? tops : null;
+}
+
+/** Likely ones, always the same. */
+function tokenEntry(token: string, alternatives: number): JsonObject {
+  const logprob = -(hash32(token) % 500) / 1000; // e^-0.5 = 0.61: the likeliest token in any case
+  const others = OTHERS.split(",").filter((other) => other !== token);
+  const top = [token, ...others].slice(0, alternatives).map((other, rank) => {
+    const less = -1 - rank - (hash32(token + other) % 1000) / 1000;
+    return entry(other, rank === 0 ? logprob : less);
+  });
+  return { ...entry(token, logprob), top_logprobs: top };
+}
+
+function entry(token: string, logprob: number): JsonObject {
+  return { token, logprob: logprob + 0, bytes: [...utf8.encode(token)] };
+}

@@ -1,0 +1,79 @@
+import { now } from "../../../shared/clock.ts";
+import type {
+  ChatCall,
+  Provider,
+  ProviderAnswer,
+  ProviderCall,
+  ProviderFailure,
+} from "../../core/provider.ts";
+import { answerTo, chatBody } from "./answer.ts";
+import { BEHAVIOURS } from "./behaviours.ts";
+import type { Behaviour, SandboxDelays } from "./behaviours.ts";
+import { embeddingsAnswer } from "./embeddings.ts";
+import { pauseFor, playStream } from "./play.ts";
+
+type SandboxOptions = {
+  readonly delays?: Partial<SandboxDelays>;
+  /** Unix milliseconds, for `created`. */
+  readonly clock?: () => number;
+};
+
+/** The one embeddings model. */
+const EMBED = "embed";
+const DELAYS: SandboxDelays = { firstByteMs: 1500, wordMs: 150, endlessMs: 20 };
+const ABORTED: ProviderFailure = { kind: "retry", reason: "aborted" };
+const UNKNOWN_MODEL: ProviderFailure = { kind: "disabled", reason: "unknown_model" };
+/** What upstreams that never answer come to, as an adapter reads their statuses and bodies. */
+const FAULTS: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFailure>([
+  ["status-408", { kind: "retry", reason: "408" }],
+  ["status-429", { kind: "overloaded", reason: "429", retryAfterMs: 2000 }],
+  ["status-500", { kind: "retry", reason: "500" }],
+  ["status-503", { kind: "overloaded", reason: "503" }],
+  ["echo-key-401", { kind: "disabled", reason: "401" }],
+  ["html", { kind: "retry", reason: "bad_body" }],
+  ["bad-json", { kind: "retry", reason: "bad_body" }],
+]);
+
+/**
+ * A provider in this process, without a network: behaves like a model, always the same way. Its magic
+ * models force one outcome each (behaviours.ts, and those below that never answer) and are otherwise like `echo`.
+ */
+export function sandboxProvider(options: SandboxOptions = {}): Provider {
+  const delays = { ...DELAYS, ...options.delays };
+  const clock = options.clock ?? (() => now({}));
+  const send = async (call: ProviderCall): Promise<ProviderAnswer> => {
+    if (call.signal.aborted) return failed(ABORTED);
+    call.onDispatch?.();
+    const fault = FAULTS.get(call.upstreamId);
+    if (fault !== undefined) return failed(fault);
+    if (call.kind === "embeddings" && call.upstreamId === EMBED) return embeddingsAnswer(call);
+    if (call.kind !== "chat") return failed(UNKNOWN_MODEL);
+    const behaviour = BEHAVIOURS.get(call.upstreamId);
+    if (behaviour === undefined) return failed(UNKNOWN_MODEL);
+    return chat(call, behaviour, delays, clock());
+  };
+  return { id: "sandbox", kinds: ["chat", "embeddings"], readsFiles: true, send };
+}
+
+async function chat(
+  call: ChatCall,
+  behaviour: Behaviour,
+  delays: SandboxDelays,
+  nowMs: number,
+): Promise<ProviderAnswer> {
+  const read = answerTo(call, nowMs, behaviour.mode);
+  if (!read.ok) return failed(read.failure);
+  const answer = behaviour.change?.(read.answer, call.cap) ?? read.answer;
+  if (call.stream) {
+    return { kind: "stream", events: playStream(behaviour.stream(answer, delays), call.signal) };
+  }
+  const outcome = behaviour.json?.(delays) ?? 0;
+  if (typeof outcome !== "number") return failed(outcome);
+  if (outcome > 0) await pauseFor(outcome, call.signal);
+  if (call.signal.aborted) return failed(ABORTED);
+  return { kind: "json", body: chatBody(answer), usage: answer.usage };
+}
+
+function failed(failure: ProviderFailure): ProviderAnswer {
+  return { kind: "failure", failure };
+}

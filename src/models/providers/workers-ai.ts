@@ -1,0 +1,106 @@
+import type { AiBinding } from "../../shared/config/config.ts";
+import type { BuiltIn } from "../core/built-in.ts";
+import { embeddingList, inBatchesOf, textsIn } from "../core/embedding-batches.ts";
+import { httpProvider, notReached } from "../core/http-provider.ts";
+import type { Wire } from "../core/http-provider.ts";
+import { listOf } from "../core/json-value.ts";
+import { isFailure } from "../core/provider.ts";
+import type {
+  Answer,
+  EmbeddingsCall,
+  JsonObject,
+  Provider,
+  ProviderCall,
+  ProviderFailure,
+} from "../core/provider.ts";
+import { sseReader } from "../core/sse-reader.ts";
+import { chatAnswer, streamOf } from "../protocols/workers-ai/answer.ts";
+import { answerFailure, failureInside, thrownFailure } from "../protocols/workers-ai/failure.ts";
+import { familyOf } from "../protocols/workers-ai/models.ts";
+import { chatInputs } from "../protocols/workers-ai/request.ts";
+import { WorkersAiStream } from "../protocols/workers-ai/stream.ts";
+
+const ID = "workers-ai";
+const TEXTS_MAX = 100;
+
+/** Cloudflare's own models, through the binding AI: no key, and no promise where they run. */
+export const WORKERS_AI: BuiltIn = {
+  id: ID,
+  variables: ["AI"],
+  isSet: ({ ai }) => ai !== undefined,
+  tags: () => ["global"],
+  problems: () => [],
+  build: ({ ai }) => workersAi(ai ?? { run: () => Promise.reject(new Error("no binding")) }),
+};
+
+/** The provider behind one binding. */
+export function workersAi(ai: AiBinding): Provider {
+  return httpProvider(wireOf(ai));
+}
+
+function wireOf(ai: AiBinding): Wire {
+  return {
+    id: ID,
+    streamType: "text/event-stream",
+    chat: {
+      async ask(call) {
+        const inputs = chatInputs(call);
+        return isFailure(inputs) ? inputs : run(ai, call, inputs);
+      },
+      answer: chatAnswer,
+    },
+    embeddings: {
+      inParts: inBatchesOf(TEXTS_MAX),
+      ask: (call) => run(ai, call, embeddingInputs(call)),
+      answer: embeddingAnswer,
+    },
+    failureInside,
+    failure: answerFailure,
+    reader: (call) => sseReader(new WorkersAiStream(call.cap)),
+    streamOf,
+  };
+}
+
+/** With `returnRawResponse` the binding answers as a fetch does, also for failures. */
+async function run(
+  ai: AiBinding,
+  call: ProviderCall,
+  inputs: JsonObject,
+): Promise<Response | ProviderFailure> {
+  call.onDispatch?.();
+  try {
+    const options = { returnRawResponse: true, signal: call.signal };
+    const answer = await ai.run(call.upstreamId, inputs, options);
+    return answer instanceof Response ? answer : { kind: "retry", reason: "no_response" };
+  } catch (error) {
+    return (call.signal.aborted ? null : thrownFailure(error)) ?? notReached(call);
+  }
+}
+
+function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
+  const { pooling } = familyOf(upstreamId);
+  return { text: body.input, ...(pooling !== undefined && { pooling }) };
+}
+
+/** `{ shape, data: [[...]], pooling }`, without usage; null when a vector is missing or pooled otherwise. */
+function embeddingAnswer(raw: JsonObject, call: EmbeddingsCall): Answer | ProviderFailure | null {
+  const { data, pooling: given } = raw;
+  const vectors = listOf(data);
+  const { pooling } = familyOf(call.upstreamId);
+  const isOther = typeof given === "string" && given !== (pooling ?? given);
+  if (vectors.length !== textsIn(call).length || isOther) return null;
+  const { dimensions } = call.body;
+  for (const vector of vectors) {
+    if (!Array.isArray(vector) || vector.length === 0) return null;
+    if (!vector.every((value) => typeof value === "number")) return null;
+    if (dimensions !== undefined && dimensions !== vector.length) {
+      return dimensionsRefused(vector.length);
+    }
+  }
+  return embeddingList(vectors, null);
+}
+
+function dimensionsRefused(length: number): ProviderFailure {
+  const message = `This model's vectors have ${length} dimensions, and no others.`;
+  return { kind: "refused", reason: "dimensions", message, param: "dimensions" };
+}

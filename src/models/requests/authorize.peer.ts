@@ -1,0 +1,89 @@
+import type { Context } from "hono";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { calledBy } from "../../shared/caller.ts";
+import type { Called, Caller } from "../../shared/caller.ts";
+import { now } from "../../shared/clock.ts";
+import type { Failure, Result } from "../../shared/failure.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { micros } from "../../shared/money.ts";
+import { reachObject } from "../../shared/reach-object.ts";
+import type { Reached } from "../../shared/reach-object.ts";
+import { callersOf } from "../../accounts/keys/admission.route.ts";
+import { identifyGlobalKey } from "../../accounts/keys/vouched.ts";
+import type { WalletCalls } from "../../shared/contracts/wallet.ts";
+import { walletsOf } from "./home-or-away.route.ts";
+import { readAuthorizeBody } from "./authorize.ts";
+import type { AuthorizeRequest, Authorized } from "./authorize.ts";
+
+/**
+ * POST /internal/v1/authorize, at a key's home: is the key global and live, and, for a paid request, the
+ * hold in its wallet, which alone says whether a key lives that this isolate has met. Its own rate limit
+ * counts nothing here: that is the peer's.
+ */
+export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
+  const request = readAuthorizeBody(c.var.peerBody);
+  if (request === null) return c.json({ ok: false, failure: { kind: "internal" } });
+  const caller = await callerOf(c, request);
+  if (!caller.ok) return c.json(refused(caller.failure));
+  const reached = await holdFor(c, caller.value, request);
+  if (reached.unanswered) return c.json({ ...refused(reached.failure), may_hold: true });
+  const held = reached.result;
+  if (held.ok) return c.json({ ok: true, ...held.value });
+  callersOf(c.var.config).refused(keyIn(request), held.failure);
+  return c.json(refused(held.failure));
+}
+
+/** Whose key it is: as this isolate has met it, for a hold; else as its register says, which notes the use. */
+async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<Result<Caller>> {
+  const { config, timers } = c.var;
+  const callers = callersOf(config);
+  const key = { ...keyIn(request), home: config.region };
+  const nowMs = now(c.env);
+  if (callers.isDead(key)) return refuse({ kind: "invalid_api_key", isForGood: true });
+  const known = request.hold === null ? undefined : callers.heardLately(key, nowMs);
+  if (known?.scope === "global") return success(known);
+  const register = objectsOf(c.env).register;
+  const said = await identifyGlobalKey(register, request, null, timers.after);
+  return said.ok ? success(callers.hear(key, said.value, nowMs)) : said;
+}
+
+function keyIn({ keyHash: hash, shown }: AuthorizeRequest) {
+  return { hash, shown };
+}
+
+function refused(failure: Failure): object {
+  return { ok: false, failure };
+}
+
+/** Who only looks hears by which price list it would pay; whether it lives its wallet says, which alone knows of sessions. */
+async function lookedAt(
+  c: Context<AppEnv>,
+  orgId: string,
+  { keyHash, shown }: Called,
+): Promise<Reached<Authorized>> {
+  const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
+    objectsOf(c.env).wallet(orgId).keyStanding(keyHash, shown);
+  const reached = await reachObject(ask, { attemptsMax: 2, after: c.var.timers.after });
+  if (reached.unanswered) return reached;
+  if (!reached.result.ok) return { unanswered: false, result: reached.result };
+  const { priceList } = reached.result.value;
+  const seen = { granted: micros(0), ...(priceList !== undefined && { priceList }) };
+  return { unanswered: false, result: success(seen) };
+}
+
+/** One attempt fewer than a request at home would make: the peer repeats the whole call. */
+async function holdFor(
+  c: Context<AppEnv>,
+  { keyId, orgId }: Caller,
+  { hold, keyHash, shown }: AuthorizeRequest,
+): Promise<Reached<Authorized>> {
+  const { after } = c.var.timers;
+  if (hold === null) return lookedAt(c, orgId, calledBy(keyHash, shown));
+  const request = { ...hold, keyId, peer: true };
+  const walletAt = walletsOf(c.var.config, c.env, after);
+  return reachObject((attempt) => walletAt(orgId, attempt).hold(request, keyHash, shown), {
+    attemptsMax: 2,
+    after,
+  });
+}

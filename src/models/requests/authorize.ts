@@ -1,0 +1,167 @@
+import * as z from "zod/mini";
+import type { PeerConfig } from "../../shared/config/config.ts";
+import { calledFromWire, shownFields, shownToWire } from "../../accounts/keys/session-token.ts";
+import { keyHashSchema as hash } from "../../shared/key.ts";
+import type { Called } from "../../shared/caller.ts";
+import { peerRefusal, refuse, success } from "../../shared/failure.ts";
+import { micros } from "../../shared/money.ts";
+import type { Reached } from "../../shared/reach-object.ts";
+import { isStorageFailure } from "../../shared/storage-failure.ts";
+import { homeBudgetMs } from "../../regions/home-budget.ts";
+import { callPeer } from "../../regions/peer-call.ts";
+import type { PeerCallOptions } from "../../regions/peer-call.ts";
+import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
+
+/** What a peer asks of a key's home: whose key it is, and, for a paid request, money for it. */
+export type AuthorizeRequest = Called & {
+  /** Without the key's id: home knows it. */
+  readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
+};
+/** `granted` is 0 where nothing was to be held. */
+export type Authorized = HoldGrant;
+
+const amount = z.int().check(z.minimum(0));
+const word = z.string().check(z.minLength(1), z.maxLength(256));
+
+const requestSchema = z.object({
+  key_hash: hash,
+  ...shownFields,
+  hold: z.nullable(
+    z.object({
+      id: word,
+      least: amount,
+      sure: amount,
+      most: amount,
+      has_cap: z.boolean(),
+      tokens: z.object({ prompt: amount, least: amount, most: amount }),
+      model: z.nullable(z.object({ sent: z.string(), id: z.string() })),
+      user: z.nullable(z.string()),
+      idempotency: z._default(z.nullable(z.object({ name: word, body: word })), null),
+      price_list: z._default(z.nullable(word), null),
+    }),
+  ),
+});
+
+/** The body of `authorize`, without its version. */
+export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
+  const shown = { key_hash: called.keyHash, ...shownToWire(called) };
+  if (hold === null) return { ...shown, hold };
+  const { id, least, sure, most, hasCap, tokens, model, externalId: user, idempotency } = hold;
+  const asked = {
+    id,
+    least,
+    sure,
+    most,
+    has_cap: hasCap,
+    tokens,
+    model,
+    user,
+    idempotency,
+    price_list: hold.priceList ?? null,
+  };
+  return { ...shown, hold: asked };
+}
+
+/** What a peer sent, or null when it is not what `authorize` takes. */
+export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
+  const parsed = requestSchema.safeParse(body);
+  if (!parsed.success) return null;
+  const { hold } = parsed.data;
+  const called = calledFromWire(parsed.data.key_hash, parsed.data);
+  if (hold === null) return { ...called, hold };
+  const {
+    user: externalId,
+    has_cap: hasCap,
+    price_list: priceList,
+    least,
+    sure,
+    most,
+    ...rest
+  } = hold;
+  if (least > sure || sure > most) return null;
+  const bounds = { least: micros(least), sure: micros(sure), most: micros(most) };
+  return { ...called, hold: { ...rest, ...bounds, hasCap, externalId, priceList } };
+}
+
+const tokens = z.object({ granted: amount, limit: amount, remaining: amount, resetMs: amount });
+const answerSchema = z.discriminatedUnion("ok", [
+  z.object({
+    ok: z.literal(true),
+    granted: amount,
+    tokens: z.optional(tokens),
+    keepHours: z.optional(amount),
+    priceList: z.optional(word),
+  }),
+  z.object({
+    ok: z.literal(false),
+    failure: peerRefusal,
+    may_hold: z._default(z.boolean(), false),
+  }),
+]);
+
+/**
+ * Home's answer, or null when it is none: garbage authorises nothing and condemns nobody. `unanswered`:
+ * home itself has lost an attempt, which may hold.
+ */
+export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
+  const parsed = answerSchema.safeParse(body);
+  if (!parsed.success) return null;
+  const answer = parsed.data;
+  if (answer.ok) {
+    const granted = micros(answer.granted);
+    const { tokens: ofLimit, keepHours, priceList } = answer;
+    const grant = {
+      granted,
+      ...(ofLimit !== undefined && { tokens: ofLimit }),
+      ...(keepHours !== undefined && { keepHours }),
+      ...(priceList !== undefined && { priceList }),
+    };
+    return { unanswered: false, result: success(grant) };
+  }
+  const { failure } = answer;
+  return answer.may_hold
+    ? { unanswered: true, failure }
+    : { unanswered: false, result: refuse(failure) };
+}
+
+/** The request that asks: `spentMs` is what it has already waited, `after` its timers while it has them. */
+type AskedAt = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
+  readonly spentMs: number;
+};
+
+/**
+ * Asks a key's home whose it is and for the hold, in one call with one retry under the same id. Home
+ * away, slow or talking garbage: `unanswered` with `home_region_unreachable`; whether it holds is then
+ * not known, nor after its own fault, nor where only the repeat of a lost attempt is refused.
+ */
+export async function authorizeAtHome(
+  home: PeerConfig | undefined,
+  request: AuthorizeRequest,
+  at: AskedAt,
+): Promise<Reached<Authorized>> {
+  const answer =
+    home === undefined
+      ? null
+      : await callPeer(home, "authorize", authorizeBody(request), {
+          requestId: at.requestId,
+          now: at.now,
+          budgetMs: homeBudgetMs(at.spentMs),
+          ...(at.after !== undefined && { after: at.after }),
+        });
+  const reached = answer === null ? null : readAuthorizeAnswer(answer.body);
+  if (answer === null || reached === null) return AWAY;
+  if (reached.unanswered) return reached;
+  const { result } = reached;
+  if (result.ok) return isFor(request, result.value) ? reached : AWAY;
+  const isOpen = request.hold !== null && answer.isRepeat;
+  return isOpen || isStorageFailure(result.failure)
+    ? { unanswered: true, failure: result.failure }
+    : reached;
+}
+
+const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } } as const;
+
+/** A grant is of what was asked for: anything else is no hold to spend from. */
+function isFor({ hold }: AuthorizeRequest, { granted }: Authorized): boolean {
+  return hold === null || (hold.least <= granted && granted <= hold.most);
+}

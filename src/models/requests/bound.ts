@@ -1,0 +1,321 @@
+import { resolveModel } from "../catalog/catalog.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Model, Route } from "../catalog/model.ts";
+import { NO_LISTS, pricedModel } from "../catalog/price-lists.ts";
+import type { Pricing } from "../catalog/price-lists.ts";
+import { priceAt } from "../catalog/price.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import type { Provider } from "../core/provider.ts";
+import { askedCap } from "../core/core-request.ts";
+import type { ChatBody } from "../core/core-request.ts";
+import { INPUT_KINDS } from "../core/kinds.ts";
+import type { InputKind, InputRequest } from "../core/kinds.ts";
+import type { Asked, Native } from "../core/door.ts";
+import { capThatFits, costBounds, outputCap } from "./hold-bounds.ts";
+import type { OutputCap } from "./hold-bounds.ts";
+import {
+  apartPromptSize,
+  chatPromptSize,
+  hasParts,
+  largerSize,
+  nativePromptSize,
+} from "../core/prompt-size.ts";
+import type { PromptSize } from "../core/prompt-size.ts";
+import { needOf, routesThat } from "../core/route-needs.ts";
+import type { Need } from "../core/route-needs.ts";
+import type { PaidRequest } from "./paid-request.ts";
+
+/** What a request may be served by. `defaultCap`: output tokens where a request does not say; Infinity: the model's own most. */
+type Sold = {
+  readonly catalog: Catalog;
+  readonly providers: ReadonlyMap<string, Provider>;
+  readonly defaultCap: number;
+  /** What the customer pays; left out: the catalogue's own prices. */
+  readonly pricing?: Pricing;
+};
+
+/**
+ * A door's request with its model, the routes that can do it, and what it may cost at most. Failures: 400 with
+ * `param` in the door's words, 404 model_not_found.
+ */
+export function bounded(asked: Asked, sold: Sold): Result<PaidRequest> {
+  const { request, place } = asked;
+  const { region } = sold.catalog;
+  if (place && place.name !== region) {
+    const problem = `this is the region '${region}', which promises no other`;
+    return invalid(`${place.param}: ${problem}`, place.param);
+  }
+  const bound =
+    request.kind === "chat"
+      ? boundChat(request.body, asked, sold)
+      : boundInput(request, asked, sold);
+  return bound.ok ? bound : named(bound, asked);
+}
+
+function boundChat(body: ChatBody, asked: Asked, sold: Sold): Result<PaidRequest> {
+  const resolved = resolveModel(sold.catalog, body.model, "chat");
+  if (!resolved.ok) return resolved;
+  const model = resolved.value;
+  const unseen = refuseUnseen(body, model);
+  if (unseen !== null) return unseen;
+  const native = isSpoken(model, asked.native, sold.providers) ? asked.native : null;
+  const prompt = isApart(asked)
+    ? apartPromptSize(body, model)
+    : promptSize(body, native, { model, providers: sold.providers });
+  const wanted = { ...wantedOutput(body, asked, native), defaultCap: sold.defaultCap };
+  const fitting = capThatFits(outputCap(model, prompt, wanted), body, asked);
+  if (!fitting.ok) return fitting;
+  const cap = fitting.value;
+  const able = ableRoutes(pricedFor(model, sold), { chat: body, prompt, cap });
+  if (!able.ok) return able;
+  const routes = routesFor(able.value, { model, body, asked, sold });
+  if (!routes.ok) return routes;
+  const tooLong = isApart(asked) ? refuseLong(routes.value, prompt) : null;
+  if (tooLong !== null) return tooLong;
+  const bounds = costBounds(routes.value, prompt, cap);
+  return success({ ...common(asked, model, sold), routes: routes.value, prompt, cap, bounds });
+}
+
+function pricedFor(model: Model, { pricing }: Sold): Model {
+  return pricing === undefined ? model : pricedModel(model, pricing);
+}
+
+/** Prices a request anew, before anything is held for it: its routes stay, its bounds follow. */
+export function reprice(request: PaidRequest, pricing: Pricing): void {
+  const { model, prompt, cap } = request;
+  const able = model.routes.filter(({ provider, upstreamId }) =>
+    request.routes.some((one) => one.provider === provider && one.upstreamId === upstreamId),
+  );
+  request.routes = pricedModel({ ...model, routes: able }, pricing).routes;
+  request.bounds = costBounds(request.routes, prompt, cap);
+  request.pricing = pricing;
+}
+
+function isApart({ request }: Asked): boolean {
+  return request.kind === "chat" && request.apart === true;
+}
+
+function wantedOutput(body: ChatBody, asked: Asked, native: Native | null) {
+  const { reasoning_effort: effort, n = 1, messages } = body;
+  return {
+    cap: askedCap(body),
+    choices: isApart(asked) ? n * messages.length : n,
+    thinks: effort !== undefined && effort !== "none",
+    least: native?.outputLeast ?? 0,
+  };
+}
+
+/** Prompts that are answered apart are priced one by one: together they may not pass into a dearer price. */
+function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | null {
+  const isLong = routes.some((route) => priceAt(route, bound) !== route.price);
+  return isLong
+    ? invalid("The prompts are too long together: send them in several requests.", "messages")
+    : null;
+}
+
+/** The able routes that read what the request shows, and in the door's wire where no other can do it. */
+function routesFor(
+  able: readonly Route[],
+  { model, body, asked, sold }: { model: Model; body: ChatBody; asked: Asked; sold: Sold },
+): Result<readonly Route[]> {
+  const reading = hasParts(body, "file") ? readers(able, model, sold) : success(able);
+  return reading.ok ? nativeIfOnly(reading.value, asked.native, sold.providers) : reading;
+}
+
+/** Images and files are for models that see. */
+function refuseUnseen(body: ChatBody, { id, abilities }: Model): Refusal | null {
+  const shown = SHOWN.find(([type]) => hasParts(body, type));
+  if (shown === undefined || abilities.includes("vision")) return null;
+  return invalid(`The model '${id}' does not accept ${shown[1]}.`, "messages");
+}
+
+/** Parts that only a model that sees takes, and what they are called. */
+const SHOWN = [
+  ["image_url", "images"],
+  ["file", "files"],
+] as const;
+
+/** The routes whose wire has files. */
+function readers(
+  routes: readonly Route[],
+  { id }: Model,
+  { providers }: Sold,
+): Result<readonly Route[]> {
+  const able = routes.filter(({ provider }) => providers.get(provider)?.readsFiles === true);
+  return able.length > 0
+    ? success(able)
+    : invalid(`The model '${id}' does not accept files here: send their text.`, "messages");
+}
+
+function boundInput<K extends InputKind>(
+  { kind, body }: InputRequest<K>,
+  asked: Asked,
+  sold: Sold,
+): Result<PaidRequest> {
+  const resolved = resolveModel(sold.catalog, body.model, kind);
+  if (!resolved.ok) return resolved;
+  const model = resolved.value;
+  const row = INPUT_KINDS[kind];
+  const routes = routesThat(row.needs(body), pricedFor(model, sold));
+  if (!routes.ok) return routes;
+  const prompt = row.size(body, model);
+  const bounds = costBounds(routes.value, prompt, null);
+  return success({
+    ...common(asked, model, sold),
+    routes: routes.value,
+    prompt,
+    cap: null,
+    bounds,
+  });
+}
+
+function common(asked: Asked, model: Model, { pricing = NO_LISTS }: Sold) {
+  const { request: core, user, dropped, reply, paramOf, codeOf, native, keep } = asked;
+  const stream = reply.kind === "stream";
+  const droppedNatively = native?.dropped ?? [];
+  return {
+    core,
+    model,
+    pricing,
+    stream,
+    user,
+    dropped,
+    droppedNatively,
+    reply,
+    paramOf,
+    codeOf,
+    native,
+    keep: keep ?? null,
+  };
+}
+
+/** Whether a route of the model takes a request in the door's own wire. */
+function isSpoken(
+  { routes }: Model,
+  native: Native | null,
+  providers: ReadonlyMap<string, Provider>,
+): boolean {
+  return routes.some((route) => speaks(providers.get(route.provider), route, native));
+}
+
+/**
+ * A prompt as its routes are told it: of the native body, where any takes that (`native` is null where none does),
+ * of the core's, where any is told it in another wire; the larger of the two.
+ */
+function promptSize(
+  body: ChatBody,
+  native: Native | null,
+  { model, providers }: { readonly model: Model; readonly providers: Sold["providers"] },
+): PromptSize {
+  if (native === null) return chatPromptSize(body, model);
+  const own = nativePromptSize(native.body, native.weights, model);
+  const isOnly =
+    native.only !== null ||
+    model.routes.every((route) => speaks(providers.get(route.provider), route, native));
+  const size = isOnly ? own : largerSize(own, chatPromptSize(body, model));
+  return native.hourCache ? { ...size, hourCache: true } : size;
+}
+
+/** The routes that speak the door's wire, where nobody else can do the request. */
+function nativeIfOnly(
+  routes: readonly Route[],
+  native: Native | null,
+  providers: ReadonlyMap<string, Provider>,
+): Result<readonly Route[]> {
+  if (native === null || native.only === null) return success(routes);
+  const { only } = native;
+  const able = routes.filter((route) => speaks(providers.get(route.provider), route, native));
+  return able.length > 0 ? success(able) : invalid(only.message, only.param);
+}
+
+/** Whether a route takes a request in the door's own wire. */
+export function speaks(
+  provider: Provider | undefined,
+  { upstreamId }: Route,
+  native: Pick<Native, "wire"> | null,
+): boolean {
+  return native !== null && provider?.speaks?.(native.wire, upstreamId) === true;
+}
+
+/** A refusal with its `param` as the door's client knows it; what the door said itself is in its words. */
+export function named(refusal: Refusal, { paramOf, codeOf, native }: Words): Refusal {
+  const { failure } = refusal;
+  if (paramOf === undefined || failure.kind !== "invalid_request" || failure.param === null) {
+    return refusal;
+  }
+  if (failure.message === native?.only?.message) return refusal;
+  const param = paramOf(failure.param);
+  const code = param === null ? null : (codeOf?.(param) ?? null);
+  return { ok: false, failure: { ...failure, param, ...(code !== null && { code }) } };
+}
+
+type Words = {
+  readonly paramOf?: Asked["paramOf"] | undefined;
+  readonly codeOf?: Asked["codeOf"] | undefined;
+  readonly native: Native | null;
+};
+
+/** A chat request as routes are chosen for it. */
+type ChatNeeds = {
+  readonly chat: ChatBody;
+  readonly prompt: PromptSize;
+  readonly cap: OutputCap;
+};
+
+/**
+ * The routes of a model that can do a chat request, in order: `n`, images and tools by what each route is
+ * said to lack; then its length, so far as another route remains. Failures: 400 with the `param`
+ * that no route can do.
+ */
+export function ableRoutes(
+  model: Model,
+  { chat, prompt, cap }: ChatNeeds,
+): Result<readonly Route[]> {
+  if (!model.abilities.includes("tools") && usesTools(chat)) {
+    return invalid(`The model '${model.id}' does not call tools.`, "tools");
+  }
+  if (model.routes.every((route) => route.limits === undefined)) return success(model.routes);
+  const { n: choices = 1 } = chat;
+  const needs: Need[] = [
+    {
+      param: "n",
+      lack: `give ${choices} choices at once`,
+      met: ({ limits }) => choices <= (limits?.choices ?? choices),
+    },
+  ];
+  if (SHOWN.some(([type]) => hasParts(chat, type))) {
+    needs.push(needOf("vision", "messages", "accept images"));
+  }
+  if (usesTools(chat)) needs.push(needOf("tools", "tools", "call tools"));
+  needs.push({
+    param: "max_tokens",
+    lack: "give an answer of that length",
+    met: ({ limits }) => cap.least <= (limits?.maxOutput ?? cap.least),
+  });
+  const able = routesThat(needs, model);
+  return able.ok ? success(longEnough(able.value, model, prompt.estimate + cap.least)) : able;
+}
+
+/**
+ * Without the routes whose own context window is too short for so many tokens. The size is an
+ * estimate: with none left, the widest stay, and the upstream decides.
+ */
+function longEnough(routes: readonly Route[], model: Model, tokens: number): readonly Route[] {
+  const contextOf = ({ limits }: Route): number => limits?.context ?? model.context;
+  const widest = Math.max(...routes.map(contextOf));
+  const enough = Math.min(tokens, widest);
+  return routes.filter((route) => contextOf(route) >= enough);
+}
+
+/** True when a chat request offers tools, or its conversation has used them. */
+function usesTools(chat: ChatBody): boolean {
+  if ((chat.tools?.length ?? 0) > 0 || chat["functions"] !== undefined) return true;
+  return chat.messages.some(
+    (message) =>
+      message.role === "tool" ||
+      message.role === "function" ||
+      (message.role === "assistant" &&
+        (message.tool_calls ?? message.function_call ?? null) !== null),
+  );
+}

@@ -1,0 +1,134 @@
+import type { Context } from "hono";
+import { fail } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { COUNT_BYTES_MAX, readJson } from "../../shared/http/read-json.ts";
+import { readWithPlace } from "../../shared/http/room.ts";
+import { now } from "../../shared/clock.ts";
+import { success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { resolveModel } from "../catalog/catalog.ts";
+import type { Model } from "../catalog/model.ts";
+import { parseChatRequest } from "../core/core-request.ts";
+import type { ChatBody, ChatMessage } from "../core/core-request.ts";
+import { closeTokens } from "../../shared/close-tokens.ts";
+import type { Provider } from "../core/provider.ts";
+import { chatPromptSize, nativePromptSize } from "../core/prompt-size.ts";
+import { deploymentOf } from "./deployment.ts";
+import { overloaded } from "./observe.route.ts";
+import { promptOf } from "../protocols/messages/client-convert.ts";
+import { Losses } from "../protocols/messages/client-losses.ts";
+import { versionOf } from "../endpoints/messages.ts";
+import { betasIn, nativeOf } from "../protocols/messages/client-native.ts";
+import { parseCount } from "../protocols/messages/client-request.ts";
+import type { CountBody } from "../protocols/messages/client-request.ts";
+
+/** What an estimate of Claude's tokens is raised by: a client that counts too little compacts too late. */
+const RAISED = 1.1;
+/** What stands around a message, and around all of them, in tokens (OpenAI's cookbook). */
+const AROUND = 3;
+/** A client that waits longer counts by itself. */
+const UPSTREAM_MS = 3000;
+
+/**
+ * POST /v1/messages/count_tokens: `{ input_tokens }`, by the upstream's own counter where it speaks this
+ * dialect, else our estimate; never 0. Free, and nothing is held; it counts in the key's
+ * minute, and its body takes a place and room as a paid one does.
+ */
+export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
+  const counted = await count(c);
+  return counted.ok ? c.json({ input_tokens: counted.value }) : fail(c, counted.failure);
+}
+
+async function count(c: Context<AppEnv>): Promise<Result<number>> {
+  const version = versionOf({ header: (name) => c.req.header(name), query: () => undefined });
+  if (!version.ok) return version;
+  const { numbers } = c.var.config;
+  const limits = { bytesMax: COUNT_BYTES_MAX, timeoutMs: numbers.BODY_TIMEOUT_MS };
+  const read = await readWithPlace(c, readJson, limits);
+  if ("shed" in read) return overloaded(c, read.shed);
+  if (!read.ok) return read;
+  const parsed = parseCount(read.value);
+  if (!parsed.ok) return parsed;
+  const body = parsed.value;
+  const catalog = deploymentOf(c.var.config).catalogAt(now(c.env));
+  const resolved = resolveModel(catalog, body.model, "chat");
+  if (!resolved.ok) return resolved;
+  const estimate = estimated(c, body, resolved.value);
+  if (!estimate.ok) return estimate;
+  const said = await upstreamCount(c, body, resolved.value);
+  return success(said ?? estimate.value);
+}
+
+/** By what would be sent: in this dialect where a route of the model speaks it. */
+function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
+  const prompt = promptOf(body, new Losses(body));
+  if (!prompt.ok) return prompt;
+  const core = parseChatRequest({ model: body.model, ...prompt.value });
+  if (!core.ok) return core;
+  const native = speakerOf(c, model) === null ? null : nativeOf(body, betasOf(c));
+  if (native?.ok !== true && model.ownedBy !== "anthropic") {
+    return success(Math.ceil(closely(core.value, model)));
+  }
+  const { likely } =
+    native?.ok === true
+      ? nativePromptSize(native.value.body, native.value.weights, model)
+      : chatPromptSize(core.value, model);
+  return success(Math.max(1, Math.ceil(likely * RAISED)));
+}
+
+/** What a chat comes to in o200k, the nearest to other makers' tokens that is known here. */
+function closely({ messages, tools, response_format: format }: ChatBody, model: Model): number {
+  const texts = [tools, format].flatMap((field) => (field ? JSON.stringify(field) : []));
+  let images = 0;
+  for (const message of messages) {
+    const { content } = message;
+    for (const part of Array.isArray(content) ? content : [{ type: "text", text: content ?? "" }]) {
+      if (part.type === "image_url") images++;
+      else texts.push("text" in part ? part.text : "");
+    }
+    if (message.role === "assistant") texts.push(...spoken(message));
+  }
+  return (
+    closeTokens(texts.join("\n")) + AROUND * (messages.length + 1) + images * model.imageTokens
+  );
+}
+
+/** What an assistant's message says beside its content. */
+function spoken(message: Extract<ChatMessage, { role: "assistant" }>): readonly string[] {
+  const calls = (message.tool_calls ?? []).flatMap((call) =>
+    call.type === "function" ? [call.function.name, call.function.arguments] : [],
+  );
+  return [message.reasoning_content ?? "", ...calls];
+}
+
+function betasOf(c: Context<AppEnv>): readonly string[] {
+  return betasIn(c.req.header("anthropic-beta"));
+}
+
+/** The first route of this dialect, and its provider; null without one. */
+function speakerOf(c: Context<AppEnv>, { routes }: Model): Speaker | null {
+  const { providers } = deploymentOf(c.var.config);
+  for (const { provider: id, upstreamId } of routes) {
+    const provider = providers.get(id);
+    if (provider?.speaks?.("messages", upstreamId) === true) return { provider, upstreamId };
+  }
+  return null;
+}
+
+type Speaker = { readonly provider: Provider; readonly upstreamId: string };
+
+/** What the first route of this dialect counts; null without one, or where it does not say in time. */
+async function upstreamCount(
+  c: Context<AppEnv>,
+  body: CountBody,
+  model: Model,
+): Promise<number | null> {
+  const speaker = speakerOf(c, model);
+  const native = nativeOf(body, betasOf(c));
+  if (!native.ok || speaker?.provider.countTokens === undefined) return null;
+  const { betas } = native.value;
+  const headers = betas.length === 0 ? {} : { "anthropic-beta": betas.join(",") };
+  const asked = { body: native.value.body, headers };
+  const signal = AbortSignal.timeout(UPSTREAM_MS);
+  return speaker.provider.countTokens(speaker.upstreamId, asked, signal);
+}

@@ -1,0 +1,94 @@
+import type { Config, ConfigProblem } from "../../shared/config/config.ts";
+import { catalogProblems } from "../catalog/catalog-problems.ts";
+import { buildCatalog } from "../catalog/catalog.ts";
+import type { Catalog, LaterCatalog } from "../catalog/catalog.ts";
+import { Isolate } from "../../shared/http/isolate.ts";
+import type { Kind } from "../../shared/kinds.ts";
+import type { Provider } from "../core/provider.ts";
+import {
+  BUILT_IN,
+  buildProviders,
+  liveProviders,
+  providerProblems,
+} from "../providers/registry.ts";
+import { RouteHealth } from "../routing/route-health.ts";
+import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
+
+/** What this deployment sells and who answers: built once for each configuration, and the catalogue when a price changes. */
+export type Deployment = {
+  /** What is sold at a moment (Unix ms); whoever keeps it keeps its prices. */
+  readonly catalogAt: (nowMs: number) => Catalog;
+  /** Those that follow after a moment, as far as changes are announced, oldest first. */
+  readonly catalogsAfter: (nowMs: number) => readonly LaterCatalog[];
+  readonly providers: ReadonlyMap<string, Provider>;
+  readonly health: RouteHealth;
+  /** What contradicts itself in the configuration: with any of these nothing is served. */
+  readonly problems: readonly ConfigProblem[];
+};
+
+export function deploymentOf(config: Config): Deployment {
+  return Isolate.of(config).get(makeDeployment);
+}
+
+function makeDeployment(config: Config): Deployment {
+  const providers = buildProviders(config, sandboxProvider());
+  return {
+    ...catalogsOf(config),
+    providers,
+    health: new RouteHealth(),
+    problems: [
+      ...catalogProblems(
+        config,
+        BUILT_IN.map((builtIn) => builtIn.id),
+      ),
+      ...providerProblems(config),
+      ...unaskable(config, providers),
+    ],
+  };
+}
+
+/** Models with a route to a provider that cannot be asked for such: they would be sold and never answered. */
+function unaskable({ models }: Config, providers: Deployment["providers"]): ConfigProblem[] {
+  return models.flatMap(({ id, kind, routes }) =>
+    routes
+      .filter(({ provider }) => !canBeAsked(providers.get(provider), kind))
+      .map(({ provider }) => {
+        return {
+          variable: "MODELS",
+          problem: `"${id}" is for ${kind}, which "${provider}" does not do`,
+        };
+      }),
+  );
+}
+
+function canBeAsked(provider: Provider | undefined, kind: Kind): boolean {
+  return provider === undefined || (provider.kinds ?? ["chat"]).includes(kind);
+}
+
+function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAfter"> {
+  const live = liveProviders(config);
+  let known: Catalog | null = null;
+  let following: { readonly of: Catalog; readonly later: readonly LaterCatalog[] } | null = null;
+  const catalogAt = (at: number): Catalog => {
+    if (known === null || at < known.span.from || at >= known.span.until) {
+      known = buildCatalog({ config, live, at });
+    }
+    return known;
+  };
+  const catalogsAfter = (at: number): readonly LaterCatalog[] => {
+    const of = catalogAt(at);
+    if (following?.of === of) return following.later;
+    const later: LaterCatalog[] = [];
+    for (let from = of.span.until; from !== Infinity && later.length < LATER_MAX;) {
+      const catalog = buildCatalog({ config, live, at: from });
+      later.push({ from, catalog });
+      from = catalog.span.until;
+    }
+    following = { of, later };
+    return later;
+  };
+  return { catalogAt, catalogsAfter };
+}
+
+/** So many announced changes ahead a list looks for the next price of a model. */
+const LATER_MAX = 20;

@@ -1,0 +1,27 @@
+import type { Context } from "hono";
+import * as z from "zod/mini";
+import { fail } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { parseBody } from "../../shared/http/parse-body.ts";
+import { failedBatchSchema } from "../../shared/failed-request.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { reachObject } from "../../shared/reach-object.ts";
+
+const message = z.object({
+  org_id: z.string().check(z.minLength(1), z.maxLength(64)),
+  batch: failedBatchSchema,
+});
+
+/**
+ * POST /internal/v1/failures, at a wallet's home: requests of its organisation that failed in the peer. Not repeated:
+ * a count must never be twice the truth. 200 whether the wallet took them or not.
+ */
+export async function failuresPeer(c: Context<AppEnv>): Promise<Response> {
+  const body = parseBody(message, c.var.peerBody);
+  if (!body.ok) return fail(c, body.failure);
+  const { org_id: orgId, batch } = body.value;
+  const { after } = c.var.timers;
+  const call = () => objectsOf(c.env).wallet(orgId).noteFailed(batch);
+  const reached = await reachObject(call, { after, attemptsMax: 1 });
+  return c.json({ ok: !reached.unanswered && reached.result.ok });
+}

@@ -1,0 +1,203 @@
+import type { Model, Route } from "../catalog/model.ts";
+import { priceAt } from "../catalog/price.ts";
+import { assert } from "../../shared/assert.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { micros } from "../../shared/money.ts";
+import type { Micros } from "../../shared/money.ts";
+import { HOUR_WRITE_INPUTS } from "../../shared/usage.ts";
+import type { Price } from "../../shared/usage.ts";
+import { JSON_BYTES_MAX, tokenBytes } from "../core/answer-size.ts";
+import type { ChatBody } from "../core/core-request.ts";
+import type { Asked } from "../core/door.ts";
+import type { PromptSize } from "../core/prompt-size.ts";
+
+/** Least useful output: a grant that cannot pay for this many tokens is refused instead. */
+const LEAST_OUTPUT_TOKENS = 64;
+
+/** What the output of one request may be, in tokens per choice. */
+export type OutputCap = {
+  /** What was asked or defaulted, at most the model's maximum. */
+  readonly whole: number;
+  /** Below this the request is refused rather than cut. */
+  readonly least: number;
+  readonly choices: number;
+  /** Whether the client said what is the most; a default may be cut to what is left. */
+  readonly isAsked: boolean;
+};
+
+/**
+ * What one request may cost at its dearest route: hold at least `least`, at most `most`. `sure`: the least by
+ * the prompt's hard bound instead of its estimate.
+ */
+export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
+
+/** What a chat request says about its output; `thinks`: it asks for reasoning. */
+type AskedOutput = {
+  readonly cap: number | null;
+  readonly choices: number;
+  /** Where none is asked for; Infinity: the model's own most. */
+  readonly defaultCap: number;
+  readonly thinks?: boolean;
+  /** With fewer tokens of output the request makes no sense; absent: as few as there may be. */
+  readonly least?: number;
+};
+
+/** The output cap of a chat request: the asked one, else the default within the context window. */
+export function outputCap(model: Model, prompt: PromptSize, asked: AskedOutput): OutputCap {
+  const thought = asked.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
+  const floor = Math.max(model.minOutput, thought, asked.least ?? 0);
+  const room = Math.max(1, model.context - prompt.estimate);
+  const wanted = asked.cap ?? Math.max(floor, Math.min(asked.defaultCap, room));
+  const whole = Math.min(wanted, model.maxOutput);
+  const least = Math.min(whole, Math.max(LEAST_OUTPUT_TOKENS, floor));
+  return { whole, least, choices: asked.choices, isAsked: asked.cap !== null };
+}
+
+/** A response's stream says log probabilities once more in each of so many events at its end. */
+const RESPONSES_REPEATS = 4;
+
+/**
+ * The output cap of a chat whose answer can be held: one that is given whole, and log probabilities in a response's
+ * stream, which repeats them at its end. One that nobody asked for is lowered. Failures: 400 for what was asked.
+ */
+export function capThatFits(cap: OutputCap, body: ChatBody, asked: Asked): Result<OutputCap> {
+  const isMany = cap.choices > 1 || body.logprobs === true;
+  const bytesMax = isMany ? heldBytesMax(body, asked) : null;
+  if (bytesMax === null) return success(cap);
+  const most = Math.floor(bytesMax / tokenBytes(body) / cap.choices);
+  if (cap.whole <= most) return success(cap);
+  if (!cap.isAsked && cap.least <= most) return success({ ...cap, whole: most });
+  const times = cap.choices > 1 ? `${cap.choices} times ` : "";
+  const message = `An answer of ${times}${cap.whole} tokens, as asked for, is too large to be held: ask for at most ${most} tokens`;
+  return body.logprobs === true
+    ? invalid(`${message}, or fewer 'top_logprobs'.`, "logprobs")
+    : invalid(`${message}, fewer choices, or a stream.`, "n");
+}
+
+/** What of an answer is held may have so many bytes; null where it is passed on as it comes. */
+function heldBytesMax({ logprobs }: ChatBody, { reply, native }: Asked): number | null {
+  if (reply.kind === "json") return JSON_BYTES_MAX;
+  const isRepeated = logprobs === true && native?.wire === "responses";
+  return isRepeated ? JSON_BYTES_MAX / RESPONSES_REPEATS : null;
+}
+
+/** The least and the most that a request can cost, over every candidate route. */
+export function costBounds(
+  routes: readonly Route[],
+  prompt: PromptSize,
+  cap: OutputCap | null,
+): Bounds {
+  const choices = cap?.choices ?? 1;
+  const worst = (promptTokens: number, allowed: number): number =>
+    Math.max(
+      ...routes.map((route) => {
+        const tokens = billedOutput(route, capAt(route, { prompt, cap, allowed }), choices);
+        return worstCost(heldPrice(route, prompt), { prompt, promptTokens }, tokens);
+      }),
+    );
+  const least = worst(prompt.estimate, cap?.least ?? 0);
+  const sure = worst(prompt.bound, cap?.least ?? 0);
+  const most = worst(prompt.bound, cap?.whole ?? 0);
+  assert(least <= sure && sure <= most, "the least cost passes the most");
+  return { least: micros(least), sure: micros(sure), most: micros(most) };
+}
+
+/**
+ * The output cap, in tokens per choice, that a grant pays for at one route: what it leaves after the
+ * prompt's hard bound or, only if that is below the least cap, after its estimate. Null when even
+ * that is below the least cap: the route cannot be used. 0 is never a cap.
+ */
+export function affordableCap(
+  route: Route,
+  prompt: PromptSize,
+  cap: OutputCap,
+  granted: Micros,
+): number | null {
+  const whole = capAt(route, { prompt, cap, allowed: cap.whole });
+  if (whole < cap.least) return null;
+  for (const promptTokens of [prompt.bound, prompt.estimate]) {
+    const billed = tokensFor(route, { prompt, promptTokens, granted });
+    const tokens = capFor(route, billed, cap.choices);
+    if (tokens >= BigInt(cap.least)) {
+      return tokens >= BigInt(whole) ? whole : Number(tokens);
+    }
+  }
+  return null;
+}
+
+/** An output cap as it may be sent to a route: one that nobody asked for also leaves room for the prompt there. */
+function capAt(
+  { limits }: Route,
+  {
+    prompt,
+    cap,
+    allowed,
+  }: { readonly prompt: PromptSize; readonly cap: OutputCap | null; readonly allowed: number },
+): number {
+  const most = Math.min(allowed, limits?.maxOutput ?? allowed);
+  if (limits?.context === undefined || cap === null || cap.isAsked) return most;
+  return Math.min(most, Math.max(cap.least, limits.context - prompt.estimate));
+}
+
+/** The price tier of the bound: the dearest that the request can come to. */
+function heldPrice(route: Route, prompt: PromptSize): Price {
+  return priceAt(route, prompt.bound);
+}
+
+/** A route's outputFactor is exact to a thousandth, rounded up. */
+const FACTOR_SCALE = 1000;
+
+/** The output that a route may bill for so many choices of a cap, reasoning beside it included. */
+function billedOutput(route: Route, cap: number, choices: number): number {
+  const beside = route.limits?.reasoningTokens ?? 0;
+  const scaled = Math.ceil((cap * choices * scaledFactor(route)) / FACTOR_SCALE);
+  return Math.max(scaled, (cap + beside) * choices);
+}
+
+/** The largest cap of so many choices for which `billed` tokens pay; below 0 where they pay for none. */
+function capFor(route: Route, billed: bigint, choices: number): bigint {
+  const scaled = (billed * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
+  const beside = billed / BigInt(choices) - BigInt(route.limits?.reasoningTokens ?? 0);
+  return scaled < beside ? scaled : beside;
+}
+
+function scaledFactor(route: Route): number {
+  return Math.ceil((route.limits?.outputFactor ?? 1) * FACTOR_SCALE);
+}
+
+/** Output tokens, of all choices together, that are paid for after the prompt; exact. -1 where not even the prompt is. */
+function tokensFor(
+  route: Route,
+  held: { prompt: PromptSize; promptTokens: number; granted: Micros },
+): bigint {
+  const price = heldPrice(route, held.prompt);
+  const forPrompt = BigInt(held.promptTokens) * BigInt(inputPrice(price, held.prompt));
+  const left = BigInt(held.granted) * 1_000_000n - forPrompt - perRequest(price);
+  if (left < 0n) return -1n;
+  if (price.output === 0) return BigInt(Number.MAX_SAFE_INTEGER);
+  return left / BigInt(price.output);
+}
+
+/** Micros, rounded up. Input at its dearest: a cache discount is never held for. */
+function worstCost(
+  price: Price,
+  { prompt, promptTokens }: { readonly prompt: PromptSize; readonly promptTokens: number },
+  outputTokens: number,
+): number {
+  const sum =
+    BigInt(promptTokens) * BigInt(inputPrice(price, prompt)) +
+    BigInt(outputTokens) * BigInt(price.output) +
+    perRequest(price);
+  return Number((sum + 999_999n) / 1_000_000n);
+}
+
+/** What one request costs beside its tokens, in millionths of a micro: chats and embeddings count no other unit. */
+function perRequest({ units }: Price): bigint {
+  return BigInt(units?.request ?? 0);
+}
+
+function inputPrice(price: Price, { hourCache }: PromptSize): number {
+  const hour = hourCache === true ? price.input * HOUR_WRITE_INPUTS : 0;
+  return Math.max(price.input, price.cached, price.cacheWrite, hour);
+}

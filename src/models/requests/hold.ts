@@ -1,0 +1,121 @@
+import type { Failure, Result } from "../../shared/failure.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import { reachObject } from "../../shared/reach-object.ts";
+import type { Reached } from "../../shared/reach-object.ts";
+import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
+import { reprice, speaks } from "./bound.ts";
+import { affordableCap } from "./hold-bounds.ts";
+import { decideKeeping } from "./keeping.ts";
+import type { Held, PaidRoute, Run, WalletAt } from "./paid-request.ts";
+import { release } from "./settle.ts";
+
+/** A hold is asked for so often: a client waits. */
+const ATTEMPTS = 2;
+
+/**
+ * Holds between the least and the most that a run can cost, in the wallet, or at the key's home; what that pays for.
+ * What may be held although nobody said so is voided by the outbox, and the run refused.
+ */
+export async function hold(run: Run): Promise<Result<Held>> {
+  const { caller, progress, services } = run;
+  const reached = await heldByOwnPrices(run);
+  const result = reached.unanswered ? refuse(reached.failure) : reached.result;
+  if (result.ok) {
+    const { tokens } = result.value;
+    if (progress.admitted !== null && tokens !== undefined) {
+      progress.admitted = { ...progress.admitted, tokens };
+    }
+    decideKeeping(run, result.value);
+    return success({ routes: paidFor(run, result.value) });
+  }
+  services.callers.refused({ hash: caller.keyHash, shown: caller.shown }, result.failure);
+  if (reached.unanswered) await release(run);
+  return result;
+}
+
+/** A wallet that goes by another price list says which, and is asked once more by its prices. */
+async function heldByOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
+  const { caller, request, services } = run;
+  const reached = await asked(run);
+  const failure = failureOf(reached);
+  if (failure?.kind !== "price_list_differs") return reached;
+  const pricing = await services.corrected(caller.orgId, failure.list, request.pricing.at);
+  // A lost attempt before it may still hold: this request ends, and the next one knows the list.
+  if (reached.unanswered) return reached;
+  if (!pricing.ok) return { unanswered: false, result: pricing };
+  reprice(request, pricing.value);
+  return asked(run);
+}
+
+function failureOf(reached: Reached<unknown>): Failure | null {
+  if (reached.unanswered) return reached.failure;
+  return reached.result.ok ? null : reached.result.failure;
+}
+
+function asked(run: Run): Promise<Reached<HoldGrant>> {
+  const { home, wallet } = run.services;
+  return home === null ? heldHere(run, wallet) : home.authorize(wishOf(run));
+}
+
+function wishOf({ caller, id, idempotency, request, services }: Run): HoldRequest {
+  const { core, bounds, cap, model, prompt, user } = request;
+  const sent = core?.body.model;
+  const { choices = 1, least = 0, whole = 0 } = cap ?? {};
+  return {
+    id,
+    least: bounds.least,
+    sure: bounds.sure,
+    most: bounds.most,
+    hasCap: cap === null || cap.isAsked,
+    tokens: {
+      prompt: prompt.estimate,
+      least: prompt.estimate + least * choices,
+      most: prompt.estimate + whole * choices,
+    },
+    model: { sent: typeof sent === "string" ? sent : model.id, id: model.id },
+    externalId: user,
+    keyId: caller.keyId,
+    peer: services.home !== null,
+    idempotency,
+    priceList: request.pricing.list,
+  };
+}
+
+/** In this region; a key that is only presumed to live is admitted in the same call, or refused. */
+function heldHere(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
+  const { caller, isPresumed, progress, timers } = run;
+  const { keyHash, orgId, shown } = caller;
+  const wish = wishOf(run);
+  const ask = async (attempt: number): Promise<Result<HoldGrant>> => {
+    const wallet = walletAt(orgId, attempt);
+    if (!isPresumed || progress.admitted !== null) return wallet.hold(wish, keyHash, shown);
+    const answer = await wallet.admitAndHold(keyHash, wish, shown);
+    if (!answer.ok) return answer;
+    progress.admitted = { caller, rate: answer.value.admitted };
+    return answer.value.held;
+  };
+  return reachObject(ask, { after: timers.after, attemptsMax: ATTEMPTS });
+}
+
+/** The routes that a grant pays for, each with its cap. The dearest one is paid for by construction. */
+function paidFor({ request, services }: Run, { granted, tokens }: HoldGrant): PaidRoute[] {
+  const { routes, prompt, cap, native } = request;
+  // what the tokens granted of the key's limit leave to each choice after the prompt
+  const tokensLeft =
+    tokens === undefined
+      ? Infinity
+      : Math.floor((tokens.granted - prompt.estimate) / (cap?.choices ?? 1));
+  return routes.flatMap((route) => {
+    const { upstreamId } = route;
+    const provider = services.providers.get(route.provider);
+    const affordable = cap === null ? null : affordableCap(route, prompt, cap, granted);
+    if (provider === undefined || (cap !== null && affordable === null)) return [];
+    return {
+      route,
+      provider,
+      upstreamId,
+      cap: affordable === null ? null : Math.min(affordable, tokensLeft),
+      native: native !== null && speaks(provider, route, native) ? native : undefined,
+    };
+  });
+}

@@ -1,0 +1,134 @@
+import type { Context, Next } from "hono";
+import { fail } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { callersOf } from "../../accounts/keys/admission.route.ts";
+import { calledBy } from "../../shared/caller.ts";
+import type { Caller } from "../../shared/caller.ts";
+import { now } from "../../shared/clock.ts";
+import type { After } from "../../shared/timers.ts";
+import { recorderOf } from "../../events/metrics/count-requests.route.ts";
+import { ownShard, peerShard } from "../../regions/outbox-schedule.ts";
+import { authorizeAtHome } from "./authorize.ts";
+import { deploymentOf } from "./deployment.ts";
+import { keptAtHome } from "./kept-wire.ts";
+import type { Home, OutboxAt, RunServices, WalletAt } from "./paid-request.ts";
+import { pricingOf } from "./pricing.route.ts";
+import { shedsOf } from "./observe.route.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import type { Config } from "../../shared/config/config.ts";
+import { Isolate } from "../../shared/http/isolate.ts";
+import { CallGroups } from "../../shared/call-groups.ts";
+import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
+import { WalletGroups } from "../../money/wallet/grouped-wallet.ts";
+
+/** The other region in which a caller's wallet is; null: it is this one. `after`: the request's timers while it has them. */
+export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home | null {
+  const config = c.get("config");
+  if (caller.home === config.region) return null;
+  const peer = config.peers.find(({ region }) => region === caller.home);
+  const called = calledBy(caller.keyHash, caller.shown);
+  const { env } = c;
+  const [requestId, spentMs] = [c.get("requestId"), c.get("admissionMs")];
+  const at = { requestId, now: () => now(env), spentMs, ...(after !== undefined && { after }) };
+  return {
+    authorize: (hold) => authorizeAtHome(peer, { ...called, hold }, at),
+    askKept: (request) => keptAtHome(peer, { called, ...request }, at),
+  };
+}
+
+/** What a run of this caller works with. Stubs are made at each use: one that failed stays broken. */
+export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
+  const { env } = c; // not c: what is kept for a run must not keep its request
+  const [config, timers] = [c.get("config"), c.get("timers")];
+  const { region, numbers } = config;
+  const { providers, health } = deploymentOf(config);
+  const home = homeOf(c, caller, timers.after);
+  const outboxes = outboxesOf(config, env, timers.after);
+  const here = {
+    providers,
+    health,
+    tally: recorderOf(config).tally,
+    callers: callersOf(config),
+    sheds: shedsOf(config),
+    region,
+    numbers,
+    now: () => now(env),
+    corrected: pricingOf(c).corrected,
+    kept: objectsOf(env).kept,
+    outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) =>
+      outboxes(home === null ? ownShard(owner) : peerShard(caller.home, owner), attempt),
+  };
+  if (home !== null) return { ...here, home, wallet: null };
+  return { ...here, home, wallet: walletsOf(config, env, timers.after) };
+}
+
+/**
+ * For what a peer answers by itself and without money: a global key away from home must live there at
+ * this moment. Home away: 503.
+ */
+export async function requireLiveAtHome(
+  c: Context<AppEnv>,
+  next: Next,
+): Promise<Response | undefined> {
+  const { admitted, config } = c.var;
+  const { keyHash: hash, shown } = admitted.caller;
+  const reached = await homeOf(c, admitted.caller)?.authorize(null);
+  if (reached?.unanswered === true) return fail(c, reached.failure);
+  if (reached?.result.ok === false) {
+    callersOf(config).refused({ hash, shown }, reached.result.failure);
+    return fail(c, reached.result.failure);
+  }
+  const priceList = reached?.result.ok === true ? reached.result.value.priceList : undefined;
+  if (priceList !== undefined) c.set("admitted", { ...admitted, priceList });
+  await next();
+  return undefined;
+}
+
+/** What of this isolate's calls goes together. */
+const makeGroups = () => ({
+  wallets: new WalletGroups(),
+  outboxes: new CallGroups<readonly OutcomeItem[], null>(),
+});
+
+/**
+ * Whether requests are kept apart as in production, by a flag that is on there since 2024-10-14. The test runner has it
+ * off, and its requests, objects and clocks in one: there every call goes alone.
+ */
+function areApart(): boolean {
+  return Cloudflare.compatibilityFlags["handle_cross_request_promise_resolution"] === true;
+}
+
+/** The wallets of this region, as one request asks them: `env` and `after` are its own. */
+export function walletsOf(config: Config, env: Env, after: After): WalletAt {
+  const { wallets } = Isolate.of(config).get(makeGroups);
+  return (orgId, attempt) => {
+    const stub = () => objectsOf(env).wallet(orgId);
+    return attempt === 1 && areApart() ? wallets.walletOf(orgId, stub, after) : stub();
+  };
+}
+
+const STORED = { kind: "answered", answer: null } as const;
+
+/** The outboxes of this region, by their names. */
+function outboxesOf(config: Config, env: Env, after: After): OutboxAt {
+  const { outboxes } = Isolate.of(config).get(makeGroups);
+  return (name, attempt) => {
+    const stub = () => objectsOf(env).outbox(name);
+    if (attempt > 1 || !areApart()) return stub();
+    return {
+      enqueue: (part) =>
+        outboxes.ask(name, {
+          part,
+          alone: () =>
+            stub()
+              .enqueue(part)
+              .then(() => null),
+          together: (parts) =>
+            stub()
+              .enqueue(parts.flat())
+              .then(() => parts.map(() => STORED)),
+          after,
+        }),
+    };
+  };
+}

@@ -1,0 +1,202 @@
+import type { Context } from "hono";
+import { routePath } from "hono/route";
+import type { Model } from "../catalog/model.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { isSummed } from "../../shared/http/request-log.ts";
+import { now } from "../../shared/clock.ts";
+import { logEvent } from "../../shared/log.ts";
+import { handOver, recorderOf } from "../../events/metrics/count-requests.route.ts";
+import { METRICS, seriesOf } from "../../events/metrics/series.ts";
+import type { Series } from "../../shared/contracts/metrics.ts";
+import { counterSeries, histogramOf } from "../../events/metrics/tally.ts";
+import type { Tally } from "../../events/metrics/tally.ts";
+import type { RouteHealth } from "../routing/route-health.ts";
+import type { Charge, Run, Sheds } from "./paid-request.ts";
+import type { Config } from "../../shared/config/config.ts";
+import { Isolate } from "../../shared/http/isolate.ts";
+import { SummedLine } from "../../shared/http/summed-line.ts";
+import { refuse } from "../../shared/failure.ts";
+import type { Refusal } from "../../shared/failure.ts";
+import type { ShedReason } from "../../shared/in-flight.ts";
+
+/** After a run's end: its counts, and its line in the log. */
+export function observe(c: Context<AppEnv>, run: Run, status: number): void {
+  const config = c.get("config");
+  const recorder = recorderOf(config);
+  const { env } = c; // not c: what the isolate keeps must not keep its last request
+  const { health } = run.services;
+  recorder.view = () => routeGauges(health, now(env));
+  countRun(run, recorder.tally);
+  const point = env.ANALYTICS === undefined ? null : dataPointOf(run);
+  if (point !== null) env.ANALYTICS?.writeDataPoint(point);
+  if (status !== 401) handOver(c); // as in countRequests: a dead key costs no object call more
+  const failure = c.get("failure") ?? null;
+  const isTold = status >= 400 || failure !== null || config.logRequests === "all";
+  if (!isTold) return;
+  const route = routePath(c);
+  const { orgId } = run.caller;
+  const isCounted = isSummed(
+    config,
+    { requestId: run.id, route, status, orgId, failure },
+    now(env),
+  );
+  if (!isCounted) logRun(run, { route, status, failure });
+}
+
+/** Counts what a paid run came to, after its end. Labels: what it asked for, who answered. */
+export function countRun(run: Run, tally: Tally): void {
+  const { outcome, charged, shortfall, isUnsaved, isBroken } = run.progress;
+  if (isBroken) tally.count("bugs");
+  if (outcome === null) return;
+  if (outcome.kind === "void") return tally.count("absorbed", { reason: wordOf(outcome.reason) });
+  const { route, usage, estimated } = outcome;
+  const { model, stream } = run.request;
+  const { provider } = route.route;
+  const series = seriesOfRuns(model, provider)[stream ? "streamed" : "whole"];
+  tally.observe(series.firstByte, route.firstByteMs / 1000);
+  tally.observe(series.duration, (run.services.now() - run.startedMs) / 1000);
+  tally.add(series.cost, charged);
+  tally.add(series.attempts, route.attempts);
+  tally.add(series.input, usage.input);
+  tally.add(series.cacheRead, usage.cacheRead);
+  tally.add(series.cacheWrite, usage.cacheWrite);
+  tally.add(series.output, usage.output);
+  tally.add(series.reasoning, usage.reasoning);
+  if (shortfall > 0) tally.count("shortfall", {}, shortfall);
+  if (estimated) tally.count("estimated", { provider });
+  if (isUnsaved) tally.count("unsaved");
+}
+
+type RunSeries = ReturnType<typeof runSeries>;
+type ByStream = { readonly streamed: RunSeries; readonly whole: RunSeries };
+const seriesOfModels = new WeakMap<Model, Map<string, ByStream>>();
+
+/** The series that the runs of a model at a provider count in, written once. */
+function seriesOfRuns(model: Model, provider: string): ByStream {
+  const byProvider = seriesOfModels.get(model) ?? new Map<string, ByStream>();
+  seriesOfModels.set(model, byProvider);
+  const known = byProvider.get(provider);
+  if (known !== undefined) return known;
+  const fresh = {
+    streamed: runSeries(model, provider, true),
+    whole: runSeries(model, provider, false),
+  };
+  byProvider.set(provider, fresh);
+  return fresh;
+}
+
+function runSeries({ id: model, kind }: Model, provider: string, stream: boolean) {
+  const labels = { kind, stream: String(stream) };
+  const tokens = (type: string): string => counterSeries("tokens", { model, type });
+  return {
+    firstByte: histogramOf("firstByte", labels),
+    duration: histogramOf("duration", labels),
+    cost: counterSeries("cost", { model, provider }),
+    attempts: counterSeries("attempts", { provider }),
+    input: tokens("input"),
+    cacheRead: tokens("cache_read"),
+    cacheWrite: tokens("cache_write"),
+    output: tokens("output"),
+    reasoning: tokens("reasoning"),
+  };
+}
+
+/** The routes that this isolate leaves out, as gauges. */
+function routeGauges(health: RouteHealth, nowMs: number): Series {
+  const { name } = METRICS.routesLeftOut;
+  const left = health.standings(nowMs);
+  return Object.fromEntries(left.map(({ route, state }) => [seriesOf(name, { route, state }), 1]));
+}
+
+/** One charged run as a data point of Workers Analytics Engine, indexed by organisation; null for none. */
+function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
+  const { outcome, charged } = run.progress;
+  if (outcome?.kind !== "settle") return null;
+  const { route, usage, estimated } = outcome;
+  const { stream, model } = run.request;
+  const { input, cacheRead, cacheWrite, output, reasoning } = usage;
+  const tokens = [input, cacheRead, cacheWrite, output, reasoning];
+  const times = [route.firstByteMs, run.services.now() - run.startedMs];
+  return {
+    indexes: [run.caller.orgId],
+    blobs: [run.services.region, model.id, route.route.provider, model.kind, String(stream)],
+    doubles: [charged, ...tokens, ...times, route.attempts, estimated ? 1 : 0],
+  };
+}
+
+/** What the line of a paid request says beyond that of every other one. */
+function logRun(
+  run: Run,
+  answered: { readonly route: string; readonly status: number; readonly failure: string | null },
+): void {
+  const { outcome, charged } = run.progress;
+  logEvent("request", {
+    request_id: run.id,
+    method: "POST",
+    route: answered.route,
+    status: answered.status,
+    duration_ms: run.services.now() - run.startedMs,
+    org_id: run.caller.orgId,
+    key_id: run.caller.keyId,
+    failure: answered.failure,
+    model: run.request.model.id,
+    streamed: run.request.stream,
+    ...(outcome?.kind === "settle" && chargeFields(outcome, charged)),
+    ...(outcome?.kind === "void" && { not_charged: outcome.reason }),
+  });
+}
+
+function chargeFields({ route, usage, estimated, finishReason }: Charge, charged: number) {
+  return {
+    provider: route.route.provider,
+    upstream_id: route.route.upstreamId,
+    attempts: route.attempts,
+    first_byte_ms: route.firstByteMs,
+    input_tokens: usage.input,
+    cache_read_tokens: usage.cacheRead,
+    cache_write_tokens: usage.cacheWrite,
+    output_tokens: usage.output,
+    reasoning_tokens: usage.reasoning,
+    cost_micro: charged,
+    estimated,
+    finish_reason: finishReason,
+  };
+}
+
+/** A reason as a label: its words are our own, and few. */
+function wordOf(reason: string): string {
+  return reason.replaceAll(/[^a-z_]+/gi, "_").slice(0, 60);
+}
+
+/**
+ * What an isolate refuses for want of room. It comes in storms: each is counted, and one line a second tells how many
+ * there were since the line before, and the last one's id.
+ */
+class ShedCounts implements Sheds {
+  readonly #config: Config;
+  readonly #line = new SummedLine("requests_shed");
+
+  constructor(config: Config) {
+    this.#config = config;
+  }
+
+  note(reason: ShedReason, requestId: string, startedMs: number): void {
+    recorderOf(this.#config).tally.count("shed", { reason });
+    this.#line.add(reason, startedMs, { last_request_id: requestId });
+  }
+}
+
+/** Those of this isolate. */
+export function shedsOf(config: Config): Sheds {
+  return Isolate.of(config).get(makeSheds);
+}
+
+const makeSheds = (config: Config): Sheds => new ShedCounts(config);
+
+/** Refuses a request that found no place, and counts it; it has a line of its own only with LOG_REQUESTS=all. */
+export function overloaded(c: Context<AppEnv>, reason: ShedReason): Refusal {
+  const { config, startedMs, requestId } = c.var;
+  shedsOf(config).note(reason, requestId, startedMs);
+  c.set("logged", config.logRequests !== "all");
+  return refuse({ kind: "overloaded" });
+}

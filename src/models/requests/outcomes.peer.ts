@@ -1,0 +1,83 @@
+import type { Context } from "hono";
+import { fail } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { elapsedMs } from "../../shared/clock.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { reasonOf } from "../../shared/log.ts";
+import type { After } from "../../shared/timers.ts";
+import { within } from "../../shared/timers.ts";
+import { findOrganization } from "../../accounts/organizations/organizations.store.ts";
+import { eachReceiver } from "../../regions/outbox-delivery.ts";
+import { deliverOutcome } from "../../regions/outbox-message.ts";
+import type { Delivery } from "../../regions/outbox-message.ts";
+import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
+import { itemsIn, MALFORMED, outcomeFromWire, resultToWire } from "../../regions/outbox-wire.ts";
+import type { Asks } from "../../shared/contracts/objects.ts";
+import type { Region } from "../../shared/regions.ts";
+
+/**
+ * `POST /internal/v1/outcomes`: what requests that a peer served came to. 200 with a result for each
+ * item, in their order; 400 when there is no list of at most 100 items.
+ */
+export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
+  const items = itemsIn(c.var.peerBody);
+  if (!items.ok) return fail(c, items.failure);
+  const deliveries = await takeOutcomes(items.value, c.var.peer, {
+    wallet: objectsOf(c.env).wallet,
+    isOrganization: async (orgId) => (await findOrganization(c.env.DB, orgId)) !== null,
+    after: c.var.timers.after,
+  });
+  const results = deliveries.map((delivery, i) =>
+    resultToWire("hold_id", items.value[i], delivery),
+  );
+  return c.json({ ok: true, results });
+}
+
+const WALLET_TIMEOUT_MS = 2000;
+/** Less than the sender's patience: what is not done by then is said to be not done. */
+const ALL_TIMEOUT_MS = 4000;
+
+/** Where outcomes go to. `isOrganization`: whether this region's book has it; throws when it cannot say. */
+type OutcomeServices = Asks<"wallet", "settle" | "void"> & {
+  readonly isOrganization: (orgId: string) => Promise<boolean>;
+  /** The message's timers. */
+  readonly after?: After;
+};
+
+/**
+ * Gives what `sender` tells of its requests to the wallets of this region, and answers item by item.
+ * Duplicates and any order are harmless: a wallet takes an outcome once. One wallet that hangs costs
+ * the others one of six places.
+ */
+export function takeOutcomes(
+  items: readonly unknown[],
+  sender: Region,
+  services: OutcomeServices,
+): Promise<readonly Delivery[]> {
+  const untilMs = elapsedMs() + ALL_TIMEOUT_MS;
+  const outcomes = items.map((value) => outcomeFromWire(value, sender));
+  return eachReceiver(
+    outcomes,
+    (item) => item?.orgId ?? null,
+    async (item): Promise<Delivery> => {
+      if (item === null) return MALFORMED;
+      const leftMs = untilMs - elapsedMs();
+      if (leftMs <= 0) return { kind: "untried" };
+      try {
+        const limitMs = Math.min(leftMs, WALLET_TIMEOUT_MS);
+        return await within(take(item, services), limitMs, services.after);
+      } catch (error) {
+        return { kind: "failed", reason: reasonOf(error) };
+      }
+    },
+  );
+}
+
+async function take(item: OutcomeItem, services: OutcomeServices): Promise<Delivery> {
+  const delivery = await deliverOutcome(item, services.wallet);
+  if (delivery.kind !== "failed" || delivery.reason !== "storage_unavailable") return delivery;
+  // A wallet that was never made says the same as one that cannot be read, or was lost and will be made
+  // again from the book: the book knows which of these there can be.
+  if (await services.isOrganization(item.orgId)) return delivery;
+  return { kind: "refused", reason: "unknown organization" };
+}

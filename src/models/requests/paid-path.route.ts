@@ -1,0 +1,301 @@
+import type { Context } from "hono";
+import { now } from "../../shared/clock.ts";
+import type { Caller } from "../../shared/caller.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import type { ShedReason, Slot } from "../../shared/in-flight.ts";
+import { fail, failUnexpectedly } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { answer } from "./answer.ts";
+import { ask } from "./ask.ts";
+import { bounded } from "./bound.ts";
+import { deploymentOf } from "./deployment.ts";
+import type { Asked, Door } from "../core/door.ts";
+import { askedFor, noteFailed } from "./failed-requests.route.ts";
+import type { AskedFor } from "./failed-requests.route.ts";
+import { hold } from "./hold.ts";
+import { homeOf, runServices } from "./home-or-away.route.ts";
+import { observe, overloaded } from "./observe.route.ts";
+import { NOTHING_YET } from "./paid-request.ts";
+import type { PaidRequest, Run } from "./paid-request.ts";
+import { pricingOf } from "./pricing.route.ts";
+import { RunTimer } from "./run-timer.ts";
+import { breakOff, settle } from "./settle.ts";
+import { withTexts } from "./token-texts.route.ts";
+import { externalIdProblem } from "../../shared/external-id.ts";
+import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
+import type { Idempotency } from "../../shared/idempotency.ts";
+import { BODY_BYTES_MAX, readJsonBody } from "../../shared/http/read-json.ts";
+import type { JsonBody } from "../../shared/http/read-json.ts";
+import type { Recalled } from "../../shared/contracts/kept.ts";
+import { recall } from "./keeping.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+
+/** One request on the path, before it is known what it asks. `slot`: none for a key that is none. */
+type Visit = {
+  readonly c: Context<AppEnv>;
+  readonly door: Door;
+  readonly slot: Slot | undefined;
+  readonly answered: PromiseWithResolvers<Response>;
+  /** What it asks for, once its body is understood. */
+  asked: AskedFor | null;
+};
+
+/** Who asks, and what. */
+type Read = {
+  readonly caller: Caller;
+  readonly asked: Asked;
+  /** Its Idempotency-Key and what it came with; null without one. */
+  readonly idempotency: Idempotency | null;
+  /** Of the body. */
+  readonly bytes: number;
+};
+
+/** Not understood, or shed for want of room. */
+type NotRead = Refusal | { readonly ok: false; readonly shed: ShedReason };
+
+/**
+ * Answers a paid request at any door, or sheds it. Its whole way is registered with waitUntil before it
+ * reads or holds anything: a client that leaves cannot strand a hold, nor a place among those in flight.
+ */
+export function answerPaid(c: Context<AppEnv>, door: Door): Promise<Response> | Response {
+  const slot = c.get("slot");
+  if (typeof slot === "string") {
+    const shed = fail(c, overloaded(c, slot).failure);
+    noteFailed(c, null, null);
+    return shed;
+  }
+  const answered = Promise.withResolvers<Response>();
+  c.executionCtx.waitUntil(toItsEnd({ c, door, slot, answered, asked: null }));
+  return answered.promise;
+}
+
+/**
+ * THE PATH of a paid request, the same at every door. Its seven steps, and whom they ask:
+ *
+ *     step     at home                                      away from home (a global key)
+ *     admit    nobody yet, or the key's register and wallet  the key's register here
+ *     read     nobody: the body, by its door                the same
+ *     bound    nobody: model, routes, least and most cost   the same
+ *     hold     the wallet (which admits who is not yet)     home: the wallet; now and then its register first
+ *     ask      routes in their order, until one answers     the same
+ *     answer   nobody: all but the last byte                the same
+ *     settle   the wallet, else the outbox; the last byte   the outbox here, which tells home; the last byte
+ */
+async function walk(visit: Visit): Promise<void> {
+  const run = await begun(visit);
+  if (run === null) return noteFailed(visit.c, visit.asked, null);
+  await pay(run).catch((error: unknown) =>
+    visit.answered.resolve(failUnexpectedly(error, visit.c)),
+  );
+  observe(visit.c, run, (await visit.answered.promise).status);
+  noteFailed(visit.c, visit.asked, run);
+  await run.progress.keeping; // its place is held for what it still keeps
+}
+
+/**
+ * Up to where there is money in it; null where it was refused. A function of its own: what it has read is let go
+ * with it, and a long stream does not keep its prompt.
+ */
+async function begun(visit: Visit): Promise<Run | null> {
+  const reading = startReading(visit); // while the key is admitted
+  const caller = await admit(visit);
+  if (!caller.ok) return refused(visit, caller);
+  const asked = await read(visit, caller.value, reading);
+  if (!asked.ok) return refused(visit, await afterAdmission(visit, asked));
+  visit.asked = askedFor(asked.value.asked);
+  const request = await bound(visit, asked.value);
+  if (!request.ok) return refused(visit, await afterAdmission(visit, request));
+  return runOf(visit, { ...asked.value, request: request.value });
+}
+
+/** The rest of the path, from where there is money in it. One promise owns the hold to its end. */
+export async function pay(run: Run): Promise<void> {
+  try {
+    const held = await hold(run);
+    if (!held.ok) return run.answer(held.failure);
+    const asked = await ask(run, held.value);
+    const ended = asked.ok ? await answer(run, asked.route, asked.answer) : asked.ended;
+    await settle(run, ended);
+  } catch (error) {
+    await breakOff(run);
+    throw error;
+  } finally {
+    run.timers.close();
+    run.timer.close();
+  }
+}
+
+/** Whose request it is: as far as this isolate knows, or as the key's register and wallet say. */
+async function admit({ c }: Visit): Promise<Result<Caller>> {
+  const presumed = c.get("presumed");
+  if (presumed !== undefined) return success(presumed.caller);
+  const admission = await c.get("admission");
+  return admission.ok ? success(admission.value.caller) : admission;
+}
+
+/** Begins to read the body, as far as there is room for it. */
+function startReading({ c, slot }: Visit): Promise<Result<JsonBody>> {
+  return readJsonBody(c.req.raw, {
+    bytesMax: BODY_BYTES_MAX,
+    timeoutMs: c.get("config").numbers.BODY_TIMEOUT_MS,
+    after: c.get("timers").after,
+    hasRoom: (bytes) => (slot?.grow(bytes) ?? null) === null,
+  });
+}
+
+/** The request in its door's words; refused for its Idempotency-Key, then for its body. */
+async function read(
+  visit: Visit,
+  caller: Caller,
+  reading: Promise<Result<JsonBody>>,
+): Promise<NotRead | { readonly ok: true; readonly value: Read }> {
+  const { c, slot } = visit;
+  const { orgId, shown } = caller;
+  const keyId = shown?.session?.id ?? caller.keyId; // no session hears of another's
+  const why = slot?.handTo(orgId) ?? null;
+  if (why !== null) return { ok: false, shed: why };
+  const key = readIdempotencyKey(c.req.header("idempotency-key"));
+  if (!key.ok) return key;
+  const body = await reading;
+  if (!body.ok) return body.failure.kind === "overloaded" ? { ok: false, shed: "bytes" } : body;
+  const { bytes } = body.value;
+  const asked = await understood(visit, body.value);
+  if (!asked.ok) return asked;
+  const named = { keyId, orgId, path: c.req.path, bytes };
+  const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
+  return { ok: true, value: { caller, asked: asked.value, idempotency, bytes: bytes.length } };
+}
+
+type Understood = { readonly ok: true; readonly value: Asked } | NotRead;
+
+/** The body with what it names of kept answers, which is read once the key is admitted. */
+async function understood(
+  { c, door, slot }: Visit,
+  { json, bytes: { length: bytes } }: JsonBody,
+): Promise<Understood> {
+  const named = door.names?.(json) ?? null;
+  if (named === null) return parsed(c, door, { json });
+  const admission = await c.get("presumed")?.admit();
+  if (admission?.ok === false) return admission;
+  const { admitted } = c.var;
+  const at = {
+    admitted,
+    home: homeOf(c, admitted.caller),
+    kept: objectsOf(c.env).kept,
+    slot,
+    bytes,
+  };
+  const recalled = await recall(at, named);
+  return recalled.ok ? parsed(c, door, { json, recalled: recalled.value }) : recalled;
+}
+
+/** The body as the door reads it, and who spends. */
+function parsed(
+  c: Context<AppEnv>,
+  door: Door,
+  { json, recalled }: { readonly json: object; readonly recalled?: Recalled },
+): Result<Asked> {
+  const at = {
+    header: (name: string) => c.req.header(name),
+    query: (name: string) => c.req.query(name),
+  };
+  const asked = door.parse(json, at, recalled);
+  if (!asked.ok) return asked;
+  const user = endUserOf(asked.value, c.req.header(END_USER));
+  return user.ok ? success({ ...asked.value, user: user.value }) : user;
+}
+
+const END_USER = "x-end-user";
+const PLAIN = /^[\u0020-\u007e]*$/;
+
+/** Who spends: what the body and the header `x-end-user` say, which must be one. */
+function endUserOf({ user, paramOf }: Asked, header: string | undefined): Result<string | null> {
+  if (header === undefined) return success(user);
+  // Other letters would be read in whichever encoding the two ends believe in.
+  const problem = PLAIN.test(header) ? externalIdProblem(header) : "must be plain ASCII";
+  if (problem !== null) return invalid(`x-end-user ${problem}.`, END_USER);
+  if (user === null || user === header) return success(header);
+  const param = paramOf === undefined ? "user" : paramOf("user");
+  return invalid("The body and the header x-end-user name two different end users.", param);
+}
+
+/** The model, the routes that can do it at the prices of this moment, and what it can cost: 400 with `param`, 404. */
+async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Result<PaidRequest>> {
+  const { numbers, region } = c.get("config");
+  const { catalogAt, providers } = deploymentOf(c.get("config"));
+  const at = now(c.env);
+  const catalog = catalogAt(at);
+  const admitted = caller.home === region ? c.get("admitted") : undefined;
+  const { corrected, current } = pricingOf(c);
+  const pricing = await (admitted === undefined
+    ? current(caller.orgId, at)
+    : corrected(caller.orgId, admitted.priceList ?? null, at));
+  if (!pricing.ok) return pricing;
+  const defaultCap = door.asksForAll === true ? Infinity : numbers.DEFAULT_MAX_OUTPUT;
+  const sold = { catalog, providers, defaultCap, pricing: pricing.value };
+  const request = bounded(asked, sold);
+  if (!request.ok || asked.request.kind === "chat") return request;
+  const texts = await withTexts(c, asked, { routes: request.value.routes, providers });
+  if (texts === null) return request;
+  return texts.ok ? bounded(texts.value, sold) : texts;
+}
+
+/**
+ * Why a request is refused that never came to a hold. One that is only presumed to be admitted is admitted
+ * first: it counts, and a dead key is told so before anything else.
+ */
+async function afterAdmission({ c }: Visit, refusal: NotRead): Promise<NotRead> {
+  const admission = await c.get("presumed")?.admit();
+  return admission === undefined || admission.ok ? refusal : admission;
+}
+
+function refused({ c, answered }: Visit, refusal: NotRead): null {
+  const { failure } = "shed" in refusal ? overloaded(c, refusal.shed) : refusal;
+  answered.resolve(fail(c, failure));
+  return null;
+}
+
+/** The whole way, with whatever it throws answered; then its place is free. */
+async function toItsEnd(visit: Visit): Promise<void> {
+  const { c, answered, slot } = visit;
+  try {
+    await walk(visit);
+  } catch (error) {
+    answered.resolve(failUnexpectedly(error, c));
+  } finally {
+    c.get("timers").close();
+    slot?.release();
+  }
+}
+
+type BoundRequest = Omit<Read, "asked"> & { readonly request: PaidRequest };
+
+function runOf({ c, door, answered, slot }: Visit, known: BoundRequest): Run {
+  const { caller, idempotency, request, bytes: bodyBytes } = known;
+  const timers = c.get("timers");
+  const services = runServices(c, caller);
+  const { REQUEST_DEADLINE_S, DRAIN_S } = services.numbers;
+  const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: DRAIN_S * 1000 };
+  const progress = { ...NOTHING_YET, admitted: c.get("admitted") ?? null };
+  c.set("logged", true); // its line comes after its charge
+  return {
+    id: c.get("requestId"),
+    startedMs: c.get("startedMs"),
+    door,
+    caller,
+    isPresumed: c.get("presumed")?.admission === null,
+    idempotency,
+    request,
+    bodyBytes,
+    progress,
+    timers,
+    timer: new RunTimer(c.req.raw.signal, timers, { ...limits, now: services.now }),
+    services,
+    slot,
+    answer: (told) => {
+      if (progress.admitted !== null) c.set("admitted", progress.admitted);
+      answered.resolve(told instanceof Response ? told : fail(c, told));
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import type { Context } from "hono";
+import { PriceBook } from "../catalog/price-book.ts";
+import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
+import { cachedCopies } from "../catalog/price-copies.ts";
+import type { PriceCopies } from "../catalog/price-copies.ts";
+import { readPriceRows } from "../catalog/prices.store.ts";
+import type { SoldHere } from "../catalog/catalog.ts";
+import type { Config } from "../../shared/config/config.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { Isolate } from "../../shared/http/isolate.ts";
+import { deploymentOf } from "./deployment.ts";
+import { now } from "../../shared/clock.ts";
+import { success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+
+/** How prices are known here. What is kept of it does not keep its request. */
+export function pricingOf(c: Context<AppEnv>): PricingFor {
+  const { env, executionCtx } = c;
+  const config = c.get("config");
+  const book = bookOf(config);
+  const reader = {
+    now: () => now(env),
+    read: (list: string, nowMs: number) => readPriceRows(env.DB, list, nowMs),
+    waitUntil: (work: Promise<unknown>) => executionCtx.waitUntil(work),
+    copies: Isolate.of(config).get(makeCopies),
+  };
+  const priced = async (list: string | null, at: number): Promise<Result<Pricing>> => {
+    const lists = await book.listsOf(list, reader);
+    return lists.ok ? success({ list, at, lists: lists.value }) : lists;
+  };
+  return {
+    current: (orgId, at) => priced(book.ownOf(orgId), at),
+    corrected: (orgId, list, at) => {
+      book.heard(orgId, list);
+      return priced(list, at);
+    },
+  };
+}
+
+/** What the caller can buy here, at its own prices. */
+export async function soldHere(c: Context<AppEnv>): Promise<Result<SoldHere>> {
+  const at = now(c.env);
+  const { admitted, config } = c.var;
+  const list = admitted.priceList ?? null;
+  const pricing = await pricingOf(c).corrected(admitted.caller.orgId, list, at);
+  if (!pricing.ok) return pricing;
+  const { catalogAt, catalogsAfter } = deploymentOf(config);
+  return success({ catalog: catalogAt(at), pricing: pricing.value, later: catalogsAfter(at) });
+}
+
+function bookOf(config: Config): PriceBook {
+  return Isolate.of(config).get(makeBook);
+}
+
+/** A cache of the place, beside the prices' own time: what is older is sold by nobody. */
+function makeCopies({ keySecrets, numbers, region }: Config): PriceCopies | null {
+  const [newest] = keySecrets;
+  if (newest === undefined) return null;
+  const { secret } = newest;
+  return cachedCopies(caches.default, { region, secret, keptS: numbers.PRICE_LEAD_S });
+}
+
+function makeBook(config: Config): PriceBook {
+  return new PriceBook(config);
+}

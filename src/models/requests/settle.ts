@@ -1,0 +1,202 @@
+import type { FailedAttempt, Generation } from "../../shared/generation.ts";
+import type { Micros } from "../../shared/money.ts";
+import { micros } from "../../shared/money.ts";
+import { logEvent, reasonOf } from "../../shared/log.ts";
+import type { SettleAnswer } from "../../shared/contracts/wallet.ts";
+import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
+import { keepAnswer } from "./keeping.ts";
+import { EXCEPTION, toldWith } from "./charge.ts";
+import type { Charge, Ended, Outcome, Run, Settled, Stored } from "./paid-request.ts";
+import { reachObject } from "../../shared/reach-object.ts";
+import { storageFailure } from "../../shared/storage-failure.ts";
+import { within } from "../../shared/timers.ts";
+
+const OUTBOX_TIMEOUT_MS = 1000;
+const RETRY_PAUSE_MS = 2000;
+/** At most so long takes an attempt to settle: 2 s in the wallet, 2 in the outbox. */
+const ATTEMPT_MS = 4000;
+/** The platform ends a request 30 s after its client left or has its answer; what is to be logged is so before that. */
+const LAST_WORD_MS = 28_500;
+
+/**
+ * Settles a run, then gives the client the rest of its answer. Where neither wallet nor outbox can say whether
+ * it has the charge, the answer leaves all the same, and the charge is tried on, then logged.
+ */
+export async function settle(run: Run, ended: Ended): Promise<void> {
+  const { outcome } = ended;
+  const settled = await settleRun(run, outcome);
+  const isDue = await ended.last(settled);
+  if (isDue) keepAnswer(run, ended);
+  if (isDue && settled.stored !== "saved") await settleLate(run, outcome);
+}
+
+/**
+ * Ends a run in which a bug was met. Once a provider was asked, the bug is charged as a client that leaves is: by
+ * the usage so far, else by an estimate of what was passed on. What was stored before it stays as it is: another
+ * outcome could overtake it in the outbox, and win. Whoever still waits is told what it cost.
+ */
+export async function breakOff(run: Run): Promise<void> {
+  const { progress } = run;
+  progress.isBroken = true;
+  run.timer.stop();
+  if (progress.stored === null || progress.stored === "refused") await settleBroken(run);
+  const outcome = progress.outcome ?? EXCEPTION;
+  const failure = toldWith(run, { kind: "internal" }, outcome);
+  run.answer(failure);
+  await progress.open?.close(failure);
+  if (outcome.kind === "settle" && progress.stored !== "saved") await settleLate(run, outcome);
+}
+
+async function settleBroken(run: Run): Promise<void> {
+  try {
+    await settleRun(run, run.progress.open?.owed() ?? EXCEPTION);
+  } catch {
+    await settleRun(run, EXCEPTION);
+  }
+}
+
+/**
+ * Resolves a run's hold, durably: in the wallet, else in this region's outbox, which repeats it until
+ * the wallet has it; a wallet at the key's home is reached by the outbox alone. Called before the last
+ * byte leaves, so that an answered request is a charged one even if the Worker dies in the next instant.
+ */
+async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
+  const { progress } = run;
+  progress.outcome = outcome;
+  const settled =
+    outcome.kind === "void" ? await voidRun(run, outcome.reason) : await storeCharge(run, outcome);
+  progress.stored = settled.stored;
+  progress.charged = settled.stored === "refused" ? micros(0) : settled.charged;
+  return settled;
+}
+
+async function storeCharge(run: Run, outcome: Charge): Promise<Settled> {
+  const { cost } = outcome;
+  const generation = generationOf(run, outcome);
+  const { orgId } = run.caller;
+  const { wallet } = run.services;
+  let isLost = false;
+  if (wallet !== null) {
+    const settlement = { id: run.id, cost, generation };
+    const reached = await reachObject((attempt) => wallet(orgId, attempt).settle(settlement), {
+      after: run.timers.after,
+    });
+    if (!reached.unanswered && reached.result.ok) {
+      return { stored: "saved", charged: chargedBy(run, reached.result.value) };
+    }
+    isLost = reached.unanswered;
+  }
+  const item: OutcomeItem = { holdId: run.id, orgId, kind: "settle", cost, generation };
+  const stored = await enqueue(run, item);
+  return { stored: isLost && stored === "refused" ? "unknown" : stored, charged: cost };
+}
+
+/**
+ * The last resort of an answer that was given, while nobody knows whether its charge is stored: tries on for as
+ * long as the platform lets a request go on, then leaves the outcome in the log, from where an operator can
+ * post it. The platform counts from when the client left, else from its answer, which is now.
+ */
+async function settleLate(run: Run, outcome: Outcome): Promise<void> {
+  const { now } = run.services;
+  const untilMs = (run.timer.leftMs ?? now()) + LAST_WORD_MS;
+  while (now() + RETRY_PAUSE_MS + ATTEMPT_MS <= untilMs) {
+    // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
+    await scheduler.wait(RETRY_PAUSE_MS);
+    // oxlint-disable-next-line no-await-in-loop -- each attempt follows the failure of the one before
+    if ((await settleRun(run, outcome)).stored === "saved") return;
+  }
+  if (outcome.kind === "void") return;
+  run.progress.isUnsaved = true;
+  logEvent("settlement_unsaved", {
+    request_id: run.id,
+    org_id: run.caller.orgId,
+    cost_micro: outcome.cost,
+    generation: generationOf(run, outcome),
+  });
+}
+
+async function voidRun(run: Run, reason: string): Promise<Settled> {
+  const stored = (await voidInWallet(run)) ? "saved" : await release(run);
+  logEvent("hold_voided", { request_id: run.id, reason });
+  return { stored, charged: micros(0) };
+}
+
+/** Has the outbox void what may be held, or will be. */
+export function release(run: Run): Promise<Stored> {
+  const { orgId } = run.caller;
+  const nothing = { kind: "void", cost: micros(0), generation: null } as const;
+  return enqueue(run, { holdId: run.id, orgId, ...nothing });
+}
+
+/** False also where the wallet is at home: it hears of it by the outbox. */
+async function voidInWallet(run: Run): Promise<boolean> {
+  const { wallet } = run.services;
+  if (wallet === null) return false;
+  const { after } = run.timers;
+  const { orgId } = run.caller;
+  const reached = await reachObject((attempt) => wallet(orgId, attempt).void(run.id), { after });
+  return !reached.unanswered && reached.result.ok;
+}
+
+/**
+ * `saved` once the region's own outbox holds the outcome durably. Only what is overloaded is known not
+ * to have taken it, and is not asked again; any other failed call may have arrived.
+ */
+async function enqueue(run: Run, item: OutcomeItem): Promise<Stored> {
+  const { outbox } = run.services;
+  for (let attempt = 1; attempt <= 2; attempt++) {
+    try {
+      const stored = outbox(run.caller, attempt).enqueue([item]);
+      // oxlint-disable-next-line no-await-in-loop -- one retry on a fresh stub
+      await within(stored, OUTBOX_TIMEOUT_MS, run.timers.after);
+      return "saved";
+    } catch (error) {
+      logEvent("outbox_unreachable", { request_id: run.id, attempt, reason: reasonOf(error) });
+      if (storageFailure(error).kind !== "overloaded") continue;
+      return attempt === 1 ? "refused" : "unknown";
+    }
+  }
+  return "unknown";
+}
+
+function chargedBy(run: Run, answer: SettleAnswer): Micros {
+  if (answer.kind === "settled") {
+    run.progress.shortfall = answer.shortfall;
+    return answer.charged;
+  }
+  logEvent("settle_without_hold", {
+    request_id: run.id,
+    org_id: run.caller.orgId,
+    found: answer.kind,
+  });
+  return micros(0);
+}
+
+/** With when each was, where that is known. */
+function failedBefore(
+  { progress }: Run,
+  failed: readonly FailedAttempt[] | undefined,
+): Pick<Generation, "failed"> {
+  if (failed === undefined) return {};
+  const timed = progress.attempts.slice(0, failed.length);
+  return { failed: timed.length === failed.length ? timed : failed };
+}
+
+function generationOf(run: Run, outcome: Charge): Generation {
+  return {
+    model: run.request.model.id,
+    provider: outcome.route.route.provider,
+    region: run.services.region,
+    keyId: run.caller.keyId,
+    streamed: run.request.stream,
+    usage: outcome.usage,
+    price: outcome.price,
+    ...(outcome.origin !== undefined && { origin: outcome.origin }),
+    ...(outcome.bought !== undefined && { bought: outcome.bought }),
+    firstByteMs: outcome.route.firstByteMs,
+    durationMs: run.services.now() - run.startedMs,
+    estimated: outcome.estimated,
+    finishReason: outcome.finishReason,
+    ...failedBefore(run, outcome.route.failed),
+  };
+}

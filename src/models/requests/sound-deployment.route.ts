@@ -1,0 +1,20 @@
+import type { Context, Next } from "hono";
+import { fail } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { logEvent } from "../../shared/log.ts";
+import { deploymentOf } from "./deployment.ts";
+
+/** Serves nothing, 503 `misconfigured`, while models, providers or aliases contradict themselves. */
+export async function requireSoundDeployment(
+  c: Context<AppEnv>,
+  next: Next,
+): Promise<Response | undefined> {
+  const { problems } = deploymentOf(c.get("config"));
+  if (problems.length > 0) {
+    const variables = problems.map(({ variable, problem }) => ({ variable, problem }));
+    logEvent("misconfigured", { request_id: c.var.requestId, variables });
+    return fail(c, { kind: "misconfigured" });
+  }
+  await next();
+  return undefined;
+}

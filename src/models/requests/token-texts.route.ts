@@ -1,0 +1,146 @@
+import type { Context } from "hono";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { Isolate } from "../../shared/http/isolate.ts";
+import { invalid, refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { logAlert, reasonOf } from "../../shared/log.ts";
+import type { Provider } from "../core/provider.ts";
+import type { Asked } from "../core/door.ts";
+import type { EmbeddingsBody } from "../core/embeddings.ts";
+import type { PaidRequest } from "./paid-request.ts";
+
+/** Where scripts/site/tokens.ts puts it among the static assets. */
+const URL_OF_TABLE = "https://assets.invalid/tokens/cl100k_base.bin";
+
+/** What an isolate keeps: the table once it was read, 1.2 MB, and the one reading that all who want it share. */
+class KeptTable {
+  #reading: Promise<TokenTable> | null = null;
+
+  read(assets: Fetcher): Promise<TokenTable> {
+    this.#reading ??= tableFrom(assets).catch((error: unknown) => {
+      this.#reading = null; // the next request tries again
+      throw error;
+    });
+    return this.#reading;
+  }
+}
+
+const makeTable = (): KeptTable => new KeptTable();
+
+async function tableFrom(assets: Fetcher): Promise<TokenTable> {
+  const response = await assets.fetch(URL_OF_TABLE);
+  if (!response.ok) throw new Error(`the token table is ${response.status}`);
+  return new TokenTable(new Uint8Array(await response.arrayBuffer()));
+}
+
+/**
+ * A request for embeddings of token ids as one for their texts, where a route of its model takes no ids; null where
+ * there is nothing to do. Failures: as `textsOfTokens`; 503 while the table cannot be read.
+ */
+export async function withTexts(
+  c: Context<AppEnv>,
+  asked: Asked,
+  {
+    routes,
+    providers,
+  }: Pick<PaidRequest, "routes"> & { readonly providers: ReadonlyMap<string, Provider> },
+): Promise<Result<Asked> | null> {
+  const { request } = asked;
+  if (request.kind !== "embeddings" || !isOfTokens(request.body.input)) return null;
+  const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };
+  const takesTokens = routes.every(({ provider }) => providers.get(provider)?.takesTokens === true);
+  if (takesTokens) return null;
+  if (assets === undefined) {
+    return invalid(
+      "This model takes text only: send 'input' as a string or a list of strings.",
+      "input",
+    );
+  }
+  let table: TokenTable;
+  try {
+    table = await Isolate.of(c.get("config")).get(makeTable).read(assets);
+  } catch (error) {
+    logAlert("token_table_unreadable", { reason: reasonOf(error) });
+    return refuse({ kind: "storage_unavailable" });
+  }
+  const input = textsOfTokens(request.body.input, table);
+  if (!input.ok) return input;
+  return success({
+    ...asked,
+    request: { kind: "embeddings", body: { ...request.body, input: input.value } },
+  });
+}
+
+/** The most bytes that the texts of one request may have: four times what 300,000 tokens, OpenAI's bound, come to. */
+const TEXT_BYTES_MAX = 8 * 1024 * 1024;
+
+type Input = EmbeddingsBody["input"];
+
+/**
+ * What the ids of cl100k_base, OpenAI's encoding of text for embeddings, stand for. Read from the file that
+ * scripts/site/tokens.ts writes: for each id in order the length of its bytes, in one byte, and they.
+ */
+class TokenTable {
+  readonly #bytes: Uint8Array;
+  /** Where each id's length stands. */
+  readonly #starts: readonly number[] | Uint32Array;
+
+  constructor(bytes: Uint8Array) {
+    const starts: number[] = [];
+    for (let at = 0; at < bytes.length; at += 1 + (bytes[at] ?? 0)) starts.push(at);
+    this.#bytes = bytes;
+    this.#starts = Uint32Array.from(starts);
+  }
+
+  /** How many ids there are. */
+  get size(): number {
+    return this.#starts.length;
+  }
+
+  /** The bytes of an id; none for one that is not there. */
+  bytesOf(id: number): Uint8Array {
+    const start = this.#starts[id];
+    if (start === undefined) return new Uint8Array();
+    return this.#bytes.subarray(start + 1, start + 1 + (this.#bytes[start] ?? 0));
+  }
+}
+
+/** Whether an input is of token ids. */
+function isOfTokens(input: Input): input is number[] | number[][] {
+  return typeof input !== "string" && typeof input[0] !== "string";
+}
+
+/**
+ * An input of token ids as the texts that they stand for. Failures: 400 with the place of an id that is none, and
+ * for a text that is longer than any model takes.
+ */
+function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<string | string[]> {
+  const isOne = typeof input[0] === "number";
+  const lists = (isOne ? [input] : input) as number[][];
+  let left = TEXT_BYTES_MAX;
+  const texts: string[] = [];
+  for (const [index, ids] of lists.entries()) {
+    const place = isOne ? "input" : `input[${index}]`;
+    const bad = ids.findIndex((id) => id >= table.size);
+    if (bad !== -1) {
+      return invalid(`${place}[${bad}] is no token of cl100k_base.`, `${place}[${bad}]`);
+    }
+    const pieces = ids.map((id) => table.bytesOf(id));
+    const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    left -= bytes;
+    if (left < 0) return invalid("The texts of 'input' are too long: send fewer at once.", "input");
+    texts.push(joined(pieces, bytes));
+  }
+  return success(isOne ? (texts[0] ?? "") : texts);
+}
+
+/** A text that was cut in the midst of a letter has a replacement character there. */
+function joined(pieces: readonly Uint8Array[], size: number): string {
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return new TextDecoder("utf-8", { fatal: false, ignoreBOM: true }).decode(whole);
+}

@@ -1,0 +1,33 @@
+import { ID_CHARACTERS } from "../../shared/id.ts";
+import { RESPONSE_ID } from "../../shared/contracts/kept.ts";
+
+/** Where an item of a kept answer stands: in its output, or in what its request added. */
+type ItemPlace = {
+  readonly responseId: string;
+  readonly of: "output" | "input";
+  readonly index: number;
+};
+
+const ITEM = new RegExp(`^[a-z]{2,4}_([0-9A-Za-z]{${ID_CHARACTERS}})(i?)(\\d{1,5})$`);
+
+/** What an item's id says; null for one that nobody here has given. */
+export function placeOfItem(id: string): ItemPlace | null {
+  const [, own, input, index] = ITEM.exec(id) ?? [];
+  if (own === undefined) return null;
+  const of = input === "" ? "output" : "input";
+  return { responseId: RESPONSE_ID + own, of, index: Number(index) };
+}
+
+const PREFIXES: Readonly<Record<string, string>> = {
+  message: "msg",
+  reasoning: "rs",
+  custom_tool_call: "ctc",
+  custom_tool_call_output: "ctco",
+  function_call_output: "fco",
+};
+
+/** The id of an item that a request added, beside those of its answer's items. */
+export function inputItemId(responseId: string, type: unknown, index: number): string {
+  const prefix = PREFIXES[String(type)] ?? "fc";
+  return `${prefix}_${responseId.slice(RESPONSE_ID.length)}i${index}`;
+}

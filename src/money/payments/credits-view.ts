@@ -1,0 +1,54 @@
+import type { Card, CreditPage, CreditRow } from "../../shared/contracts/payments.ts";
+import type { View } from "../../shared/http/endpoint.ts";
+import { autoTopUpView } from "../../shared/contracts/top-up-view.ts";
+import { timestamp } from "../../shared/clock.ts";
+import { cardView } from "./purchase-view.ts";
+
+/** What a deployment sells by card, and with which card an organisation pays; null: by its operator alone. */
+type Sold = {
+  readonly dollarsMin: number;
+  readonly dollarsMax: number;
+  readonly card: Card | null;
+} | null;
+
+/** The JSON of a page of credits and of how buying stands. */
+export function creditsView({ credits, nextAfter, standing }: CreditPage, sold: Sold): View {
+  const { topUp, owedMicro, autoTopUp } = standing;
+  return {
+    credits: credits.map(creditView),
+    next_after: nextAfter,
+    owed_micro: owedMicro,
+    sold:
+      sold === null
+        ? null
+        : { dollars_min: sold.dollarsMin, dollars_max: sold.dollarsMax, card: cardView(sold.card) },
+    auto_top_up: autoTopUpView(autoTopUp),
+    top_up: {
+      purchase_id: topUp.purchaseId,
+      month_micro: topUp.monthMicro,
+      paused_until: topUp.pausedUntil === null ? null : timestamp(topUp.pausedUntil),
+      disabled_reason: topUp.disabledReason,
+    },
+  };
+}
+
+function creditView(row: CreditRow): View {
+  return {
+    id: String(row.seq),
+    created_at: timestamp(row.createdAt),
+    kind: kindOf(row),
+    amount_micro: row.amountMicro,
+    balance_micro: row.balanceMicro,
+    reference: row.reference,
+    purchase_id: row.purchaseId,
+  };
+}
+
+/** What a credit is, by its reference, whose first words are ours alone. */
+function kindOf({ reference, amountMicro }: CreditRow): string {
+  if (reference.startsWith("rebuild:")) return "rebuild";
+  if (reference.startsWith("owed:")) return "reversal";
+  if (/^stripe:[^:]+:back:/.test(reference)) return "return";
+  if (reference.startsWith("stripe:")) return "payment";
+  return amountMicro < 0 ? "correction" : "credit";
+}

@@ -1,0 +1,83 @@
+import { now } from "../../shared/clock.ts";
+import type { EventBook, SweepCursor } from "./stripe-events.ts";
+
+/** What the book knows of payments. Each throws when D1 fails. */
+
+/** A customer of Stripe's is an organisation's from now on; again: it stays so. */
+export async function addCustomer(
+  db: D1Database,
+  customerId: string,
+  orgId: string,
+): Promise<void> {
+  await db
+    .prepare(
+      `INSERT INTO stripe_customers (customer_id, org_id, created_at) VALUES (?, ?, ?)
+      ON CONFLICT (customer_id) DO NOTHING`,
+    )
+    .bind(customerId, orgId, now({}))
+    .run();
+}
+
+/** How an organisation is called, and since when it is there (Unix ms); null: there is none. */
+export async function readBuyer(
+  db: D1Database,
+  orgId: string,
+): Promise<{ readonly name: string; readonly createdAt: number } | null> {
+  return db
+    .prepare("SELECT name, created_at AS createdAt FROM organizations WHERE id = ?")
+    .bind(orgId)
+    .first<{ name: string; createdAt: number }>();
+}
+
+/** Notes with which card an organisation pays; with how many organisations it was seen. */
+export async function addCard(db: D1Database, fingerprint: string, orgId: string): Promise<number> {
+  await db
+    .prepare(
+      `INSERT INTO card_fingerprints (fingerprint, org_id, created_at) VALUES (?, ?, ?)
+      ON CONFLICT (fingerprint, org_id) DO NOTHING`,
+    )
+    .bind(fingerprint, orgId, now({}))
+    .run();
+  const seen = await db
+    .prepare("SELECT count(*) AS n FROM card_fingerprints WHERE fingerprint = ?")
+    .bind(fingerprint)
+    .first<number>("n");
+  return seen ?? 0;
+}
+
+const CURSOR = "stripe_events";
+
+/** As it is stored: `since`, or `since:before:started` while older events are left. */
+function cursorOf(stored: string): SweepCursor {
+  const [sinceS = 0, beforeS, startedS] = stored.split(":").map(Number);
+  const isCut = beforeS !== undefined && startedS !== undefined;
+  return { sinceS, rest: isCut ? { beforeS, startedS } : null };
+}
+
+/** What events are taken by. */
+export function eventBook(db: D1Database): EventBook {
+  return {
+    organizationOf: (customerId) =>
+      db
+        .prepare("SELECT org_id FROM stripe_customers WHERE customer_id = ?")
+        .bind(customerId)
+        .first<string>("org_id"),
+    isOrganization: async (orgId) => (await readBuyer(db, orgId)) !== null,
+    cursor: async () => {
+      const after = await db
+        .prepare("SELECT after FROM cursors WHERE name = ?")
+        .bind(CURSOR)
+        .first<string>("after");
+      return after === null ? null : cursorOf(after);
+    },
+    moveCursor: async ({ sinceS, rest }) => {
+      await db
+        .prepare(
+          `INSERT INTO cursors (name, after) VALUES (?1, ?2)
+          ON CONFLICT (name) DO UPDATE SET after = excluded.after`,
+        )
+        .bind(CURSOR, [sinceS, ...(rest === null ? [] : [rest.beforeS, rest.startedS])].join(":"))
+        .run();
+    },
+  };
+}

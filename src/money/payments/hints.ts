@@ -1,0 +1,137 @@
+import { logAlert } from "../../shared/log.ts";
+import { attempt } from "./crediting.ts";
+import { goTo } from "./moves.ts";
+import type { Purchase, Waiting } from "./purchase.ts";
+import { readIntent, readInvoice, readInvoicePayments, readSession } from "./stripe-calls.ts";
+import {
+  intentSchema,
+  invoicePaymentsSchema,
+  invoiceSchema,
+  sessionSchema,
+} from "./stripe-objects.ts";
+import type { Intent } from "./stripe-objects.ts";
+import { bodyOf } from "./stripe.ts";
+import type { StripeAnswer } from "./stripe.ts";
+import type { World } from "./world.ts";
+
+/** What a hint has looked at. */
+type Looking = {
+  readonly lookAt: (purchaseId: string) => Promise<void>;
+  readonly readBack: (paymentId: string) => Promise<boolean>;
+};
+
+/** Looks at what a hint names; nothing that it says is believed. False: to be tried again. */
+export async function heed(world: World, looking: Looking, hint: Waiting): Promise<boolean> {
+  const { kind, object } = hint;
+  switch (kind) {
+    case "session":
+    case "invoice":
+      return lookAtPurchase(looking, await ofObject(world, kind, object));
+    case "intent":
+      return lookAtIntent(world, looking, object);
+    case "back":
+      return lookAtBack(world, looking, object);
+    case "warning": {
+      logAlert("early_fraud_warning", { org_id: hint.orgId, payment_id: object });
+      const told = await attempt(() => world.wallet.disableTopUp("fraud_warning"));
+      return told?.ok === true;
+    }
+    case "detached":
+      return forgetCard(world, object);
+  }
+}
+
+/** A purchase of ours; `none`: it is none; `unsure`: Stripe does not say. */
+type Found = Purchase | "none" | "unsure";
+
+/** An answer that is none of ours, as of another currency, stays so. */
+const unread = (said: StripeAnswer): "none" | "unsure" =>
+  said.kind === "done" ? "none" : "unsure";
+
+async function lookAtPurchase(looking: Looking, found: Found): Promise<boolean> {
+  if (typeof found === "string") return found === "none";
+  await looking.lookAt(found.id); // its own row says what is left to do
+  return true;
+}
+
+async function lookAtIntent(world: World, looking: Looking, id: string): Promise<boolean> {
+  if (world.rows.payment(id)?.isCredited === true) return true;
+  const found = await ofIntent(world, id);
+  if (found === "none") logAlert("payment_unknown", { payment_id: id });
+  return lookAtPurchase(looking, found);
+}
+
+/** Money went back, or came again: the credit first, where it is still to come. */
+async function lookAtBack(world: World, looking: Looking, id: string): Promise<boolean> {
+  if (world.rows.payment(id)?.isCredited !== true) {
+    const found = await ofIntent(world, id);
+    if (found === "none") return true;
+    if (found === "unsure") return false;
+    await looking.lookAt(found.id);
+  }
+  return looking.readBack(id);
+}
+
+/** Whose a session or an invoice is: by its id, or where its answer was lost by what it carries of ours. */
+async function ofObject(world: World, kind: "session" | "invoice", id: string): Promise<Found> {
+  const known = world.rows.purchaseOf(id);
+  if (known !== null) return known;
+  const said = await world.stripe.ask(kind === "session" ? readSession(id) : readInvoice(id));
+  if (said.kind === "refused") return "none";
+  const object = kind === "session" ? bodyOf(said, sessionSchema) : bodyOf(said, invoiceSchema);
+  if (object === null) return unread(said);
+  const purchase = named(world, object);
+  if (typeof purchase === "string") return purchase;
+  return adopt(world, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
+}
+
+/** The purchase that something of Stripe's names, where it is the same customer's: what it names is not trusted alone. */
+function named(world: World, object: Pick<Intent, "metadata" | "customer">): Purchase | "none" {
+  const purchase = world.rows.purchase(object.metadata?.["purchase_id"] ?? "");
+  return purchase === null || purchase.customerId !== object.customer ? "none" : purchase;
+}
+
+/** The object that its purchase never heard of is its own from now on; of an invoice that a checkout made it needs none. */
+function adopt(
+  world: World,
+  purchase: Purchase,
+  object: { readonly sessionId: string } | { readonly invoiceId: string },
+): Found {
+  const isCheckouts = purchase.method === "checkout";
+  if ("invoiceId" in object && (isCheckouts || purchase.invoiceId !== null)) return purchase;
+  if ("sessionId" in object && (!isCheckouts || purchase.sessionId !== null)) return purchase;
+  return goTo(world, purchase, "read", object);
+}
+
+async function ofIntent(world: World, id: string): Promise<Found> {
+  const { rows, stripe } = world;
+  const known = rows.purchaseOf(id);
+  if (known !== null) return known;
+  const said = await stripe.ask(readIntent(id));
+  if (said.kind === "refused") return "none";
+  const intent = bodyOf(said, intentSchema);
+  if (intent === null) return unread(said);
+  // What was made of an invoice carries nothing of ours.
+  return intent.metadata?.["purchase_id"] === undefined
+    ? ofInvoiceOf(world, id)
+    : named(world, intent);
+}
+
+async function ofInvoiceOf(world: World, paymentId: string): Promise<Found> {
+  const said = await world.stripe.ask(readInvoicePayments(paymentId));
+  if (said.kind === "refused") return "none";
+  const list = bodyOf(said, invoicePaymentsSchema);
+  if (list === null) return unread(said);
+  const invoiceId = list.data[0]?.invoice;
+  return typeof invoiceId === "string" ? ofObject(world, "invoice", invoiceId) : "none";
+}
+
+async function forgetCard(world: World, paymentMethod: string): Promise<boolean> {
+  const head = world.rows.head();
+  if (head.card?.paymentMethod !== paymentMethod) return true;
+  const told = await attempt(() => world.wallet.disableTopUp("card_removed"));
+  if (told?.ok !== true) return false;
+  const after = world.rows.head();
+  if (after.card?.paymentMethod === paymentMethod) world.rows.setHead({ ...after, card: null });
+  return true;
+}

@@ -1,0 +1,60 @@
+import type { NumberVars } from "../../shared/config/config.ts";
+import type { Buying } from "../../shared/contracts/payments.ts";
+import { refuse } from "../../shared/failure.ts";
+import type { Failure, Refusal } from "../../shared/failure.ts";
+import type { Purchase } from "./purchase.ts";
+import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
+
+const MICROS = 1_000_000;
+/** Checkouts that an organisation may begin in an hour. */
+const CHECKOUTS_AN_HOUR = 5;
+/** So many declined payments in a day end its checkouts for a day. */
+const DECLINES_A_DAY = 3;
+
+/** What was bought by hand, or may still be. */
+function counts({ state, method }: Purchase): boolean {
+  return method !== "auto" && state !== "declined" && state !== "expired";
+}
+
+type Limited = Extract<Failure, { readonly kind: "purchase_limit" }>;
+
+/** What is sold of credits by card, within which time; null: this may be bought. `recent`: of the last 48 hours. */
+export function refuseBuying(
+  buying: Buying,
+  recent: readonly Purchase[],
+  { numbers, nowMs }: { readonly numbers: NumberVars; readonly nowMs: number },
+): Refusal | null {
+  const { method, amountMicro, orgCreatedAt, isPerson } = buying;
+  const since = (ms: number, which: (one: Purchase) => boolean): readonly Purchase[] =>
+    recent.filter((one) => one.createdAt > nowMs - ms && which(one));
+  const limited = (why: Limited["why"], limit: number, within: readonly Purchase[], ms: number) => {
+    const oldest = within[0]?.createdAt ?? nowMs;
+    return refuse({ kind: "purchase_limit", why, limit, retryAfterMs: oldest + ms - nowMs });
+  };
+  const dollars = (ones: readonly Purchase[]): number =>
+    ones.reduce((sum, one) => sum + one.amountMicro, amountMicro as number) / MICROS;
+  const today = since(DAY_MS, counts);
+  if (nowMs - orgCreatedAt < WEEK_MS && dollars(today) > numbers.FIRST_WEEK_DOLLARS_A_DAY) {
+    return limited("first_week", numbers.FIRST_WEEK_DOLLARS_A_DAY, today, DAY_MS);
+  }
+  if (dollars(today) > numbers.PURCHASE_DOLLARS_A_DAY) {
+    return limited("day", numbers.PURCHASE_DOLLARS_A_DAY, today, DAY_MS);
+  }
+  const declined = since(
+    DAY_MS,
+    (one) => one.state === "declined" && one.error !== "misconfigured",
+  );
+  if (declined.length >= DECLINES_A_DAY) {
+    return limited("declines", DECLINES_A_DAY, declined, DAY_MS);
+  }
+  if (method === "card") {
+    const charged = today.filter((one) => one.method === "card");
+    const isOver = !isPerson && dollars(charged) > numbers.CARD_DOLLARS_A_DAY;
+    return isOver ? limited("card_day", numbers.CARD_DOLLARS_A_DAY, charged, DAY_MS) : null;
+  }
+  const begun = since(HOUR_MS, (one) => one.method === "checkout");
+  if (begun.length >= CHECKOUTS_AN_HOUR) {
+    return limited("checkouts", CHECKOUTS_AN_HOUR, begun, HOUR_MS);
+  }
+  return null;
+}

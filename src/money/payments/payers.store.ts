@@ -1,0 +1,47 @@
+import type { Asks } from "../../shared/contracts/objects.ts";
+import { atMost } from "../../shared/at-most.ts";
+import { logWarning, reasonOf } from "../../shared/log.ts";
+import { within } from "../../shared/timers.ts";
+
+/** So many organisations that pay are looked at by one sweep, the next ones by the next. */
+const PAYERS_MAX = 400;
+/** As many calls of one invocation as the platform lets wait for an answer. */
+const AT_ONCE = 6;
+const POKE_TIMEOUT_MS = 5000;
+const CURSOR = "payers";
+
+/**
+ * Has the payments of organisations that ever bought look at their due work: at steps whose alarm was lost, and at
+ * whether their wallet was made anew since, which then is told again what it was paid. One that fails stops no other.
+ * Throws when D1 fails.
+ */
+export async function pokePayers(db: D1Database, objects: Asks<"payments", "poke">): Promise<void> {
+  const after = await db
+    .prepare("SELECT after FROM cursors WHERE name = ?")
+    .bind(CURSOR)
+    .first<string>("after");
+  const { results } = await db
+    .prepare(`${payers(">")} UNION ALL ${payers("<=")} LIMIT ?2`)
+    .bind(after ?? "", PAYERS_MAX)
+    .all<{ org_id: string }>();
+  await atMost(AT_ONCE, results, ({ org_id }) => poke(org_id, objects));
+  const last = results.at(-1)?.org_id;
+  if (last === undefined) return;
+  await db
+    .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
+    .bind(CURSOR, last)
+    .run();
+}
+
+function payers(side: ">" | "<="): string {
+  return `SELECT org_id FROM (SELECT DISTINCT org_id FROM stripe_customers WHERE org_id ${side} ?1
+    ORDER BY org_id LIMIT ?2)`;
+}
+
+async function poke(orgId: string, objects: Asks<"payments", "poke">): Promise<void> {
+  try {
+    await within(objects.payments(orgId).poke(), POKE_TIMEOUT_MS);
+  } catch (error) {
+    logWarning("payments_not_looked_at", { org_id: orgId, reason: reasonOf(error) });
+  }
+}

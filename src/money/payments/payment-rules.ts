@@ -1,0 +1,144 @@
+import type { Card, PurchaseError } from "../../shared/contracts/payments.ts";
+import { micros } from "../../shared/money.ts";
+import type { Micros } from "../../shared/money.ts";
+import type { StripeRefusal } from "./stripe.ts";
+import type { Intent } from "./stripe-objects.ts";
+
+const CENT_MICROS = 10_000n;
+
+/** Money as Stripe counts it: whole cents. */
+export type Captured = {
+  readonly receivedCents: number;
+  readonly totalCents: number;
+  readonly taxCents: number;
+};
+
+/**
+ * What a payment is worth in credits: what was asked for, or what is left of the total without its tax where that is
+ * less, and of that the share that was received. Rounded down: never more than came in.
+ */
+export function netOf(askedMicro: Micros, captured: Captured): Micros {
+  const { receivedCents, totalCents, taxCents } = captured;
+  if (totalCents <= 0) return micros(0);
+  const untaxed = BigInt(Math.max(0, totalCents - taxCents)) * CENT_MICROS;
+  const asked = BigInt(askedMicro);
+  const full = asked < untaxed ? asked : untaxed;
+  if (receivedCents >= totalCents) return micros(Number(full));
+  return micros(Number((full * BigInt(receivedCents)) / BigInt(totalCents)));
+}
+
+type Refund = { readonly amount: number; readonly status: string | null };
+type Dispute = {
+  readonly amount: number;
+  readonly status: string;
+  readonly balance_transactions: readonly { readonly amount: number }[];
+};
+
+/** While it has one of these no money has moved. */
+const INQUIRY = new Set([
+  "warning_needs_response",
+  "warning_under_review",
+  "warning_closed",
+  "prevented",
+]);
+const WITHDRAWN = new Set([
+  "needs_response",
+  "under_review",
+  "lost",
+  "appeal_needs_response",
+  "appeal_under_review",
+]);
+const REFUND_GONE = new Set(["failed", "canceled"]);
+
+/** What is back of a payment now, in cents; `isUnknown`: a dispute's status is none that is known, and counts. */
+export function backOf(
+  totalCents: number,
+  refunds: readonly Refund[],
+  disputes: readonly Dispute[],
+): { readonly cents: number; readonly isDisputed: boolean; readonly isUnknown: boolean } {
+  const refunded = refunds
+    .filter(({ status }) => !REFUND_GONE.has(status ?? ""))
+    .reduce((sum, { amount }) => sum + amount, 0);
+  const disputed = disputes.reduce((sum, one) => sum + withdrawnBy(one), 0);
+  return {
+    cents: Math.min(totalCents, refunded + disputed),
+    isDisputed: disputes.some((one) => withdrawnBy(one) > 0),
+    isUnknown: disputes.some(
+      ({ status }) => status !== "won" && !INQUIRY.has(status) && !WITHDRAWN.has(status),
+    ),
+  };
+}
+
+function withdrawnBy({ amount, status, balance_transactions: moved }: Dispute): number {
+  if (INQUIRY.has(status)) return 0;
+  if (status !== "won") return amount;
+  // In the account's own currency: only the share that is still away counts.
+  const whole = -(moved.find((one) => one.amount < 0)?.amount ?? 0);
+  const away = -moved.reduce((sum, one) => sum + one.amount, 0);
+  if (whole <= 0 || away <= 0) return 0;
+  return Math.min(amount, Math.ceil((amount * away) / whole));
+}
+
+/** The share of what was credited that is back: all of it is exactly the net, none is 0; rounded up. */
+export function backMicroOf(net: Micros, grossCents: number, totalCents: number): Micros {
+  if (grossCents <= 0 || totalCents <= 0) return micros(0);
+  const share = BigInt(net) * BigInt(Math.min(grossCents, totalCents));
+  return micros(Number((share + BigInt(totalCents) - 1n) / BigInt(totalCents)));
+}
+
+const HARD = new Set(
+  `lost_card stolen_card pickup_card restricted_card fraudulent merchant_blacklist expired_card
+  invalid_account incorrect_number card_not_supported currency_not_supported transaction_not_allowed
+  revocation_of_authorization revocation_of_all_authorizations stop_payment_order security_violation`.split(
+    /\s+/,
+  ),
+);
+const HARD_ADVICE = new Set(["do_not_try_again", "confirm_card_data"]);
+
+/** What a refused charge means; `isHard`: the card is not to be asked again. */
+type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
+
+/** What a word of Stripe's or the bank's means; any other is a card that was declined. */
+const ERRORS: Readonly<Record<string, PurchaseError>> = {
+  insufficient_funds: "insufficient_funds",
+  expired_card: "expired_card",
+  authentication_required: "authentication_failed",
+  payment_intent_authentication_failure: "authentication_failed",
+  customer_tax_location_invalid: "address_incomplete",
+  processing_error: "processing_error",
+};
+
+/** By what Stripe and the bank say; whatever is not known may pass another time. */
+export function declineOf(said: StripeRefusal): Decline {
+  const why = said.decline_code ?? said.code ?? "";
+  const error = ERRORS[why] ?? "card_declined";
+  // A card that is declined without the bank's word was blocked before the bank was asked.
+  const isBlocked = why === "card_declined";
+  const isHard = isBlocked || HARD.has(why) || HARD_ADVICE.has(said.advice_code ?? "");
+  return { error, isHard: isHard || error === "address_incomplete" };
+}
+
+/** The card of a payment, as it may be shown; null where it says none. */
+export function cardOf(intent: Intent): Card | null {
+  const card = intent.latest_charge?.payment_method_details?.card;
+  if (card === null || card === undefined) return null;
+  return {
+    brand: (card.brand ?? "card").slice(0, 40),
+    last4: (card.last4 ?? "").slice(0, 4),
+    expMonth: card.exp_month ?? 0,
+    expYear: card.exp_year ?? 0,
+  };
+}
+
+/** What tells whether two organisations pay with the same card. */
+export function fingerprintOf(intent: Intent): string | null {
+  return intent.latest_charge?.payment_method_details?.card?.fingerprint?.slice(0, 100) ?? null;
+}
+
+const PAUSE_MS = 5000;
+const PAUSE_MAX_MS = 600_000;
+
+/** How long after the so many-th try without an answer the next one comes: 5 s, doubled, 10 min at most. */
+export function pauseMs(tries: number): number {
+  return Math.min(PAUSE_MAX_MS, PAUSE_MS * 2 ** Math.min(20, Math.max(0, tries - 1)));
+}

@@ -1,0 +1,175 @@
+import type { Idempotency } from "../../shared/idempotency.ts";
+import type { Tables } from "../../shared/tables.do.ts";
+import type { Head, PaymentRows, Purchase } from "./purchase.ts";
+import { storedJson } from "../../shared/stored-json.ts";
+
+/** `record`: the row as JSON; the columns beside it are what it is found by. Times in Unix ms. */
+const FIRST = `CREATE TABLE head (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    record TEXT NOT NULL CHECK (json_valid(record))
+  ) STRICT;
+  CREATE TABLE purchases (
+    id TEXT PRIMARY KEY NOT NULL,
+    created_at INTEGER NOT NULL,
+    is_open INTEGER NOT NULL CHECK (is_open IN (0, 1)), -- not over, or something is still to be done
+    session_id TEXT,
+    invoice_id TEXT,
+    payment_id TEXT,
+    record TEXT NOT NULL CHECK (json_valid(record))
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX purchases_open ON purchases (id) WHERE is_open = 1;
+  CREATE INDEX purchases_by_age ON purchases (created_at);
+  CREATE INDEX purchases_by_session ON purchases (session_id) WHERE session_id IS NOT NULL;
+  CREATE INDEX purchases_by_invoice ON purchases (invoice_id) WHERE invoice_id IS NOT NULL;
+  CREATE INDEX purchases_by_payment ON purchases (payment_id) WHERE payment_id IS NOT NULL;
+  CREATE TABLE payments ( -- kept for good: money can come back of a payment years later
+    id TEXT PRIMARY KEY NOT NULL,
+    record TEXT NOT NULL CHECK (json_valid(record))
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE hints ( -- what somebody said, until it was looked at
+    event_id TEXT PRIMARY KEY NOT NULL,
+    record TEXT NOT NULL CHECK (json_valid(record))
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE heard ( -- looked at: spares a look, guards nothing
+    event_id TEXT PRIMARY KEY NOT NULL,
+    at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX heard_by_age ON heard (at);
+  CREATE TABLE names ( -- which purchase an Idempotency-Key made
+    name TEXT PRIMARY KEY NOT NULL,
+    body TEXT NOT NULL,
+    purchase_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;`;
+
+export const PAYMENT_TABLES: Tables = { name: "payments", steps: [{ sql: FIRST, readableBy: 1 }] };
+
+const HEARD_MS = 31 * 86_400_000;
+const NOBODY: Head = {
+  orgId: "",
+  orgName: "",
+  customer: null,
+  customers: 0,
+  card: null,
+  reading: 0,
+  walletMadeAt: null,
+};
+
+type Record_ = { readonly record: string };
+
+/** `PaymentRows` over an object's tables; all that one turn writes is committed together. */
+export function paymentRows(sql: SqlStorage): PaymentRows {
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- its caller says what the table holds
+  const one = <T>(query: string, ...values: (string | number)[]): T | null => {
+    const [row] = sql.exec<Record_>(query, ...values).toArray();
+    return row === undefined ? null : storedJson<T>(row.record);
+  };
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- its caller says what the table holds
+  const all = <T>(query: string, ...values: (string | number)[]): readonly T[] =>
+    sql
+      .exec<Record_>(query, ...values)
+      .toArray()
+      .map(({ record }) => storedJson<T>(record));
+  return {
+    head: () => one<Head>("SELECT record FROM head WHERE id = 1") ?? NOBODY,
+    setHead: (head) => {
+      sql.exec("INSERT OR REPLACE INTO head (id, record) VALUES (1, ?)", JSON.stringify(head));
+    },
+    purchase: (id) => one("SELECT record FROM purchases WHERE id = ?", id),
+    purchaseOf: (object) =>
+      one(
+        "SELECT record FROM purchases WHERE session_id = ?1 OR invoice_id = ?1 OR payment_id = ?1",
+        object,
+      ),
+    put: (purchase) => putPurchase(sql, purchase),
+    open: () => all("SELECT record FROM purchases WHERE is_open = 1 ORDER BY id"),
+    since: (ms) => all("SELECT record FROM purchases WHERE created_at >= ? ORDER BY id", ms),
+    payment: (id) => one("SELECT record FROM payments WHERE id = ?", id),
+    payments: () => all("SELECT record FROM payments ORDER BY id"),
+    putPayment: (payment) => {
+      sql.exec(
+        "INSERT OR REPLACE INTO payments (id, record) VALUES (?, ?)",
+        payment.id,
+        JSON.stringify(payment),
+      );
+    },
+    waiting: () => all("SELECT record FROM hints ORDER BY event_id"),
+    putWaiting: (hint) => {
+      sql.exec(
+        "INSERT OR REPLACE INTO hints (event_id, record) VALUES (?, ?)",
+        hint.eventId,
+        JSON.stringify(hint),
+      );
+    },
+    heard: ({ eventId }, at) => {
+      sql.exec("INSERT OR REPLACE INTO heard (event_id, at) VALUES (?, ?)", eventId, at);
+      sql.exec("DELETE FROM hints WHERE event_id = ?", eventId);
+      sql.exec("DELETE FROM heard WHERE at < ?", at - HEARD_MS);
+    },
+    wasHeard: (eventId) =>
+      sql.exec("SELECT 1 FROM heard WHERE event_id = ?", eventId).toArray().length > 0,
+  };
+}
+
+function putPurchase(sql: SqlStorage, purchase: Purchase): void {
+  const { id, createdAt, state, nextAt, tellAt, sessionId, invoiceId, paymentId } = purchase;
+  const isOver = state === "credited" || state === "declined" || state === "expired";
+  sql.exec(
+    `INSERT OR REPLACE INTO purchases (id, created_at, is_open, session_id, invoice_id, payment_id, record)
+    VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    id,
+    createdAt,
+    isOver && nextAt === null && tellAt === null ? 0 : 1,
+    sessionId,
+    invoiceId,
+    paymentId,
+    JSON.stringify(purchase),
+  );
+}
+
+/** Newest first, before the purchase `after`; one more than `limit` where there are more. */
+export function selectPurchases(
+  sql: SqlStorage,
+  limit: number,
+  after: string | null,
+): readonly Purchase[] {
+  return sql
+    .exec<Record_>(
+      "SELECT record FROM purchases WHERE id < ? ORDER BY id DESC LIMIT ?",
+      after ?? "~",
+      limit + 1,
+    )
+    .toArray()
+    .map(({ record }) => storedJson<Purchase>(record));
+}
+
+const NAMES_MS = 2 * 86_400_000;
+
+/** The purchase that an Idempotency-Key made, and what it was asked with. */
+export function selectName(
+  sql: SqlStorage,
+  name: string,
+): { readonly body: string; readonly purchaseId: string } | null {
+  const [row] = sql
+    .exec<{ body: string; purchase_id: string }>(
+      "SELECT body, purchase_id FROM names WHERE name = ?",
+      name,
+    )
+    .toArray();
+  return row === undefined ? null : { body: row.body, purchaseId: row.purchase_id };
+}
+
+export function insertName(
+  sql: SqlStorage,
+  { name, body }: Idempotency,
+  made: { readonly purchaseId: string; readonly at: number },
+): void {
+  sql.exec(
+    "INSERT INTO names (name, body, purchase_id, created_at) VALUES (?, ?, ?, ?)",
+    name,
+    body,
+    made.purchaseId,
+    made.at,
+  );
+  sql.exec("DELETE FROM names WHERE created_at < ?", made.at - NAMES_MS);
+}

@@ -1,0 +1,358 @@
+import { DurableObject } from "cloudflare:workers";
+import { configOf } from "../../shared/config/config.ts";
+import type { Config, PaymentsConfig } from "../../shared/config/config.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { PURCHASE_ID } from "../../shared/contracts/payments.ts";
+import type {
+  Buying,
+  Card,
+  Hint,
+  PaymentsCalls,
+  PurchasePage,
+  PurchaseRecord,
+  RefundAsk,
+  TopUpWish,
+} from "../../shared/contracts/payments.ts";
+import { now } from "../../shared/clock.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { mintId } from "../../shared/id.ts";
+import { logWarning, reasonOf } from "../../shared/log.ts";
+import { storageFailure } from "../../shared/storage-failure.ts";
+import { makeTables, openTables } from "../../shared/tables.do.ts";
+import { within } from "../../shared/timers.ts";
+import { attempt } from "./crediting.ts";
+import { addCard, addCustomer } from "./customers.store.ts";
+import { refuseBuying } from "./limits.ts";
+import { Machine, wanted } from "./machine.ts";
+import { tell } from "./moves.ts";
+import {
+  insertName,
+  PAYMENT_TABLES,
+  paymentRows,
+  selectName,
+  selectPurchases,
+} from "./payments-rows.do.ts";
+import { isOver, recordOf } from "./purchase.ts";
+import type { Purchase } from "./purchase.ts";
+import { refundOf } from "./refunding.ts";
+import { chargeUnderWay } from "./steps.ts";
+import { portalParams, post } from "./stripe-calls.ts";
+import { portalSchema } from "./stripe-objects.ts";
+import { bodyOf, stripeOf } from "./stripe.ts";
+import type { World } from "./world.ts";
+
+/** So long an answer waits for something to show; the purchase goes on by itself. */
+const SHOW_MS = 1500;
+const CALL_TIMEOUT_MS = 10_000;
+/** What is under way is looked after again so soon, should this object have been ended meanwhile. */
+const WATCH_MS = 5000;
+const RECENT_MS = 48 * 3_600_000;
+
+/**
+ * An organisation's purchases and payments, at its home alone. What it does next stands in its tables before it is
+ * done, and an alarm stands for it. Its calls are described in `PaymentsCalls`.
+ */
+export class Payments extends DurableObject<Env> implements PaymentsCalls {
+  #machine: Machine | null = null;
+  #armedFor: number | null = null;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    void ctx.blockConcurrencyWhile(async () => {
+      this.#armedFor = await ctx.storage.getAlarm();
+    });
+  }
+
+  buy(buying: Buying): Promise<Result<PurchaseRecord>> {
+    return this.#answering(async ({ machine, config }) => {
+      this.#make(buying.orgId, buying.orgName);
+      const made = this.#wanted(buying, config);
+      if (!made.ok) return made;
+      const working = machine.advance(made.value);
+      this.#after(working);
+      await within(working, SHOW_MS).catch(() => undefined);
+      return this.#shown(made.value);
+    });
+  }
+
+  async purchase(name: string): Promise<Result<PurchaseRecord>> {
+    if (!this.#isMade()) return noSuchPurchase();
+    const { rows } = this.#world();
+    const found = rows.purchase(name) ?? rows.purchaseOf(name);
+    return found === null ? noSuchPurchase() : this.#shown(found.id);
+  }
+
+  async purchases(limit: number, after: string | null): Promise<Result<PurchasePage>> {
+    if (!this.#isMade()) return success({ purchases: [], nextAfter: null });
+    const found = selectPurchases(this.#sql, limit, after);
+    const page = found.slice(0, limit);
+    const { rows } = this.#world();
+    const purchases = page.map((one) => recordOf(one, rows.payment(one.paymentId ?? "")));
+    const nextAfter = found.length > limit ? (page.at(-1)?.id ?? null) : null;
+    return success({ purchases, nextAfter });
+  }
+
+  cancel(id: string): Promise<Result<PurchaseRecord>> {
+    return this.#answering(async ({ machine }) => {
+      if (!this.#isMade()) return noSuchPurchase();
+      machine.cancel(id);
+      const working = machine.advance(id);
+      this.#after(working);
+      await within(working, SHOW_MS).catch(() => undefined);
+      return this.#shown(id);
+    });
+  }
+
+  portal(
+    buyer: Pick<Buying, "orgId" | "orgName" | "returnUrl">,
+  ): Promise<Result<{ readonly url: string }>> {
+    return this.#answering(async ({ world }) => {
+      const customer = this.#isMade() ? world.rows.head().customer : null;
+      if (customer === null) {
+        const message = "There is nothing to show before the first purchase.";
+        return refuse({ kind: "conflict", message, param: null, code: "no_purchases" });
+      }
+      const params = portalParams(customer.id, buyer.returnUrl);
+      const key = `portal:${crypto.randomUUID()}`; // made for each click, and moves nothing
+      const said = await world.stripe.ask(post("/v1/billing_portal/sessions", params, key));
+      const made = bodyOf(said, portalSchema);
+      if (made !== null) return success({ url: made.url });
+      logWarning("portal_not_made", { org_id: buyer.orgId, request_id: said.requestId });
+      return refuse({ kind: said.kind === "refused" ? "misconfigured" : "storage_unavailable" });
+    });
+  }
+
+  async savedCard(): Promise<Result<Card | null>> {
+    if (!this.#isMade()) return success(null);
+    const { card } = paymentRows(this.#sql).head();
+    if (card === null) return success(null);
+    const { paymentMethod: _, ...shown } = card;
+    return success(shown);
+  }
+
+  topUp(wish: TopUpWish): Promise<Result<null>> {
+    return this.#answering(async ({ machine }) => {
+      this.#make(wish.orgId, "");
+      machine.want(wish);
+      this.#after(machine.advance(wish.id));
+      return success(null);
+    });
+  }
+
+  hint(hint: Hint): Promise<Result<null>> {
+    return this.#answering(async ({ machine }) => {
+      this.#make(hint.orgId, "");
+      machine.note(hint);
+      this.#after(machine.work());
+      return success(null);
+    });
+  }
+
+  refund(asked: RefundAsk): Promise<Result<PurchaseRecord>> {
+    return this.#answering(async ({ machine, world }) => {
+      const { rows } = world;
+      if (!this.#isMade()) return noSuchPurchase();
+      const purchase = rows.purchase(asked.purchase) ?? rows.purchaseOf(asked.purchase);
+      if (purchase === null) return noSuchPurchase();
+      const refunded = await refundOf(world, purchase, asked);
+      if (!refunded.ok) return refunded;
+      const eventId = `evt_own_${asked.name}`;
+      machine.note({ eventId, orgId: rows.head().orgId, kind: "back", object: refunded.value });
+      const working = machine.work();
+      this.#after(working);
+      await within(working, SHOW_MS).catch(() => undefined);
+      return this.#shown(purchase.id);
+    });
+  }
+
+  poke(): Promise<Result<null>> {
+    return this.#answering(async ({ machine, world }) => {
+      if (!this.#isMade()) return success(null);
+      const { orgId, walletMadeAt } = world.rows.head();
+      const asked = () => within(objectsOf(this.env).wallet(orgId).payments(), CALL_TIMEOUT_MS);
+      const standing = await attempt(asked);
+      const madeAt = standing?.ok === true ? standing.value.madeAt : null;
+      const isAnew = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
+      if (isAnew) await machine.restate(madeAt);
+      this.#after(machine.work()); // also while the wallet is away
+      return success(null);
+    });
+  }
+
+  override async alarm(): Promise<void> {
+    this.#armedFor = null;
+    if (!this.#isMade()) return;
+    try {
+      await this.#machineOf().work();
+    } catch (error) {
+      logWarning("payments_not_worked", { reason: reasonOf(error) });
+      this.#machine = null;
+    }
+    await this.#arm();
+  }
+
+  get #sql(): SqlStorage {
+    return this.ctx.storage.sql;
+  }
+
+  #isMade(): boolean {
+    return openTables(this.ctx.storage, PAYMENT_TABLES);
+  }
+
+  /** The tables, and whose they are; asked again they stay. */
+  #make(orgId: string, orgName: string): void {
+    makeTables(this.ctx.storage, PAYMENT_TABLES);
+    const { rows } = this.#world();
+    const head = rows.head();
+    if (head.orgId === "" || (head.orgName === "" && orgName !== "")) {
+      rows.setHead({ ...head, orgId, orgName: head.orgName || orgName });
+    }
+  }
+
+  /** The purchase of an Idempotency-Key, or a new one with its first event, in one turn. */
+  #wanted(buying: Buying, config: Config): Result<string> {
+    const { idempotency, method, amountMicro, saveCard, returnUrl, actor } = buying;
+    const world = this.#world();
+    const before = selectName(this.#sql, idempotency.name);
+    if (before !== null) {
+      const isSame = before.body === idempotency.body;
+      return isSame ? success(before.purchaseId) : refuse({ kind: "idempotency_mismatch" });
+    }
+    const nowMs = world.now();
+    const recent = world.rows.since(nowMs - RECENT_MS);
+    const refused =
+      refuseBuying(buying, recent, { numbers: config.numbers, nowMs }) ??
+      (method === "card" ? refuseCharging(world) : null);
+    if (refused !== null) return refused;
+    const id = mintId(PURCHASE_ID, nowMs);
+    const made = wanted({ id, method, amountMicro, saveCard, returnUrl, actor }, nowMs);
+    this.ctx.storage.transactionSync(() => {
+      insertName(this.#sql, idempotency, { purchaseId: id, at: nowMs });
+      tell(world, made, { type: "purchase.created", data: {} });
+    });
+    if (method === "checkout") this.#expireOthers(id);
+    void this.#arm();
+    return success(id);
+  }
+
+  /** One open checkout at a time; where both are paid, both are credited. */
+  #expireOthers(id: string): void {
+    const machine = this.#machineOf();
+    for (const one of this.#world().rows.open()) {
+      if (one.method !== "checkout" || one.id === id || isOver(one)) continue;
+      machine.cancel(one.id);
+      this.#after(machine.advance(one.id));
+    }
+  }
+
+  #shown(id: string): Result<PurchaseRecord> {
+    const { rows } = this.#world();
+    const purchase = rows.purchase(id);
+    if (purchase === null) return noSuchPurchase();
+    return success(recordOf(purchase, rows.payment(purchase.paymentId ?? "")));
+  }
+
+  /** What goes on after the answer, and the alarm for what is left of it. */
+  #after(work: Promise<unknown>): void {
+    void this.#arm();
+    const done = work
+      .catch((error: unknown) => logWarning("payments_not_worked", { reason: reasonOf(error) }))
+      .then(() => this.#arm());
+    this.ctx.waitUntil(done);
+  }
+
+  #machineOf(): Machine {
+    this.#machine ??= new Machine(this.#world());
+    return this.#machine;
+  }
+
+  #world(): World {
+    const config = this.#config();
+    const { env } = this;
+    const rows = paymentRows(this.#sql);
+    const wallet = () => objectsOf(env).wallet(rows.head().orgId);
+    const payments = config?.payments ?? OFF;
+    return {
+      rows,
+      stripe: stripeOf(payments),
+      wallet: {
+        creditPayment: (credit) => within(wallet().creditPayment(credit), CALL_TIMEOUT_MS),
+        setBack: (back) => within(wallet().setBack(back), CALL_TIMEOUT_MS),
+        tellPurchase: (told) => within(wallet().tellPurchase(told), CALL_TIMEOUT_MS),
+        disableTopUp: (reason) => within(wallet().disableTopUp(reason), CALL_TIMEOUT_MS),
+      },
+      book: {
+        addCustomer: (id, orgId) => within(addCustomer(env.DB, id, orgId), CALL_TIMEOUT_MS),
+        addCard: (fingerprint, orgId) =>
+          within(addCard(env.DB, fingerprint, orgId), CALL_TIMEOUT_MS),
+      },
+      now: () => now(env),
+      region: config?.region ?? "",
+      isLive: payments.isLive,
+      hasTax: payments.hasTax,
+      taxCode: payments.taxCode,
+    };
+  }
+
+  #config(): Config | null {
+    const parsed = configOf(this.env);
+    return parsed.ok ? parsed.config : null;
+  }
+
+  async #answering<T>(
+    call: (with_: {
+      readonly machine: Machine;
+      readonly world: World;
+      readonly config: Config;
+    }) => Promise<Result<T>>,
+  ): Promise<Result<T>> {
+    const config = this.#config();
+    if (config === null) return refuse({ kind: "misconfigured" });
+    if (config.payments === null) return refuse({ kind: "payments_off" });
+    try {
+      return await call({ machine: this.#machineOf(), world: this.#world(), config });
+    } catch (error) {
+      logWarning("payments_failed", { reason: reasonOf(error) });
+      this.#machine = null;
+      return refuse(storageFailure(error));
+    }
+  }
+
+  /** An alarm stands for what is to be done next; for what is under way, a little later. */
+  async #arm(): Promise<void> {
+    if (!this.#isMade() || this.#config()?.payments === null) return;
+    const next = this.#machineOf().nextAt();
+    if (next === null) return;
+    const at = now({}) + Math.max(WATCH_MS, next - now(this.env));
+    // One that should have come by now is lost: it is set again.
+    const isArmed = this.#armedFor !== null && this.#armedFor > now({}) - WATCH_MS;
+    if (isArmed && this.#armedFor !== null && this.#armedFor <= at) return;
+    this.#armedFor = at;
+    await this.ctx.storage.setAlarm(at);
+  }
+}
+
+/** While nothing is sold there is nobody to ask. */
+const OFF: PaymentsConfig = {
+  secretKey: "",
+  isLive: false,
+  webhookSecrets: [],
+  baseUrl: "http://127.0.0.1:1",
+  hasTax: false,
+  taxCode: null,
+};
+
+function noSuchPurchase(): Result<never> {
+  return refuse({ kind: "not_found", message: "No such purchase." });
+}
+
+/** A saved card is there, and is not being charged. */
+function refuseCharging(world: World): ReturnType<typeof refuse> | null {
+  if (world.rows.head().card === null) {
+    const message = "There is no saved card. Buy by checkout with save_card first.";
+    return refuse({ kind: "conflict", message, param: "method", code: "no_saved_card" });
+  }
+  const other: Purchase | null = chargeUnderWay(world, null);
+  return other === null ? null : refuse({ kind: "purchase_in_progress", purchaseId: other.id });
+}

@@ -1,0 +1,79 @@
+import type {
+  Card,
+  PurchaseError,
+  PurchasePage,
+  PurchaseRecord,
+} from "../../shared/contracts/payments.ts";
+import type { View } from "../../shared/http/endpoint.ts";
+import { timestamp } from "../../shared/clock.ts";
+import { dollarsOf } from "../../shared/money.ts";
+
+/** What a customer reads of a purchase that was not paid: never Stripe's words, and lost, stolen and refused alike. */
+const ERRORS: Readonly<Record<PurchaseError, string>> = {
+  card_declined: "The card was declined. Use another card, or ask your bank.",
+  insufficient_funds: "The card has insufficient funds.",
+  expired_card: "The card has expired. Save another one by a checkout.",
+  authentication_failed: "The bank's confirmation failed. Buy by checkout instead.",
+  no_saved_card: "There is no saved card. Buy by checkout with save_card first.",
+  card_removed: "The saved card was removed. Save another one by a checkout.",
+  address_incomplete: "The billing address is incomplete. Complete it in the billing portal.",
+  customer_gone: "The billing account was removed. The next purchase makes a new one.",
+  processing_error: "The payment could not be processed. Nothing was charged.",
+  cancelled: "The purchase was cancelled.",
+  abandoned: "Nobody paid in time.",
+  misconfigured: "The payment could not be made. Please contact support.",
+};
+
+export function cardView(card: Card | null): View | null {
+  if (card === null) return null;
+  return {
+    brand: card.brand,
+    last4: card.last4,
+    exp_month: card.expMonth,
+    exp_year: card.expYear,
+  };
+}
+
+/** The purchase of the interface. */
+export function purchaseView(purchase: PurchaseRecord): View {
+  const { error, expiresAt } = purchase;
+  return {
+    id: purchase.id,
+    state: purchase.state,
+    method: purchase.method,
+    amount_dollars: dollarsOf(purchase.amountMicro),
+    credited_micro: purchase.creditedMicro,
+    returned_micro: purchase.returnedMicro,
+    url: purchase.url,
+    error: error === null ? null : { code: error, message: ERRORS[error] },
+    save_card: purchase.saveCard,
+    card: cardView(purchase.card),
+    created_at: timestamp(purchase.createdAt),
+    updated_at: timestamp(purchase.updatedAt),
+    expires_at: expiresAt === null ? null : timestamp(expiresAt),
+  };
+}
+
+/** The same with what Stripe calls it and where its calls are, for operators. */
+export function operatorPurchaseView(purchase: PurchaseRecord): View {
+  const { nextAt } = purchase;
+  return {
+    ...purchaseView(purchase),
+    actor: purchase.actor,
+    customer_id: purchase.customerId,
+    session_id: purchase.sessionId,
+    invoice_id: purchase.invoiceId,
+    payment_id: purchase.paymentId,
+    step: purchase.step,
+    tries: purchase.tries,
+    next_at: nextAt === null ? null : timestamp(nextAt),
+    request_id: purchase.requestId,
+  };
+}
+
+export function purchasesView(
+  { purchases, nextAfter }: PurchasePage,
+  view: (purchase: PurchaseRecord) => View,
+): View {
+  return { purchases: purchases.map(view), next_after: nextAfter };
+}

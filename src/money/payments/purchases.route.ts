@@ -1,0 +1,172 @@
+import * as z from "zod/mini";
+import type { AppContext } from "../../shared/http/context.ts";
+import { accepted, readBody } from "../../shared/http/endpoint.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import { once, parseFields, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { PURCHASE_ID } from "../../shared/contracts/payments.ts";
+import type { Buying, PaymentsCalls, PurchaseRecord } from "../../shared/contracts/payments.ts";
+import { askBook } from "../../shared/ask-book.ts";
+import { actorOf } from "../../shared/caller.ts";
+import { invalid, refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
+import { mintedAt } from "../../shared/id.ts";
+import { micros } from "../../shared/money.ts";
+import { reachObject, readObject } from "../../shared/reach-object.ts";
+import { readBuyer } from "./customers.store.ts";
+import { creditsView } from "./credits-view.ts";
+import { purchasesView, purchaseView } from "./purchase-view.ts";
+
+const MICROS = 1_000_000;
+/** The answer waits this long for something to show, and for an object that has to be started. */
+const WAIT_MS = 8000;
+
+export const purchaseBody = z.object({
+  amount_dollars: z.int("must be a whole number of dollars").check(z.minimum(1)),
+  method: z.enum(["checkout", "card"]),
+  save_card: z.optional(z.boolean()),
+});
+
+/**
+ * POST /v1/credits/purchases: 202 with a purchase that goes on by itself, and its `url` where the customer is to pay.
+ * Needs an Idempotency-Key: a repeat is the same purchase, another body 422.
+ */
+export async function buyRoute(c: AppContext): Promise<Answer> {
+  const { config, admitted } = c.var;
+  const name = readIdempotencyKey(c.req.header("idempotency-key"));
+  if (!name.ok) return name;
+  const body = await readBody(c);
+  if (!body.ok) return body;
+  const fields = parseFields(purchaseBody, [], body.value.json);
+  if (!fields.ok) return fields;
+  if (config.payments === null) return refuse({ kind: "payments_off" });
+  if (name.value === null) {
+    return invalid("A purchase needs an Idempotency-Key.", "Idempotency-Key");
+  }
+  const { amount_dollars: dollars, method, save_card: saveCard = false } = fields.value;
+  const { PURCHASE_DOLLARS_MIN: least, PURCHASE_DOLLARS_MAX: most } = config.numbers;
+  if (dollars < least || dollars > most) {
+    return invalid(`amount_dollars must be from ${least} to ${most}.`, "amount_dollars");
+  }
+  const buyer = await buyerOf(c);
+  if (!buyer.ok) return buyer;
+  const { caller } = admitted;
+  const { orgId, keyId } = caller;
+  const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
+  const buying: Buying = {
+    ...buyer.value,
+    amountMicro: micros(dollars * MICROS),
+    method,
+    saveCard: method === "checkout" && saveCard,
+    idempotency: await idempotencyOf(name.value, named),
+    actor: actorOf(caller),
+    isPerson: caller.isPerson === true,
+  };
+  const bought = await askPayments(c, (payments) => payments.buy(buying));
+  return bought.ok ? shown(c, bought.value) : bought;
+}
+
+/** 202, with where to ask for it again. */
+function shown(c: AppContext, purchase: PurchaseRecord): Answer {
+  c.header("location", `/v1/credits/purchases/${purchase.id}`);
+  return accepted(purchaseView(purchase));
+}
+
+export const purchasesQuery = z.object({
+  limit: wholeNumber(1, 100, 20),
+  after: z.optional(once.check(z.regex(/^pur_[0-9A-Za-z]{24}$/, "must be a purchase's id"))),
+});
+
+/** GET /v1/credits/purchases?limit&after: newest first, automatic ones too. */
+export async function listPurchasesRoute(c: AppContext): Promise<Answer> {
+  const page = parseQuery(purchasesQuery, c.req.url);
+  if (!page.ok) return page;
+  const { limit, after = null } = page.value;
+  const found = await askPayments(c, (payments) => payments.purchases(limit, after));
+  return found.ok ? success(purchasesView(found.value, purchaseView)) : found;
+}
+
+/** GET /v1/credits/purchases/{id}. */
+export async function readPurchaseRoute(c: AppContext): Promise<Answer> {
+  const found = await ofOwnId(c, (payments, id) => payments.purchase(id));
+  return found.ok ? success(purchaseView(found.value)) : found;
+}
+
+/** POST /v1/credits/purchases/{id}/cancel: 202; what was paid meanwhile is credited all the same. */
+export async function cancelPurchaseRoute(c: AppContext): Promise<Answer> {
+  const found = await ofOwnId(c, (payments, id) => payments.cancel(id));
+  return found.ok ? accepted(purchaseView(found.value)) : found;
+}
+
+/** POST /v1/credits/portal: a link to Stripe's page for cards, addresses and invoices. */
+export async function portalRoute(c: AppContext): Promise<Answer> {
+  if (c.var.config.payments === null) return refuse({ kind: "payments_off" });
+  const buyer = await buyerOf(c);
+  if (!buyer.ok) return buyer;
+  const { orgId, orgName } = buyer.value;
+  const returnUrl = `${new URL(c.req.url).origin}/console/#/credits`;
+  return askPayments(c, (payments) => payments.portal({ orgId, orgName, returnUrl }));
+}
+
+export const creditsQuery = z.object({
+  limit: wholeNumber(1, 100, 50),
+  after: z.optional(
+    z.pipe(once.check(z.regex(/^\d{1,15}$/, "must be a next_after")), z.transform(Number)),
+  ),
+});
+
+/** GET /v1/credits?limit&after: what came in and went back, newest first, and how buying stands. */
+export async function creditsRoute(c: AppContext): Promise<Answer> {
+  const page = parseQuery(creditsQuery, c.req.url);
+  if (!page.ok) return page;
+  const { limit, after = null } = page.value;
+  const { orgId } = c.var.admitted.caller;
+  const objects = objectsOf(c.env);
+  const found = await readObject(() => objects.wallet(orgId).creditPage(limit, after));
+  if (!found.ok) return found;
+  const { config } = c.var;
+  if (config.payments === null) return success(creditsView(found.value, null));
+  const card = await readObject(() => objects.payments(orgId).savedCard());
+  if (!card.ok) return card;
+  const { PURCHASE_DOLLARS_MIN: dollarsMin, PURCHASE_DOLLARS_MAX: dollarsMax } = config.numbers;
+  return success(creditsView(found.value, { dollarsMin, dollarsMax, card: card.value }));
+}
+
+/** Who buys, as the book knows it, and where Stripe's pages lead back to: the console of this very address. */
+async function buyerOf(
+  c: AppContext,
+): Promise<Result<Pick<Buying, "orgId" | "orgName" | "orgCreatedAt" | "returnUrl">>> {
+  const { orgId, keyId } = c.var.admitted.caller;
+  const fields = { org_id: orgId, key_id: keyId };
+  const found = await askBook(() => readBuyer(c.env.DB, orgId), "buyer_unreadable", fields);
+  if (!found.ok) return found;
+  if (found.value === null) return refuse({ kind: "storage_unavailable" });
+  const { name: orgName, createdAt: orgCreatedAt } = found.value;
+  const returnUrl = `${new URL(c.req.url).origin}/console/#/credits?purchase=`;
+  return success({ orgId, orgName, orgCreatedAt, returnUrl });
+}
+
+/** Every one of these may be repeated; the object answers within two seconds, whatever Stripe does. */
+async function askPayments<T>(
+  c: AppContext,
+  call: (payments: PaymentsCalls) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  if (c.var.config.payments === null) return refuse({ kind: "payments_off" });
+  const { orgId } = c.var.admitted.caller;
+  const reached = await reachObject(() => call(objectsOf(c.env).payments(orgId)), {
+    budgetMs: WAIT_MS,
+  });
+  return reached.unanswered ? refuse(reached.failure) : reached.result;
+}
+
+function ofOwnId<T>(
+  c: AppContext,
+  call: (payments: PaymentsCalls, id: string) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const id = c.req.param("id") ?? "";
+  if (mintedAt(id, PURCHASE_ID) === null) {
+    return Promise.resolve(refuse({ kind: "not_found", message: "No such purchase." }));
+  }
+  return askPayments(c, (payments) => call(payments, id));
+}

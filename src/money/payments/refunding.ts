@@ -1,0 +1,65 @@
+import type { RefundAsk } from "../../shared/contracts/payments.ts";
+import { logEvent } from "../../shared/log.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import type { Purchase } from "./purchase.ts";
+import { post, readRefunds, refundParams } from "./stripe-calls.ts";
+import { refundsSchema } from "./stripe-objects.ts";
+import { bodyOf } from "./stripe.ts";
+import type { World } from "./world.ts";
+
+/** What an operator is told of a refund that Stripe refuses, by Stripe's own code. */
+const REFUSED: Readonly<Record<string, string>> = {
+  charge_already_refunded: "All of this payment was refunded already.",
+  charge_disputed: "This payment is disputed: it cannot be refunded meanwhile.",
+  refund_disputed_payment: "This payment is disputed: it cannot be refunded meanwhile.",
+  amount_too_large: "That is more than is left of this payment.",
+  insufficient_funds: "The account at Stripe has too little for this refund.",
+};
+
+/** Gives money back at Stripe, once for each name; the id of the payment. The wallet hears of it by its reading. */
+export async function refundOf(
+  { rows, stripe }: Pick<World, "rows" | "stripe">,
+  purchase: Purchase,
+  { amountCents, name, actor }: RefundAsk,
+): Promise<Result<string>> {
+  const payment = rows.payment(purchase.paymentId ?? "");
+  if (payment === null) {
+    return conflict("Nothing was paid for this purchase.", "nothing_paid");
+  }
+  const before = await madeBefore(stripe, payment.id, { amountCents, name });
+  if (!before.ok) return before;
+  if (before.value) return success(payment.id);
+  const params = refundParams(payment.id, amountCents, name);
+  const said = await stripe.ask(post("/v1/refunds", params, `${purchase.id}:refund:${name}`));
+  if (said.kind === "unsure") return refuse({ kind: "storage_unavailable" });
+  if (said.kind === "refused") {
+    if (said.error.type === "idempotency_error") return refuse({ kind: "idempotency_mismatch" });
+    const message = REFUSED[said.error.code ?? ""] ?? "Stripe refused this refund.";
+    return conflict(message, "refund_refused");
+  }
+  logEvent("refund_asked", { id: purchase.id, payment_id: payment.id, by: actor.id ?? actor.kind });
+  return success(payment.id);
+}
+
+/** Whether it was given back under this name already: Stripe knows a key for a day, and what it made for good. */
+async function madeBefore(
+  stripe: World["stripe"],
+  paymentId: string,
+  { amountCents, name }: Pick<RefundAsk, "amountCents" | "name">,
+): Promise<Result<boolean>> {
+  const listed = bodyOf(await stripe.ask(readRefunds(paymentId)), refundsSchema);
+  if (listed === null) return refuse({ kind: "storage_unavailable" });
+  const made = listed.data.find(({ metadata }) => metadata?.["refund"] === name);
+  if (made === undefined) {
+    return listed.has_more
+      ? conflict("This payment has too many refunds.", "refund_refused")
+      : success(false);
+  }
+  const isSame = amountCents === null || amountCents === made.amount;
+  return isSame ? success(true) : refuse({ kind: "idempotency_mismatch" });
+}
+
+function conflict(message: string, code: string): Result<never> {
+  return refuse({ kind: "conflict", message, param: null, code });
+}

@@ -1,0 +1,298 @@
+import type { PurchaseError } from "../../shared/contracts/payments.ts";
+import { logWarning, reasonOf } from "../../shared/log.ts";
+import { declineOf, pauseMs } from "./payment-rules.ts";
+import { anew, closeOdd, end, endMisconfigured, goTo, later, needsCustomer, put } from "./moves.ts";
+import { isOver } from "./purchase.ts";
+import type { Purchase } from "./purchase.ts";
+import {
+  customerParams,
+  finalizeParams,
+  invoiceParams,
+  isOfAmount,
+  itemParams,
+  listSince,
+  payParams,
+  post,
+  readInvoice,
+  sessionParams,
+} from "./stripe-calls.ts";
+import type { Selling } from "./stripe-calls.ts";
+import { foundSchema, idSchema, invoiceSchema, sessionSchema } from "./stripe-objects.ts";
+import type { Invoice } from "./stripe-objects.ts";
+import { bodyOf } from "./stripe.ts";
+import type { Params, StripeAnswer } from "./stripe.ts";
+import type { World } from "./world.ts";
+
+/** One step of a purchase: at most one call that changes something, stored before it is sent. */
+export type RunStep = (world: World, purchase: Purchase) => Promise<Purchase>;
+
+/** So many faults of Stripe's own under one key are taken for one that it stored. */
+const FAULTS_STORED = 3;
+/** Stripe knows a key for a day; a checkout can no longer be asked for after half an hour. */
+const KEY_MS = 23 * 3_600_000;
+const SESSION_KEY_MS = 25 * 60_000;
+
+/** Sends a step's call, the same bytes each time; the row as it is after the answer. */
+async function send(
+  world: World,
+  purchase: Purchase,
+  call: { readonly path: string; readonly params: Params; readonly key: string },
+): Promise<{ readonly said: StripeAnswer; readonly now: Purchase }> {
+  const { id, step, state } = purchase;
+  const { path, params, key } = call;
+  const first = { step: step ?? "read", ...post(path, params, key), key, firstAt: world.now() };
+  const { method: _method, ...made } = first;
+  const sent = purchase.sent?.step === step ? purchase.sent : { ...made, body: made.body ?? "" };
+  put(world, purchase, { sent, state: isOver(purchase) ? state : "asked" });
+  const said = await world.stripe.ask({ ...sent, method: "POST" });
+  const now = world.rows.purchase(id) ?? purchase;
+  return {
+    said,
+    now: said.requestId === null ? now : put(world, now, { requestId: said.requestId }),
+  };
+}
+
+/** Whether to look at what is there instead of asking on under the same key. */
+function mustLook({ now }: World, { sent, tries }: Purchase, said: StripeAnswer): boolean {
+  if (said.kind !== "unsure") return false;
+  const limit = sent?.step === "session" ? SESSION_KEY_MS : KEY_MS;
+  const isFault = said.status !== null && said.status >= 500 && tries >= FAULTS_STORED;
+  return said.isStored || isFault || now() - (sent?.firstAt ?? now()) > limit;
+}
+
+const keyOf = ({ id, step, anew: again }: Purchase): string =>
+  again === 0 ? `${id}:${step}` : `${id}:${step}:${again + 1}`;
+
+function sellingOf(world: World, purchase: Purchase): Selling {
+  const { region, hasTax, taxCode, rows } = world;
+  const { id, method, amountMicro, saveCard, createdAt, returnUrl, customerId } = purchase;
+  const row = { id, method, amountMicro, saveCard, createdAt, returnUrl };
+  return {
+    ...row,
+    orgId: rows.head().orgId,
+    region,
+    customerId: customerId ?? "",
+    hasTax,
+    taxCode,
+  };
+}
+
+/** The organisation's customer at Stripe: made once, and in the book before anything is asked under it. */
+export const customerStep: RunStep = async (world, purchase) => {
+  const { rows, book } = world;
+  const head = rows.head();
+  if (head.customer === null) {
+    return purchase.ending === null
+      ? makeCustomer(world, purchase)
+      : end(world, purchase, purchase.ending);
+  }
+  const { id, isBooked } = head.customer;
+  if (!isBooked) {
+    try {
+      await book.addCustomer(id, head.orgId);
+    } catch (error) {
+      logWarning("customer_not_booked", { org_id: head.orgId, reason: reasonOf(error) });
+      return later(world, rows.purchase(purchase.id) ?? purchase);
+    }
+    const after = rows.head();
+    if (after.customer?.id === id) rows.setHead({ ...after, customer: { id, isBooked: true } });
+  }
+  return begin(world, rows.purchase(purchase.id) ?? purchase, id);
+};
+
+/** The same step follows: with the customer, or for another try. */
+async function makeCustomer(world: World, purchase: Purchase): Promise<Purchase> {
+  const { rows, region } = world;
+  const { orgId, orgName, customers } = rows.head();
+  const key = customers === 0 ? `cus:${orgId}` : `cus:${orgId}:${customers + 1}`;
+  const params = customerParams({ orgId, orgName, region });
+  const { said, now } = await send(world, purchase, { path: "/v1/customers", params, key });
+  if (said.kind === "refused") return endMisconfigured(world, now, said);
+  const made = bodyOf(said, idSchema);
+  const head = rows.head();
+  if (made === null) {
+    if (!mustLook(world, now, said)) return later(world, now, said);
+    // One that was made and never heard of does no harm: nothing is paid under it.
+    rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
+    return put(world, later(world, now, said), { sent: null });
+  }
+  if (head.customer === null) {
+    const customer = { id: made.id, isBooked: false };
+    rows.setHead({ ...head, customer, customers: customers + 1 });
+  }
+  return put(world, now, { sent: null, tries: 0 });
+}
+
+/** The first step of its own; a saved card is charged for one purchase at a time. */
+function begin(world: World, purchase: Purchase, customerId: string): Purchase {
+  const { rows, now } = world;
+  if (purchase.ending !== null) return end(world, purchase, purchase.ending);
+  if (purchase.method === "checkout") return goTo(world, purchase, "session", { customerId });
+  const { card } = rows.head();
+  if (card === null) {
+    return end(world, purchase, { state: "declined", error: "no_saved_card", isHard: true });
+  }
+  if (chargeUnderWay(world, purchase.id) !== null) {
+    const tries = purchase.tries + 1;
+    return put(world, purchase, { tries, nextAt: now() + pauseMs(tries) });
+  }
+  const { paymentMethod, ...shown } = card;
+  return goTo(world, purchase, "invoice", { customerId, paymentMethod, card: shown });
+}
+
+/** The other purchase that the saved card is being charged for. */
+export function chargeUnderWay({ rows }: World, id: string | null): Purchase | null {
+  return rows.open().find((one) => one.id !== id && isCharged(one)) ?? null;
+}
+
+const isCharged = (one: Purchase): boolean => one.paymentMethod !== null && !isOver(one);
+
+export const sessionStep: RunStep = async (world, purchase) => {
+  const params = sessionParams(sellingOf(world, purchase));
+  const call = { path: "/v1/checkout/sessions", params, key: purchase.id };
+  const { said, now } = await send(world, purchase, call);
+  if (said.kind === "refused") return refusedByCustomer(world, now, said);
+  const made = bodyOf(said, sessionSchema);
+  if (made !== null) {
+    const { id: sessionId, url = null, expires_at } = made;
+    const known = put(world, now, { sessionId });
+    if (known.ending !== null) return goTo(world, known, "expire");
+    return needsCustomer(world, known, { url, expiresAt: expires_at * 1000 });
+  }
+  if (!mustLook(world, now, said)) return later(world, now, said);
+  return lookForSession(world, now);
+};
+
+/** One that was asked for, and whose answer was lost, among those of its customer. */
+export async function lookForSession(world: World, purchase: Purchase): Promise<Purchase> {
+  const found = await lookFor(world, purchase, "checkout/sessions");
+  const now = world.rows.purchase(purchase.id) ?? purchase;
+  if (found === undefined) return later(world, now);
+  if (found !== null) return goTo(world, now, "read", { sessionId: found });
+  if (isOver(now)) return put(world, now, { step: null, nextAt: null });
+  return end(world, now, { state: "declined", error: "processing_error", isHard: false });
+}
+
+/** The id of what was made for a purchase; null: nothing was; undefined: Stripe does not say. */
+async function lookFor(
+  { stripe }: World,
+  { id, customerId, createdAt }: Purchase,
+  what: "checkout/sessions" | "invoices",
+): Promise<string | null | undefined> {
+  const said = await stripe.ask(listSince(what, customerId ?? "", createdAt));
+  const list = bodyOf(said, foundSchema);
+  if (list === null) return undefined;
+  const own = list.data.find(({ metadata }) => metadata?.["purchase_id"] === id);
+  if (own !== undefined) return own.id;
+  return list.has_more ? undefined : null;
+}
+
+export const invoiceStep: RunStep = async (world, purchase) => {
+  const { paymentMethod } = purchase;
+  const params = invoiceParams(sellingOf(world, purchase), paymentMethod ?? "");
+  const call = { path: "/v1/invoices", params, key: keyOf(purchase) };
+  const { said, now } = await send(world, purchase, call);
+  if (said.kind === "refused") return refusedByCustomer(world, now, said);
+  const made = bodyOf(said, idSchema);
+  if (made !== null) return goTo(world, now, "item", { invoiceId: made.id });
+  if (!mustLook(world, now, said)) return later(world, now, said);
+  const found = await lookFor(world, now, "invoices");
+  const after = world.rows.purchase(now.id) ?? now;
+  if (found === undefined) return later(world, after, said);
+  return found === null
+    ? anew(world, after)
+    : goTo(world, after, "item", { invoiceId: found, anew: 1 });
+};
+
+export const itemStep: RunStep = async (world, purchase) => {
+  const { invoiceId } = purchase;
+  const params = itemParams(sellingOf(world, purchase), invoiceId ?? "");
+  const call = { path: "/v1/invoiceitems", params, key: keyOf(purchase) };
+  const { said, now } = await send(world, purchase, call);
+  if (said.kind === "done") return goTo(world, now, "finalize");
+  if (said.kind === "refused") return closeRefused(world, now, said);
+  if (!mustLook(world, now, said)) return later(world, now, said);
+  return byInvoice(world, now, (after, invoice) => {
+    if (isOfAmount(after, invoice)) return goTo(world, after, "finalize");
+    return invoice.subtotal === 0 ? anew(world, after) : closeOdd(world, after, invoice);
+  });
+};
+
+export const finalizeStep: RunStep = async (world, purchase) => {
+  if (purchase.ending !== null) return goTo(world, purchase, "read");
+  const path = `/v1/invoices/${purchase.invoiceId}/finalize`;
+  const call = { path, params: finalizeParams, key: keyOf(purchase) };
+  const { said, now } = await send(world, purchase, call);
+  if (said.kind === "done") {
+    const invoice = bodyOf(said, invoiceSchema);
+    if (invoice === null || !isOfAmount(now, invoice)) return goTo(world, now, "read");
+    return goTo(world, now, "pay");
+  }
+  if (said.kind === "unsure" && !mustLook(world, now, said)) return later(world, now, said);
+  return byInvoice(world, now, (after, invoice) => {
+    if (invoice.status !== "draft") return goTo(world, after, "read");
+    return said.kind === "refused" ? closeRefused(world, after, said) : anew(world, after);
+  });
+};
+
+/** The one step that moves money: always under one key, and never again once it was refused. */
+export const payStep: RunStep = async (world, purchase) => {
+  if (purchase.ending !== null) return goTo(world, purchase, "read");
+  const path = `/v1/invoices/${purchase.invoiceId}/pay`;
+  const params = payParams(purchase.paymentMethod ?? "");
+  const call = { path, params, key: `${purchase.id}:pay` };
+  const { said, now } = await send(world, purchase, call);
+  if (said.kind === "done") return goTo(world, now, "read");
+  if (said.kind === "refused") {
+    const ending = { state: "declined", ...declineOf(said.error) } as const;
+    if (said.error.code === "resource_missing") return forgetCard(world, now);
+    return goTo(world, now, "read", { ending });
+  }
+  if (!mustLook(world, now, said)) return later(world, now, said);
+  const ending = { state: "declined", error: "processing_error", isHard: false } as const;
+  return goTo(world, now, "read", { ending });
+};
+
+/** What the invoice is, where a call did not say; the row goes on by it. */
+async function byInvoice(
+  world: World,
+  purchase: Purchase,
+  goOn: (after: Purchase, invoice: Invoice) => Purchase,
+): Promise<Purchase> {
+  const said = await world.stripe.ask(readInvoice(purchase.invoiceId ?? ""));
+  const after = world.rows.purchase(purchase.id) ?? purchase;
+  const invoice = bodyOf(said, invoiceSchema);
+  return invoice === null ? later(world, after, said) : goOn(after, invoice);
+}
+
+type Refused = Extract<StripeAnswer, { kind: "refused" }>;
+
+/** Refused before there was anything: the customer or its card is gone there, or we ask for what is not allowed. */
+function refusedByCustomer(world: World, purchase: Purchase, said: Refused): Purchase {
+  if (said.error.code !== "resource_missing") return endMisconfigured(world, purchase, said);
+  if (said.error.param !== "customer") return forgetCard(world, purchase);
+  const { rows } = world;
+  const head = rows.head();
+  if (head.customer?.id === purchase.customerId) {
+    rows.setHead({ ...head, customer: null, card: null });
+  }
+  return end(world, purchase, { state: "declined", error: "customer_gone", isHard: true });
+}
+
+/** The saved card is not there any more. */
+function forgetCard(world: World, purchase: Purchase): Purchase {
+  const { rows } = world;
+  const head = rows.head();
+  if (head.card?.paymentMethod === purchase.paymentMethod) rows.setHead({ ...head, card: null });
+  const ending = { state: "declined", error: "card_removed", isHard: true } as const;
+  return purchase.invoiceId === null
+    ? end(world, purchase, ending)
+    : goTo(world, purchase, "read", { ending });
+}
+
+/** Refused with a draft that is there: it goes first. */
+function closeRefused(world: World, purchase: Purchase, said: Refused): Purchase {
+  const isAddress = said.error.code === "customer_tax_location_invalid";
+  const error: PurchaseError = isAddress ? "address_incomplete" : "misconfigured";
+  return goTo(world, purchase, "read", { ending: { state: "declined", error, isHard: isAddress } });
+}

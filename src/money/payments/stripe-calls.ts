@@ -1,0 +1,171 @@
+import type { PurchaseMethod } from "../../shared/contracts/payments.ts";
+import type { Micros } from "../../shared/money.ts";
+import { form } from "./stripe.ts";
+import type { Params, StripeCall } from "./stripe.ts";
+
+const CENT_MICROS = 10_000;
+/** A checkout may be paid for so long after it was wanted. */
+const CHECKOUT_MS = 3_600_000;
+
+/** Whole cents of an amount that is whole cents. */
+function centsOf(amount: Micros): number {
+  return Math.round(amount / CENT_MICROS);
+}
+
+/** Whether an invoice asks for what its purchase is of, before tax: neither nothing yet nor the same twice. */
+export function isOfAmount(
+  { amountMicro }: { readonly amountMicro: Micros },
+  { subtotal }: { readonly subtotal: number },
+): boolean {
+  return subtotal === centsOf(amountMicro);
+}
+
+/** What the forms of a purchase are made of: its row, and what the deployment says of taxes. */
+export type Selling = {
+  readonly id: string;
+  readonly orgId: string;
+  readonly region: string;
+  readonly method: PurchaseMethod;
+  readonly amountMicro: Micros;
+  readonly saveCard: boolean;
+  readonly createdAt: number;
+  readonly returnUrl: string;
+  readonly customerId: string;
+  readonly hasTax: boolean;
+  readonly taxCode: string | null;
+};
+
+const NAME = "API credits";
+
+function metadataOf({ id, orgId, region }: Selling): Readonly<Record<string, string>> {
+  return { purchase_id: id, org_id: orgId, region };
+}
+
+export function customerParams(org: {
+  readonly orgId: string;
+  readonly orgName: string;
+  readonly region: string;
+}) {
+  return { name: org.orgName, metadata: { org_id: org.orgId, region: org.region } };
+}
+
+export function sessionParams(selling: Selling) {
+  const { id, amountMicro, customerId, createdAt, hasTax, returnUrl, saveCard, taxCode } = selling;
+  const metadata = metadataOf(selling);
+  return {
+    mode: "payment",
+    customer: customerId,
+    customer_update: { name: "auto", address: "auto" },
+    client_reference_id: id,
+    metadata,
+    payment_intent_data: {
+      metadata,
+      ...(saveCard && { setup_future_usage: "off_session" as const }),
+    },
+    line_items: [
+      {
+        price_data: {
+          currency: "usd",
+          unit_amount: centsOf(amountMicro),
+          tax_behavior: "exclusive",
+          product_data: { name: NAME, ...(taxCode !== null && { tax_code: taxCode }) },
+        },
+        quantity: 1,
+      },
+    ],
+    automatic_tax: { enabled: hasTax },
+    tax_id_collection: { enabled: hasTax },
+    billing_address_collection: "required",
+    invoice_creation: { enabled: true, invoice_data: { metadata } },
+    adaptive_pricing: { enabled: false },
+    allowed_payment_method_types: ["card"],
+    expires_at: Math.floor((createdAt + CHECKOUT_MS) / 1000),
+    success_url: returnUrl + id,
+    cancel_url: returnUrl + id,
+  } as const;
+}
+
+export function invoiceParams(selling: Selling, paymentMethod: string) {
+  return {
+    customer: selling.customerId,
+    currency: "usd",
+    collection_method: "charge_automatically",
+    auto_advance: false,
+    pending_invoice_items_behavior: "exclude",
+    automatic_tax: { enabled: selling.hasTax },
+    default_payment_method: paymentMethod,
+    payment_settings: { payment_method_types: ["card"] },
+    metadata: metadataOf(selling),
+  } as const;
+}
+
+export function itemParams(selling: Selling, invoiceId: string) {
+  const { amountMicro, customerId, taxCode } = selling;
+  return {
+    customer: customerId,
+    invoice: invoiceId,
+    amount: centsOf(amountMicro),
+    currency: "usd",
+    tax_behavior: "exclusive",
+    description: NAME,
+    ...(taxCode !== null && { tax_code: taxCode }),
+  } as const;
+}
+
+export const finalizeParams = { auto_advance: false } as const;
+
+export function payParams(paymentMethod: string) {
+  return { off_session: true, payment_method: paymentMethod } as const;
+}
+
+/** `name`: what it is found by again. */
+export function refundParams(paymentId: string, amountCents: number | null, name: string) {
+  return {
+    payment_intent: paymentId,
+    metadata: { refund: name },
+    ...(amountCents !== null && { amount: amountCents }),
+  };
+}
+
+export function portalParams(customerId: string, returnUrl: string) {
+  return { customer: customerId, return_url: returnUrl };
+}
+
+export function defaultCardParams(paymentMethod: string) {
+  return { invoice_settings: { default_payment_method: paymentMethod } };
+}
+
+/** A call that changes something, one under its key. */
+export function post(path: string, params: Params, key: string): StripeCall {
+  return { method: "POST", path, body: form(params), key };
+}
+
+export function read(path: string, params: Params = {}): StripeCall {
+  const query = form(params);
+  return { method: "GET", path: query === "" ? path : `${path}?${query}`, body: null, key: null };
+}
+
+export const readSession = (id: string): StripeCall =>
+  read(`/v1/checkout/sessions/${id}`, { expand: ["payment_intent.latest_charge"] });
+export const readInvoice = (id: string): StripeCall =>
+  read(`/v1/invoices/${id}`, { expand: ["payments.data.payment.payment_intent"] });
+export const readIntent = (id: string): StripeCall =>
+  read(`/v1/payment_intents/${id}`, { expand: ["latest_charge"] });
+export const readRefunds = (paymentId: string): StripeCall =>
+  read("/v1/refunds", { payment_intent: paymentId, limit: 100 });
+export const readDisputes = (paymentId: string): StripeCall =>
+  read("/v1/disputes", { payment_intent: paymentId, limit: 100 });
+export const readInvoicePayments = (paymentId: string): StripeCall =>
+  read("/v1/invoice_payments", {
+    payment: { type: "payment_intent", payment_intent: paymentId },
+    limit: 10,
+  });
+/** What was made for a customer since a moment (Unix ms), with a minute for clocks that differ. */
+export function listSince(
+  what: "checkout/sessions" | "invoices",
+  customerId: string,
+  sinceMs: number,
+): StripeCall {
+  const gte = Math.floor(sinceMs / 1000) - 600;
+  return read(`/v1/${what}`, { customer: customerId, created: { gte }, limit: 100 });
+}

@@ -1,0 +1,203 @@
+import * as z from "zod/mini";
+import type { Asks } from "../../shared/contracts/objects.ts";
+import type { Hint } from "../../shared/contracts/payments.ts";
+import { logAlert } from "../../shared/log.ts";
+import { reachObject } from "../../shared/reach-object.ts";
+import { chargeSchema, eventSchema, eventsSchema, intentSchema } from "./stripe-objects.ts";
+import type { StripeEvent } from "./stripe-objects.ts";
+import { read, readIntent } from "./stripe-calls.ts";
+import { bodyOf } from "./stripe.ts";
+import type { Stripe } from "./stripe.ts";
+
+/** The events that mean something here, as many as Stripe lists by type at once, and what each is a hint at. */
+const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
+  "checkout.session.completed": "session",
+  "checkout.session.async_payment_succeeded": "session",
+  "checkout.session.async_payment_failed": "session",
+  "checkout.session.expired": "session",
+  "payment_intent.succeeded": "intent",
+  "invoice.paid": "invoice",
+  "invoice.payment_failed": "invoice",
+  "invoice.payment_action_required": "invoice",
+  "invoice.voided": "invoice",
+  "charge.refunded": "back",
+  "refund.created": "back",
+  "refund.updated": "back",
+  "refund.failed": "back",
+  "charge.dispute.created": "back",
+  "charge.dispute.updated": "back",
+  "charge.dispute.closed": "back",
+  "charge.dispute.funds_withdrawn": "back",
+  "charge.dispute.funds_reinstated": "back",
+  "radar.early_fraud_warning.created": "warning",
+  "payment_method.detached": "detached",
+};
+
+/**
+ * How far events were looked at, Unix seconds. `rest`: of a sweep that had too many for one turn, which began at
+ * `startedS`, those before `beforeS` are still to be looked at.
+ */
+export type SweepCursor = {
+  readonly sinceS: number;
+  readonly rest: { readonly beforeS: number; readonly startedS: number } | null;
+};
+
+/** What the book knows that events are taken by; throws when D1 does. */
+export type EventBook = {
+  /** Whose a customer is in this region; null: nobody's. */
+  organizationOf(customerId: string): Promise<string | null>;
+  isOrganization(orgId: string): Promise<boolean>;
+  /** Null: never was anything looked at. */
+  cursor(): Promise<SweepCursor | null>;
+  moveCursor(to: SweepCursor): Promise<void>;
+};
+
+/** Where an event is taken to. */
+export type Dispatching = Asks<"payments", "hint"> & {
+  readonly book: EventBook;
+  readonly stripe: Stripe;
+  readonly isLive: boolean;
+};
+
+/** `told`: whoever it concerns has it, durable; `nothing`: nobody here; `unsure`: to be told again. */
+export type Dispatched = "told" | "nothing" | "unsure";
+
+/**
+ * Takes an event to the payments of the organisation whose customer it is, as a hint: of all that it says its ids are
+ * used alone. A customer that this region's book does not know is another region's, and nothing is done.
+ */
+export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promise<Dispatched> {
+  const kind = EVENT_KINDS[event.type];
+  if (kind === undefined || event.livemode !== to.isLive) return "nothing";
+  const named = await namesOf(to, event, kind);
+  if (typeof named === "string") return named;
+  const orgId = await to.book.organizationOf(named.customer);
+  if (orgId === null) return strangers(to, event);
+  const hint = { eventId: event.id, orgId, kind, object: named.object };
+  const reached = await reachObject(() => to.payments(orgId).hint(hint));
+  return !reached.unanswered && reached.result.ok ? "told" : "unsure";
+}
+
+/** An organisation of ours with a customer that is not in the book: somebody made it by hand. */
+async function strangers({ book }: Dispatching, { id, data }: StripeEvent): Promise<Dispatched> {
+  const orgId = data.object.metadata?.["org_id"];
+  if (orgId !== undefined && (await book.isOrganization(orgId))) {
+    logAlert("payment_of_unknown_customer", { org_id: orgId, event_id: id });
+  }
+  return "nothing";
+}
+
+type Named = { readonly object: string; readonly customer: string };
+const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
+
+/** What the event is about, and whose: of refunds, disputes and warnings their payment says it. */
+async function namesOf(
+  to: Dispatching,
+  { data }: StripeEvent,
+  kind: Hint["kind"],
+): Promise<Named | Dispatched> {
+  const { object } = data;
+  const id = object.id ?? "";
+  if (!ID.test(id)) return "nothing";
+  const customer = object.customer ?? data.previous_attributes?.customer ?? null;
+  if (kind === "back" || kind === "warning") {
+    const chargeId = object.object === "charge" ? id : (object.charge ?? null);
+    return ofMoney(to, { paymentId: object.payment_intent ?? null, chargeId, customer });
+  }
+  return customer === null ? "nothing" : { object: id, customer };
+}
+
+type Moneys = Readonly<Record<"paymentId" | "chargeId" | "customer", string | null>>;
+
+async function ofMoney(
+  to: Dispatching,
+  { paymentId, chargeId, customer }: Moneys,
+): Promise<Named | Dispatched> {
+  if (paymentId === null) return ofCharge(to, chargeId);
+  return customer === null ? ofPayment(to, paymentId) : { object: paymentId, customer };
+}
+
+async function ofPayment({ stripe }: Dispatching, id: string): Promise<Named | Dispatched> {
+  const said = await stripe.ask(readIntent(id));
+  if (said.kind === "refused") return "nothing";
+  const intent = bodyOf(said, intentSchema);
+  if (intent === null) return said.kind === "done" ? "nothing" : "unsure";
+  const { customer } = intent;
+  return typeof customer === "string" ? { object: id, customer } : "nothing";
+}
+
+async function ofCharge({ stripe }: Dispatching, id: string | null): Promise<Named | Dispatched> {
+  if (id === null) return "nothing";
+  const said = await stripe.ask(read(`/v1/charges/${id}`));
+  if (said.kind === "refused") return "nothing";
+  const charge = bodyOf(said, chargeSchema);
+  if (charge === null) return said.kind === "done" ? "nothing" : "unsure";
+  const { customer, payment_intent: object } = charge;
+  const isWhole = typeof customer === "string" && typeof object === "string";
+  return isWhole ? { object, customer } : "nothing";
+}
+
+/** Events become visible late: what was seen is looked at again for an hour. */
+const OVERLAP_S = 3600;
+/** Stripe keeps them for 30 days. */
+const KEPT_S = 29 * 86_400;
+const PAGES_MAX = 50;
+
+/**
+ * Lists what has happened since the last sweep, newest first, and takes each event to whom it concerns. The cursor moves
+ * only after the last page, and not past an event that could not be taken; where there are more events than one turn
+ * may list, the next sweep goes on with the older ones. How many were listed; null: Stripe did not say.
+ */
+export async function sweepEvents(to: Dispatching, nowMs: number): Promise<number | null> {
+  const nowS = Math.floor(nowMs / 1000);
+  const { sinceS, rest } = (await to.book.cursor()) ?? { sinceS: nowS, rest: null };
+  const startedS = rest?.startedS ?? nowS;
+  const gte = Math.max(sinceS - OVERLAP_S, nowS - KEPT_S);
+  const swept = await sweepPages(to, { gte, ...(rest !== null && { lte: rest.beforeS }) });
+  if (swept === null) return null;
+  const { listed, isWhole, oldestS } = swept;
+  if (oldestS !== null) logAlert("payments_sweep_cut", { listed });
+  if (isWhole) {
+    const isOver = oldestS === null;
+    await to.book.moveCursor(
+      isOver ? { sinceS: startedS, rest: null } : { sinceS, rest: { beforeS: oldestS, startedS } },
+    );
+  }
+  return listed;
+}
+
+/** `oldestS`: of the last event that was listed, where older ones are left. */
+type Swept = {
+  readonly listed: number;
+  readonly isWhole: boolean;
+  readonly oldestS: number | null;
+};
+
+async function sweepPages(
+  to: Dispatching,
+  created: { readonly gte: number; readonly lte?: number },
+): Promise<Swept | null> {
+  const types = Object.keys(EVENT_KINDS);
+  let listed = 0;
+  let after: string | undefined;
+  let isWhole = true;
+  let oldestS: number | null = null;
+  for (let page = 0; page < PAGES_MAX; page++) {
+    /* oxlint-disable no-await-in-loop -- each page begins where the last one ended */
+    const query = { created, limit: 100, starting_after: after, types };
+    const events = bodyOf(await to.stripe.ask(read("/v1/events", query)), eventsSchema);
+    if (events === null) return null;
+    for (const listedOne of events.data.toReversed()) {
+      const event = z.safeParse(eventSchema, listedOne);
+      if (!event.success) logAlert("payment_event_odd", { event_id: listedOne.id });
+      else if ((await dispatchEvent(to, event.data)) === "unsure") isWhole = false;
+    }
+    /* oxlint-enable no-await-in-loop */
+    listed += events.data.length;
+    const last = events.data.at(-1);
+    after = last?.id;
+    oldestS = last?.created ?? oldestS;
+    if (!events.has_more || after === undefined) return { listed, isWhole, oldestS: null };
+  }
+  return { listed, isWhole, oldestS };
+}

@@ -1,0 +1,178 @@
+import * as z from "zod/mini";
+import type { PaymentsConfig } from "../../shared/config/config.ts";
+import { boundedText } from "../../shared/http/bounded-body.ts";
+import { hmacKey, verifyHmac } from "../../shared/hmac.ts";
+
+/** The version of Stripe's API that every call names; that of the types that the tests are checked by. */
+export const API_VERSION = "2026-10-28.endive";
+
+const ANSWER_BYTES_MAX = 1024 * 1024;
+const TIMEOUT_MS = 30_000;
+
+/** What a call sends: nested as Stripe's forms are. */
+export type Params = { readonly [name: string]: Param };
+type Param = string | number | boolean | readonly Param[] | Params | undefined;
+
+/** `a[b][0]=v`, each name and value encoded; what is undefined is left out. */
+export function form(params: Params): string {
+  const pairs: string[] = [];
+  const add = (name: string, value: Param): void => {
+    if (value === undefined) return;
+    if (typeof value === "object") {
+      const inner = Array.isArray(value)
+        ? [...(value as readonly Param[]).entries()]
+        : Object.entries(value);
+      for (const [key, one] of inner) add(name === "" ? String(key) : `${name}[${key}]`, one);
+    } else pairs.push(`${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`);
+  };
+  add("", params);
+  return pairs.join("&");
+}
+
+/** A call: `body` is a form, null for GET and DELETE; `key` makes a POST one however often it is sent. */
+export type StripeCall = {
+  readonly method: "GET" | "POST" | "DELETE";
+  readonly path: string;
+  readonly body: string | null;
+  readonly key: string | null;
+};
+
+/** What Stripe says of a refusal, in its own words; its message is kept nowhere. */
+export type StripeRefusal = z.infer<typeof refusal>;
+const word = z.nullish(z.string().check(z.maxLength(100)));
+const refusal = z.object({
+  type: word,
+  code: word,
+  param: word,
+  decline_code: word,
+  advice_code: word,
+});
+const refusalBody = z.object({ error: refusal });
+
+/**
+ * What came of a call. `unsure`: it may or may not have been carried out. `isStored`: a fault that every repeat under
+ * the same key meets again, so that the object must be read instead.
+ */
+export type StripeAnswer =
+  | { readonly kind: "done"; readonly body: unknown; readonly requestId: string | null }
+  | {
+      readonly kind: "refused";
+      readonly status: number;
+      readonly error: StripeRefusal;
+      readonly requestId: string | null;
+    }
+  | {
+      readonly kind: "unsure";
+      readonly status: number | null;
+      readonly isStored: boolean;
+      readonly requestId: string | null;
+    };
+
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+/** One account of Stripe's, and how it is reached. */
+export type Stripe = { readonly ask: (call: StripeCall) => Promise<StripeAnswer> };
+
+/** The account of a deployment; each call is sent once, and never throws. */
+export function stripeOf(
+  { secretKey, baseUrl }: Pick<PaymentsConfig, "secretKey" | "baseUrl">,
+  send: Fetch = (url, init) => fetch(url, init),
+): Stripe {
+  return {
+    ask: async (call) => {
+      try {
+        const response = await send(`${baseUrl}${call.path}`, requestOf(call, secretKey));
+        const requestId = response.headers.get("request-id")?.slice(0, 100) ?? null;
+        const text = await boundedText(response, ANSWER_BYTES_MAX);
+        return answerOf(response, { text, requestId });
+      } catch {
+        return { kind: "unsure", status: null, isStored: false, requestId: null };
+      }
+    },
+  };
+}
+
+function requestOf({ method, body, key }: StripeCall, secretKey: string): RequestInit {
+  const headers = {
+    authorization: `Bearer ${secretKey}`,
+    "stripe-version": API_VERSION,
+    "user-agent": "turnpike",
+    ...(method === "POST" && { "content-type": "application/x-www-form-urlencoded" }),
+    ...(key !== null && { "idempotency-key": key }),
+  };
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  return {
+    method,
+    headers,
+    body: method === "POST" ? (body ?? "") : null,
+    redirect: "manual",
+    signal,
+  };
+}
+
+/** What an answer is of, in the schema's shape; null: no such answer. */
+export function bodyOf<T>(said: StripeAnswer, schema: z.core.$ZodType<T>): T | null {
+  if (said.kind !== "done") return null;
+  const parsed = z.safeParse(schema, said.body);
+  return parsed.success ? parsed.data : null;
+}
+
+function answerOf(
+  response: Response,
+  { text, requestId }: { readonly text: string | null; readonly requestId: string | null },
+): StripeAnswer {
+  const { status } = response;
+  const body = jsonOf(text);
+  if (status >= 200 && status < 300 && body !== undefined) return { kind: "done", body, requestId };
+  const shouldRetry = response.headers.get("stripe-should-retry");
+  if (mayPass(status, shouldRetry)) {
+    const isStored = status >= 500 && shouldRetry === "false";
+    return { kind: "unsure", status, isStored, requestId };
+  }
+  const said = z.safeParse(refusalBody, body);
+  return { kind: "refused", status, error: said.success ? said.data.error : {}, requestId };
+}
+
+/** Whether a repeat may be answered otherwise: what Stripe itself says comes first. */
+function mayPass(status: number, shouldRetry: string | null): boolean {
+  if (shouldRetry === "true") return true;
+  if (status < 400 || status >= 500 || status === 401 || status === 403) return true;
+  return (status === 409 || status === 429) && shouldRetry !== "false";
+}
+
+function jsonOf(text: string | null): unknown {
+  try {
+    return text === null ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const TOLERANCE_S = 300;
+const SIGNATURES_MAX = 8;
+
+/**
+ * Whether one of the secrets signed these bytes within five minutes of now, either way. The secret is the key as it
+ * stands, `whsec_` included.
+ */
+export async function isSigned(
+  bytes: Uint8Array,
+  header: string | null,
+  { secrets, nowMs }: { readonly secrets: readonly string[]; readonly nowMs: number },
+): Promise<boolean> {
+  const parts = (header ?? "").split(",").map((part) => part.trim().split("="));
+  const times = parts.filter(([name]) => name === "t").map(([, value = ""]) => value);
+  const tags = parts.filter(([name]) => name === "v1").slice(0, SIGNATURES_MAX);
+  const [time = ""] = times;
+  if (times.length !== 1 || !/^\d{1,12}$/.test(time)) return false;
+  if (Math.abs(Math.floor(nowMs / 1000) - Number(time)) > TOLERANCE_S) return false;
+  const prefix = new TextEncoder().encode(`${time}.`);
+  const message = new Uint8Array(prefix.length + bytes.length);
+  message.set(prefix);
+  message.set(bytes, prefix.length);
+  const keys = await Promise.all(secrets.map((secret) => hmacKey(secret)));
+  const verdicts = tags.flatMap(([, tag = ""]) => {
+    if (!/^[0-9a-f]{64}$/.test(tag)) return [];
+    return keys.map((key) => verifyHmac(key, Uint8Array.fromHex(tag), message));
+  });
+  return (await Promise.all(verdicts)).some(Boolean);
+}

@@ -1,0 +1,63 @@
+import { fail } from "../../shared/http/context.ts";
+import type { AppContext } from "../../shared/http/context.ts";
+import { readBytes } from "../../shared/http/read-json.ts";
+import { now } from "../../shared/clock.ts";
+import { logWarning, reasonOf } from "../../shared/log.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { within } from "../../shared/timers.ts";
+import { eventBook } from "./customers.store.ts";
+import { dispatchEvent } from "./stripe-events.ts";
+import type { Dispatched } from "./stripe-events.ts";
+import { eventSchema } from "./stripe-objects.ts";
+import type { StripeEvent } from "./stripe-objects.ts";
+import { isSigned, stripeOf } from "./stripe.ts";
+
+const EVENT_BYTES_MAX = 512 * 1024;
+/** Stripe tells again what is not answered soon. */
+const ANSWER_MS = 8000;
+
+/**
+ * POST /payments/stripe: what Stripe tells. Only signed bytes are read; 2xx once whoever it concerns has it durably, or
+ * where it concerns nobody here. 400 for a bad signature without a reason, 503 for our own fault.
+ */
+export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
+  const { config } = c.var;
+  const { payments } = config;
+  if (payments === null) return fail(c, { kind: "payments_off" });
+  const limits = { bytesMax: EVENT_BYTES_MAX, timeoutMs: config.numbers.BODY_TIMEOUT_MS };
+  const bytes = await readBytes(c.req.raw, limits);
+  if (!bytes.ok) return fail(c, bytes.failure);
+  const header = c.req.header("stripe-signature") ?? null;
+  const by = { secrets: payments.webhookSecrets, nowMs: now(c.env) };
+  if (!(await isSigned(bytes.value, header, by))) return unsigned(c);
+  const event = eventOf(bytes.value);
+  if (event === null) return c.json({ received: true });
+  const to = {
+    book: eventBook(c.env.DB),
+    payments: objectsOf(c.env).payments,
+    stripe: stripeOf(payments),
+    isLive: payments.isLive,
+  };
+  const dispatched = await within(dispatchEvent(to, event), ANSWER_MS).catch(
+    (error: unknown): Dispatched => {
+      logWarning("payment_event_not_taken", { event_id: event.id, reason: reasonOf(error) });
+      return "unsure";
+    },
+  );
+  if (dispatched === "unsure") return fail(c, { kind: "storage_unavailable" });
+  return c.json({ received: true });
+}
+
+function unsigned(c: AppContext): Response {
+  return fail(c, { kind: "invalid_request", message: "Bad request.", param: null });
+}
+
+/** Null for what is no event: it is signed, so it is Stripe's, and means nothing here. */
+function eventOf(bytes: Uint8Array): StripeEvent | null {
+  try {
+    const parsed = eventSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
+    return parsed.success ? parsed.data : null;
+  } catch {
+    return null;
+  }
+}

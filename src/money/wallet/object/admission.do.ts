@@ -1,0 +1,198 @@
+import type { Called, Shown } from "../../../shared/caller.ts";
+import { refuse, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { NO_TERMS, budgetSpent } from "../../../shared/key-terms.ts";
+import type { KeyStanding } from "../../../shared/key-terms.ts";
+import type { AdmittedKey } from "../../../shared/contracts/register.ts";
+import { objectsOf } from "../../../shared/contracts/objects.ts";
+import type { AdmittedHold, HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
+import { unavailable } from "./decisions.do.ts";
+import type { Decisions } from "./decisions.do.ts";
+import { hold, replay } from "./hold.do.ts";
+import type { HeldTerms } from "./hold-refusals.do.ts";
+import { standingBy } from "./hold-refusals.do.ts";
+import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
+import type { AdmissionPlace } from "./key-admissions.do.ts";
+import { touchStorage } from "./memory.do.ts";
+import type { Desk } from "./memory.do.ts";
+import type { LiveKey } from "../tables/key-rows.do.ts";
+import { budgetOfSession, placeSession, refuseSessionRate, sessionRate } from "./sessions.do.ts";
+import { heldOfKey } from "../rules/ledger.ts";
+
+/** What admits: where a wallet decides, and its organisation's keys. */
+export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
+
+/** The registers of keys in this region. */
+export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () => Env): Gate {
+  const keys = new KeyAdmissions({
+    register: (hash) => objectsOf(env()).register(hash),
+    desk: () => decisions.tryOpen(),
+    waitUntil: (work) => ctx.waitUntil(work),
+  });
+  return { decisions, keys };
+}
+
+/** See `WalletCalls.admit`. */
+export function admit(gate: Gate, called: Called): Promise<Result<AdmittedKey>> {
+  const { keys } = gate;
+  const { keyHash, shown } = called;
+  return decideFor(gate, keyHash, (desk) => {
+    const place = placeOf(gate, desk, called);
+    if (!place.ok) return place;
+    keys.take(desk, place.value);
+    placeSession(desk, shown?.session);
+    const { record, rate } = place.value;
+    const ofSession = sessionRate(desk, shown?.session);
+    return success(admittedBy(desk, record, ofSession ?? rate, shown));
+  });
+}
+
+/** A free place in the key's minute for a request that fits its session's own: what that refuses takes none. */
+function placeOf({ keys }: Gate, desk: Desk, { keyHash, shown }: Called): Result<AdmissionPlace> {
+  const place = keys.place(desk, keyHash, shown);
+  return (place.ok ? refuseSessionRate(desk, shown?.session) : null) ?? place;
+}
+
+/**
+ * See `WalletCalls.admitAndHold`. A repeat, which may come before or after the answer to its first attempt,
+ * only hears what was answered: it takes no place, and ends no hold, which may be running by now.
+ */
+export function admitAndHold(
+  gate: Gate,
+  called: Called,
+  request: HoldRequest,
+): Promise<Result<AdmittedHold>> {
+  const { keys } = gate;
+  const { keyHash, shown } = called;
+  return decideFor(gate, keyHash, (desk) => {
+    const place = placeOf(gate, desk, called);
+    if (!place.ok) return replayFor(gate, desk, { called, request }) ?? place;
+    let isRepeat = false;
+    try {
+      const terms = { ...termsBy(place.value.record, shown), isPlaced: true };
+      const held = hold(desk, request, terms);
+      ({ isRepeat } = held);
+      if (!isRepeat) placeSession(desk, shown?.session);
+      const before = isRepeat ? keys.standing(desk, keyHash, shown) : null;
+      const admitted = sessionRate(desk, shown?.session) ?? before ?? place.value.rate;
+      return success({ admitted, held: held.answer });
+    } finally {
+      if (!isRepeat) keys.take(desk, place.value); // also where the hold was refused, or is a bug
+    }
+  });
+}
+
+function termsBy({ terms }: LiveKey, shown: Shown | undefined): HeldTerms {
+  return shown?.session === undefined ? terms : { ...terms, session: shown.session };
+}
+
+/** The answer to a repeat whose key's minute has become full; null for a new request, and for a dead key. */
+function replayFor(
+  { keys }: Gate,
+  desk: Desk,
+  { called, request }: { readonly called: Called; readonly request: HoldRequest },
+): Result<AdmittedHold> | null {
+  const { keyHash, shown } = called;
+  const admitted = keys.standing(desk, keyHash, shown);
+  const live = keys.live(desk, keyHash, shown);
+  const held = live.ok ? replay(desk, request, live.value.terms) : null;
+  return admitted === null || held === null ? null : success({ admitted, held });
+}
+
+/** See `WalletCalls.hold`. */
+export async function holdFor(
+  gate: Gate,
+  request: HoldRequest,
+  called?: Called,
+): Promise<Result<HoldGrant>> {
+  const { decisions, keys } = gate;
+  if (called === undefined) {
+    return decisions.decide((desk) => hold(desk, request, NO_TERMS).answer);
+  }
+  const { keyHash, shown } = called;
+  return decideFor(gate, keyHash, (desk) => {
+    const live = keys.live(desk, keyHash, shown);
+    if (!live.ok) return live;
+    // Away from home its place was taken there, which home never hears of.
+    const terms = { ...termsBy(live.value, shown), isPlaced: !request.peer };
+    return hold(desk, request, terms).answer;
+  });
+}
+
+/** See `WalletCalls.keyStanding`. */
+export function keyStanding(gate: Gate, { keyHash, shown }: Called): Promise<Result<KeyStanding>> {
+  const { keys } = gate;
+  return decideFor(gate, keyHash, (desk) => {
+    const live = keys.live(desk, keyHash, shown);
+    const requests = sessionRate(desk, shown?.session) ?? keys.standing(desk, keyHash, shown);
+    if (!live.ok || requests === null) return live.ok ? unavailable() : live;
+    const session = budgetOfSession(desk, shown?.session ?? null);
+    const { books, row } = desk.memory;
+    return success({
+      ...standingBy(desk, live.value),
+      requests,
+      madeAt: row.madeAt,
+      sessionsCut: keys.sessionsCut(desk, keyHash),
+      ...(row.priceList !== null && { priceList: row.priceList }),
+      ...(session !== null && {
+        session: {
+          spentMicro: budgetSpent(session, desk.period),
+          heldMicro: heldOfKey(books, session, desk.period),
+        },
+      }),
+    });
+  });
+}
+
+/**
+ * What an organisation changes of its own: not while it is suspended, nor once the key that asks for it
+ * has died.
+ */
+export function changeBy<T>(
+  { decisions, keys }: Gate,
+  called: Called | undefined,
+  decision: (desk: Desk) => Result<T>,
+): Result<T> {
+  return decisions.decide((desk) => {
+    const dead = called === undefined ? null : keys.isDead(desk, called);
+    if (dead === null && !desk.memory.row.suspended) return decision(desk);
+    touchStorage(desk);
+    return dead ?? refuse({ kind: "organization_suspended" });
+  });
+}
+
+/** See `WalletCalls.revokeKey` and `setKeyLimit`. Where no wallet is made nobody is admitted: nothing to tell. */
+export function tellKeys(
+  { decisions, keys }: Gate,
+  tell: (keys: KeyAdmissions, desk: Desk) => void,
+): Result<null> {
+  const desk = decisions.openIfMade();
+  if (desk === null) return success(null);
+  tell(keys, desk);
+  decisions.noteNews(desk);
+  return success(null);
+}
+
+/** Whether a key (its hash; null: none) can be decided for at once, without its register. */
+export function isKnown({ decisions, keys }: Gate, keyHash: string | null): boolean {
+  const desk = decisions.tryOpen();
+  return keyHash === null || desk === null || keys.knows(desk, keyHash);
+}
+
+/** One turn for a key, after its register was asked if it is not known here. */
+async function decideFor<T>(
+  { decisions, keys }: Gate,
+  keyHash: string,
+  decision: (desk: Desk) => Result<T>,
+): Promise<Result<T>> {
+  try {
+    const before = decisions.tryOpen();
+    if (before === null) return unavailable();
+    const refused = keys.knows(before, keyHash) ? null : await keys.learn(keyHash);
+    // No await from here on: what is read, decided and written belongs to one turn.
+    return decisions.decide((desk) => refused ?? decision(desk));
+  } catch (error) {
+    keys.forget();
+    throw error;
+  }
+}

@@ -1,0 +1,316 @@
+import { DAY_MS, timestamp } from "../../../shared/clock.ts";
+import { SYSTEM } from "../../../shared/event.ts";
+import type { NewEvent } from "../../../shared/event.ts";
+import type { Failure } from "../../../shared/failure.ts";
+import { idFloor, mintId } from "../../../shared/id.ts";
+import { budgetSpent } from "../../../shared/key-terms.ts";
+import type { BudgetPeriod } from "../../../shared/key-terms.ts";
+import { logWarning } from "../../../shared/log.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import type { Period } from "../../../shared/period.ts";
+import { PAGE_ROWS } from "../book.store.ts";
+import type { BookRow } from "../book.store.ts";
+import { rearms } from "../rules/alerts.ts";
+import type { Crossing } from "../rules/alerts.ts";
+import { addKeySpend } from "../rules/key-limits.ts";
+import type { Budget } from "../rules/key-limits.ts";
+import { spentIn } from "../rules/quota.ts";
+import type { EndUser } from "../rules/quota.ts";
+import { addEvent } from "./event-rows.do.ts";
+import { selectSession } from "../tables/session-rows.do.ts";
+import type { AlertRecord } from "../../../shared/contracts/reports.ts";
+import { findEndUser, nextRevision } from "./memory.do.ts";
+import type { Desk } from "./memory.do.ts";
+
+/**
+ * So many alerts of a kind and an end user are kept in 24 hours: a customer can change a limit a thousand times a
+ * minute.
+ */
+const DAILY_ALERTS_MAX = 32;
+/** An organisation's newest alerts are kept, of these the newest in the book, which all share; none longer than this. */
+const ALERTS_MAX = 10_000;
+const BOOKED_ALERTS_MAX = 1_000;
+const ALERT_MS = 90 * DAY_MS;
+const ALERT_ID = "alert_";
+/** What goes of them at once. */
+const GONE_MAX = 5000;
+
+/**
+ * Keeps and logs the crossings that were not told before: once per end user, period and limit, and
+ * for the balance once per threshold since it was last re-armed; never more than `DAILY_ALERTS_MAX`.
+ * Inside the deciding transaction.
+ */
+export function raiseAlerts(desk: Desk, crossings: readonly Crossing[], seq: number): void {
+  for (const crossing of crossings) {
+    if (wasTold(desk, crossing) || wasToldEnough(desk, crossing)) continue;
+    const id = mintId(ALERT_ID, desk.nowMs);
+    desk.sql.exec(
+      `INSERT INTO alerts (id, kind, end_user_id, external_id, period, threshold, limit_micro,
+        value_micro, created_at, seq, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      id,
+      crossing.kind,
+      crossing.endUserId,
+      crossing.externalId,
+      crossing.period,
+      crossing.threshold,
+      crossing.limitMicro,
+      crossing.valueMicro,
+      desk.nowMs,
+      seq,
+      nextRevision(desk),
+    );
+    addEvent(desk, eventOf(desk, id, crossing));
+    logWarning("alert", {
+      org_id: desk.memory.row.orgId,
+      id,
+      kind: crossing.kind,
+      end_user_id: crossing.endUserId, // its external_id may be a person's name
+      period: crossing.period,
+      threshold: crossing.threshold,
+      limit_micro: crossing.limitMicro,
+      value_micro: crossing.valueMicro,
+      created_at: timestamp(desk.nowMs),
+    });
+  }
+}
+
+/** What is told of an alert: `balance.low`, or `end_user.alert` by the end user's external id. */
+function eventOf({ memory }: Desk, alertId: string, crossing: Crossing): NewEvent {
+  const { kind, externalId, period, threshold, limitMicro, valueMicro } = crossing;
+  if (kind === "low_balance") {
+    const data = { alert_id: alertId, threshold_micro: limitMicro, balance_micro: valueMicro };
+    return { type: "balance.low", actor: SYSTEM, subject: memory.row.orgId, data };
+  }
+  return {
+    type: "end_user.alert",
+    actor: SYSTEM,
+    subject: externalId ?? "",
+    data: {
+      alert_id: alertId,
+      period,
+      threshold,
+      quota_micro: limitMicro,
+      spent_micro: valueMicro,
+    },
+  };
+}
+
+function wasTold(desk: Desk, crossing: Crossing): boolean {
+  const after = crossing.kind === "low_balance" ? desk.memory.row.rearmedSeq : -1;
+  const told = desk.sql.exec(
+    `SELECT 1 FROM alerts WHERE kind = ? AND limit_micro = ? AND end_user_id IS ?
+      AND period IS ? AND seq > ? LIMIT 1`,
+    crossing.kind,
+    crossing.limitMicro,
+    crossing.endUserId,
+    crossing.period,
+    after,
+  );
+  return told.toArray().length > 0;
+}
+
+function wasToldEnough({ sql, nowMs }: Desk, { kind, endUserId }: Crossing): boolean {
+  const { told } = sql
+    .exec<{ told: number }>(
+      "SELECT count(*) AS told FROM alerts WHERE end_user_id IS ? AND kind = ? AND created_at > ?",
+      endUserId,
+      kind,
+      nowMs - DAY_MS,
+    )
+    .one();
+  return told >= DAILY_ALERTS_MAX;
+}
+
+/** The ledger row that re-arms the balance's alert once `balance` is well above, else as before. */
+export function rearmedAt(desk: Desk, balance: number, seq: number): number {
+  const { settings, rearmedSeq } = desk.memory.row;
+  return rearms(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
+}
+
+type StoredAlert = {
+  id: string;
+  kind: AlertRecord["kind"];
+  external_id: string | null;
+  period: string | null;
+  threshold: number | null;
+  limit_micro: number;
+  value_micro: number;
+  created_at: number;
+};
+
+const COLUMNS = "id, kind, external_id, period, threshold, limit_micro, value_micro, created_at";
+
+/** Newest first. */
+export function selectAlertPage(sql: SqlStorage, limit: number, offset: number): AlertRecord[] {
+  return sql
+    .exec<StoredAlert>(
+      `SELECT ${COLUMNS} FROM alerts ORDER BY id DESC LIMIT ? OFFSET ?`,
+      limit,
+      offset,
+    )
+    .toArray()
+    .map(alertOf);
+}
+
+/** Removes a batch of the oldest alerts; the id before which none is to be in the book, or null when all stay there. */
+export function forgetOldAlerts(desk: Desk): string | null {
+  const { sql, nowMs } = desk;
+  const aged = idFloor(ALERT_ID, nowMs - ALERT_MS);
+  const { rowsWritten } = sql.exec(
+    `DELETE FROM alerts WHERE id IN
+      (SELECT id FROM alerts WHERE id < ?1 OR id <= ?2 ORDER BY id LIMIT ${GONE_MAX})`,
+    aged,
+    newestAlert(sql, ALERTS_MAX) ?? "",
+  );
+  const isLonger = hasUnbooked(desk);
+  const booked = isLonger ? newestAlert(sql, BOOKED_ALERTS_MAX - 1) : null;
+  if (booked !== null || rowsWritten === 0) return booked;
+  const [oldest] = sql.exec<{ id: string }>("SELECT id FROM alerts ORDER BY id LIMIT 1").toArray();
+  return oldest?.id ?? aged;
+}
+
+/** The id of the newest alert but so many. */
+function newestAlert(sql: SqlStorage, others: number): string | null {
+  const found = sql
+    .exec<{ id: string }>("SELECT id FROM alerts ORDER BY id DESC LIMIT 1 OFFSET ?", others)
+    .toArray();
+  return found[0]?.id ?? null;
+}
+
+/** Whether this publish brings alerts to the book. */
+function hasUnbooked({ sql, memory: { row } }: Desk): boolean {
+  const since = row.publishAll ? -1 : row.acknowledged;
+  return sql.exec("SELECT 1 FROM alerts WHERE changed > ? LIMIT 1", since).toArray().length > 0;
+}
+
+/** A page of the alerts raised for publishes from that of `last` on and after it, as the book has them. */
+export function selectAlertsAfter(sql: SqlStorage, last: BookRow): BookRow[] {
+  return sql
+    .exec<StoredAlert & { changed: number }>(
+      `SELECT ${COLUMNS}, changed FROM alerts WHERE (changed, id) > (?, ?)
+      ORDER BY changed, id LIMIT ${PAGE_ROWS}`,
+      last["changed"],
+      last["id"],
+    )
+    .toArray();
+}
+
+function alertOf(row: StoredAlert): AlertRecord {
+  return {
+    id: row.id,
+    kind: row.kind,
+    externalId: row.external_id,
+    period: row.period,
+    threshold: row.threshold,
+    limitMicro: micros(row.limit_micro),
+    valueMicro: micros(row.value_micro),
+    createdAt: row.created_at,
+  };
+}
+
+/** An end user's quota or a key's budget that is used up, or too small for what was asked. */
+type Reached = {
+  readonly type: "end_user.quota_reached" | "key.budget_reached" | "session.budget_reached";
+  /** The end user's external id, or the key's or the session's id. */
+  readonly subject: string;
+  /** Null: a budget that is for good. */
+  readonly period: BudgetPeriod | null;
+  /** The day, Monday or month it is of; null as well. */
+  readonly since: string | null;
+  readonly limit: Micros;
+  readonly left: number;
+};
+
+/** Which limits a charge reaches that had something left before it. */
+export function reachedByCharge(
+  before: {
+    readonly endUser: EndUser | null;
+    readonly budget: Budget | null;
+    readonly session: Budget | null;
+  },
+  charged: { readonly endUser: EndUser | null; readonly amount: Micros; readonly period: Period },
+): Reached[] {
+  const { period } = charged;
+  return [
+    ...(before.endUser === null || charged.endUser === null
+      ? []
+      : quotasReached(before.endUser, charged.endUser, period)),
+    ...(before.budget === null ? [] : budgetReached(before.budget, charged.amount, period)),
+    ...(before.session === null ? [] : budgetReached(before.session, charged.amount, period)),
+  ];
+}
+
+function quotasReached(before: EndUser, after: EndUser, period: Period): Reached[] {
+  const [was, is] = [spentIn(before.spend, period), spentIn(after.spend, period)];
+  const type = "end_user.quota_reached";
+  const subject = after.externalId;
+  const reached: Reached[] = [];
+  const { dailyQuota, monthlyQuota } = after;
+  if (dailyQuota !== null && was.daily < dailyQuota && is.daily >= dailyQuota) {
+    const left = dailyQuota - is.daily;
+    reached.push({ type, subject, period: "day", since: period.day, limit: dailyQuota, left });
+  }
+  if (monthlyQuota !== null && was.monthly < monthlyQuota && is.monthly >= monthlyQuota) {
+    const left = monthlyQuota - is.monthly;
+    reached.push({
+      type,
+      subject,
+      period: "month",
+      since: period.month,
+      limit: monthlyQuota,
+      left,
+    });
+  }
+  return reached;
+}
+
+function budgetReached(budget: Budget, amount: Micros, period: Period): Reached[] {
+  const { budgetMicro: limit, budgetPeriod, keyId, isSession, spend } = budget;
+  if (limit === null || budgetSpent(budget, period) >= limit) return [];
+  const after = { ...budget, spend: addKeySpend(spend, period, amount) };
+  const left = limit - budgetSpent(after, period);
+  if (left > 0) return [];
+  const since = budgetPeriod === null ? null : period[budgetPeriod];
+  const type = isSession === true ? "session.budget_reached" : "key.budget_reached";
+  return [{ type, subject: keyId, period: budgetPeriod, since, limit, left }];
+}
+
+/**
+ * The limit that a refusal is because of; null where it is none, or only open holds are in the way. Nothing is told
+ * of a session that was never used, nor of an end user that is not there: names can be made up without end.
+ */
+export function reachedByRefusal(
+  desk: Desk,
+  failure: Failure,
+  request: {
+    readonly keyId: string;
+    readonly externalId: string | null;
+    readonly sessionId: string | null;
+  },
+): Reached | null {
+  const { period: now, sql } = desk;
+  if (failure.kind === "quota_exceeded" && !failure.onlyHolds && request.externalId !== null) {
+    if (findEndUser(desk, "external_id", request.externalId) === null) return null;
+    const { period, quotaMicro: limit, leftMicro: left } = failure;
+    const type = "end_user.quota_reached";
+    return { type, subject: request.externalId, period, since: now[period], limit, left };
+  }
+  if (failure.kind !== "key_budget_exceeded" || failure.onlyHolds) return null;
+  const { period, budgetMicro: limit, leftMicro: left } = failure;
+  const since = period === null ? null : now[period];
+  if (failure.session !== true) {
+    return { type: "key.budget_reached", subject: request.keyId, period, since, limit, left };
+  }
+  const { sessionId: subject } = request;
+  if (subject === null || selectSession(sql, subject) === null) return null;
+  return { type: "session.budget_reached", subject, period, since, limit, left };
+}
+
+/** Told once for each limit and period, in the deciding transaction. */
+export function tellReached(desk: Desk, reached: Reached): void {
+  const { type, subject, period, since, limit, left } = reached;
+  const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";
+  const data = { period, since, [amounts]: limit, left_micro: Math.max(0, left) };
+  addEvent(desk, { type, actor: SYSTEM, subject, data }, [subject, period, since, limit]);
+}

@@ -1,0 +1,80 @@
+import { idFloor } from "../../../shared/id.ts";
+import { TOKEN_COLUMNS, tokenValues } from "../../../shared/usage-sums.ts";
+import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import type { UsageTotal } from "../rules/usage-totals.ts";
+import { updateEndUserSpend } from "../tables/end-user-rows.do.ts";
+import { putBudget } from "../tables/key-rows.do.ts";
+import { storeSessionSpend } from "../tables/session-rows.do.ts";
+import { updateWalletRow } from "../tables/wallet-row.do.ts";
+import type { WalletRow } from "../tables/wallet-row.do.ts";
+import type { Desk } from "./memory.do.ts";
+
+/**
+ * Writes down what the rows since the last checkpoint came to, so that a start reads only later
+ * ones, and takes the next publish's number. One transaction, then the memory.
+ */
+export function takeCheckpoint(desk: Desk): void {
+  const { memory, sql } = desk;
+  const row: WalletRow = { ...memory.row, revision: memory.row.revision + 1 };
+  const floorId = floorOf(desk);
+  desk.storage.transactionSync(() => {
+    updateWalletRow(sql, row);
+    for (const user of memory.unsaved.values()) updateEndUserSpend(sql, user, row.revision);
+    for (const keyId of memory.unsavedKeys) {
+      const budget = memory.budgets.get(keyId);
+      if (budget !== undefined) putBudget(sql, budget, row.revision);
+    }
+    storeSessionSpend(sql, memory.sessions);
+    for (const total of memory.usage.values()) addTotal(sql, total, row.revision);
+    thinCheckpoints(sql);
+    sql.exec(
+      `INSERT OR REPLACE INTO checkpoints (seq, balance, clock, newest, floor_id)
+      VALUES (?, ?, ?, ?, ?)`,
+      memory.books.seq,
+      memory.books.balance,
+      desk.nowMs,
+      memory.newest,
+      floorId,
+    );
+  });
+  memory.row = row;
+  memory.floorId = floorId;
+  for (const id of memory.unsaved.keys()) memory.unpublished.add(id);
+  memory.unsaved.clear();
+  memory.unsavedKeys.clear();
+  memory.sessions.spent.clear();
+  memory.usage.clear();
+}
+
+/** No ledger row to come has a smaller id: it is an open hold's, or that of a hold still to be made. */
+function floorOf(desk: Desk): string {
+  let floorId = idFloor(HOLD_ID, desk.clockMs - ID_AGE_MAX_MS);
+  for (const id of desk.memory.books.holds.keys()) if (id < floorId) floorId = id;
+  return floorId;
+}
+
+const SUMS = ["requests", ...TOKEN_COLUMNS, "cost"];
+const ADD_TOTAL = `INSERT INTO totals (dimension, day, name, ${SUMS.join(", ")}, changed)
+  VALUES (?, ?, ?, ${SUMS.map(() => "?").join(", ")}, ?)
+  ON CONFLICT (dimension, day, name) DO UPDATE SET
+    ${SUMS.map((sum) => `${sum} = ${sum} + excluded.${sum}`).join(", ")}, changed = excluded.changed`;
+
+/** Adds to a total what came since the last checkpoint; `changed` is the publish that carries it. */
+function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
+  const { dimension, day, name, requests, cost } = total;
+  sql.exec(ADD_TOTAL, dimension, day, name, requests, ...tokenValues(total), cost, changed);
+}
+
+/** Ledger rows between two checkpoints that are kept as marks. */
+const MARK_ROWS = 1000;
+
+/** Old checkpoints stay as marks for reading the ledger, but not closer than MARK_ROWS. */
+function thinCheckpoints(sql: SqlStorage): void {
+  const [newest, before] = sql
+    .exec<{ seq: number }>("SELECT seq FROM checkpoints ORDER BY seq DESC LIMIT 2")
+    .toArray();
+  if (newest === undefined || before === undefined) return;
+  if (newest.seq - before.seq < MARK_ROWS) {
+    sql.exec("DELETE FROM checkpoints WHERE seq = ?", newest.seq);
+  }
+}

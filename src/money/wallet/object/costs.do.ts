@@ -1,0 +1,73 @@
+import { numberVar } from "../../../shared/config/config.ts";
+import type { CostGroup, CostQuery, CostReport } from "../../../shared/contracts/reports.ts";
+import { costOf } from "../../../shared/cost.ts";
+import { idFloor } from "../../../shared/id.ts";
+import { micros } from "../../../shared/money.ts";
+import { periodOf } from "../../../shared/period.ts";
+import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { generationIn } from "../tables/generation-text.ts";
+import type { Desk } from "./memory.do.ts";
+import { DAY_MS } from "../../../shared/clock.ts";
+
+/** Rows that one answer looks at. */
+const ROWS_MAX = 50_000;
+
+type CostSum = {
+  admitted_at: number;
+  charged: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  detail: string;
+  sold: string;
+};
+
+/** See `WalletCalls.costs`: of the newest `ROWS_MAX` settled requests in the time asked for, as receipts have them. */
+export function readCosts({ sql, env, nowMs }: Desk, asked: CostQuery): CostReport {
+  const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
+  const fromMs = Math.max(asked.fromMs, keptMs);
+  const rows = sql
+    .exec<CostSum>(
+      `SELECT admitted_at, charged, prompt_tokens, completion_tokens, detail, names.text AS sold
+      FROM requests JOIN names ON names.number = requests.sold
+      WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state = 'settled'
+        AND (?5 IS NULL OR names.text ->> '$.model' = ?5) ORDER BY id DESC LIMIT ?6`,
+      idFloor(HOLD_ID, fromMs - ID_AGE_MAX_MS),
+      idFloor(HOLD_ID, asked.beforeMs + ID_AGE_MAX_MS),
+      fromMs,
+      asked.beforeMs,
+      asked.model,
+      ROWS_MAX,
+    )
+    .toArray();
+  const groups = new Map<string, CostGroup>();
+  let lessMicro = 0;
+  let requests = 0;
+  for (const row of rows) {
+    const { bought, usage, ...generation } = generationIn(row);
+    const { day } = periodOf(row.admitted_at);
+    const group = groupOf(groups, { day, group: generation[asked.by] });
+    group.requests += 1;
+    group.chargedMicro += row.charged;
+    if (bought === undefined) group.unknown += 1;
+    else group.boughtMicro += costOf(bought, usage);
+    const less = asked.price === null ? 0 : row.charged - costOf(asked.price, usage);
+    if (less <= 0) continue;
+    lessMicro += less;
+    requests += 1;
+  }
+  const oldest = rows.length === ROWS_MAX ? rows.at(-1)?.admitted_at : undefined;
+  const data = [...groups.values()];
+  return { data, lessMicro: micros(lessMicro), requests, completeFrom: oldest ?? fromMs };
+}
+
+function groupOf(
+  groups: Map<string, CostGroup>,
+  { day, group }: Pick<CostGroup, "day" | "group">,
+): CostGroup {
+  const name = `${day} ${group}`;
+  const known = groups.get(name);
+  if (known !== undefined) return known;
+  const fresh = { day, group, requests: 0, chargedMicro: 0, boughtMicro: 0, unknown: 0 };
+  groups.set(name, fresh);
+  return fresh;
+}

@@ -1,0 +1,300 @@
+import {
+  EVENT_ROOMS,
+  SYSTEM,
+  derivedEventId,
+  eventIn,
+  fittingData,
+  mintEventId,
+  roomOf,
+} from "../../../shared/event.ts";
+import { HOUR_MS, timestamp } from "../../../shared/clock.ts";
+import type { EventRecord, EventType, NewEvent, StoredEvent } from "../../../shared/event.ts";
+import { logAlert } from "../../../shared/log.ts";
+import type { Desk } from "./memory.do.ts";
+import type { EventPage, EventQuery } from "../../../shared/contracts/wallet.ts";
+
+/** An organisation's newest events are kept, each room's share of them for itself, none longer than a year. */
+const EVENTS_MAX = 100_000;
+const YEAR_MS = 366 * 86_400_000;
+/** So many that are too old go with one that comes. */
+const GONE_MAX = 100;
+
+/**
+ * Writes down what has just been decided, in the deciding transaction. `once`: words that say which of all
+ * things of this type it was; told again it adds nothing. False when it was there.
+ */
+export function addEvent(
+  desk: Desk,
+  event: NewEvent,
+  once?: readonly (string | number | null)[],
+): boolean {
+  const { nowMs } = desk;
+  const id = once === undefined ? mintEventId(nowMs) : derivedEventId(event.type, ...once);
+  return takeEvent(desk, { ...event, id, createdAt: nowMs });
+}
+
+/**
+ * The same for one that has its id already: the book's. Data that is too long is cut, and an operator told: an event
+ * that could not be taken would stop all that wait behind it. The oldest make room for it.
+ */
+export function takeEvent(desk: Desk, event: EventRecord): boolean {
+  const { sql } = desk;
+  if (placeOf(sql, event.id) !== null) return false;
+  if (!hasRoomThisHour(desk, event)) return false;
+  const data = fittingData(event.data);
+  const room = roomOf(event);
+  sql.exec(
+    `INSERT INTO events (id, type, actor_kind, actor_id, subject, data, created_at, room, place)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
+        (SELECT coalesce(max(place), 0) + 1 FROM events WHERE room = ?8))`,
+    event.id,
+    event.type,
+    event.actor.kind,
+    event.actor.id,
+    event.subject,
+    JSON.stringify(data),
+    event.createdAt,
+    room,
+  );
+  if (data !== event.data) {
+    const { id, type } = event;
+    logAlert("event_cut", { org_id: desk.memory.row.orgId, id, type });
+  }
+  desk.memory.isUntold = true;
+  desk.memory.changed = true; // should the telling be lost, the next publish tells
+  dropOld(desk);
+  return true;
+}
+
+/** Removes what is beyond the bound from the room that has the most, with a note of it, and what is older than a year. */
+function dropOld({ sql, nowMs }: Desk): void {
+  const rooms = sql
+    .exec<{ room: string; first: number | null; last: number | null }>(
+      `SELECT value AS room, (SELECT min(place) FROM events WHERE room = value) AS first,
+        (SELECT max(place) FROM events WHERE room = value) AS last FROM json_each(?)`,
+      JSON.stringify(EVENT_ROOMS),
+    )
+    .toArray()
+    .map(({ room, first, last }) => ({
+      room,
+      first: first ?? 1,
+      size: (last ?? 0) - (first ?? 1) + 1,
+    }));
+  const over = rooms.reduce((sum, { size }) => sum + size, 0) - EVENTS_MAX;
+  const [most] = rooms.toSorted((one, other) => other.size - one.size);
+  const beyond =
+    over <= 0 || most === undefined
+      ? []
+      : sql
+          .exec<{ at: number }>(
+            "DELETE FROM events WHERE room = ? AND place < ? RETURNING created_at AS at",
+            most.room,
+            most.first + over,
+          )
+          .toArray();
+  if (beyond.length > 0) {
+    sql.exec(
+      `UPDATE event_log SET dropped = dropped + ?, dropped_until = max(coalesce(dropped_until, 0), ?)`,
+      beyond.length,
+      Math.max(...beyond.map(({ at }) => at)),
+    );
+  }
+  forgetOldEvents(sql, nowMs);
+}
+
+/** What a key or a session tells of one type in an hour; the rest is summed. */
+const HOURLY_MAX = 100;
+/** As many keys as may live, which go when their member does. */
+const HOURLY_REVOKED_MAX = 1000;
+const ENDED_MAX = 1000;
+
+type Count = { actor: string; type: EventType; hour: number; told: number; left_out: number };
+
+/** Counts an event of a key or a session; false when its actor has told enough of them in this hour. */
+function hasRoomThisHour(desk: Desk, { type, actor }: NewEvent): boolean {
+  if (actor.kind === "operator" || actor.kind === "system") return true;
+  const count = countOfHour(desk, `${actor.kind} ${actor.id}`, type);
+  const fits = count.told < (type === "key.revoked" ? HOURLY_REVOKED_MAX : HOURLY_MAX);
+  desk.sql.exec(
+    "INSERT OR REPLACE INTO event_counts (actor, type, hour, told, left_out) VALUES (?, ?, ?, ?, ?)",
+    count.actor,
+    type,
+    count.hour,
+    count.told + (fits ? 1 : 0),
+    count.left_out + (fits ? 0 : 1),
+  );
+  return fits;
+}
+
+/** What an actor told of a type in this hour; what it left out of one that is over is told. */
+function countOfHour(desk: Desk, actor: string, type: EventType): Count {
+  const hour = desk.nowMs - (desk.nowMs % HOUR_MS);
+  const [known] = desk.sql
+    .exec<Count>("SELECT * FROM event_counts WHERE actor = ? AND type = ?", actor, type)
+    .toArray();
+  if (known !== undefined && known.hour >= hour) return known;
+  if (known !== undefined) tellLeftOut(desk, known);
+  return { actor, type, hour, told: 0, left_out: 0 };
+}
+
+/** One event for all that an actor did beyond its bound in an hour. */
+function tellLeftOut(desk: Desk, { actor, type, hour, left_out: leftOut }: Count): void {
+  if (leftOut === 0) return;
+  const [kind, id] = actor.split(" ");
+  const data = { actor: { kind, id }, type, from: timestamp(hour), left_out: leftOut };
+  const subject = desk.memory.row.orgId;
+  const event = { type: "organization.events_left_out", actor: SYSTEM, subject, data } as const;
+  addEvent(desk, event, [actor, type, hour]);
+}
+
+/** Tells what was left out in hours that are over, and forgets their counts; a batch of them. */
+export function endEventHours(desk: Desk): void {
+  const { sql, nowMs } = desk;
+  const over = sql
+    .exec<Count>(`SELECT * FROM event_counts WHERE hour <= ? LIMIT ${ENDED_MAX}`, nowMs - HOUR_MS)
+    .toArray();
+  for (const count of over) {
+    tellLeftOut(desk, count);
+    sql.exec("DELETE FROM event_counts WHERE actor = ? AND type = ?", count.actor, count.type);
+  }
+}
+
+/** Removes a batch of the events that are older than a year; true when there may be more. */
+export function forgetOldEvents(sql: SqlStorage, nowMs: number): boolean {
+  const gone = sql
+    .exec(
+      `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE created_at < ?
+        ORDER BY created_at, seq LIMIT ${GONE_MAX}) RETURNING seq`,
+      nowMs - YEAR_MS,
+    )
+    .toArray();
+  return gone.length >= GONE_MAX;
+}
+
+type LoggedEvent = StoredEvent & { seq: number };
+
+const COLUMNS = "seq, id, type, actor_kind, actor_id, subject, data, created_at";
+
+/** Newest first, from after the event with the id `after`; null when there is no such event. */
+export function selectEventPage({ sql, nowMs }: Desk, query: EventQuery): EventPage | null {
+  const last = query.after === null ? null : placeOf(sql, query.after);
+  if (query.after !== null && last === null) return null;
+  const from = Math.max(query.from ?? 0, nowMs - YEAR_MS);
+  const to = query.to ?? Number.MAX_SAFE_INTEGER;
+  const place = last ?? { at: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
+  const ofType = query.type === null ? "?5 IS NULL" : "type = ?5";
+  const rows = sql
+    .exec<LoggedEvent>(
+      `SELECT ${COLUMNS} FROM events WHERE created_at >= ?1 AND created_at < ?2
+        AND (created_at, seq) < (?3, ?4) AND ${ofType}
+      ORDER BY created_at DESC, seq DESC LIMIT ?6`,
+      from,
+      to,
+      place.at,
+      place.seq,
+      query.type,
+      query.limit + 1,
+    )
+    .toArray();
+  const events = rows.slice(0, query.limit).map(eventIn);
+  const nextAfter = rows.length > query.limit ? (events.at(-1)?.id ?? null) : null;
+  return { events, nextAfter, dropped: selectDropped(sql) };
+}
+
+/** From a time on (Unix ms), oldest first. */
+export function selectEventsSince(
+  { sql, nowMs }: Desk,
+  sinceMs: number,
+  limit: number,
+): EventRecord[] {
+  return sql
+    .exec<LoggedEvent>(
+      `SELECT ${COLUMNS} FROM events WHERE created_at >= ? ORDER BY created_at, seq LIMIT ?`,
+      Math.max(sinceMs, nowMs - YEAR_MS),
+      limit,
+    )
+    .toArray()
+    .map(eventIn);
+}
+
+/** The next events that the webhooks' object does not have, in the log's order, and the place of the last. */
+export function selectUntold(
+  sql: SqlStorage,
+  limit: number,
+): { readonly events: readonly EventRecord[]; readonly lastSeq: number } {
+  const rows = sql
+    .exec<LoggedEvent>(
+      `SELECT ${COLUMNS} FROM events WHERE seq > (SELECT told_seq FROM event_log) ORDER BY seq LIMIT ?`,
+      limit,
+    )
+    .toArray();
+  return { events: rows.map(eventIn), lastSeq: rows.at(-1)?.seq ?? 0 };
+}
+
+/** The webhooks' object has all up to here. */
+export function updateTold(sql: SqlStorage, seq: number): void {
+  sql.exec("UPDATE event_log SET told_seq = max(told_seq, ?)", seq);
+}
+
+/** Where an event of a key or a session names the end user that it is for. */
+const NAMES = ["$.end_user", "$.changes.end_user.from", "$.changes.end_user.to"] as const;
+
+/** An end user's name goes from the log, which has its id in place of it; the webhooks' object hears of it. */
+export function forgetName(
+  { sql, memory }: Desk,
+  { id, externalId }: { readonly id: string; readonly externalId: string },
+): void {
+  sql.exec(
+    "UPDATE events SET subject = ?, renamed = 1 WHERE room = 'end_user' AND subject = ?",
+    id,
+    externalId,
+  );
+  for (const path of NAMES) {
+    sql.exec(
+      `UPDATE events SET data = json_replace(data, ?1, ?2), renamed = 1
+      WHERE type IN ('key.created', 'key.changed', 'session.created') AND data ->> ?1 = ?3`,
+      path,
+      id,
+      externalId,
+    );
+  }
+  if (selectRenamed(sql, 1).length === 0) return;
+  memory.isUntold = true;
+  memory.changed = true;
+}
+
+/** Events whose name is gone, that the webhooks' object may have with it. */
+export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRecord[] {
+  return sql
+    .exec<LoggedEvent>(
+      `SELECT ${COLUMNS} FROM events WHERE renamed = 1 ORDER BY seq LIMIT ?`,
+      limit,
+    )
+    .toArray()
+    .map(eventIn);
+}
+
+/** The webhooks' object has these as they are now. */
+export function updateRenamed(sql: SqlStorage, events: readonly EventRecord[]): void {
+  const ids = JSON.stringify(events.map(({ id }) => id));
+  sql.exec("UPDATE events SET renamed = 0 WHERE id IN (SELECT value FROM json_each(?))", ids);
+}
+
+function placeOf(
+  sql: SqlStorage,
+  id: string,
+): { readonly at: number; readonly seq: number } | null {
+  const [row] = sql
+    .exec<{ at: number; seq: number }>("SELECT created_at AS at, seq FROM events WHERE id = ?", id)
+    .toArray();
+  return row ?? null;
+}
+
+function selectDropped(sql: SqlStorage): EventPage["dropped"] {
+  const { dropped, until } = sql
+    .exec<{ dropped: number; until: number | null }>(
+      "SELECT dropped, dropped_until AS until FROM event_log",
+    )
+    .one();
+  return until === null ? null : { events: dropped, until };
+}

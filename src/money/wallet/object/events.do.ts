@@ -1,0 +1,128 @@
+import { objectsOf } from "../../../shared/contracts/objects.ts";
+import { elapsedMs } from "../../../shared/clock.ts";
+import { success } from "../../../shared/failure.ts";
+import { logWarning, reasonOf } from "../../../shared/log.ts";
+import { within } from "../../../shared/timers.ts";
+import { deleteWaitingEvents, readWaitingEvents, WAITING_PAGE } from "../waiting-events.store.ts";
+import {
+  endEventHours,
+  selectRenamed,
+  selectUntold,
+  takeEvent,
+  updateRenamed,
+  updateTold,
+} from "./event-rows.do.ts";
+import type { Decisions } from "./decisions.do.ts";
+import type { Desk } from "./memory.do.ts";
+
+const TOLD_AT_ONCE = 100;
+const TAKE_TIMEOUT_MS = 10_000;
+/** After one that failed nothing is told for so long. */
+const PAUSE_MS = 5000;
+
+/**
+ * Tells the object of the webhooks what the log has and it has not, in order, each event until it is taken: it
+ * keeps a repeat once. What it does not take now the next publish tells again.
+ */
+export class WebhookTelling {
+  readonly #decisions: Decisions;
+  readonly #env: () => Env;
+  #isTelling = false;
+  #pausedUntil = -Infinity;
+
+  constructor(decisions: Decisions, env: () => Env) {
+    this.#decisions = decisions;
+    this.#env = env;
+  }
+
+  /** Never throws. */
+  async tell(): Promise<void> {
+    if (this.#isTelling || elapsedMs() < this.#pausedUntil) return;
+    this.#isTelling = true;
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- page by page, in the log's order
+      while (await this.#tellPage());
+    } catch (error) {
+      this.#pausedUntil = elapsedMs() + PAUSE_MS;
+      logWarning("events_not_told", { reason: reasonOf(error) });
+      const memory = this.#decisions.tryOpen()?.memory;
+      if (memory !== undefined) memory.changed = true;
+    } finally {
+      this.#isTelling = false;
+    }
+  }
+
+  /** False when all is told. */
+  async #tellPage(): Promise<boolean> {
+    const desk = this.#decisions.tryOpen();
+    if (desk === null || !desk.memory.isUntold) return false;
+    const { events, lastSeq } = selectUntold(desk.sql, TOLD_AT_ONCE);
+    if (events.length === 0) return this.#tellRenamed(desk);
+    await within(
+      objectsOf(this.#env()).deliveries(desk.memory.row.orgId).take(desk.memory.row.orgId, events),
+      TAKE_TIMEOUT_MS,
+    );
+    return this.#decisions.turn((later) => {
+      updateTold(later.sql, lastSeq);
+      return success(null);
+    }).ok;
+  }
+
+  /** Last, what the object may still have with a name that is gone; false when all is told. */
+  async #tellRenamed({ sql, memory }: Desk): Promise<boolean> {
+    const renamed = selectRenamed(sql, TOLD_AT_ONCE);
+    if (renamed.length === 0) {
+      memory.isUntold = false;
+      return false;
+    }
+    await within(
+      objectsOf(this.#env()).deliveries(memory.row.orgId).rename(renamed),
+      TAKE_TIMEOUT_MS,
+    );
+    return this.#decisions.turn((later) => {
+      updateRenamed(later.sql, renamed);
+      return success(null);
+    }).ok;
+  }
+}
+
+/** Pages of one look; what is left waits for the next. */
+const PAGES_MAX = 20;
+const BOOK_TIMEOUT_MS = 5000;
+
+/** Ends hours that are over, and tells what they left out. */
+export function endHours(decisions: Decisions): void {
+  decisions.decide((desk) => {
+    desk.storage.transactionSync(() => endEventHours(desk));
+    return success(null);
+  });
+}
+
+/**
+ * Ends hours that are over, then takes the events of the book into the log and deletes them there: what stands in both after a crash is the
+ * same event by its id, and is taken once. Never throws: what could not be taken waits in the book.
+ */
+export async function takeWaitingEvents(db: D1Database, decisions: Decisions): Promise<void> {
+  try {
+    const orgId = decisions.tryOpen()?.memory.row.orgId;
+    if (orgId === undefined) return;
+    endHours(decisions);
+    for (let page = 0; page < PAGES_MAX; page++) {
+      /* oxlint-disable no-await-in-loop -- one page after the other */
+      const waiting = await within(readWaitingEvents(db, orgId), BOOK_TIMEOUT_MS);
+      if (waiting.length === 0) return;
+      const taken = decisions.decide((desk) => {
+        desk.storage.transactionSync(() => {
+          for (const event of waiting) takeEvent(desk, event);
+        });
+        return success(null);
+      });
+      if (!taken.ok) return;
+      await within(deleteWaitingEvents(db, waiting), BOOK_TIMEOUT_MS);
+      /* oxlint-enable no-await-in-loop */
+      if (waiting.length < WAITING_PAGE) return;
+    }
+  } catch (error) {
+    logWarning("events_not_taken", { reason: reasonOf(error) });
+  }
+}

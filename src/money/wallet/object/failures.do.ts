@@ -1,0 +1,90 @@
+import { numberVar } from "../../../shared/config/config.ts";
+import type {
+  FailedBatch,
+  FailedRequest,
+  FailureCount,
+  FailureDimension,
+  FailureGroup,
+  FailureQuery,
+  FailureReport,
+  KeptFailureQuery,
+  KeptFailureReport,
+} from "../../../shared/failed-request.ts";
+import { refuse, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { insertFailed, selectCounts, selectKept } from "../tables/failed-rows.do.ts";
+import type { Desk } from "./memory.do.ts";
+import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
+
+/** See `WalletCalls.noteFailed`. */
+export function noteFailed(desk: Desk, batch: FailedBatch): Result<null> {
+  if (desk.memory.room.isFull) return refuse({ kind: "storage_unavailable" });
+  const fromMs = desk.nowMs - numberVar(desk.env, "RETENTION_DAYS") * DAY_MS;
+  desk.storage.transactionSync(() => insertFailed(desk.sql, batch, fromMs));
+  return success(null);
+}
+
+/** See `WalletCalls.failures`. */
+export function readFailures({ sql }: Desk, asked: FailureQuery): Result<FailureReport> {
+  return success({ counts: countsOf(sql, asked) });
+}
+
+/** See `WalletCalls.keptFailures`. */
+export function readKeptFailures({ sql, nowMs }: Desk, asked: KeptFailureQuery): KeptFailureReport {
+  const kept = selectKept(sql, asked.fromMs, asked.beforeMs).filter(isOf(asked.keyIds));
+  const groups = new Map<string | null, FailureGroup>();
+  for (const one of kept) {
+    if (!isAmong(one, asked.only)) continue;
+    const group = DIMENSIONS[asked.by](one);
+    const known = groups.get(group) ?? { group, count: 0, lastAt: 0, lastId: "" };
+    known.count += 1;
+    Object.assign(known, one.at >= known.lastAt && { lastAt: one.at, lastId: one.id });
+    groups.set(group, known);
+  }
+  const data = [...groups.values()].toSorted((a, b) => b.count - a.count);
+  const wholeMs = wholeFrom(asked, countsOf(sql, asked), kept);
+  return { groups: data, completeFrom: Math.min(wholeMs, asked.beforeMs, nowMs) };
+}
+
+/** What a request that failed is grouped by; its provider is the last that was asked. */
+const DIMENSIONS: Readonly<Record<FailureDimension, (one: FailedRequest) => string | null>> = {
+  model: ({ model, askedModel }) => model ?? askedModel,
+  provider: ({ attempts }) => attempts.at(-1)?.route.split(":")[0] ?? null,
+  user: ({ externalId }) => externalId,
+};
+
+function isDimension(name: string): name is FailureDimension {
+  return name in DIMENSIONS;
+}
+
+function isAmong(one: FailedRequest, only: KeptFailureQuery["only"]): boolean {
+  return Object.keys(DIMENSIONS).every((name) => {
+    if (!isDimension(name)) return true;
+    const named = only[name];
+    return named === null || named.includes(DIMENSIONS[name](one) ?? "");
+  });
+}
+
+function countsOf(sql: SqlStorage, { fromMs, beforeMs, keyIds }: FailureQuery): FailureCount[] {
+  return selectCounts(sql, fromMs, beforeMs).filter(isOf(keyIds));
+}
+
+function isOf(keyIds: FailureQuery["keyIds"]): (one: { readonly keyId: string }) => boolean {
+  return ({ keyId }) => keyIds?.includes(keyId) ?? true;
+}
+
+/** The end of the newest hour of which more was counted than is kept by itself; `fromMs` when there is none. */
+function wholeFrom(
+  { fromMs }: FailureQuery,
+  counts: readonly FailureCount[],
+  kept: readonly FailedRequest[],
+): number {
+  const missing = new Map<number, number>();
+  const add = (hour: number, by: number): void => {
+    missing.set(hour, (missing.get(hour) ?? 0) + by);
+  };
+  for (const { hour, count } of counts) add(hour, count);
+  for (const { at } of kept) add(at - (at % HOUR_MS), -1);
+  const cut = [...missing].filter(([, lacks]) => lacks > 0).map(([hour]) => hour + HOUR_MS);
+  return Math.max(fromMs, ...cut);
+}

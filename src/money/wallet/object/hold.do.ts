@@ -1,0 +1,279 @@
+import { numberVar } from "../../../shared/config/config.ts";
+import { assert } from "../../../shared/assert.ts";
+import { refuse, success } from "../../../shared/failure.ts";
+import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
+import { idFloor, mintedAt } from "../../../shared/id.ts";
+import type { KeyTerms } from "../../../shared/key-terms.ts";
+import type { Micros } from "../../../shared/money.ts";
+import type { Session } from "../../../shared/session.ts";
+import { HOLD_ID, ID_AGE_MAX_MS, refuseId } from "../rules/hold-guards.ts";
+import { decideHold, openHold, recallHold } from "../rules/ledger.ts";
+import type { OpenHold } from "../rules/ledger.ts";
+import {
+  insertName,
+  insertRequest,
+  numberOf,
+  selectRequest,
+  updateVoided,
+} from "../tables/request-rows.do.ts";
+import type { HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
+import { madeEndUser, storeEndUser } from "./end-users.do.ts";
+import {
+  budgetOf,
+  endUserFor,
+  lapsedBy,
+  refuseAsked,
+  refuseDebtor,
+  refuseRates,
+  tokensFor,
+  tokensOf,
+  userOf,
+} from "./hold-refusals.do.ts";
+import type { HeldTerms, Payer } from "./hold-refusals.do.ts";
+import { insertSession, selectSession } from "../tables/session-rows.do.ts";
+import { budgetOfSession, ownAmounts, placeSession, refuseAnotherSession } from "./sessions.do.ts";
+import { topUpIfDue } from "./top-up.do.ts";
+import { reachedByRefusal, tellReached } from "./alerts.do.ts";
+import type { Desk } from "./memory.do.ts";
+
+/** `isRepeat`: the id is known, and nothing was done but to answer as before. */
+type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
+
+/** Reserves money for one request of a key with these terms, or says why not. See `WalletCalls.hold`. */
+export function hold(desk: Desk, request: HoldRequest, terms: HeldTerms): Held {
+  const { books, row, room } = desk.memory;
+  const wrongId = refuseId(request.id, desk.clockMs);
+  if (wrongId !== null) return anew(wrongId);
+  if (books.holds.has(request.id)) return again(desk, request, terms);
+  // A wallet whose book is another's holds nothing new, nor one that may not have the room to settle it.
+  if (row.conflict !== null || room.isFull) return anew(refuse({ kind: "storage_unavailable" }));
+  const amounts = [request.least, request.sure, request.most];
+  assert(
+    amounts.every((amount) => Number.isSafeInteger(amount)),
+    "a hold is in whole micros",
+  );
+  const grant = guarded(desk, request, terms);
+  const answer = grant.ok
+    ? granted(desk, request, { ...grant.value, terms })
+    : refused(desk, { ...request, externalId: userOf(request, terms) }, { terms, refusal: grant });
+  return answer === null ? again(desk, request, terms) : anew(answer);
+}
+
+/** What a hold is granted on. `lapsed`: the expired request that it repeats, which is void with the grant; or null. */
+type Grant = {
+  readonly payer: Payer;
+  readonly granted: Micros;
+  /** Of the key's token limit; null without one. */
+  readonly tokens: number | null;
+  readonly lapsed: string | null;
+};
+
+/**
+ * The guards, in order: what the request may not ask for, then the Idempotency-Key (a repeat is one on an
+ * empty balance too), what is owed, the minutes, and last what it would cost. All of them only look: a hold that
+ * is sent twice may be refused here as its own repeat, and its first answer is recalled then.
+ */
+function guarded(desk: Desk, request: HoldRequest, terms: HeldTerms): Result<Grant> {
+  const { session } = terms;
+  const notAllowed = refuseAsked(desk, request, terms);
+  if (notAllowed !== null) return notAllowed;
+  const lapsed = lapsedBy(desk, request);
+  if (!lapsed.ok) return lapsed;
+  const limited =
+    refuseDebtor(desk, session) ?? refuseAnotherSession(desk, session) ?? refuseRates(desk, terms);
+  if (limited !== null) return limited;
+  const tokens = tokensFor(desk, request, terms);
+  if (!tokens.ok) return tokens;
+  const payer = endUserFor(desk, userOf(request, terms));
+  if (!payer.ok) return payer;
+  const amount = decideHold(desk.memory.books, {
+    ...request,
+    endUser: payer.value?.counted ?? null,
+    budget: budgetOf(desk, request.keyId, terms),
+    session: budgetOfSession(desk, session),
+    period: desk.period,
+  });
+  if (!amount.ok) return amount;
+  return success({
+    payer: payer.value,
+    granted: amount.value,
+    tokens: tokens.value,
+    lapsed: lapsed.value,
+  });
+}
+
+/** What a request that came before was answered, open or over; null for one that never came. */
+export function replay(
+  desk: Desk,
+  request: HoldRequest,
+  terms: KeyTerms,
+): Result<HoldGrant> | null {
+  const known = selectRequest(desk.sql, request.id);
+  if (known === null) return null;
+  // A key's own end user is not sent.
+  const externalId = request.externalId ?? known.externalId;
+  const answer = recallHold(known, { ...request, externalId });
+  assert(answer !== null, "a known id has an answer");
+  return answer.ok
+    ? success(grantOf(desk, request, { ...known, granted: answer.value, terms }))
+    : answer;
+}
+
+function again(desk: Desk, request: HoldRequest, terms: KeyTerms): Held {
+  const answer = replay(desk, request, terms);
+  assert(answer !== null, "a known id has a row");
+  return { answer, isRepeat: true };
+}
+
+function anew(answer: Result<HoldGrant>): Held {
+  return { answer, isRepeat: false };
+}
+
+/** With what is left of the key's token limit, if it has one, and what else the organisation's setting says. */
+function grantOf(
+  desk: Desk,
+  { keyId }: HoldRequest,
+  {
+    granted: amount,
+    tokens,
+    terms,
+  }: { readonly granted: Micros; readonly tokens: number | null; readonly terms: KeyTerms },
+): HoldGrant {
+  const { keepHours } = desk.memory.row.settings;
+  const grant = { granted: amount, ...(keepHours > 0 && { keepHours }) };
+  if (tokens === null || terms.tpmLimit === null) return grant;
+  const state = tokensOf(desk, keyId).state(terms.tpmLimit, desk.nowMs);
+  return { ...grant, tokens: { ...state, granted: tokens } };
+}
+
+/** Stores and applies a grant; null, and nothing changed, when the id is known. */
+function granted(
+  desk: Desk,
+  request: HoldRequest,
+  { payer, granted: amount, tokens, lapsed, terms }: Grant & { readonly terms: HeldTerms },
+): Result<HoldGrant> | null {
+  const { memory, nowMs } = desk;
+  const ttlSeconds = numberVar(desk.env, request.peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
+  const { id, keyId } = request;
+  const open: OpenHold = {
+    id,
+    granted: amount,
+    externalId: payer?.user.externalId ?? null,
+    endUserId: payer?.user.id ?? null,
+    keyId,
+    session: terms.session?.id ?? null,
+    admittedAt: nowMs,
+    period: desk.period,
+    expiresAt: nowMs + ttlSeconds * 1000,
+  };
+  const floorId = floorFor(desk, id);
+  const firstUse = firstUseOf(desk, terms);
+  const beside = { payer, lapsed, floorId, firstUse };
+  if (!storeGrant(desk, { open, request, tokens }, beside)) return null;
+  memory.floorId = floorId;
+  if (payer !== null && payer.made !== null) madeEndUser(desk, payer.made);
+  openHold(memory.books, open);
+  if (tokens !== null) tokensOf(desk, keyId).add(id, nowMs, tokens);
+  noteRates(desk, terms, firstUse);
+  memory.routine++;
+  return success(grantOf(desk, request, { granted: amount, tokens, terms }));
+}
+
+/** Memory of the organisation's and the session's minutes follows the grant. */
+function noteRates(desk: Desk, { session, isPlaced }: HeldTerms, firstUse: Session | null): void {
+  const { memory, nowMs } = desk;
+  if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
+  if (firstUse !== null) {
+    memory.sessions.rows++;
+    memory.sessions.live++;
+  }
+  if (isPlaced !== true) placeSession(desk, session);
+}
+
+/** The session, where the tables have not met it; null otherwise. */
+function firstUseOf({ sql }: Desk, { session }: HeldTerms): Session | null {
+  return session === undefined || selectSession(sql, session.id) !== null ? null : session;
+}
+
+type Opened = Pick<Grant, "tokens"> & {
+  readonly open: OpenHold;
+  readonly request: HoldRequest;
+};
+type Beside = Pick<Grant, "payer" | "lapsed"> & {
+  readonly floorId: string;
+  readonly firstUse: Session | null;
+};
+
+/** The hold's row and what must change with it; false, and nothing stored, when the id is known. */
+function storeGrant(
+  desk: Desk,
+  { open, request, tokens }: Opened,
+  { payer, lapsed, floorId, firstUse }: Beside,
+): boolean {
+  const { memory, nowMs, sql } = desk;
+  const { id, keyId, idempotency } = request;
+  const row = { key: numberOf(sql, memory.names, keyId), tokens, failure: null };
+  const made = payer?.made ?? null;
+  const write = (): boolean => {
+    // Before its first request, which names it by its number.
+    if (made !== null) {
+      if (selectRequest(sql, id) !== null) return false;
+      storeEndUser(desk, made);
+    }
+    if (!insertRequest(sql, { ...row, state: "held" }, request, open)) return false;
+    if (firstUse !== null) insertSession(sql, firstUse, keyId);
+    if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
+    if (lapsed !== null) updateVoided(sql, lapsed, nowMs);
+    if (floorId !== memory.floorId) lowerFloor(sql, floorId);
+    return true;
+  };
+  const isOneRow =
+    idempotency === null && made === null && firstUse === null && floorId === memory.floorId;
+  // One statement is a transaction by itself; a savepoint around it would cost two more.
+  return isOneRow ? write() : desk.storage.transactionSync(write);
+}
+
+/** The promise that later ledger rows have no smaller id must hold after a clock that stepped back. */
+function floorFor(desk: Desk, id: string): string {
+  if (id >= desk.memory.floorId) return desk.memory.floorId;
+  return idFloor(HOLD_ID, (mintedAt(id, HOLD_ID) ?? 0) - ID_AGE_MAX_MS);
+}
+
+function lowerFloor(sql: SqlStorage, floorId: string): void {
+  sql.exec("UPDATE checkpoints SET floor_id = ? WHERE floor_id > ?", floorId, floorId);
+}
+
+/** Tells of a limit that is reached; the rest, `remember` says. A session hears of its own amounts alone. */
+function refused(
+  desk: Desk,
+  request: HoldRequest,
+  { terms: { session }, refusal }: { readonly terms: HeldTerms; readonly refusal: Refusal },
+): Refusal | null {
+  const failure = toppedUp(desk, refusal.failure, ownAmounts(desk, refusal.failure, session));
+  const answer = remember(desk, request, refuse(failure));
+  const asked = { ...request, sessionId: session?.id ?? null };
+  const reached = answer === null ? null : reachedByRefusal(desk, refusal.failure, asked);
+  if (reached !== null) tellReached(desk, reached);
+  return answer;
+}
+
+/** A refusal for want of balance wants an automatic purchase; a session is not told of it. */
+function toppedUp(desk: Desk, failure: Failure, told: Failure): Failure {
+  if (failure.kind !== "balance_too_low" || failure.onlyHolds) return told;
+  const purchaseId = topUpIfDue(desk, true);
+  if (purchaseId === null || told.kind !== "balance_too_low" || told.session === true) return told;
+  return { ...told, purchaseId };
+}
+
+/** A refusal: at home it writes nothing, at a peer's request it is remembered. Null when the id is known. */
+function remember(desk: Desk, request: HoldRequest, refusal: Refusal): Refusal | null {
+  if (selectRequest(desk.sql, request.id) !== null) return null;
+  // nor is what is asked again at once, under the same id
+  if (!request.peer || refusal.failure.kind === "price_list_differs") return refusal;
+  const { sql, memory, nowMs: admittedAt, period } = desk;
+  const { keyId, externalId } = request;
+  const row = { key: numberOf(sql, memory.names, keyId), tokens: null, failure: refusal.failure };
+  const never = { granted: null, externalId, endUserId: null, admittedAt, period };
+  insertRequest(sql, { ...row, state: "refused" }, request, { ...never, expiresAt: admittedAt });
+  return refusal;
+}

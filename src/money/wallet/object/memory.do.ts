@@ -1,0 +1,393 @@
+import { idFloor } from "../../../shared/id.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Period } from "../../../shared/period.ts";
+import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
+import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
+import type { RateLog } from "../rules/hold-guards.ts";
+import { addKeySpend } from "../rules/key-limits.ts";
+import type { Budget, TokenWindow } from "../rules/key-limits.ts";
+import type { Debts } from "../rules/debts.ts";
+import { emptyBooks, openHold } from "../rules/ledger.ts";
+import type { Books, OpenHold } from "../rules/ledger.ts";
+import { addSpend } from "../rules/quota.ts";
+import type { EndUser } from "../rules/quota.ts";
+import { columnsOfTokens, tokensBy } from "../../../shared/usage-sums.ts";
+import type { TokenCounts } from "../../../shared/usage-sums.ts";
+import type { TopUpState } from "../rules/top-up.ts";
+import { addUsage } from "../rules/usage-totals.ts";
+import type { PostedUsage, UsageTotals } from "../rules/usage-totals.ts";
+import { selectDeparted, selectEndUser, selectEndUserCount } from "../tables/end-user-rows.do.ts";
+import type { Departed } from "../tables/end-user-rows.do.ts";
+import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
+import { DueUses, selectBudgets, selectTokens, findDueUses } from "../tables/key-rows.do.ts";
+import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
+import type { NameNumbers } from "../tables/request-rows.do.ts";
+import { addSessionSpend, loadSessionRates, loadSessions } from "../tables/session-rows.do.ts";
+import type { SessionMemory } from "../tables/session-rows.do.ts";
+import { bookedSettings, readCheckpoint } from "../tables/checkpoint-rows.do.ts";
+import { readWalletRow, updateWalletRow } from "../tables/wallet-row.do.ts";
+import type { Settings } from "../../../shared/contracts/settings.ts";
+import type { WalletRow } from "../tables/wallet-row.do.ts";
+import type { BalanceAnswer } from "../../../shared/contracts/wallet.ts";
+import { HOUR_MS } from "../../../shared/clock.ts";
+
+/** What is little and of the daily round waits so long after a publish for the next one. */
+export const QUIET_MS = 180_000;
+
+/**
+ * Everything the wallet knows without asking its tables, and that they can always give again:
+ * changed only after the transaction that made it true has returned.
+ */
+export type Memory = {
+  row: WalletRow;
+  readonly books: Books;
+  /** The wallet's own time when it was last asked, as `decisions.do.ts` lets it pass. */
+  clock: number;
+  /** The newest time ever seen: the periods of spend and quotas go by it. */
+  newest: number;
+  /** No ledger row after the newest checkpoint has a smaller id. */
+  floorId: string;
+  /** End users with spend that only the ledger rows after the checkpoint show, by id. */
+  readonly unsaved: Map<string, EndUser>;
+  /** End users whose change the book has not acknowledged, by id. */
+  readonly unpublished: Set<string>;
+  /** The keys that ever had a budget, by id, and those whose spend only the rows after the checkpoint show. */
+  readonly budgets: Map<string, Budget>;
+  readonly unsavedKeys: Set<string>;
+  /** Tokens of the last minute of the keys with a token limit, by id. */
+  readonly tokens: Map<string, TokenWindow>;
+  readonly sessions: SessionMemory;
+  /** Of texts that requests share, as far as they were met. */
+  readonly names: NameNumbers;
+  /** Number of end users; those that departed are not among them. */
+  endUsers: number;
+  departed: Departed;
+  /** Usage since the newest checkpoint. */
+  readonly usage: UsageTotals;
+  rateLog: RateLog;
+  /** Last uses of keys that the book lacks, Unix ms by hash; and, after a start, the keys that may have one after `notedAt`. */
+  readonly uses: Map<string, number>;
+  readonly dueUses: DueUses;
+  readonly notedAt: number;
+  /** Anything that the book does not show yet and should soon. */
+  changed: boolean;
+  /** Holds and charges that it does not show yet: a few of them may wait longer. */
+  routine: number;
+  /** What the book is known to have, so that it is not written again with each publish. */
+  booked: Booked;
+  /** Random, and another one since rows of the ledger went or the memory was derived anew. */
+  ledgerMark: string;
+  /** What went back of payments, and how automatic purchases stand. */
+  debts: Debts;
+  topUp: TopUpState;
+  /** Events that the webhooks' object was not told of. */
+  isUntold: boolean;
+  room: Room;
+};
+
+/** The settings that the book has, null while that is not known; when it last heard that the wallet is in use, Unix ms. */
+type Booked = { readonly settings: Settings | null; readonly usedAt: number };
+
+/** How retention makes room in a wallet that stores much; lost with the memory, then it begins anew. */
+type Room = {
+  /** Next to nothing more fits: nothing new is held. */
+  isFull: boolean;
+  /** Where it goes on among the requests. */
+  readonly fromId: string;
+  /** When it may begin with the oldest again, Unix ms. */
+  readonly passAt: number;
+};
+
+/** Derives the memory from the newest checkpoint and the rows after it. */
+export function loadMemory(sql: SqlStorage): Memory {
+  const row = readWalletRow(sql);
+  const checkpoint = readCheckpoint(sql);
+  const memory: Memory = {
+    row,
+    books: { ...emptyBooks(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },
+    clock: checkpoint.clock,
+    newest: checkpoint.newest,
+    floorId: checkpoint.floor_id,
+    unsaved: new Map(),
+    unpublished: new Set(),
+    budgets: selectBudgets(sql),
+    unsavedKeys: new Set(),
+    tokens: new Map(),
+    sessions: loadSessions(sql),
+    names: new Map(),
+    endUsers: selectEndUserCount(sql),
+    departed: selectDeparted(sql),
+    usage: new Map(),
+    rateLog: [],
+    uses: new Map(),
+    dueUses: new DueUses(),
+    // A publish that was not acknowledged may have left out any use before it.
+    notedAt: row.revision > row.acknowledged ? checkpoint.clock - HOUR_MS : checkpoint.clock,
+    changed: false,
+    routine: 0,
+    // Of each hour the first publish says that the wallet is in use.
+    booked: {
+      settings: bookedSettings(sql, row),
+      usedAt: checkpoint.clock - (checkpoint.clock % HOUR_MS),
+    },
+    ledgerMark: crypto.randomUUID(),
+    debts: selectDebts(sql),
+    topUp: selectTopUp(sql),
+    isUntold: false,
+    room: { isFull: false, fromId: "", passAt: 0 },
+  };
+  addLaterRows(sql, memory, checkpoint.seq);
+  memory.clock = Math.max(memory.clock, newestAdmission(sql, checkpoint.floor_id));
+  memory.newest = Math.max(memory.newest, memory.clock);
+  for (const hold of selectOpenHolds(sql, checkpoint.floor_id)) openHold(memory.books, hold);
+  for (const user of sql.exec<{ id: string }>(
+    "SELECT id FROM end_users WHERE changed > ? AND departed IS NULL",
+    row.acknowledged,
+  )) {
+    memory.unpublished.add(user.id);
+  }
+  memory.isUntold = hasUntold(sql);
+  memory.routine = memory.books.seq - checkpoint.seq;
+  memory.changed = memory.isUntold || unpublished(sql, memory);
+  memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
+  const { notedAt } = memory;
+  findDueUses(sql, memory.dueUses, { notedAt, dueAt: checkpoint.clock + QUIET_MS });
+  for (const [keyId, window] of selectTokens(sql, memory.clock)) memory.tokens.set(keyId, window);
+  loadSessionRates(sql, memory.sessions, memory.clock);
+  return memory;
+}
+
+/** Whether the wallet has anything that the book does not show, be it little. */
+export function isUnpublished({ changed, routine, uses }: Memory): boolean {
+  return changed || routine > 0 || uses.size > 0;
+}
+
+function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
+  const later = sql
+    .exec<{ seq: number; charged: number; at: number }>(
+      `SELECT seq, CASE WHEN state = 'settled' AND late = 0 THEN charged ELSE 0 END AS charged,
+        max(admitted_at, coalesce(settled_at, 0)) AS at
+      FROM requests WHERE id >= ?1 AND seq > ?2
+      UNION ALL SELECT seq, -amount, created_at FROM entries WHERE seq > ?2`,
+      memory.floorId,
+      seq,
+    )
+    .toArray();
+  const { books } = memory;
+  // Summed first: row by row, in no order, the balance could pass through what it never was.
+  books.balance = micros(books.balance - later.reduce((sum, one) => sum + one.charged, 0));
+  for (const one of later) {
+    books.seq = Math.max(books.seq, one.seq);
+    memory.clock = Math.max(memory.clock, one.at);
+  }
+  for (const posted of selectPosted(sql, memory.floorId, seq)) {
+    addUsage(memory.usage, posted);
+    if (posted.endUserId !== null) addLaterSpend(sql, memory, posted.endUserId, posted);
+    chargeKey(memory, posted);
+    addSessionSpend(sql, memory.sessions, posted);
+  }
+}
+
+/** Adds a charge to its key's spend, of a key with a budget. */
+export function chargeKey(
+  { budgets, unsavedKeys }: Memory,
+  { keyId, period, charged }: Pick<PostedUsage, "keyId" | "period" | "charged">,
+): void {
+  const budget = budgets.get(keyId);
+  if (budget === undefined) return;
+  budgets.set(keyId, { ...budget, spend: addKeySpend(budget.spend, period, charged) });
+  unsavedKeys.add(keyId);
+}
+
+/** When the newest request that is not in the ledger was admitted, Unix ms; 0 without any. */
+function newestAdmission(sql: SqlStorage, floorId: string): number {
+  const { at } = sql
+    .exec<{ at: number | null }>(
+      "SELECT max(admitted_at) AS at FROM requests WHERE id >= ? AND seq IS NULL",
+      floorId,
+    )
+    .one();
+  return at ?? 0;
+}
+
+function addLaterSpend(sql: SqlStorage, memory: Memory, id: string, posted: PostedUsage): void {
+  const user = memory.unsaved.get(id) ?? selectEndUser(sql, "id", id);
+  if (user === null) return; // gone since: the organisation paid
+  const spend = addSpend(user.spend, posted.period, posted.charged);
+  memory.unsaved.set(id, { ...user, spend });
+}
+
+type PostedRow = TokenCounts & {
+  admitted_at: number;
+  period_day: string | null;
+  charged: number;
+  end_user_id: string | null;
+  external_id: string | null;
+  key_id: string;
+  session: string | null;
+  model: string;
+};
+
+/** The settled requests of the ledger after `seq`, late ones too. */
+function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsage[] {
+  const columns = `admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
+    ${columnsOfTokens(({ inRow }) => inRow)}`;
+  return sql
+    .exec<PostedRow>(
+      `SELECT ${columns} FROM requests
+      WHERE id >= ?1 AND seq > ?2 AND state = 'settled' AND late = 0
+      UNION ALL SELECT ${columns} FROM entries JOIN requests ON requests.id = entries.request_id
+      WHERE entries.seq > ?2 AND kind = 'usage'`,
+      floorId,
+      seq,
+    )
+    .toArray()
+    .map(postedOf);
+}
+
+function postedOf(row: PostedRow): PostedUsage {
+  return {
+    admittedAt: row.admitted_at,
+    period: periodOfRow(row),
+    charged: micros(row.charged),
+    endUserId: row.end_user_id,
+    externalId: row.external_id,
+    keyId: row.key_id,
+    session: row.session,
+    model: row.model,
+    ...tokensBy((name) => row[name]),
+  };
+}
+
+type HoldRow = {
+  id: string;
+  granted: number;
+  external_id: string | null;
+  end_user_id: string | null;
+  key_id: string;
+  session: string | null;
+  admitted_at: number;
+  period_day: string | null;
+  expires_at: number;
+};
+
+/** The holds that are open in the tables, oldest id first. */
+function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
+  return sql
+    .exec<HoldRow>(
+      `SELECT id, granted, external_id, ${END_USER_ID}, ${KEY_ID}, session, admitted_at, period_day, expires_at
+      FROM requests WHERE id >= ? AND state = 'held' ORDER BY id`,
+      floorId,
+    )
+    .toArray()
+    .map((row) => ({
+      id: row.id,
+      granted: micros(row.granted),
+      externalId: row.external_id,
+      endUserId: row.end_user_id,
+      keyId: row.key_id,
+      session: row.session,
+      admittedAt: row.admitted_at,
+      period: periodOfRow(row),
+      expiresAt: row.expires_at,
+    }));
+}
+
+/** The granted holds that still count against an organisation's limit; none is later than `nowMs`. */
+export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: number): RateLog {
+  if (limit === null) return [];
+  const floor = rateFloor(nowMs);
+  return sql
+    .exec<{ at: number }>(
+      `SELECT admitted_at AS at FROM requests
+      WHERE id >= ? AND admitted_at > ? AND admitted_at <= ? AND granted IS NOT NULL
+      ORDER BY admitted_at`,
+      idFloor(HOLD_ID, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+      floor,
+      nowMs,
+    )
+    .toArray()
+    .map((row) => row.at);
+}
+
+function hasUntold(sql: SqlStorage): boolean {
+  const found = sql.exec(
+    `SELECT 1 FROM events WHERE seq > (SELECT told_seq FROM event_log)
+    UNION ALL SELECT 1 FROM events WHERE renamed = 1 LIMIT 1`,
+  );
+  return found.toArray().length > 0;
+}
+
+function unpublished(sql: SqlStorage, memory: Memory): boolean {
+  if (memory.unpublished.size > 0 || memory.row.publishAll) return true;
+  if (memory.row.revision > memory.row.acknowledged) return true;
+  const { n } = sql
+    .exec<{ n: number }>(
+      `SELECT (SELECT count(*) FROM settings WHERE changed > ?1)
+        + (SELECT count(*) FROM alerts WHERE changed > ?1)
+        + (SELECT count(*) FROM deleted_end_users)
+        + (SELECT count(*) FROM payments WHERE changed > ?1)
+        + (SELECT count(*) FROM debts WHERE changed > ?1)
+        + EXISTS (SELECT 1 FROM entries WHERE seq > ?2 AND kind = 'credit') AS n`,
+      memory.row.acknowledged,
+      memory.row.creditsSeq,
+    )
+    .one();
+  return n > 0;
+}
+
+/** Where one decision is made: the tables, what is known of them, and one clock read. */
+export type Desk = {
+  readonly storage: DurableObjectStorage;
+  readonly sql: SqlStorage;
+  readonly memory: Memory;
+  readonly env: Env;
+  /** The wallet's own time: of a clock that lags by little, the newest time it has seen. */
+  readonly nowMs: number;
+  /** The day and month that spend and quotas belong to now; they never step back. */
+  readonly period: Period;
+  /** The clock as it is, against which ids are dated. */
+  readonly clockMs: number;
+};
+
+/** An end user with its spend of this moment, by id or external id. */
+export function findEndUser(
+  desk: Desk,
+  column: "id" | "external_id",
+  value: string,
+): EndUser | null {
+  const fresh = column === "id" ? desk.memory.unsaved.get(value) : undefined;
+  if (fresh !== undefined) return fresh;
+  const stored = selectEndUser(desk.sql, column, value);
+  return stored === null ? null : (desk.memory.unsaved.get(stored.id) ?? stored);
+}
+
+/** The book lacks this last use of a key. */
+export function addUse({ uses }: Memory, hash: string, usedAt: number): void {
+  uses.set(hash, Math.max(usedAt, uses.get(hash) ?? 0));
+}
+
+/** The publish that will carry a change made now. */
+export function nextRevision(desk: Desk): number {
+  return desk.memory.row.revision + 1;
+}
+
+/** Changes the wallet's row, in the tables and then in memory. Not for use inside a transaction. */
+export function changeRow(desk: Desk, change: Partial<WalletRow>): void {
+  const row = { ...desk.memory.row, ...change };
+  updateWalletRow(desk.sql, row);
+  desk.memory.row = row;
+}
+
+/** Asks storage for nothing new: an instance that was replaced, its storage gone, must not answer from memory. */
+export function touchStorage(desk: Desk): void {
+  desk.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
+}
+
+/** The balance, what open holds reserve of it, and how many they are. */
+export function balanceOf(desk: Desk): BalanceAnswer {
+  const { balance, held, holds } = desk.memory.books;
+  const { owed } = desk.memory.debts;
+  const standing = { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
+  return owed === 0 ? standing : { ...standing, owedMicro: owed };
+}

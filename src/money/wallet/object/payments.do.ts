@@ -1,0 +1,219 @@
+import type {
+  CreditPage,
+  PaymentBack,
+  PaymentCredit,
+  PaymentsStanding,
+  PurchaseTold,
+} from "../../../shared/contracts/payments.ts";
+import { SYSTEM } from "../../../shared/event.ts";
+import type { Actor, NewEvent } from "../../../shared/event.ts";
+import { refuse, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import { decideCredit } from "../rules/credit.ts";
+import { collectDebt, forgiveDebt, moveBack } from "../rules/debts.ts";
+import { freeOf } from "../rules/ledger.ts";
+import { creditTopUp, monthOf } from "../rules/top-up.ts";
+import {
+  insertForgiven,
+  putDebts,
+  putPayment,
+  putTopUp,
+  selectForgiven,
+  selectPayment,
+} from "../tables/payment-rows.do.ts";
+import { addEvent } from "./event-rows.do.ts";
+import { nextRevision, touchStorage } from "./memory.do.ts";
+import type { Desk } from "./memory.do.ts";
+import { postCredit, recallCredit } from "./postings.do.ts";
+import { disableTopUp, topUpEnded, topUpIfDue } from "./top-up.do.ts";
+
+/** Credits a payment, once; the automatic purchase that it was of is over with it. See `WalletPaymentCalls`. */
+export function creditPayment(
+  desk: Desk,
+  credit: PaymentCredit,
+): Result<{ readonly madeAt: number }> {
+  const { paymentId, purchaseId, netMicro, method, actor } = credit;
+  const { memory, sql } = desk;
+  const request = { amountMicro: netMicro, reference: referenceOf(desk, paymentId), actor };
+  const before = recallCredit(desk, request);
+  if (before !== null && !before.ok) return before;
+  const topUp = creditTopUp(memory.topUp, purchaseId);
+  const data = { method, amount_micro: netMicro, payment_id: paymentId };
+  const also = (): void => {
+    if (selectPayment(sql, paymentId) === null) {
+      const none = { back: micros(0), reading: 0 };
+      const payment = { id: paymentId, purchaseId, credited: netMicro, ...none };
+      putPayment(sql, payment, nextRevision(desk));
+    }
+    if (topUp !== memory.topUp) putTopUp(sql, topUp);
+    addEvent(desk, { type: "purchase.credited", actor: SYSTEM, subject: purchaseId, data }, [
+      purchaseId,
+      paymentId,
+    ]);
+  };
+  if (before === null) {
+    const decided = decideCredit(memory.books, netMicro);
+    if (!decided.ok) return decided;
+    postCredit(desk, request, { balance: decided.value, also });
+  } else desk.storage.transactionSync(also);
+  memory.topUp = topUp;
+  memory.changed = true;
+  return success({ madeAt: memory.row.madeAt });
+}
+
+/** Of a credit that a rebuild gave up with the balance it was in, another: it is given again. */
+function referenceOf({ memory, sql }: Desk, paymentId: string): string {
+  const reference = `stripe:${paymentId}`;
+  if (selectPayment(sql, paymentId) !== null) return reference;
+  const isGivenUp = sql
+    .exec(
+      `SELECT 1 FROM entries WHERE reference = ?1
+      AND NOT EXISTS (SELECT 1 FROM adopted_credits WHERE reference = ?1)`,
+      reference,
+    )
+    .toArray();
+  return isGivenUp.length === 0 ? reference : `${reference}:${memory.row.madeAt}`;
+}
+
+/** Brings what is back of a payment to an amount, unless a later reading did. See `WalletPaymentCalls`. */
+export function setBack(desk: Desk, asked: PaymentBack): Result<null> {
+  const { memory, sql } = desk;
+  const { paymentId, purchaseId, backMicro: back, reading, isDisputed } = asked;
+  const payment = selectPayment(sql, paymentId);
+  if (payment === null) return refuse({ kind: "not_found", message: "No such payment." });
+  const moved = moveBack(memory.debts, payment, { back, reading });
+  if (moved === null) return success(null);
+  const { debts, returned } = moved;
+  const data = {
+    purchase_id: purchaseId,
+    back_micro: moved.payment.back,
+    owed_micro: debts.owed,
+  };
+  const type = moved.payment.back > payment.back ? "payment.reversed" : "payment.reinstated";
+  const event: NewEvent = { type, actor: SYSTEM, subject: paymentId, data };
+  const also = (): void => {
+    putPayment(sql, moved.payment, nextRevision(desk));
+    putDebts(sql, debts, nextRevision(desk));
+    if (moved.payment.back !== payment.back) addEvent(desk, event);
+  };
+  if (returned > 0) {
+    const reference = `stripe:${paymentId}:back:${reading}`;
+    const decided = decideCredit(memory.books, returned);
+    if (!decided.ok) return decided;
+    postCredit(desk, { amountMicro: returned, reference }, { balance: decided.value, also });
+  } else desk.storage.transactionSync(also);
+  memory.debts = debts;
+  memory.changed = true;
+  if (isDisputed && moved.payment.back > payment.back) disableTopUp(desk, "disputed");
+  return success(null);
+}
+
+/** Writes down what became of a purchase; an automatic one that ended unpaid makes the next wait. */
+export function tellPurchase(desk: Desk, { event, once, topUp }: PurchaseTold): Result<null> {
+  desk.storage.transactionSync(() => {
+    addEvent(desk, event, once);
+  });
+  if (topUp !== null) topUpEnded(desk, topUp.id, topUp.end);
+  return success(null);
+}
+
+/** See `WalletPaymentCalls.forgive`. */
+export function forgive(
+  desk: Desk,
+  asked: { readonly amountMicro: Micros; readonly reference: string; readonly actor: Actor },
+): Result<{ readonly owedMicro: Micros }> {
+  const { memory, sql } = desk;
+  const { amountMicro, reference, actor } = asked;
+  const before = selectForgiven(sql, reference);
+  if (before === amountMicro) return success({ owedMicro: memory.debts.owed });
+  if (before !== null) {
+    const message = "This reference was used with another amount.";
+    return refuse({ kind: "conflict", message, param: "reference" });
+  }
+  const debts = forgiveDebt(memory.debts, amountMicro);
+  if (!debts.ok) return debts;
+  const data = { amount_micro: amountMicro, owed_micro: debts.value.owed, reference };
+  desk.storage.transactionSync(() => {
+    insertForgiven(sql, reference, amountMicro);
+    putDebts(sql, debts.value, nextRevision(desk));
+    addEvent(desk, { type: "payment.forgiven", actor, subject: memory.row.orgId, data });
+  });
+  memory.debts = debts.value;
+  memory.changed = true;
+  return success({ owedMicro: debts.value.owed });
+}
+
+/** At the end of every turn: what is owed is paid by what is free, then a purchase is wanted if one is due. */
+export function endTurn(desk: Desk): void {
+  const { memory, sql } = desk;
+  const collected = collectDebt(memory.debts, freeOf(memory.books));
+  if (collected !== null) {
+    const { debts, paid } = collected;
+    const reference = `owed:${memory.row.madeAt}:${memory.books.seq + 1}`;
+    const balance = micros(memory.books.balance - paid);
+    const also = (): void => putDebts(sql, debts, nextRevision(desk));
+    const request = { amountMicro: micros(0 - paid), reference };
+    postCredit(desk, request, { balance, also });
+    memory.debts = debts;
+  }
+  topUpIfDue(desk, false);
+}
+
+/** Whether the end of a turn has anything to look at. */
+export function mustEndTurn({ memory }: Desk): boolean {
+  return memory.debts.owed > 0 || memory.row.settings.autoTopUp !== null;
+}
+
+export function standingOf({ memory, period }: Desk): PaymentsStanding {
+  const { debts, topUp, row } = memory;
+  return {
+    owedMicro: debts.owed,
+    takenMicro: debts.taken,
+    forgivenMicro: debts.forgiven,
+    autoTopUp: row.settings.autoTopUp,
+    topUp: {
+      purchaseId: topUp.open?.id ?? null,
+      monthMicro: monthOf(topUp, period.month),
+      pausedUntil: topUp.open === null ? topUp.pausedUntil : null,
+      disabledReason: topUp.disabledReason,
+    },
+    madeAt: row.madeAt,
+  };
+}
+
+type CreditEntry = {
+  seq: number;
+  amount: number;
+  balance: number;
+  reference: string;
+  created_at: number;
+  purchase_id: string | null;
+};
+
+/** The rows of the ledger that are no charges, newest first, before row `after`. */
+export function readCredits(desk: Desk, limit: number, after: number | null): Result<CreditPage> {
+  touchStorage(desk);
+  const rows = desk.sql
+    .exec<CreditEntry>(
+      `SELECT seq, amount, balance, reference, created_at,
+        (SELECT purchase_id FROM payments
+          WHERE id = substr(reference, 8, instr(substr(reference, 8) || ':', ':') - 1)) AS purchase_id
+      FROM entries WHERE kind = 'credit' AND seq < ? ORDER BY seq DESC LIMIT ?`,
+      after ?? Number.MAX_SAFE_INTEGER,
+      limit + 1,
+    )
+    .toArray();
+  const page = rows.slice(0, limit);
+  const credits = page.map((row) => ({
+    seq: row.seq,
+    amountMicro: micros(row.amount),
+    balanceMicro: micros(row.balance),
+    reference: row.reference,
+    createdAt: row.created_at,
+    purchaseId: row.purchase_id,
+  }));
+  const nextAfter = rows.length > limit ? (page.at(-1)?.seq ?? null) : null;
+  return success({ credits, nextAfter, standing: standingOf(desk) });
+}

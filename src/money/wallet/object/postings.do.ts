@@ -1,0 +1,292 @@
+import { assert } from "../../../shared/assert.ts";
+import { SYSTEM } from "../../../shared/event.ts";
+import type { Actor, NewEvent } from "../../../shared/event.ts";
+import { invalid, refuse, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { mintedAt } from "../../../shared/id.ts";
+import { logWarning } from "../../../shared/log.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import { tokensOf } from "../../../shared/usage-sums.ts";
+import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
+import { HOLD_ID } from "../rules/hold-guards.ts";
+import { decideCredit } from "../rules/credit.ts";
+import { closeHold, decideSettle, dueHolds, recallSettle } from "../rules/ledger.ts";
+import type { KnownHold, OpenHold, Posting } from "../rules/ledger.ts";
+import type { Period } from "../../../shared/period.ts";
+import { addSpend } from "../rules/quota.ts";
+import type { EndUser } from "../rules/quota.ts";
+import { addUsage } from "../rules/usage-totals.ts";
+import { raiseAlerts, rearmedAt, reachedByCharge, tellReached } from "./alerts.do.ts";
+import { addEvent } from "./event-rows.do.ts";
+import {
+  insertEntry,
+  insertRequest,
+  numberOf,
+  selectRequest,
+  updateExpired,
+  updateSettled,
+  updateVoided,
+} from "../tables/request-rows.do.ts";
+import { soldOf } from "../tables/generation-text.ts";
+import { updateWalletRow } from "../tables/wallet-row.do.ts";
+import type {
+  BalanceAnswer,
+  CreditRequest,
+  SettleAnswer,
+  Settlement,
+  VoidAnswer,
+} from "../../../shared/contracts/wallet.ts";
+import { chargeKey, findEndUser } from "./memory.do.ts";
+import type { Desk } from "./memory.do.ts";
+import { budgetOfSession, chargeSession } from "./sessions.do.ts";
+
+/** Charges what a request cost, once. See `WalletCalls.settle`. */
+export function settle(
+  desk: Desk,
+  settlement: Settlement,
+  actor: Actor | null = null,
+): Result<SettleAnswer> {
+  const { id, cost, generation } = settlement;
+  if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
+  assert(Number.isSafeInteger(cost) && cost >= 0, "a cost is whole micros, never negative");
+  const counts = Object.values(generation.usage);
+  assert(
+    counts.every((n) => Number.isSafeInteger(n) && n >= 0),
+    "usage is in whole tokens",
+  );
+  const known = desk.memory.books.holds.get(id) ?? selectRequest(desk.sql, id);
+  if (known === null) {
+    logWarning("settle_unknown", { org_id: desk.memory.row.orgId, id, cost });
+    return success({ kind: "unknown" });
+  }
+  const before = "state" in known ? recallSettle(known) : null;
+  if (before === null) return success(post(desk, settlement, { known, actor }));
+  return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
+}
+
+/** `actor`: who charges by hand what only a log line says, which is an event; null for a request's own charge. */
+function post(
+  desk: Desk,
+  settlement: Settlement,
+  { known, actor }: { readonly known: KnownHold | OpenHold; readonly actor: Actor | null },
+): SettleAnswer {
+  const { memory } = desk;
+  const endUser = known.endUserId === null ? null : findEndUser(desk, "id", known.endUserId);
+  const budget = memory.budgets.get(known.keyId) ?? null;
+  const session = budgetOfSession(desk, known.session);
+  const { cost } = settlement;
+  const posting = decideSettle(memory.books, { known, cost, endUser, budget, session });
+  const charged = spentBy(endUser, posting, known.period);
+  const balance = micros(memory.books.balance - posting.charged);
+  const seq = memory.books.seq + (posting.shortfall > 0 ? 2 : 1);
+  const crossings =
+    endUser === null || charged === null ? [] : quotaCrossings(endUser, charged, known.period);
+  const low = balanceCrossing(balance, memory.row.settings.lowBalance);
+  if (low !== null) crossings.push(low);
+  const reached = reachedByCharge(
+    { endUser, budget, session },
+    { endUser: charged, amount: posting.charged, period: known.period },
+  );
+  const byHand = chargeEvents(settlement, posting, actor);
+  const sold = numberOf(desk.sql, memory.names, soldOf(settlement.generation));
+  const write = (): void => {
+    store(desk, settlement, { posting, sold });
+    raiseAlerts(desk, crossings, seq);
+    for (const one of reached) tellReached(desk, one);
+    for (const event of byHand) addEvent(desk, event);
+  };
+  const tells = crossings.length + reached.length + byHand.length > 0;
+  const isOneRow = !posting.late && posting.shortfall === 0 && !tells;
+  // One statement is a transaction by itself; a savepoint around it would cost two more.
+  if (isOneRow) write();
+  else desk.storage.transactionSync(write);
+  closeHold(memory.books, known.id);
+  memory.books.balance = balance;
+  memory.books.seq = seq;
+  if (charged !== null) memory.unsaved.set(charged.id, charged);
+  const { generation } = settlement;
+  const posted = {
+    ...known,
+    charged: posting.charged,
+    model: generation.model,
+    ...tokensOf(generation.usage),
+  };
+  addUsage(memory.usage, posted);
+  chargeKey(memory, posted);
+  chargeSession(desk, posted);
+  memory.tokens.get(known.keyId)?.correct(known.id, posted.promptTokens + posted.completionTokens);
+  memory.routine++;
+  report(desk, settlement, posting);
+  return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
+}
+
+/** The end user after the charge, also one that departed; null when none is known: the organisation paid. */
+function spentBy(endUser: EndUser | null, posting: Posting, period: Period): EndUser | null {
+  if (endUser === null) return null;
+  const spend = addSpend(endUser.spend, period, posting.charged);
+  return { ...endUser, spend };
+}
+
+function store(
+  desk: Desk,
+  settlement: Settlement,
+  { posting, sold }: { readonly posting: Posting; readonly sold: number },
+): void {
+  const { books } = desk.memory;
+  const balance = micros(books.balance - posting.charged);
+  const place = { seq: books.seq + 1, balance, at: desk.nowMs };
+  updateSettled(desk.sql, settlement, { posting, place, sold });
+  const requestId = settlement.id;
+  if (posting.late) {
+    insertEntry(desk.sql, { place, kind: "usage", amount: micros(0 - posting.charged), requestId });
+  }
+  if (posting.shortfall === 0) return;
+  insertEntry(desk.sql, {
+    place: { ...place, seq: place.seq + 1 },
+    kind: "shortfall",
+    amount: micros(0),
+    absorbed: posting.shortfall,
+    requestId,
+  });
+}
+
+function report(desk: Desk, settlement: Settlement, posting: Posting): void {
+  const { id, cost } = settlement;
+  const fields = { org_id: desk.memory.row.orgId, id, cost, charged: posting.charged };
+  if (posting.overHold) logWarning("over_hold", fields);
+  if (posting.late) logWarning("late_settle", fields);
+  const { shortfall } = posting;
+  if (shortfall > 0) logWarning("shortfall", { ...fields, shortfall });
+}
+
+/** Releases a request's hold, once; an id that never came is kept from coming later. */
+export function voidHold(desk: Desk, id: string): Result<VoidAnswer> {
+  if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
+  const { memory, nowMs, sql } = desk;
+  const open = memory.books.holds.get(id);
+  const known = open !== undefined ? "held" : selectRequest(sql, id);
+  if (known === null) {
+    const never = { granted: null, externalId: null, endUserId: null, period: desk.period };
+    insertRequest(
+      sql,
+      { key: numberOf(sql, memory.names, ""), state: "voided", tokens: null, failure: null },
+      { id, least: micros(0), most: micros(0) },
+      { ...never, admittedAt: nowMs, expiresAt: nowMs },
+    );
+    return success({ kind: "voided" });
+  }
+  if (known !== "held" && known.state === "settled") {
+    return success({ kind: "settled", charged: known.charged });
+  }
+  if (known === "held" || known.state === "expired") updateVoided(sql, id, nowMs);
+  closeHold(memory.books, id);
+  if (open !== undefined) memory.tokens.get(open.keyId)?.correct(id, 0);
+  return success({ kind: "voided" });
+}
+
+/** Releases the holds whose time is up: they count for nothing from their deadline on. */
+export function expire(desk: Desk): void {
+  const { books } = desk.memory;
+  if (desk.nowMs < books.nextExpiry) return;
+  const due = dueHolds(books, desk.nowMs);
+  desk.storage.transactionSync(() => {
+    for (const [index, one] of due.entries()) {
+      const seq = books.seq + index + 1;
+      updateExpired(desk.sql, one.id, { seq, balance: books.balance, at: desk.nowMs });
+    }
+  });
+  for (const one of due) closeHold(books, one.id);
+  books.seq += due.length;
+  if (due.length === 0) return;
+  desk.memory.changed = true;
+  logWarning("holds_expired", { org_id: desk.memory.row.orgId, count: due.length });
+}
+
+const REFERENCE_MAX = 200;
+
+/** Adds to the balance, or corrects it, once per reference. See `WalletCalls.credit`. */
+export function credit(desk: Desk, request: CreditRequest): Result<BalanceAnswer> {
+  const { amountMicro, reference } = request;
+  assert(typeof reference === "string", "a credit has a reference");
+  if (reference.length < 1 || reference.length > REFERENCE_MAX) {
+    return invalid(`reference must have 1 to ${REFERENCE_MAX} characters.`, "reference");
+  }
+  if (!Number.isSafeInteger(amountMicro) || amountMicro === 0) {
+    return invalid("amount_micro must be a whole number other than 0.", "amount_micro");
+  }
+  const before = recallCredit(desk, request);
+  if (before !== null) return before;
+  const decided = decideCredit(desk.memory.books, amountMicro);
+  return decided.ok ? success(postCredit(desk, request, { balance: decided.value })) : decided;
+}
+
+/** What a reference was answered before; null for a new one. */
+export function recallCredit(desk: Desk, request: CreditRequest): Result<BalanceAnswer> | null {
+  const [row] = desk.sql
+    .exec<{ amount: number; balance: number; held: number; open_holds: number }>(
+      `SELECT amount, balance, held, open_holds FROM entries WHERE reference = ?1
+      UNION ALL SELECT amount, balance, held, open_holds FROM adopted_credits WHERE reference = ?1`,
+      request.reference,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  if (row.amount !== request.amountMicro) {
+    return refuse({
+      kind: "conflict",
+      message: "This reference was used with another amount.",
+      param: "reference",
+    });
+  }
+  return success({
+    creditsMicro: micros(row.balance),
+    heldMicro: micros(row.held),
+    openHolds: row.open_holds,
+  });
+}
+
+/** Adds a credit that was decided, `also` in the same transaction; below 0 it takes. */
+export function postCredit(
+  desk: Desk,
+  request: CreditRequest,
+  { balance, also = () => undefined }: { readonly balance: Micros; readonly also?: () => void },
+): BalanceAnswer {
+  const { memory, nowMs, sql } = desk;
+  const { books } = memory;
+  const seq = books.seq + 1;
+  const answer = { creditsMicro: balance, heldMicro: books.held, openHolds: books.holds.size };
+  const rearmedSeq = rearmedAt(desk, balance, seq);
+  const row = { ...memory.row, rearmedSeq };
+  const low = balanceCrossing(balance, row.settings.lowBalance);
+  desk.storage.transactionSync(() => {
+    insertEntry(sql, {
+      place: { seq, balance, at: nowMs },
+      kind: "credit",
+      amount: request.amountMicro,
+      reference: request.reference,
+      held: answer.heldMicro,
+      openHolds: answer.openHolds,
+    });
+    addEvent(desk, creditEvent(desk, request, balance));
+    also();
+    if (rearmedSeq !== memory.row.rearmedSeq) updateWalletRow(sql, row);
+    if (low !== null) raiseAlerts(desk, [low], seq);
+  });
+  books.seq = seq;
+  books.balance = balance;
+  memory.row = row;
+  memory.changed = true;
+  return answer;
+}
+
+function creditEvent({ memory }: Desk, request: CreditRequest, balance: Micros): NewEvent {
+  const { amountMicro, reference, actor = SYSTEM } = request;
+  const data = { amount_micro: amountMicro, balance_micro: balance, reference };
+  return { type: "balance.credited", actor, subject: memory.row.orgId, data };
+}
+
+function chargeEvents({ id }: Settlement, posting: Posting, actor: Actor | null): NewEvent[] {
+  if (actor === null) return [];
+  const data = { charged_micro: posting.charged, shortfall_micro: posting.shortfall };
+  return [{ type: "balance.charged", actor, subject: id, data }];
+}

@@ -1,0 +1,302 @@
+import { logAlert, logWarning } from "../../../shared/log.ts";
+import { conflictText, ownsBook } from "../book-ownership.ts";
+import { PAGE_ROWS, readBookHead, writePublication, settingsRow } from "../book.store.ts";
+import type { BookPage, BookRow, BookHead, Publication, Published } from "../book.store.ts";
+import type { KeyUse, TouchedKey } from "../../../shared/key-uses.store.ts";
+import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
+import { selectDebtsRow, selectPaymentsPage } from "../tables/payment-rows.do.ts";
+import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
+import type { Settings } from "../../../shared/contracts/settings.ts";
+import type { WalletRow } from "../tables/wallet-row.do.ts";
+import { addUse, changeRow } from "./memory.do.ts";
+import { takeCheckpoint } from "./checkpoint.do.ts";
+import type { Desk, Memory } from "./memory.do.ts";
+
+/** The book hears so often that a wallet is in use: its readers ask who was used within two days. */
+const USE_MS = 3_600_000;
+
+/** `again`: the book had lost what it acknowledged, and was lost again while everything was written. */
+export type PublishOutcome = {
+  readonly outcome: "published" | "again" | "conflict";
+  /** The last uses of keys that were sent, and what the book said of these keys. */
+  readonly uses: readonly KeyUse[];
+  readonly touched: readonly TouchedKey[];
+  /** Whether events of the organisation may wait in the book. */
+  readonly eventsWait: boolean;
+};
+
+const UNSENT = { uses: [], touched: [], eventsWait: true } as const;
+
+/**
+ * Brings the book up to date. The batch is picked in the turn this is called in, before anything is
+ * awaited; what changes meanwhile belongs to the next one. After a conflict the book is looked at
+ * first, and left alone until it is this wallet's again; where it had lost something everything is written. Throws when D1 fails: nothing is lost, the
+ * next batch holds it too. `live` gives the desk as it is after the wait.
+ */
+export async function publish(desk: Desk, live: () => Desk | null): Promise<PublishOutcome> {
+  const first = await publishOnce(desk, live);
+  const later = live();
+  if (first.outcome !== "again" || later === null) return first;
+  const second = await publishOnce(later, live);
+  const uses = [...first.uses, ...second.uses];
+  return { ...second, uses, touched: [...first.touched, ...second.touched] };
+}
+
+async function publishOnce(desk: Desk, live: () => Desk | null): Promise<PublishOutcome> {
+  const { row } = desk.memory;
+  if (row.conflict === null) return publishNow(desk, live);
+  const head = await readBookHead(desk.env.DB, row.orgId);
+  const later = live();
+  if (later === null) return { ...UNSENT, outcome: "published" }; // given up meanwhile
+  if (head === null || ownsBook(later.memory.row, head)) return publishNow(later, live);
+  tellConflict(later, head);
+  return { ...UNSENT, outcome: "conflict" };
+}
+
+async function publishNow(desk: Desk, live: () => Desk | null): Promise<PublishOutcome> {
+  const { memory } = desk;
+  takeCheckpoint(desk);
+  const picked = { endUsers: [...memory.unpublished], uses: pickUses(memory) };
+  const publication = pick(desk, picked);
+  const { settings } = memory.row;
+  const creditsSeq = memory.books.seq;
+  memory.unpublished.clear();
+  memory.changed = false;
+  memory.routine = 0;
+  let published: Published;
+  try {
+    published = await writePublication(desk.env.DB, publication);
+  } catch (error) {
+    const later = live()?.memory;
+    if (later !== undefined) {
+      putBack(later, picked.endUsers);
+      for (const { hash, usedAt } of picked.uses) addUse(later, hash, usedAt);
+    }
+    throw error;
+  }
+  const said = { ...published, uses: picked.uses };
+  const after = live();
+  if (after === null) return { ...said, outcome: "published" }; // given up meanwhile
+  const sent = { head: published.head, picked: picked.endUsers, creditsSeq, settings };
+  return { ...said, outcome: acknowledge(after, publication, sent) };
+}
+
+/** What this publish has is not in the next one. */
+function pickUses({ uses }: Memory): KeyUse[] {
+  const picked = [...uses].map(([hash, usedAt]) => ({ hash, usedAt }));
+  uses.clear();
+  return picked;
+}
+
+function putBack(memory: Memory, picked: readonly string[]): void {
+  for (const id of picked) memory.unpublished.add(id);
+  memory.changed = true;
+}
+
+function acknowledge(
+  desk: Desk,
+  publication: Publication,
+  sent: {
+    readonly head: Published["head"];
+    readonly picked: readonly string[];
+    readonly creditsSeq: number;
+    readonly settings: Settings;
+  },
+): PublishOutcome["outcome"] {
+  const { row } = desk.memory;
+  const { head, picked, creditsSeq } = sent;
+  const found = head === "moved" ? null : head;
+  const seq = head === "moved" ? row.acknowledged : (head?.seq ?? 0);
+  if (found !== null && !ownsBook({ ...row, revision: publication.revision }, found)) {
+    putBack(desk.memory, picked);
+    const { epoch } = row;
+    changeRow(desk, {
+      conflict: conflictText({ head: found, epoch, revision: publication.revision }),
+    });
+    tellConflict(desk, found);
+    return "conflict";
+  }
+  if (seq < row.acknowledged && !publication.everything) {
+    putBack(desk.memory, picked);
+    changeRow(desk, { publishAll: true, conflict: null });
+    logWarning("book_restored", {
+      org_id: row.orgId,
+      acknowledged: row.acknowledged,
+      book_seq: seq,
+    });
+    return "again";
+  }
+  desk.storage.transactionSync(() =>
+    desk.sql.exec("DELETE FROM deleted_end_users WHERE changed <= ?", publication.revision),
+  );
+  const publishAll = row.publishAll && !publication.everything;
+  const { revision: acknowledged } = publication;
+  changeRow(desk, { acknowledged, creditsSeq, publishAll, conflict: null });
+  const usedAt = publication.isUse ? publication.updatedAt : desk.memory.booked.usedAt;
+  desk.memory.booked = { settings: sent.settings, usedAt };
+  return "published";
+}
+
+function tellConflict(desk: Desk, head: BookHead): void {
+  const { orgId, epoch, revision } = desk.memory.row;
+  logAlert("wallet_book_conflict", {
+    org_id: orgId,
+    epoch,
+    revision,
+    book_epoch: head.epoch,
+    book_seq: head.seq,
+  });
+}
+
+/** Everything that changed after the acknowledged publish, as it is when its page is read. */
+function pick(
+  desk: Desk,
+  { endUsers, uses }: { readonly endUsers: readonly string[]; readonly uses: readonly KeyUse[] },
+): Publication {
+  const { row, books } = desk.memory;
+  return {
+    orgId: row.orgId,
+    epoch: row.epoch,
+    revision: row.revision,
+    base: row.publishAll ? 0 : row.acknowledged,
+    creditsMicro: books.balance,
+    updatedAt: desk.nowMs,
+    pages: pagesOf(desk, endUsers),
+    uses: Array.from({ length: Math.ceil(uses.length / PAGE_ROWS) }, (_, page) =>
+      uses.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS),
+    ),
+    alertsFrom: forgetOldAlerts(desk),
+    everything: row.publishAll,
+    isUse: row.publishAll || Math.abs(desk.nowMs - desk.memory.booked.usedAt) >= USE_MS,
+  };
+}
+
+/**
+ * The rows of a publish, page by page. What changes between two pages is newer than the publish it is sent with,
+ * and is sent again with the next one. Credits come first: up to some 2,500 are in the transaction of their balance.
+ */
+function* pagesOf(desk: Desk, endUserIds: readonly string[]): Generator<BookPage> {
+  const { sql, memory } = desk;
+  const { settings, publishAll } = memory.row;
+  const isBooked = memory.booked.settings === settings && !publishAll;
+  const since = publishAll ? -1 : memory.row.acknowledged;
+  yield* creditPages(sql, memory.row, memory.books.seq);
+  yield* paymentPages(sql, since);
+  if (!isBooked) yield { table: "settings", rows: [settingsRow(settings)] };
+  for (const rows of rowPages((last) => selectDays(sql, since, last?.["day"] ?? ""))) {
+    yield { table: "daily_usage", rows };
+  }
+  for (const rows of rowPages((last) => selectKeySpend(sql, since, last?.["key_id"] ?? ""))) {
+    yield { table: "key_spend", rows };
+  }
+  for (const rows of rowPages((last) =>
+    selectAlertsAfter(sql, last ?? { changed: since, id: "~" }),
+  )) {
+    yield { table: "alerts", rows };
+  }
+  if (publishAll) {
+    for (const rows of rowPages((last) => selectEndUsersAfter(sql, last?.["id"] ?? ""))) {
+      yield { table: "end_users", rows };
+    }
+  } else {
+    for (let from = 0; from < endUserIds.length; from += PAGE_ROWS) {
+      const rows = selectEndUsers(sql, endUserIds.slice(from, from + PAGE_ROWS));
+      yield { table: "end_users", rows };
+    }
+  }
+  for (const rows of rowPages((last) => selectDeleted(sql, last?.["id"] ?? ""))) {
+    yield { table: "deleted_end_users", rows: rows.map(({ id }) => String(id)) };
+  }
+}
+
+/**
+ * The credits that the book lacks, up to ledger row `newest`: no later one, whose amount would not be in the balance
+ * that is published with it.
+ */
+function* creditPages(
+  sql: SqlStorage,
+  { creditsSeq, publishAll }: WalletRow,
+  newest: number,
+): Generator<BookPage> {
+  const first = publishAll ? 0 : creditsSeq;
+  for (const rows of rowPages((last) => selectCredits(sql, last?.["seq"] ?? first, newest))) {
+    yield { table: "credits", rows };
+  }
+  if (!publishAll) return;
+  for (const rows of rowPages((last) => selectAdopted(sql, last?.["reference"] ?? ""))) {
+    yield { table: "credits", rows };
+  }
+}
+
+/** What the book lacks of payments and of what went back. */
+function* paymentPages(sql: SqlStorage, since: number): Generator<BookPage> {
+  for (const rows of rowPages((last) => selectPaymentsPage(sql, since, last?.["id"] ?? ""))) {
+    yield { table: "payments", rows };
+  }
+  const debts = selectDebtsRow(sql, since);
+  if (debts.length > 0) yield { table: "debts", rows: debts };
+}
+
+/** Pages in the order of a key, each read where the last one ended. */
+function* rowPages(read: (last: BookRow | undefined) => BookRow[]): Generator<BookRow[]> {
+  for (let rows = read(undefined); rows.length > 0; rows = read(rows.at(-1))) {
+    yield rows;
+    if (rows.length < PAGE_ROWS) return;
+  }
+}
+
+const CREDIT = `reference, amount AS amount_micro, balance AS balance_micro, held AS held_micro,
+  open_holds, created_at`;
+
+function selectCredits(sql: SqlStorage, after: BookRow[string], newest: number): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT seq, ${CREDIT} FROM entries WHERE seq > ? AND seq <= ? AND kind = 'credit'
+      ORDER BY seq LIMIT ${PAGE_ROWS}`,
+      after,
+      newest,
+    )
+    .toArray();
+}
+
+function selectAdopted(sql: SqlStorage, after: BookRow[string]): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT ${CREDIT} FROM adopted_credits WHERE reference > ?
+      ORDER BY reference LIMIT ${PAGE_ROWS}`,
+      after,
+    )
+    .toArray();
+}
+
+function selectDays(sql: SqlStorage, since: number, after: BookRow[string]): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT day, requests, prompt_tokens, completion_tokens, cost AS cost_micro FROM totals
+      WHERE dimension = 'day' AND day > ? AND changed > ? ORDER BY day LIMIT ${PAGE_ROWS}`,
+      after,
+      since,
+    )
+    .toArray();
+}
+
+function selectKeySpend(sql: SqlStorage, since: number, after: BookRow[string]): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT key_id, day, daily AS daily_spend_micro, week, weekly AS weekly_spend_micro, month,
+        monthly AS monthly_spend_micro, total AS total_spend_micro FROM key_budgets
+      WHERE key_id > ? AND changed > ? ORDER BY key_id LIMIT ${PAGE_ROWS}`,
+      after,
+      since,
+    )
+    .toArray();
+}
+
+function selectDeleted(sql: SqlStorage, after: BookRow[string]): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT id FROM deleted_end_users WHERE id > ? ORDER BY id LIMIT ${PAGE_ROWS}`,
+      after,
+    )
+    .toArray();
+}

@@ -1,0 +1,358 @@
+import type { FailedRequest } from "../../../shared/failed-request.ts";
+import { invalid, refuse, success } from "../../../shared/failure.ts";
+import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
+import { idFloor } from "../../../shared/id.ts";
+import { micros } from "../../../shared/money.ts";
+import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import type {
+  RequestState,
+  EventPage,
+  EventQuery,
+  GenerationRecord,
+  HoldsPage,
+  LedgerPage,
+  LedgerRow,
+  RequestPage,
+  RequestQuery,
+  RequestRecord,
+} from "../../../shared/contracts/wallet.ts";
+import type { AlertPage } from "../../../shared/contracts/reports.ts";
+import { microsOrNull } from "../rules/quota.ts";
+import { selectFailed } from "../tables/failed-rows.do.ts";
+import { selectEventPage } from "./event-rows.do.ts";
+import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
+import { generationIn } from "../tables/generation-text.ts";
+import { selectAlertPage } from "./alerts.do.ts";
+import type { Desk } from "./memory.do.ts";
+import { storedJson } from "../../../shared/stored-json.ts";
+
+/** Sorts after every id. */
+const LAST_ID = "~";
+
+/** A page of the ledger, read between two marks and so never the whole table. */
+export function readLedger(desk: Desk, afterSeq: number, limit: number): Result<LedgerPage> {
+  const rows: LedgerRow[] = [];
+  let from = afterSeq;
+  while (rows.length < limit) {
+    const to = nextMark(desk.sql, from + limit);
+    rows.push(...ledgerRows(desk.sql, { from, to, limit: limit - rows.length }));
+    if (to === null) break;
+    from = to.seq;
+  }
+  return success({ rows, nextAfterSeq: rows.at(-1)?.seq ?? afterSeq });
+}
+
+/** The ledger's rows before row `beforeSeq`, newest first; read between marks too. */
+export function readNewestLedger(
+  desk: Desk,
+  beforeSeq: number,
+  limit: number,
+): Result<readonly LedgerRow[]> {
+  const rows: LedgerRow[] = [];
+  let before = Math.min(beforeSeq, desk.memory.books.seq + 1);
+  while (rows.length < limit && before > 1) {
+    const from = markBefore(desk.sql, before - limit);
+    const to = nextMark(desk.sql, before - 1);
+    const part = ledgerRows(desk.sql, { from, to, upTo: before - 1, limit: before - from });
+    rows.push(...part.toReversed());
+    before = from + 1;
+  }
+  return success(rows.slice(0, limit));
+}
+
+function markBefore(sql: SqlStorage, seq: number): number {
+  const [mark] = sql
+    .exec<{ seq: number }>(
+      "SELECT seq FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
+      seq,
+    )
+    .toArray();
+  return mark?.seq ?? 0;
+}
+
+type Mark = { seq: number; newest: number };
+
+function nextMark(sql: SqlStorage, seq: number): Mark | null {
+  const [mark] = sql
+    .exec<Mark>("SELECT seq, newest FROM checkpoints WHERE seq >= ? ORDER BY seq LIMIT 1", seq)
+    .toArray();
+  return mark ?? null;
+}
+
+type LedgerSqlRow = {
+  seq: number;
+  kind: LedgerRow["kind"];
+  amount: number;
+  balance: number;
+  absorbed: number;
+  at: number;
+  reference: string | null;
+  request_id: string | null;
+};
+
+function ledgerRows(
+  sql: SqlStorage,
+  range: {
+    readonly from: number;
+    readonly to: Mark | null;
+    /** The last row that is wanted; left out: all up to the mark. */
+    readonly upTo?: number;
+    readonly limit: number;
+  },
+): LedgerRow[] {
+  const { from, to, limit, upTo = Number.MAX_SAFE_INTEGER } = range;
+  const [floor] = sql
+    .exec<{ floor_id: string }>(
+      "SELECT floor_id FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
+      from,
+    )
+    .toArray();
+  const beforeId = to === null ? LAST_ID : idFloor(HOLD_ID, to.newest + ID_AGE_MAX_MS + 1);
+  return sql
+    .exec<LedgerSqlRow>(
+      `SELECT seq, iif(state = 'settled' AND late = 0, 'usage', 'expire') AS kind,
+        iif(state = 'settled' AND late = 0, -charged, 0) AS amount, balance, 0 AS absorbed,
+        settled_at AS at, NULL AS reference, id AS request_id
+      FROM requests WHERE id >= ?1 AND id < ?2 AND seq > ?3 AND seq <= ?4
+      UNION ALL
+      SELECT seq, kind, amount, balance, absorbed, created_at, reference, request_id
+      FROM entries WHERE seq > ?3 AND seq <= ?4
+      ORDER BY seq LIMIT ?5`,
+      floor?.floor_id ?? "",
+      beforeId,
+      from,
+      Math.min(to?.seq ?? upTo, upTo),
+      limit,
+    )
+    .toArray()
+    .map((row) => ({
+      seq: row.seq,
+      kind: row.kind,
+      amountMicro: micros(row.amount),
+      balanceMicro: micros(row.balance),
+      absorbedMicro: micros(row.absorbed),
+      createdAt: row.at,
+      reference: row.reference,
+      generationId: row.request_id,
+    }));
+}
+
+/** The open holds after `after`, oldest first; of these keys alone, unless that is null. */
+export function readHolds(
+  desk: Desk,
+  asked: {
+    readonly limit: number;
+    readonly after: string | null;
+    readonly keyIds: readonly string[] | null;
+  },
+): Result<HoldsPage> {
+  const { limit, after, keyIds } = asked;
+  const { holds } = desk.memory.books;
+  const found = [...holds.values()]
+    .filter(({ id, keyId }) => id > (after ?? "") && (keyIds?.includes(keyId) ?? true))
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  const shown = found.slice(0, limit).map(({ id, granted, keyId, externalId, admittedAt }) => {
+    return { id, keyId, externalId, admittedAt, grantedMicro: granted };
+  });
+  const nextAfter = found.length > limit ? (shown.at(-1)?.id ?? null) : null;
+  return success({ holds: shown, nextAfter });
+}
+
+export function readAlerts(desk: Desk, limit: number, offset: number): Result<AlertPage> {
+  const { n } = desk.sql.exec<{ n: number }>("SELECT count(*) AS n FROM alerts").one();
+  return success({ alerts: selectAlertPage(desk.sql, limit, offset), total: n });
+}
+
+/** See `WalletCalls.events`. */
+export function readEvents(desk: Desk, query: EventQuery): Result<EventPage> {
+  const page = selectEventPage(desk, query);
+  return page === null
+    ? invalid("after must be the id of an event in the log.", "after")
+    : success(page);
+}
+
+/** Rows that one answer looks at: some ten milliseconds in which nobody is charged. */
+const SCANNED_MAX = 10_000;
+
+type StoredGeneration = {
+  id: string;
+  state: RequestState;
+  admitted_at: number;
+  granted: number | null;
+  charged: number;
+  shortfall: number;
+  key_id: string;
+  external_id: string | null;
+  prompt_tokens: number;
+  completion_tokens: number;
+  sold: string | null;
+  detail: string | null;
+  failed: string | null;
+};
+
+const COLUMNS = `requests.id AS id, state, admitted_at, granted, charged, shortfall, ${KEY_ID},
+  requests.external_id AS external_id, prompt_tokens, completion_tokens,
+  (SELECT text FROM names WHERE number = sold) AS sold, requests.detail AS detail, failed.detail AS failed`;
+const WITH_FAILED = "requests LEFT JOIN failed_requests AS failed ON failed.id = requests.id";
+
+/**
+ * A request that was held for, or that failed before; `not_found` for any other id. Whose it is says its hold, whatever
+ * was settled later.
+ */
+export function readRequest({ sql }: Desk, id: string): Result<RequestRecord> {
+  const [row] = sql
+    .exec<StoredGeneration>(`SELECT ${COLUMNS} FROM ${WITH_FAILED} WHERE requests.id = ?`, id)
+    .toArray();
+  if (row !== undefined) return success(recordOf(row));
+  const failed = selectFailed(sql, id);
+  return failed === null ? missing() : success(refusedOf(failed));
+}
+
+/** See `WalletCalls.generation`. */
+export function readGeneration(desk: Desk, id: string): Result<GenerationRecord> {
+  const request = readRequest(desk, id);
+  if (!request.ok) return request;
+  const { generation } = request.value;
+  return generation === null ? missing() : success(generation);
+}
+
+function missing(): Refusal {
+  return refuse({ kind: "not_found", message: "No such generation." });
+}
+
+/**
+ * A page of requests, newest first, by the tables' own order. Looks at no more than `SCANNED_MAX` rows: where they
+ * hold fewer than were asked for, the page is short and goes on after them.
+ */
+export function readRequests({ sql }: Desk, asked: RequestQuery): Result<RequestPage> {
+  const { fromMs, beforeMs, limit } = asked;
+  const beforeId =
+    [asked.after ?? LAST_ID, idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS)].toSorted()[0] ?? "";
+  const fromId = idFloor(HOLD_ID, fromMs - ID_AGE_MAX_MS);
+  const [end] = sql
+    .exec<{ id: string }>(
+      "SELECT id FROM requests WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
+      fromId,
+      beforeId,
+      SCANNED_MAX - 1,
+    )
+    .toArray();
+  const range = { fromId: end?.id ?? fromId, beforeId };
+  const rows = [...heldRows(sql, asked, range), ...refusedRows(sql, asked, range)]
+    .toSorted((a, b) => (a.id < b.id ? 1 : -1))
+    .slice(0, limit + 1);
+  const shown = rows.slice(0, limit);
+  const nextAfter = rows.length > limit ? (shown.at(-1)?.id ?? null) : (end?.id ?? null);
+  return success({ requests: shown, nextAfter });
+}
+
+type Range = { readonly fromId: string; readonly beforeId: string };
+
+/** Those that were held for, and peers' that were refused. */
+function heldRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRecord[] {
+  const states = asked.states ?? (asked.state === null ? undefined : [asked.state]);
+  const models = asked.models ?? (asked.model === null ? undefined : [asked.model]);
+  return sql
+    .exec<StoredGeneration>(
+      `SELECT ${COLUMNS} FROM ${WITH_FAILED}
+      WHERE requests.id >= ?1 AND requests.id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4
+        AND (?5 IS NULL OR state IN (SELECT value FROM json_each(?5)))
+        AND (?6 IS NULL OR requests.external_id = ?6)
+        AND (?7 IS NULL OR ${bare(KEY_ID)} IN (SELECT value FROM json_each(?7)))
+        AND (?8 IS NULL OR coalesce(${bare(MODEL)}, failed.model) IN (SELECT value FROM json_each(?8)))
+        AND (?9 IS NULL OR ${PROVIDER} IN (SELECT value FROM json_each(?9)) OR ${WAS_ASKED})
+        AND (?10 IS NULL OR failed.code IN (SELECT value FROM json_each(?10)))
+      ORDER BY requests.id DESC LIMIT ?11`,
+      range.fromId,
+      range.beforeId,
+      asked.fromMs,
+      asked.beforeMs,
+      listed(states),
+      asked.externalId,
+      listed(asked.keyIds),
+      listed(models),
+      listed(asked.providers),
+      listed(asked.codes),
+      asked.limit + 1,
+    )
+    .toArray()
+    .map(recordOf);
+}
+
+const PROVIDER = "(SELECT text ->> '$.provider' FROM names WHERE number = sold)";
+/** Whether one of the providers asked for failed it. */
+const WAS_ASKED = `EXISTS (SELECT 1 FROM json_each(failed.detail, '$.attempts') AS attempt
+  WHERE substr(attempt.value ->> 'route', 1, instr(attempt.value ->> 'route', ':') - 1)
+    IN (SELECT value FROM json_each(?9)))`;
+
+/** Those that came to no hold. */
+function refusedRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRecord[] {
+  const states = asked.states ?? (asked.state === null ? undefined : [asked.state]);
+  const models = asked.models ?? (asked.model === null ? undefined : [asked.model]);
+  if (states?.includes("refused") === false || asked.providers !== undefined) return [];
+  return sql
+    .exec<{ detail: string }>(
+      `SELECT detail FROM failed_requests AS failed
+      WHERE id >= ?1 AND id < ?2 AND at >= ?3 AND at < ?4 AND (?5 IS NULL OR external_id = ?5)
+        AND (?6 IS NULL OR key_id IN (SELECT value FROM json_each(?6)))
+        AND (?7 IS NULL OR model IN (SELECT value FROM json_each(?7)))
+        AND (?8 IS NULL OR code IN (SELECT value FROM json_each(?8)))
+        AND NOT EXISTS (SELECT 1 FROM requests WHERE requests.id = failed.id)
+      ORDER BY id DESC LIMIT ?9`,
+      range.fromId,
+      range.beforeId,
+      asked.fromMs,
+      asked.beforeMs,
+      asked.externalId,
+      listed(asked.keyIds),
+      listed(models),
+      listed(asked.codes),
+      asked.limit + 1,
+    )
+    .toArray()
+    .map(({ detail }) => refusedOf(storedJson<FailedRequest>(detail)));
+}
+
+/** A list as a statement takes it; null: any. */
+function listed(values: readonly string[] | null | undefined): string | null {
+  return values === null || values === undefined ? null : JSON.stringify(values);
+}
+
+function refusedOf(failed: FailedRequest): RequestRecord {
+  const { id, at: createdAt, keyId, externalId } = failed;
+  const money = { heldMicro: null, generation: null };
+  return { id, state: "refused", keyId, externalId, createdAt, ...money, failed };
+}
+
+/** A column's expression without the name that it is given. */
+function bare(column: string): string {
+  return column.slice(0, column.lastIndexOf(" AS "));
+}
+
+function recordOf(row: StoredGeneration): RequestRecord {
+  return {
+    id: row.id,
+    state: row.state,
+    keyId: row.key_id === "" ? null : row.key_id,
+    externalId: row.external_id,
+    createdAt: row.admitted_at,
+    heldMicro: microsOrNull(row.granted),
+    generation: row.state === "settled" ? generationOf(row) : null,
+    failed: row.failed === null ? null : storedJson<FailedRequest>(row.failed),
+    failure:
+      row.state === "refused" && row.detail !== null ? storedJson<Failure>(row.detail) : null,
+  };
+}
+
+function generationOf(row: StoredGeneration): GenerationRecord {
+  return {
+    ...generationIn(row),
+    id: row.id,
+    keyId: row.key_id,
+    externalId: row.external_id,
+    createdAt: row.admitted_at,
+    costMicro: micros(row.charged),
+    heldMicro: micros(row.granted ?? 0),
+    absorbedMicro: micros(row.shortfall),
+  };
+}

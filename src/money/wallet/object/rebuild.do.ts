@@ -1,0 +1,197 @@
+import type { Actor } from "../../../shared/event.ts";
+import { refuse } from "../../../shared/failure.ts";
+import type { Refusal } from "../../../shared/failure.ts";
+import { micros } from "../../../shared/money.ts";
+import { ownsBook } from "../book-ownership.ts";
+import { readBookCopy } from "../book-copy.store.ts";
+import type { BookCopy } from "../book-copy.store.ts";
+import { PAGED_TABLES, readBookHead, readBookPages } from "../book.store.ts";
+import type { PagedTable } from "../book.store.ts";
+import { addEvent } from "./event-rows.do.ts";
+import { insertEntry } from "../tables/request-rows.do.ts";
+import { NO_TOP_UP } from "../rules/top-up.ts";
+import { insertForgiven, putDebts, putTopUp } from "../tables/payment-rows.do.ts";
+import { updateSettings, updateWalletRow } from "../tables/wallet-row.do.ts";
+import { nextRevision } from "./memory.do.ts";
+import type { Desk } from "./memory.do.ts";
+
+const COPIES_MAX = 3;
+
+/**
+ * Takes over the book's epoch, balance, credits, end users, settings, days and alerts, and what an operator set:
+ * what is left when the wallet's own tables were lost or went back in time. Its balance becomes the
+ * book's by one credit row. Refused while the book is this wallet's own, unless it `isNew`, made just
+ * now in place of a lost one; and while more is held than the book has. The memory is stale after it.
+ */
+export function adoptBook(
+  desk: Desk,
+  book: BookCopy,
+  { isNew, actor }: { readonly isNew: boolean; readonly actor: Actor },
+): Refusal | null {
+  const { memory, sql, nowMs } = desk;
+  const { books, row } = memory;
+  const { head } = book;
+  if (!isNew && ownsBook(row, head)) return refuseHealthy();
+  if (head.creditsMicro < books.held) {
+    return refuse({
+      kind: "conflict",
+      message: "More is held than the database has.",
+      param: null,
+    });
+  }
+  desk.storage.transactionSync(() => {
+    const revision = Math.max(head.seq, row.revision);
+    const changed = Math.max(nextRevision(desk), revision + 1);
+    updateWalletRow(sql, {
+      ...row,
+      epoch: head.epoch,
+      revision,
+      acknowledged: 0,
+      publishAll: true,
+      conflict: null,
+      ...book.configuration,
+    });
+    insertEntry(sql, {
+      place: { seq: books.seq + 1, balance: micros(head.creditsMicro), at: nowMs },
+      kind: "credit",
+      amount: micros(head.creditsMicro - books.balance),
+      reference: `rebuild:${head.epoch}:${head.seq}:${books.seq}`,
+      held: books.held,
+      openHolds: books.holds.size,
+    });
+    adoptRows(sql, book, changed);
+    addEvent(desk, {
+      type: "organization.wallet_rebuilt",
+      actor,
+      subject: row.orgId,
+      data: { balance_micro: head.creditsMicro },
+    });
+    // What sessions had spent no book knows.
+    sql.exec("DELETE FROM sessions");
+    sql.exec("UPDATE wallet SET created_at = max(created_at + 1, ?)", nowMs);
+  });
+  return null;
+}
+
+/** The wallet of a book that is its own is never rebuilt. */
+export function refuseHealthy(): Refusal {
+  const message = "The wallet is there and the database is its own: there is nothing to rebuild.";
+  return refuse({ kind: "conflict", message, param: null });
+}
+
+/** From the pages that `copyBook` made. */
+function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
+  const { settings } = book;
+  // What was wanted and not published is not known: automatic purchases wait for a person.
+  if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
+  const isOff = settings !== null && settings.autoTopUp !== null;
+  if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });
+  if (book.debts !== null) {
+    putDebts(sql, book.debts, changed);
+    sql.exec("DELETE FROM forgiven");
+    for (const [reference, amount] of Object.entries(book.debts.forgivenBy)) {
+      insertForgiven(sql, reference, amount);
+    }
+  }
+  // What the book never heard of is told again by who executes purchases.
+  sql.exec(
+    `DELETE FROM payments WHERE id NOT IN (SELECT value ->> 'id' FROM ${PAGES("payments")})`,
+  );
+  sql.exec(
+    `INSERT OR REPLACE INTO payments (id, purchase_id, credited, back, reading, changed)
+    SELECT value ->> 'id', value ->> 'purchase_id', value ->> 'credited_micro',
+      value ->> 'back_micro', value ->> 'reading', ? FROM ${PAGES("payments")}`,
+    changed,
+  );
+  adoptEndUsers(sql, changed);
+  sql.exec(
+    `INSERT OR REPLACE INTO totals (dimension, day, name, requests, prompt_tokens,
+      completion_tokens, cost, changed)
+    SELECT 'day', value ->> 'day', '', value ->> 'requests', value ->> 'prompt_tokens',
+      value ->> 'completion_tokens', value ->> 'cost_micro', ? FROM ${PAGES("daily_usage")}`,
+    changed,
+  );
+  sql.exec(
+    `INSERT OR IGNORE INTO adopted_credits (reference, amount, balance, held, open_holds, created_at)
+    SELECT value ->> 'reference', value ->> 'amount_micro', value ->> 'balance_micro',
+      value ->> 'held_micro', value ->> 'open_holds', value ->> 'created_at' FROM ${PAGES("credits")}`,
+  );
+  // What the budgets are, their keys' terms say at the next hold.
+  sql.exec(
+    `INSERT OR REPLACE INTO key_budgets (key_id, day, daily, week, weekly, month, monthly, total,
+      changed)
+    SELECT value ->> 'key_id', value ->> 'day', value ->> 'daily_spend_micro', value ->> 'week',
+      value ->> 'weekly_spend_micro', value ->> 'month', value ->> 'monthly_spend_micro',
+      value ->> 'total_spend_micro', ? FROM ${PAGES("key_spend")}`,
+    changed,
+  );
+  sql.exec(
+    `INSERT OR IGNORE INTO alerts (id, kind, external_id, period, threshold, limit_micro,
+      value_micro, created_at, seq, changed)
+    SELECT value ->> 'id', value ->> 'kind', value ->> 'external_id', value ->> 'period',
+      value ->> 'threshold', value ->> 'limit_micro', value ->> 'value_micro',
+      value ->> 'created_at', 0, ? FROM ${PAGES("alerts")}`,
+    changed,
+  );
+}
+
+/** Who is here already keeps the number that the requests have: open holds are still theirs. */
+function adoptEndUsers(sql: SqlStorage, changed: number): void {
+  sql.exec(
+    `UPDATE OR REPLACE end_users SET id = book.id
+    FROM (SELECT value ->> 'id' AS id, value ->> 'external_id' AS name FROM ${PAGES("end_users")}) AS book
+    WHERE end_users.external_id = book.name AND end_users.id <> book.id`,
+  );
+  sql.exec(
+    `INSERT INTO end_users (id, external_id, monthly_quota, daily_quota, alert_threshold,
+      month, monthly_spend, day, daily_spend, created_at, changed)
+    SELECT value ->> 'id', value ->> 'external_id', value ->> 'monthly_quota_micro',
+      value ->> 'daily_quota_micro', value ->> 'alert_threshold', value ->> 'month',
+      value ->> 'monthly_spend_micro', value ->> 'day', value ->> 'daily_spend_micro',
+      value ->> 'created_at', ? FROM ${PAGES("end_users")} WHERE true ORDER BY value ->> 'created_at'
+    ON CONFLICT (id) DO UPDATE SET external_id = excluded.external_id,
+      monthly_quota = excluded.monthly_quota, daily_quota = excluded.daily_quota,
+      alert_threshold = excluded.alert_threshold, month = excluded.month,
+      monthly_spend = excluded.monthly_spend, day = excluded.day,
+      daily_spend = excluded.daily_spend, created_at = excluded.created_at,
+      changed = excluded.changed, departed = NULL`,
+    changed,
+  );
+}
+
+/** Nothing stays of a copy, adopted or not. */
+export function forgetCopy(sql: SqlStorage): void {
+  sql.exec("DROP TABLE IF EXISTS book_pages");
+}
+
+/** What was copied of one of the book's tables: a row of the book in each `value`. */
+const PAGES = (table: PagedTable): string =>
+  `(SELECT value FROM book_pages, json_each(book_pages.rows) WHERE name = '${table}')`;
+
+/**
+ * Copies the book's rows into the object, a page at a time, into a table beside the wallet's own: what `adoptBook`
+ * then takes over in one transaction. Again from the beginning when the book moved meanwhile; null when it has
+ * no balance, or does not hold still.
+ */
+export async function copyBook(
+  sql: SqlStorage,
+  db: D1Database,
+  orgId: string,
+): Promise<BookCopy | null> {
+  for (let attempt = 0; attempt < COPIES_MAX; attempt++) {
+    /* oxlint-disable no-await-in-loop -- one copy after the other, each of one page after the other */
+    const copy = await readBookCopy(db, orgId);
+    if (copy === null) return null;
+    forgetCopy(sql);
+    sql.exec("CREATE TABLE book_pages (name TEXT NOT NULL, rows TEXT NOT NULL) STRICT");
+    for (const table of PAGED_TABLES) {
+      for await (const rows of readBookPages(db, orgId, table)) {
+        sql.exec("INSERT INTO book_pages (name, rows) VALUES (?, ?)", table, JSON.stringify(rows));
+      }
+    }
+    const head = await readBookHead(db, orgId);
+    /* oxlint-enable no-await-in-loop */
+    if (head?.epoch === copy.head.epoch && head.seq === copy.head.seq) return copy;
+  }
+  return null;
+}

@@ -1,0 +1,334 @@
+import { now } from "../../../shared/clock.ts";
+import { refuse, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { logAlert } from "../../../shared/log.ts";
+import { readBookHead } from "../book.store.ts";
+import type { BookHead } from "../book.store.ts";
+import type {
+  Difference,
+  ReconcileAsk,
+  ReconcileRun,
+  ReconcileState,
+  Reconciliation,
+} from "../../../shared/contracts/reconciliation.ts";
+import type { Vitals } from "../../../shared/contracts/wallet.ts";
+import { unavailable } from "./decisions.do.ts";
+import type { Decisions } from "./decisions.do.ts";
+import { freeOf } from "../rules/ledger.ts";
+import { selectBack } from "../tables/payment-rows.do.ts";
+import { balanceOf, isUnpublished, loadMemory } from "./memory.do.ts";
+import type { Desk, Memory } from "./memory.do.ts";
+
+/** Rows that one turn reads: some 10 ms. */
+const SLICE_ROWS = 10_000;
+/** Between two turns, so that what a customer asks meets at most one. */
+const SLICE_PAUSE_MS = 20;
+/** So often it begins anew because what it had read was changed by others than postings. */
+const TRIES_MAX = 8;
+
+/** See `WalletCalls.reconcile`. */
+export async function reconcile(
+  decisions: Decisions,
+  book: D1Database,
+  { from: begun, withinMs = Infinity, rowsMax = SLICE_ROWS }: ReconcileAsk,
+): Promise<Result<Reconciliation>> {
+  const untilMs = now({}) + withinMs;
+  for (let from = begun ?? { tries: 0, run: null }; ;) {
+    /* oxlint-disable no-await-in-loop -- one slice after the other, others between them */
+    const desk = decisions.tryOpen();
+    if (desk === null) return unavailable();
+    const { orgId } = desk.memory.row;
+    const head = from.run === null ? await readBookHead(book, orgId).catch(() => null) : null;
+    const slice = decisions.decide((later) => reconcileSlice(later, from, { book: head, rowsMax }));
+    if (!slice.ok || slice.value.next === undefined || now({}) >= untilMs) return slice;
+    from = slice.value.next;
+    await scheduler.wait(SLICE_PAUSE_MS);
+    /* oxlint-enable no-await-in-loop */
+  }
+}
+
+/**
+ * Recomputes every total from the rows themselves and says where memory or book differ: one slice of at most `rowsMax`
+ * rows, begun anew or continued from `state`. All is as of the ledger row that was the newest when it began: rows posted
+ * since are left out, and those up to it never change but by what changes `memory.ledgerMark`; then it begins anew.
+ * Differences are complete, and logged, when there is no `next`. `conflict` when it began anew too often.
+ */
+function reconcileSlice(
+  desk: Desk,
+  { tries, run: before }: ReconcileState,
+  { book, rowsMax }: { readonly book: BookHead | null; readonly rowsMax: number },
+): Result<Reconciliation> {
+  const { memory } = desk;
+  if (before !== null && !isStill(memory, before)) {
+    const message = "The wallet keeps removing old rows: ask again in a few minutes.";
+    if (tries >= TRIES_MAX) return refuse({ kind: "conflict", message, param: null });
+    return success({ ...standingOf(desk, null), next: { tries: tries + 1, run: null } });
+  }
+  let run = before ?? begin(desk, book);
+  for (let left = rowsMax; left > 0 && run.table !== null;) {
+    const page = READ[run.table](desk, run, left);
+    left -= page.rows;
+    run = advanced(run, run.table, page);
+  }
+  if (run.table !== null) return success({ ...run.answer, next: { tries, run } });
+  const differences = [...differencesOf(run), ...run.answer.differences].filter(isDifferent);
+  for (const one of differences) {
+    logAlert("reconciliation_difference", { org_id: memory.row.orgId, ...one });
+  }
+  return success({ ...run.answer, differences });
+}
+
+/** What changes most often is read first, so that it costs little to begin anew. */
+const NEXT = { totals: "entries", entries: "requests", requests: null } as const;
+
+function advanced(run: ReconcileRun, read: keyof typeof NEXT, page: Page): ReconcileRun {
+  const answer = { ...run.answer, rowsRead: run.answer.rowsRead + page.rows };
+  const table = page.after === null ? NEXT[read] : read;
+  return { ...run, ...page.found, answer, table, after: page.after ?? [] };
+}
+
+/** Totals are written by each checkpoint. */
+function isStill(memory: Memory, { mark, revision, table }: ReconcileRun): boolean {
+  return memory.ledgerMark === mark && (table !== "totals" || memory.row.revision === revision);
+}
+
+function isDifferent({ expected, found }: Difference): boolean {
+  return expected !== found;
+}
+
+/** What is true now: it reads what a start of the wallet would read, the requests of the last minutes. */
+function begin(desk: Desk, book: BookHead | null): ReconcileRun {
+  const { sql, memory } = desk;
+  const { floorId } = memory;
+  const open = sql
+    .exec<{ holds: number; held: number }>(
+      `SELECT count(*) AS holds, coalesce(sum(granted), 0) AS held FROM requests
+      WHERE id >= ? AND state = 'held'`,
+      floorId,
+    )
+    .one();
+  const found = [
+    ...fromCheckpoint(memory, loadMemory(sql)),
+    ...fromPayments(desk),
+    ...fromBook(memory, book),
+  ];
+  return {
+    mark: memory.ledgerMark,
+    revision: memory.row.revision,
+    floor: floorId,
+    table: "totals",
+    after: [],
+    usage: Object.fromEntries(
+      DIMENSIONS.map((dimension) => [dimension, usageOf(memory, dimension)]),
+    ),
+    ...open,
+    newest: 0,
+    rolled: 0,
+    later: 0,
+    entered: 0,
+    used: 0,
+    charged: 0,
+    answer: { ...standingOf(desk, book), differences: found.filter(isDifferent) },
+  };
+}
+
+function standingOf(desk: Desk, book: BookHead | null): Omit<Reconciliation, "next"> {
+  const { seq } = desk.memory.books;
+  return { ...balanceOf(desk), seq, book, differences: [], rowsRead: 0 };
+}
+
+/** What one slice found of a table; `after`: the key of its last row, null at the table's end. */
+type Page = {
+  readonly rows: number;
+  readonly after: readonly string[] | null;
+  readonly found: Partial<ReconcileRun>;
+};
+
+const READ = { totals: readTotals, entries: readEntries, requests: readRequests };
+const DIMENSIONS = ["model", "key", "user"] as const;
+
+function readTotals({ sql }: Desk, run: ReconcileRun, rowsMax: number): Page {
+  const from = run.after.length === 0 ? ["day", "~", ""] : run.after; // the days themselves are left out
+  const [last] = sql
+    .exec<{ dimension: string; day: string; name: string }>(
+      `SELECT dimension, day, name FROM totals WHERE (dimension, day, name) > (?, ?, ?)
+      ORDER BY dimension, day, name LIMIT 1 OFFSET ?`,
+      ...from,
+      rowsMax - 1,
+    )
+    .toArray();
+  const after = last === undefined ? null : [last.dimension, last.day, last.name];
+  const sums = sql
+    .exec<{ dimension: string; rows: number; cost: number }>(
+      `SELECT dimension, count(*) AS rows, sum(cost) AS cost FROM totals
+      WHERE (dimension, day, name) > (?, ?, ?) AND (dimension, day, name) <= (?, ?, ?)
+      GROUP BY dimension`,
+      ...from,
+      ...(after ?? ["~", "", ""]),
+    )
+    .toArray();
+  const usage = { ...run.usage };
+  for (const { dimension, cost } of sums) usage[dimension] = (usage[dimension] ?? 0) + cost;
+  return { rows: sums.reduce((sum, { rows }) => sum + rows, 0), after, found: { usage } };
+}
+
+/** Rows posted since it began are left out: of higher numbers, as far as the wallet has given them out. */
+const IN_SCOPE = "(seq <= ?3 OR seq > ?4)";
+
+function readEntries({ sql, memory }: Desk, run: ReconcileRun, rowsMax: number): Page {
+  const page = sql
+    .exec<Sums & { rolled: number; used: number }>(
+      `WITH page AS MATERIALIZED
+        (SELECT seq, kind, amount FROM entries WHERE seq > ?1 ORDER BY seq LIMIT ?2),
+        scope AS (SELECT * FROM page WHERE ${IN_SCOPE}),
+        rollup AS (SELECT coalesce(max(seq), ?5) AS rolled FROM page WHERE kind = 'rollup')
+      SELECT (SELECT count(*) FROM page) AS rows, (SELECT max(seq) FROM page) AS last, rolled,
+        max(seq) AS newest, sum(seq > rolled) AS later, sum(amount) AS amount,
+        sum(iif(kind IN ('usage', 'rollup'), amount, 0)) AS used
+      FROM rollup LEFT JOIN scope`,
+      Number(run.after[0] ?? 0),
+      rowsMax,
+      run.answer.seq,
+      memory.books.seq,
+      run.rolled,
+    )
+    .one();
+  const { rolled, used } = page;
+  const before = rolled === run.rolled ? run.later : 0;
+  return {
+    ...placeOf(page, rowsMax),
+    found: {
+      rolled,
+      newest: Math.max(run.newest, page.newest ?? 0),
+      later: before + (page.later ?? 0),
+      entered: run.entered + (page.amount ?? 0),
+      used: run.used + (used ?? 0),
+    },
+  };
+}
+
+function readRequests({ sql, memory }: Desk, run: ReconcileRun, rowsMax: number): Page {
+  const page = sql
+    .exec<Sums & { holds: number; held: number | null }>(
+      `WITH page AS (SELECT id, state, granted, charged, late,
+          iif(${IN_SCOPE}, seq, NULL) AS seq
+        FROM requests WHERE id > ?1 ORDER BY id LIMIT ?2)
+      SELECT count(*) AS rows, max(id) AS last, max(seq) AS newest,
+        count(iif(seq > ?5, 1, NULL)) AS later,
+        sum(iif(seq IS NOT NULL AND state = 'settled' AND late = 0, charged, 0)) AS amount,
+        count(iif(state = 'held' AND id < ?6, 1, NULL)) AS holds,
+        sum(iif(state = 'held' AND id < ?6, granted, 0)) AS held FROM page`,
+      run.after[0] ?? "",
+      rowsMax,
+      run.answer.seq,
+      memory.books.seq,
+      run.rolled,
+      run.floor,
+    )
+    .one();
+  return {
+    ...placeOf(page, rowsMax),
+    found: {
+      newest: Math.max(run.newest, page.newest ?? 0),
+      later: run.later + (page.later ?? 0),
+      charged: run.charged + (page.amount ?? 0),
+      holds: run.holds + page.holds,
+      held: run.held + (page.held ?? 0),
+    },
+  };
+}
+
+/** Of a page of the ledger; sums are null without any row. */
+type Sums = {
+  rows: number;
+  last: string | number | null;
+  newest: number | null;
+  later: number | null;
+  amount: number | null;
+};
+
+function placeOf({ rows, last }: Sums, rowsMax: number): Pick<Page, "rows" | "after"> {
+  return { rows, after: rows < rowsMax || last === null ? null : [String(last)] };
+}
+
+function differencesOf(run: ReconcileRun): Difference[] {
+  const { creditsMicro, heldMicro, openHolds, seq } = run.answer;
+  // What was charged, by the ledger and, written apart from it, by the usage of models, keys and end users.
+  const paid = run.charged - run.used;
+  return [
+    { what: "ledger sum", expected: run.entered - run.charged, found: creditsMicro },
+    { what: "ledger seq", expected: run.newest, found: seq },
+    // Rows older than a rollup are partly gone; every later one must be there, once.
+    { what: "ledger rows missing", expected: 0, found: seq - run.rolled - run.later },
+    { what: "open holds", expected: run.holds, found: openHolds },
+    { what: "held", expected: run.held, found: heldMicro },
+    ...DIMENSIONS.map((dimension) => ({
+      what: `usage by ${dimension}`,
+      expected: paid,
+      found: run.usage[dimension] ?? 0,
+    })),
+  ];
+}
+
+function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
+  return [
+    { what: "balance", expected: fresh.books.balance, found: memory.books.balance },
+    { what: "owed", expected: fresh.debts.owed, found: memory.debts.owed },
+    { what: "held since checkpoint", expected: fresh.books.held, found: memory.books.held },
+    { what: "end users", expected: fresh.endUsers, found: memory.endUsers },
+    { what: "end-user spend", expected: spendOf(fresh), found: spendOf(memory) },
+    { what: "usage", expected: usageOf(fresh), found: usageOf(memory) },
+  ];
+}
+
+/** What went back of payments is owed, was taken, or is forgiven; what is owed leaves nothing free. */
+function fromPayments({ sql, memory: { debts, books } }: Desk): Difference[] {
+  const { owed, taken, forgiven } = debts;
+  return [
+    { what: "money back", expected: selectBack(sql), found: owed + taken + forgiven },
+    { what: "free beside what is owed", expected: 0, found: owed > 0 ? freeOf(books) : 0 },
+  ];
+}
+
+function fromBook(memory: Memory, book: BookHead | null): Difference[] {
+  if (book === null) return [];
+  const { row, books } = memory;
+  const differences: Difference[] = [
+    { what: "book epoch", expected: row.epoch, found: book.epoch },
+  ];
+  if (book.seq > row.revision) {
+    differences.push({ what: "book seq", expected: row.revision, found: book.seq });
+  }
+  if (!memory.changed && memory.routine === 0) {
+    differences.push({ what: "book balance", expected: books.balance, found: book.creditsMicro });
+  }
+  return differences;
+}
+
+function spendOf(memory: Memory): number {
+  return [...memory.unsaved.values()].reduce(
+    (sum, user) => sum + user.spend.daily + user.spend.monthly,
+    0,
+  );
+}
+
+/** What was charged since the newest checkpoint, by one dimension or in all. */
+function usageOf(memory: Memory, dimension?: string): number {
+  return [...memory.usage.values()]
+    .filter((total) => dimension === undefined || total.dimension === dimension)
+    .reduce((sum, total) => sum + total.cost, 0);
+}
+
+/** How this wallet is now, for the region's metrics. */
+export function vitalsOf({ memory, sql, clockMs }: Desk): Vitals {
+  const { books, row } = memory;
+  let oldest = Infinity;
+  for (const hold of books.holds.values()) oldest = Math.min(oldest, hold.admittedAt);
+  return {
+    openHolds: books.holds.size,
+    oldestHoldMs: oldest === Infinity ? null : Math.max(0, clockMs - oldest),
+    isUnpublished: isUnpublished(memory),
+    isInConflict: row.conflict !== null,
+    bytes: sql.databaseSize,
+  };
+}

@@ -1,0 +1,208 @@
+import { timestamp } from "../../../shared/clock.ts";
+import { refuse, success } from "../../../shared/failure.ts";
+import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
+import type { RateState } from "../../../shared/key-terms.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
+import type { Session } from "../../../shared/session.ts";
+import { budgetLeft, sessionBudget } from "../rules/key-limits.ts";
+import type { Budget } from "../rules/key-limits.ts";
+import { rateState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
+import { heldOfKey } from "../rules/ledger.ts";
+import { addEvent } from "./event-rows.do.ts";
+import {
+  addSessionSpend,
+  buryUnused,
+  countUnused,
+  deleteSessions,
+  endSession,
+  noteSessionRate,
+  selectLiveSessions,
+  selectSession,
+} from "../tables/session-rows.do.ts";
+import type { SessionRow } from "../tables/session-rows.do.ts";
+import type {
+  SessionEnding,
+  SessionPage,
+  SessionQuery,
+  UsedSession,
+} from "../../../shared/contracts/wallet.ts";
+import type { Desk } from "./memory.do.ts";
+
+/** Sessions of an organisation in use at a time, and tombstones of others: each is a row for some days. */
+const SESSIONS_MAX = 50_000;
+/** Tombstones of sessions that were never used, by who ended them: each is a row for a day. */
+const UNUSED_MAX = 1000;
+
+/** See `refuseDeadSession`: whether a session lives here. `cut`: its key's. */
+export function refuseSession(
+  { sql, memory, clockMs }: Desk,
+  session: Session,
+  cut: number,
+): Refusal | null {
+  const endedAt = selectSession(sql, session.id)?.endedAt ?? null;
+  const { madeAt } = memory.row;
+  return refuseDeadSession(session, { madeAt, cut, endedAt, nowMs: clockMs });
+}
+
+/** Null while one more request fits the session's own minute. */
+export function refuseSessionRate(
+  { memory, nowMs }: Desk,
+  session: Session | undefined,
+): Refusal | null {
+  const limit = session?.rpmLimit ?? null;
+  if (session === undefined || limit === null) return null;
+  const retryAfterMs = rateWait(memory.sessions.rates.get(session.id) ?? [], limit, nowMs);
+  if (retryAfterMs <= 0) return null;
+  return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
+}
+
+/** What is left of a session's own minute; null without one. */
+export function sessionRate(
+  { memory, nowMs }: Desk,
+  session: Session | undefined,
+): RateState | null {
+  if (session === undefined || session.rpmLimit === null) return null;
+  return rateState(memory.sessions.rates.get(session.id) ?? [], session.rpmLimit, nowMs);
+}
+
+/** A request of a session that took a place in its key's minute takes one in the session's own. */
+export function placeSession({ memory, nowMs }: Desk, session: Session | undefined): void {
+  if (session === undefined || session.rpmLimit === null) return;
+  noteSessionRate(memory.sessions, session.id, nowMs);
+}
+
+/** Null while there is room for one more session, or for one that was used before. */
+export function refuseAnotherSession(
+  { sql, memory }: Desk,
+  session: Session | undefined,
+): Refusal | null {
+  if (session === undefined || memory.sessions.live < SESSIONS_MAX) return null;
+  if (selectSession(sql, session.id) !== null) return null;
+  const message = `At most ${SESSIONS_MAX} sessions of an organization in use within some days.`;
+  return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
+}
+
+/** A session's budget with what it has spent of it; null without a session. One that is gone has none left. */
+export function budgetOfSession(
+  desk: Desk,
+  session: Session | string | null | undefined,
+): Budget | null {
+  if (session === null || session === undefined) return null;
+  const id = typeof session === "string" ? session : session.id;
+  const row = selectSession(desk.sql, id);
+  const terms = typeof session === "string" ? (row?.session ?? null) : session;
+  const budgetMicro = terms === null ? micros(0) : terms.budgetMicro;
+  const total = desk.memory.sessions.spent.get(id) ?? row?.spent ?? micros(0);
+  return sessionBudget({ id, budgetMicro }, total, desk.period);
+}
+
+/** A refusal for want of money as a session hears it: never its key's amounts or the organisation's. */
+export function ownAmounts(desk: Desk, failure: Failure, session: Session | undefined): Failure {
+  if (session === undefined) return failure;
+  const isOthers =
+    failure.kind === "balance_too_low" ||
+    (failure.kind === "key_budget_exceeded" && failure.session !== true);
+  if (!isOthers) return failure;
+  const budget = budgetOfSession(desk, session);
+  const held = budget === null ? micros(0) : heldOfKey(desk.memory.books, budget, desk.period);
+  const left =
+    session.budgetMicro === null || budget === null
+      ? 0
+      : budgetLeft(budget, desk.period, micros(0));
+  return {
+    kind: "balance_too_low",
+    session: true,
+    balanceMicro: micros(Math.max(0, left)),
+    heldMicro: held,
+    requiredMicro: failure.requiredMicro,
+    onlyHolds: failure.onlyHolds,
+  };
+}
+
+/** Adds a charge to the spend of its session, if it has one. */
+export function chargeSession(
+  { sql, memory }: Desk,
+  posted: { readonly session?: string | null; readonly charged: Micros },
+): void {
+  addSessionSpend(sql, memory.sessions, posted);
+}
+
+/** See `WalletCalls.sessions`. */
+export function listSessions(desk: Desk, { owner, limit, after }: SessionQuery): SessionPage {
+  const { clockMs, sql } = desk;
+  const rows = selectLiveSessions(sql, owner, { nowMs: clockMs, limit: limit + 1, after });
+  const sessions = rows.slice(0, limit).flatMap((row) => usedOf(desk, row));
+  return {
+    sessions,
+    nextAfter: rows.length > limit ? (sessions.at(-1)?.session.id ?? null) : null,
+  };
+}
+
+function usedOf(desk: Desk, { keyId, session, spent }: SessionRow): UsedSession[] {
+  if (session === null || keyId === null) return [];
+  const { books, sessions } = desk.memory;
+  const held = heldOfKey(books, { keyId: session.id, budgetPeriod: null }, desk.period);
+  return [{ keyId, session, spentMicro: sessions.spent.get(session.id) ?? spent, heldMicro: held }];
+}
+
+/** See `WalletCalls.endSession`. */
+export function endSessionBy(desk: Desk, ending: SessionEnding): Result<null> {
+  const { sql, memory, clockMs } = desk;
+  const { id, owner, actor } = ending;
+  const known = selectSession(sql, id);
+  const isUsed = known !== null && known.keyId !== null;
+  if (!(isUsed ? isOf(desk, known.keyId, owner) : ending.isOwn)) {
+    return refuse({ kind: "not_found", message: "No such session." });
+  }
+  if (known === null) return endUnused(desk, ending);
+  if (!isUsed) return success(null);
+  desk.storage.transactionSync(() => {
+    if (!endSession(sql, id, clockMs)) return;
+    memory.sessions.live--;
+    const data = { ended_at: timestamp(clockMs) };
+    addEvent(desk, { type: "session.ended", actor, subject: id, data }, [id]);
+  });
+  return success(null);
+}
+
+/**
+ * One of which nothing is known: it leaves a tombstone until it would be over, and no event. Bounded by who ends it:
+ * minting and ending costs nothing.
+ */
+function endUnused(
+  { sql, memory, clockMs: endedAt }: Desk,
+  { id, expiresAt, actor }: SessionEnding,
+): Result<null> {
+  const { rows, live } = memory.sessions;
+  const by = `${actor.kind} ${actor.id}`;
+  if (rows - live >= SESSIONS_MAX || countUnused(sql, by) >= UNUSED_MAX) {
+    const message = `At most ${UNUSED_MAX} sessions that were never used can be ended in a day; rotating the key with end_sessions ends all of them.`;
+    return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
+  }
+  buryUnused(sql, { id, endedAt, expiresAt, by });
+  memory.sessions.rows++;
+  return success(null);
+}
+
+function isOf({ sql }: Desk, keyId: string, owner: SessionQuery["owner"]): boolean {
+  if (owner.keyId !== null) return owner.keyId === keyId;
+  if (owner.memberId === null) return true;
+  const [row] = sql.exec<{ member_id: string }>(
+    "SELECT member_id FROM keys WHERE key_id = ?",
+    keyId,
+  );
+  return row?.member_id === owner.memberId;
+}
+
+/** Forgets a batch of the sessions that have long been over; true when there may be more. */
+export function deleteOldSessions(
+  { sql, memory, nowMs }: Desk,
+  beforeMs: number,
+  rowsMax: number,
+): boolean {
+  if (memory.sessions.rows === 0) return false;
+  const over = { usedMs: beforeMs, unusedMs: nowMs - CLOCK_LAG_MAX_MS, rowsMax };
+  return deleteSessions(sql, memory.sessions, over) >= rowsMax;
+}

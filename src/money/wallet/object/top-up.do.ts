@@ -1,0 +1,117 @@
+import { configOf } from "../../../shared/config/config.ts";
+import { PURCHASE_ID } from "../../../shared/contracts/payments.ts";
+import type { DisabledReason, TopUpEnd } from "../../../shared/contracts/payments.ts";
+import { SYSTEM } from "../../../shared/event.ts";
+import type { NewEvent } from "../../../shared/event.ts";
+import { mintId } from "../../../shared/id.ts";
+import { WEEK_MS, timestamp } from "../../../shared/clock.ts";
+import { decideTopUp, endTopUp, wantTopUp } from "../rules/top-up.ts";
+import type { TopUpState } from "../rules/top-up.ts";
+import { putTopUp } from "../tables/payment-rows.do.ts";
+import { updateSettings } from "../tables/wallet-row.do.ts";
+import { addEvent } from "./event-rows.do.ts";
+import { nextRevision } from "./memory.do.ts";
+import type { Desk, Memory } from "./memory.do.ts";
+
+/**
+ * Wants an automatic purchase if one is due, and never waits for it: a row, whose executor is told afterwards.
+ * `isShort`: a request was refused for want of balance. The id of the one that is under way; null: none is.
+ */
+export function topUpIfDue(desk: Desk, isShort: boolean): string | null {
+  const { memory, nowMs, period } = desk;
+  const { row, topUp: before, debts, books } = memory;
+  const { autoTopUp: setting } = row.settings;
+  if (setting === null) return before.open?.id ?? null;
+  const { month, day } = period;
+  const mostADay = mostADayOf(desk);
+  const standing = { setting, balance: books.balance, owed: debts.owed, isShort, nowMs };
+  const decided = decideTopUp(before, { ...standing, month, day, mostADay });
+  if (decided === "none" || row.suspended || row.conflict !== null || mostADay === 0) {
+    return before.open?.id ?? null;
+  }
+  if (decided === "capped") {
+    if (before.cappedMonth === period.month) return null;
+    const data = { reason: "month_cap", until: null, declines: before.declines };
+    store(desk, { ...before, cappedMonth: period.month }, [pausedEvent(desk, data)]);
+    return null;
+  }
+  const id = mintId(PURCHASE_ID, nowMs);
+  const wish = { id, amountMicro: setting.amountMicro, wantedAt: nowMs };
+  const data = { method: "auto", amount_micro: setting.amountMicro };
+  store(desk, wantTopUp(before, wish, period), [
+    { type: "purchase.created", actor: SYSTEM, subject: id, data },
+  ]);
+  return id;
+}
+
+/** Micros that the saved card may be charged by itself in a day; 0: nothing is sold here. */
+function mostADayOf({ env, memory, nowMs }: Desk): number {
+  const parsed = configOf(env);
+  if (!parsed.ok || parsed.config.payments === null) return 0;
+  const { CARD_DOLLARS_A_DAY: usual, FIRST_WEEK_DOLLARS_A_DAY: first } = parsed.config.numbers;
+  return (nowMs - memory.row.madeAt < WEEK_MS ? Math.min(first, usual) : usual) * 1_000_000;
+}
+
+function pausedEvent({ memory }: Desk, data: NewEvent["data"]): NewEvent {
+  return { type: "top_up.paused", actor: SYSTEM, subject: memory.row.orgId, data };
+}
+
+function store(desk: Desk, state: TopUpState, events: readonly NewEvent[]): void {
+  desk.storage.transactionSync(() => {
+    putTopUp(desk.sql, state);
+    for (const event of events) addEvent(desk, event);
+  });
+  desk.memory.topUp = state;
+  desk.memory.changed = true;
+}
+
+/** The automatic purchase under way ended unpaid; one that is not under way changes nothing. */
+export function topUpEnded(desk: Desk, id: string, end: TopUpEnd): void {
+  const { memory, nowMs } = desk;
+  const after = endTopUp(memory.topUp, id, { end, nowMs });
+  if (after === memory.topUp) return;
+  if (after.disabledReason !== null && end.kind === "soft") {
+    return switchOff(desk, after, after.disabledReason);
+  }
+  if (end.kind === "hard") return switchOff(desk, after, end.reason);
+  const until = after.pausedUntil === null ? null : timestamp(after.pausedUntil);
+  store(desk, after, [pausedEvent(desk, { reason: "declined", until, declines: after.declines })]);
+}
+
+/** No automatic purchase any more, until a person wants them again. */
+export function disableTopUp(desk: Desk, reason: DisabledReason): void {
+  const { memory } = desk;
+  if (memory.row.settings.autoTopUp === null) return;
+  switchOff(desk, { ...memory.topUp, disabledReason: reason }, reason);
+}
+
+function switchOff(desk: Desk, state: TopUpState, reason: DisabledReason): void {
+  const { memory, sql } = desk;
+  const { orgId } = memory.row;
+  const settings = { ...memory.row.settings, autoTopUp: null };
+  desk.storage.transactionSync(() => {
+    putTopUp(sql, state);
+    updateSettings(sql, settings, nextRevision(desk));
+    addEvent(desk, { type: "top_up.disabled", actor: SYSTEM, subject: orgId, data: { reason } });
+  });
+  memory.topUp = state;
+  memory.row = { ...memory.row, settings };
+  memory.changed = true;
+}
+
+const LOOK_AGAIN_MS = 600_000;
+
+/** When a pause ends that an automatic purchase waits for, Unix ms; Infinity: none does. */
+export function topUpDue({ row, topUp, books, clock }: Memory): number {
+  const { autoTopUp: setting } = row.settings;
+  if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
+  if (books.balance >= setting.belowMicro) return Infinity;
+  // The turn before found it over and wanted none: something else stands in its way.
+  return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + LOOK_AGAIN_MS;
+}
+
+/** Who executes it has heard of the purchase that is wanted. */
+export function topUpTold(desk: Desk, id: string): void {
+  const { open } = desk.memory.topUp;
+  if (open?.id === id) store(desk, { ...desk.memory.topUp, open: { ...open, isTold: true } }, []);
+}

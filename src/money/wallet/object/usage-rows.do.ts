@@ -1,0 +1,175 @@
+import { numberVar } from "../../../shared/config/config.ts";
+import { idFloor } from "../../../shared/id.ts";
+import { micros } from "../../../shared/money.ts";
+import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
+import { columnsOfTokens, NO_AMOUNTS, plusAmounts, tokensBy } from "../../../shared/usage-sums.ts";
+import type { TokenCounts } from "../../../shared/usage-sums.ts";
+import type {
+  RowDimension,
+  RowsGroup,
+  RowsQuery,
+  RowsReport,
+} from "../../../shared/contracts/reports.ts";
+import type { Desk } from "./memory.do.ts";
+import { DAY_MS } from "../../../shared/clock.ts";
+
+/** Rows that one answer looks at: some tens of milliseconds in which nobody is charged. */
+const ROWS_MAX = 50_000;
+const GROUPS_MAX = 10_000;
+
+/** What a row is grouped by, as a statement has it. */
+const EXPRESSIONS: Readonly<Record<RowDimension, string>> = {
+  day: "strftime('%Y-%m-%d', admitted_at / 1000, 'unixepoch')",
+  hour: "strftime('%Y-%m-%dT%H', admitted_at / 1000, 'unixepoch')",
+  model: "sold.text ->> '$.model'",
+  provider: "sold.text ->> '$.provider'",
+  key: "keys_named.text",
+  user: "external_id",
+  member: "members.member",
+};
+/** `Rest` of request-rows.do.ts has them there. */
+const FIRST_BYTE = "detail ->> '$[4]'";
+const DURATION = "detail ->> '$[5]'";
+
+type UsageSum = TokenCounts & {
+  one: string | null;
+  two: string | null;
+  requests: number;
+  cost: number;
+  /** Output tokens and ms of those that say when they began. */
+  spoken: number;
+  speaking: number;
+};
+
+/**
+ * See `WalletCalls.usageOfRows`. Of the newest `ROWS_MAX` settled requests in the time asked for; one that was charged
+ * late is among them, by when it was admitted.
+ */
+export function readUsageOfRows(desk: Desk, asked: RowsQuery): RowsReport {
+  const from = beginning(desk, asked);
+  const rows = groupsOf(desk.sql, { ...asked, ...from });
+  const times = asked.latency ? timesOf(desk.sql, { ...asked, ...from }) : null;
+  const data = rows.map((row) => groupOf(row, asked, times));
+  const total = data.reduce(plusAmounts, NO_AMOUNTS);
+  return { data, total, completeFrom: from.fromMs };
+}
+
+type Start = { readonly fromId: string; readonly fromMs: number };
+
+/** From where the answer is whole: what was asked for, what is kept, and what one answer looks at. */
+function beginning({ sql, env, nowMs }: Desk, { fromMs, beforeMs }: RowsQuery): Start {
+  const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
+  const since = Math.max(fromMs, keptMs);
+  const fromId = idFloor(HOLD_ID, since - ID_AGE_MAX_MS);
+  const [end] = sql
+    .exec<{ id: string; admitted_at: number }>(
+      "SELECT id, admitted_at FROM requests WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
+      fromId,
+      idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS),
+      ROWS_MAX - 1,
+    )
+    .toArray();
+  return end === undefined
+    ? { fromId, fromMs: since }
+    : { fromId: end.id, fromMs: Math.max(since, end.admitted_at) };
+}
+
+/** Whose keys are whose, looked up by the key; a part of what asks by members alone. */
+const MEMBERS =
+  "WITH members AS MATERIALIZED (SELECT key AS key_id, value AS member FROM json_each(?9))";
+
+/** What is summed up, and of which requests. */
+function statement(asked: RowsQuery, columns: string, rest: string): string {
+  const joined = "LEFT JOIN members ON members.key_id = keys_named.text";
+  const [first, more] = membersOf(asked) === null ? ["", ""] : [MEMBERS, joined];
+  return `${first} SELECT ${namesOf(asked)}, ${columns} ${TABLES} ${more} ${FILTERED} ${rest}`;
+}
+
+const TABLES = `FROM requests JOIN names AS sold ON sold.number = requests.sold
+    JOIN names AS keys_named ON keys_named.number = requests.key`;
+const FILTERED = `WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state = 'settled'
+    AND (?5 IS NULL OR sold.text ->> '$.model' IN (SELECT value FROM json_each(?5)))
+    AND (?6 IS NULL OR sold.text ->> '$.provider' IN (SELECT value FROM json_each(?6)))
+    AND (?7 IS NULL OR keys_named.text IN (SELECT value FROM json_each(?7)))
+    AND (?8 IS NULL OR coalesce(external_id, '') IN (SELECT value FROM json_each(?8)))`;
+
+function bindings(asked: RowsQuery & Start): (string | number | null)[] {
+  const { fromId, fromMs, beforeMs, models, providers, keyIds, externalIds } = asked;
+  const members = membersOf(asked);
+  const lists = [models, providers, keyIds, externalIds];
+  return [
+    fromId,
+    idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS),
+    fromMs,
+    beforeMs,
+    ...lists.map((list) => (list === null ? null : JSON.stringify(list))),
+    ...(members === null ? [] : [JSON.stringify(members)]),
+  ];
+}
+
+/** The release before says nothing of members. */
+function membersOf({ members }: RowsQuery): RowsQuery["members"] {
+  return members ?? null;
+}
+
+function namesOf({ by: [one, two] }: RowsQuery): string {
+  return `${expressionOf(one)} AS one, ${expressionOf(two)} AS two`;
+}
+
+function expressionOf(dimension: RowDimension | undefined): string {
+  return dimension === undefined ? "NULL" : EXPRESSIONS[dimension];
+}
+
+function groupsOf(sql: SqlStorage, asked: RowsQuery & Start): UsageSum[] {
+  return sql
+    .exec<UsageSum>(
+      statement(
+        asked,
+        `count(*) AS requests, sum(charged) AS cost,
+        ${columnsOfTokens(({ inRow }) => `sum(${inRow})`)},
+        coalesce(sum(completion_tokens) FILTER (WHERE ${FIRST_BYTE} IS NOT NULL), 0) AS spoken,
+        coalesce(sum(${DURATION} - ${FIRST_BYTE}), 0) AS speaking`,
+        `GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ${GROUPS_MAX}`,
+      ),
+      ...bindings(asked),
+    )
+    .toArray();
+}
+
+type Times = ReadonlyMap<string, readonly number[]>;
+
+/** First bytes in ms of each group, the least first. */
+function timesOf(sql: SqlStorage, asked: RowsQuery & Start): Times {
+  const times = new Map<string, number[]>();
+  const rows = sql.exec<{ one: string | null; two: string | null; ms: number }>(
+    statement(asked, `${FIRST_BYTE} AS ms`, `AND ${FIRST_BYTE} IS NOT NULL ORDER BY ms`),
+    ...bindings(asked),
+  );
+  for (const { one, two, ms } of rows) {
+    const name = JSON.stringify([one, two]);
+    const known = times.get(name);
+    if (known === undefined) times.set(name, [ms]);
+    else known.push(ms);
+  }
+  return times;
+}
+
+function groupOf(row: UsageSum, { by }: RowsQuery, times: Times | null): RowsGroup {
+  const { one, two } = row;
+  const amounts = {
+    requests: row.requests,
+    ...tokensBy((name) => row[name]),
+    costMicro: micros(row.cost),
+  };
+  const names = by.length === 1 ? [one] : [one, two];
+  if (times === null) return { ...amounts, names };
+  const sorted = times.get(JSON.stringify([one, two])) ?? [];
+  const at = (share: number): number | null =>
+    sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null;
+  return {
+    ...amounts,
+    names,
+    firstByteMs: { p50: at(0.5), p99: at(0.99), n: sorted.length },
+    tokensPerSecond: row.speaking > 0 ? (row.spoken * 1000) / row.speaking : null,
+  };
+}

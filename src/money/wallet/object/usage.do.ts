@@ -1,0 +1,241 @@
+import { success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { micros } from "../../../shared/money.ts";
+import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
+import type { UsageTotal } from "../rules/usage-totals.ts";
+import { columnsOfTokens, NO_AMOUNTS, plusAmounts, tokensBy } from "../../../shared/usage-sums.ts";
+import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
+import type { UsageReport, UsagePage, UsageGroupBy } from "../../../shared/contracts/reports.ts";
+import type { Desk } from "./memory.do.ts";
+
+const FIRST_PAGE: UsagePage = { limit: USAGE_GROUPS_MAX, after: null };
+
+/** UTC days (YYYY-MM-DD), both inclusive. */
+type Days = { readonly from: string; readonly to: string };
+type Dimension = "day" | "model" | "key" | "user";
+/** What days are split by, by the name under which that is asked for. */
+const USAGE_BY_DAY: ReadonlyMap<UsageGroupBy, Dimension> = new Map([
+  ["day,model", "model"],
+  ["day,key", "key"],
+  ["day,user", "user"],
+]);
+type UsageQuery = Days & { readonly groupBy: Dimension };
+
+type Sums = TokenCounts & { readonly requests: number; readonly cost: number };
+type GroupRow = Sums & { readonly name: string };
+
+const SUMS = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS cost,
+  ${columnsOfTokens(({ column }) => `coalesce(sum(${column}), 0)`)}`;
+
+/** Rows that one answer sums up: of a year of 100,000 end users there are 36 million. */
+const ROWS_MAX = 300_000;
+
+/** Usage of whole UTC days, by one thing or by day and one thing more. */
+export function readUsage(
+  desk: Desk,
+  { groupBy, ...days }: Days & { readonly groupBy: UsageGroupBy },
+  page: UsagePage = FIRST_PAGE,
+): Result<UsageReport> {
+  const dimension = USAGE_BY_DAY.get(groupBy);
+  return dimension === undefined
+    ? usageBy(desk, { ...days, groupBy: groupBy as Dimension }, page)
+    : usageByDay(desk, { ...days, groupBy: dimension }, page);
+}
+
+/**
+ * Days in order, and in each its groups: the totals as they are stored, with what the newest checkpoint does not
+ * have. Reads as many rows as it answers.
+ */
+function usageByDay(
+  desk: Desk,
+  asked: UsageQuery,
+  { limit, after }: UsagePage,
+): Result<UsageReport> {
+  const [afterDay, afterName] = after === null ? ["", ""] : [after.slice(0, 10), after.slice(11)];
+  const rows = new Map<string, Sums & { readonly day: string; readonly name: string }>();
+  const stored = desk.sql
+    .exec<GroupRow & { day: string }>(
+      `SELECT day, name, requests, ${columnsOfTokens(({ column }) => column)}, cost FROM totals
+      WHERE dimension = ?1 AND day BETWEEN ?2 AND ?3 AND (day, name) > (?4, ?5)
+      ORDER BY day, name LIMIT ?6`,
+      asked.groupBy,
+      asked.from,
+      asked.to,
+      afterDay,
+      afterName,
+      limit + 1,
+    )
+    .toArray();
+  const later = laterTotals(desk, asked).filter(
+    ({ day, name }) => day > afterDay || (day === afterDay && asText(name, afterName) > 0),
+  );
+  for (const row of [...stored, ...later]) {
+    const key = `${row.day},${row.name}`;
+    const before = rows.get(key);
+    rows.set(key, before === undefined ? row : { ...row, ...added(before, row) });
+  }
+  const ordered = [...rows.values()].toSorted(
+    (a, b) => asText(a.day, b.day) || asText(a.name, b.name),
+  );
+  const shown = ordered.slice(0, limit);
+  const last = ordered.length > limit ? shown.at(-1) : undefined;
+  return success({
+    data: shown.map(({ day, name, ...sums }) =>
+      Object.assign({ day, group: name === "" ? null : name }, plus(NO_AMOUNTS, sums)),
+    ),
+    total: totalOf(desk, asked),
+    nextAfter: last === undefined ? null : `${last.day},${last.name}`,
+  });
+}
+
+function added(one: Sums, other: Sums): Sums {
+  const { costMicro, ...sums } = plus(plus(NO_AMOUNTS, one), other);
+  return { ...sums, cost: costMicro };
+}
+
+/**
+ * Usage of whole UTC days: a page of groups in the order of SQLite's text, and the total of all. A page over many
+ * days has fewer groups than asked for.
+ */
+function usageBy(desk: Desk, asked: UsageQuery, page: UsagePage): Result<UsageReport> {
+  const groups = new Map<string, UsageAmounts>();
+  const end = asked.groupBy === "day" ? null : endOfPage(desk.sql, asked, page);
+  const later = laterGroups(desk, asked, page.after).filter(
+    ({ name }) => end === null || asText(name, end) < 0,
+  );
+  for (const { name, ...sums } of [...storedGroups(desk.sql, asked, { ...page, end }), ...later]) {
+    groups.set(name, plus(groups.get(name) ?? NO_AMOUNTS, sums));
+  }
+  // Of the stored ones one more than a page was read: whichever are on the page are whole.
+  const names = [...groups.keys()].toSorted(asText);
+  const shown = names.slice(0, page.limit);
+  const isLast = names.length <= page.limit && end === null;
+  return success({
+    data: shown.map((name) =>
+      Object.assign({ group: name === "" ? null : name }, groups.get(name) ?? NO_AMOUNTS),
+    ),
+    total: totalOf(desk, asked),
+    nextAfter: isLast ? null : (shown.at(-1) ?? null),
+  });
+}
+
+/** The days of which anything is stored; each has a row of its own. */
+const DAYS = "SELECT day FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3";
+
+/**
+ * The first name that is left to the next page: no day has more names before it than a page may have, nor all days
+ * together more rows. Null when there is none. Walks over as many rows as the page then has.
+ */
+function endOfPage(
+  sql: SqlStorage,
+  { from, to, groupBy }: UsageQuery,
+  { after, limit }: UsagePage,
+): string | null {
+  const { days } = sql
+    .exec<{ days: number }>(
+      `SELECT count(*) AS days FROM (${DAYS}) WHERE ?1 = 'day'`,
+      "day",
+      from,
+      to,
+    )
+    .one();
+  const names = Math.max(1, Math.min(limit, Math.floor(ROWS_MAX / Math.max(1, days))));
+  const { name } = sql
+    .exec<{ name: string | null }>(
+      `SELECT min(name) AS name FROM (SELECT (SELECT name FROM totals
+        WHERE dimension = ?1 AND day = days.day AND ${isAfter(after)} ORDER BY name LIMIT 1 OFFSET ?5) AS name
+      FROM (${DAYS}) AS days)`,
+      groupBy,
+      from,
+      to,
+      after ?? "",
+      names,
+    )
+    .one();
+  return name;
+}
+
+/** `?4` is the name before the page, or "" at the beginning, which is a name itself. */
+function isAfter(after: string | null): string {
+  return after === null ? "name >= ?4" : "name > ?4";
+}
+
+function storedGroups(
+  sql: SqlStorage,
+  { from, to, groupBy }: UsageQuery,
+  { after, limit, end }: UsagePage & { readonly end: string | null },
+): GroupRow[] {
+  if (groupBy === "day") {
+    return sql
+      .exec<GroupRow>(
+        `SELECT day AS name, ${SUMS} FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3
+          AND (?1 IS NULL OR day > ?1) GROUP BY day ORDER BY day LIMIT ?4`,
+        after,
+        from,
+        to,
+        limit + 1,
+      )
+      .toArray();
+  }
+  return sql
+    .exec<GroupRow>(
+      `SELECT name, ${SUMS} FROM totals WHERE dimension = ?1 AND day IN (${DAYS})
+        AND ${isAfter(after)} AND name < coalesce(?6, x'') GROUP BY name ORDER BY name LIMIT ?5`,
+      groupBy,
+      from,
+      to,
+      after ?? "",
+      limit + 1,
+      end, // a blob sorts after every text
+    )
+    .toArray();
+}
+
+/** What the newest checkpoint does not have yet. */
+function laterTotals({ memory }: Desk, { from, to, groupBy }: UsageQuery): UsageTotal[] {
+  return [...memory.usage.values()].filter(
+    ({ dimension, day }) => dimension === groupBy && day >= from && day <= to,
+  );
+}
+
+/** The same as groups, of those after `after`. */
+function laterGroups(desk: Desk, asked: UsageQuery, after: string | null): GroupRow[] {
+  const { groupBy } = asked;
+  return laterTotals(desk, asked)
+    .map((total) => Object.assign({}, total, { name: groupBy === "day" ? total.day : total.name }))
+    .filter(({ name }) => after === null || asText(name, after) > 0);
+}
+
+/** Every request is counted on its day, whatever else it is counted by. */
+function totalOf(desk: Desk, asked: UsageQuery): UsageAmounts {
+  const { from, to } = asked;
+  const stored = desk.sql
+    .exec<Sums>(
+      `SELECT ${SUMS} FROM totals WHERE dimension = 'day' AND day BETWEEN ? AND ?`,
+      from,
+      to,
+    )
+    .one();
+  const later = laterGroups(desk, { ...asked, groupBy: "day" }, null);
+  return [stored, ...later].reduce(plus, NO_AMOUNTS);
+}
+
+function plus(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAmounts {
+  const tokens = tokensBy((name) => rest[name]);
+  return plusAmounts(amounts, { requests, ...tokens, costMicro: micros(cost) });
+}
+
+/** SQLite compares text by its UTF-8 bytes, so by code points; `<` goes by UTF-16 units. */
+function asText(a: string, b: string): number {
+  for (let i = 0; i < Math.min(a.length, b.length); i++) {
+    const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
+    if (x !== y) return codePointRank(x) - codePointRank(y);
+  }
+  return a.length - b.length;
+}
+
+/** Halves of characters beyond U+FFFF come after all others. */
+function codePointRank(unit: number): number {
+  if (unit < 0xd800) return unit;
+  return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
+}

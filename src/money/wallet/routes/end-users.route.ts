@@ -1,0 +1,263 @@
+import * as z from "zod/mini";
+import { actorOf, calledBy } from "../../../shared/caller.ts";
+import type { Called, Role } from "../../../shared/caller.ts";
+import type { AppContext } from "../../../shared/http/context.ts";
+import { created, readFields } from "../../../shared/http/endpoint.ts";
+import type { Answer, View } from "../../../shared/http/endpoint.ts";
+import { once, pageQuery, parseQuery } from "../../../shared/http/parse-body.ts";
+import { assert } from "../../../shared/assert.ts";
+import { timestamp } from "../../../shared/clock.ts";
+import { invalid, refuse, success } from "../../../shared/failure.ts";
+import type { Refusal, Result } from "../../../shared/failure.ts";
+import { objectsOf } from "../../../shared/contracts/objects.ts";
+import {
+  DOLLARS_MAX,
+  dollarsOf,
+  micros,
+  microsOfDollars,
+  MICROS_PER_DOLLAR,
+} from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import { readObject } from "../../../shared/reach-object.ts";
+import { KEEP_HOURS_MAX } from "../../../shared/contracts/settings.ts";
+import { autoTopUpView } from "../../../shared/contracts/top-up-view.ts";
+import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
+import type { SettingsRecord } from "../../../shared/contracts/settings.ts";
+import type { EndUserChange, EndUserRecord } from "../../../shared/contracts/wallet.ts";
+import { askOwnWallet } from "./reads.route.ts";
+
+const AMOUNT = `must be null, or from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
+
+const dollars = z.pipe(
+  z.number(AMOUNT).check(z.refine((amount) => microsOfDollars(amount) !== null, AMOUNT)),
+  z.transform((amount): Micros => {
+    const exact = microsOfDollars(amount);
+    assert(exact !== null, "the amount was checked");
+    return exact;
+  }),
+);
+
+/** A quota or a money threshold in a body: dollars, exact to the micro, as micros; null: none. */
+export const dollarsOrNull = z.nullable(dollars);
+
+/** An alert threshold in a body: a fraction from 0 to 1. */
+export const fraction = z.number().check(z.minimum(0), z.maximum(1));
+
+/** A quota or a money threshold as the interface shows it; null: none. */
+function shownDollars(amount: Micros | null): number | null {
+  return amount === null ? null : dollarsOf(amount);
+}
+
+const limits = {
+  monthly_quota_dollars: z.optional(dollarsOrNull),
+  daily_quota_dollars: z.optional(dollarsOrNull),
+  alert_threshold: z.optional(fraction),
+};
+/** What a record shows beside them. */
+const READ_ONLY = ["id", "monthly_spend_dollars", "daily_spend_dollars", "created_at"];
+export const changeBody = z.object(limits);
+export const putBody = z.object({ external_id: z.string(), ...limits });
+
+/** POST /v1/users: 201 with a new end user, what is left out by default; 200 with one that was there, changed. */
+export async function putEndUserRoute(c: AppContext): Promise<Answer> {
+  const fields = await readFields(c, putBody, READ_ONLY);
+  if (!fields.ok) return fields;
+  const { external_id: externalId, ...given } = fields.value;
+  const answer = await askOwnWallet(c, (wallet) =>
+    wallet.putEndUser(externalId, changeOf(given), callOf(c)),
+  );
+  if (!answer.ok) return answer;
+  const { created: isNew, endUser } = answer.value;
+  return isNew ? created(endUserView(endUser)) : success(endUserView(endUser));
+}
+
+export const endUsersQuery = z.extend(pageQuery, { after: z.optional(once) });
+
+/**
+ * GET /v1/users?limit&offset&after: end users with their spend of now, in the order of creation. With `after`, the
+ * last answer's `next_after`, a page costs what it shows, however many come before it.
+ */
+export async function listEndUsersRoute(c: AppContext): Promise<Answer> {
+  const page = parseQuery(endUsersQuery, c.req.url);
+  if (!page.ok) return page;
+  const { limit, offset, after } = page.value;
+  const answer = await askOwnWallet(c, (wallet) => wallet.listEndUsers(limit, offset, after));
+  if (!answer.ok) return answer;
+  const { endUsers, total, nextAfter } = answer.value;
+  const users = endUsers.map(endUserView);
+  return success({ users, total, limit, offset, next_after: nextAfter });
+}
+
+/** GET /v1/users/{external_id}: one end user with its spend of now, or 404. */
+export async function readEndUserRoute(c: AppContext): Promise<Answer> {
+  const answer = await askOwnWallet(c, (wallet) => wallet.readEndUser(externalIdOf(c)));
+  return answer.ok ? success(endUserView(answer.value)) : answer;
+}
+
+/** PATCH /v1/users/{external_id}: changes what is given, from the next request on; the record, or 404. */
+export async function patchEndUserRoute(c: AppContext): Promise<Answer> {
+  const fields = await readFields(c, changeBody, ["external_id", ...READ_ONLY]);
+  if (!fields.ok) return fields;
+  const change = changeOf(fields.value);
+  const answer = await askOwnWallet(c, (wallet) =>
+    wallet.patchEndUser(externalIdOf(c), change, callOf(c)),
+  );
+  return answer.ok ? success(endUserView(answer.value)) : answer;
+}
+
+/** DELETE /v1/users/{external_id}: forgets an end user, or 404. Its requests in flight are charged all the same. */
+export async function deleteEndUserRoute(c: AppContext): Promise<Answer> {
+  const externalId = externalIdOf(c);
+  let attempts = 0;
+  const answer = await askOwnWallet(c, (wallet) => {
+    attempts++;
+    return wallet.deleteEndUser(externalId, callOf(c));
+  });
+  // An attempt whose answer was lost may have deleted it: then the next one finds nothing.
+  const isGone = attempts > 1 && !answer.ok && answer.failure.kind === "not_found";
+  if (!answer.ok && !isGone) return answer;
+  return success({ external_id: externalId, deleted: true });
+}
+
+/** What is looked at again where the change takes effect. */
+function callOf(c: AppContext): Called {
+  const { keyHash, shown } = c.var.admitted.caller;
+  return calledBy(keyHash, shown);
+}
+
+/** The path's external_id, decoded once, slashes included. */
+function externalIdOf(c: AppContext): string {
+  return c.req.param("external_id") ?? "";
+}
+
+function changeOf(given: z.infer<typeof changeBody>): EndUserChange {
+  return {
+    monthlyQuotaMicro: given.monthly_quota_dollars,
+    dailyQuotaMicro: given.daily_quota_dollars,
+    alertThreshold: given.alert_threshold,
+  };
+}
+
+/** The end user of the interface. */
+function endUserView(endUser: EndUserRecord): View {
+  return {
+    id: endUser.id,
+    external_id: endUser.externalId,
+    monthly_quota_dollars: shownDollars(endUser.monthlyQuotaMicro),
+    daily_quota_dollars: shownDollars(endUser.dailyQuotaMicro),
+    alert_threshold: endUser.alertThreshold,
+    monthly_spend_dollars: shownDollars(endUser.monthlySpendMicro),
+    daily_spend_dollars: shownDollars(endUser.dailySpendMicro),
+    created_at: timestamp(endUser.createdAt),
+  };
+}
+
+/** For how long answers of /v1/responses are kept. */
+const keepHours = z.int().check(z.minimum(0), z.maximum(KEEP_HOURS_MAX));
+
+/** When credits are bought automatically: whole dollars, and at least one purchase a month. */
+const autoTopUp = z.pipe(
+  z
+    .strictObject({
+      below_dollars: dollars,
+      amount_dollars: z.int("must be a whole number of dollars").check(z.minimum(1)),
+      most_per_month_dollars: z.int("must be a whole number of dollars").check(z.minimum(1)),
+    })
+    .check(
+      z.refine(
+        ({ amount_dollars: amount, most_per_month_dollars: most }) => most >= amount,
+        "must have most_per_month_dollars of at least amount_dollars",
+      ),
+    ),
+  z.transform((given): AutoTopUp => ({
+    belowMicro: given.below_dollars,
+    amountMicro: micros(given.amount_dollars * MICROS_PER_DOLLAR),
+    mostPerMonthMicro: micros(given.most_per_month_dollars * MICROS_PER_DOLLAR),
+  })),
+);
+
+export const settingsBody = z.object({
+  default_user_monthly_quota_dollars: z.optional(dollarsOrNull),
+  default_user_daily_quota_dollars: z.optional(dollarsOrNull),
+  default_alert_threshold: z.optional(fraction),
+  low_balance_threshold_dollars: z.optional(dollarsOrNull),
+  keep_responses_hours: z.optional(keepHours),
+  auto_top_up: z.optional(z.nullable(autoTopUp)),
+});
+
+/** GET /v1/orgs/{id}/settings: the settings, always current. */
+export async function readSettingsRoute(c: AppContext): Promise<Answer> {
+  const answer = await askOwnWallet(c, (wallet) => wallet.readSettings());
+  return answer.ok ? success(settingsView(answer.value)) : answer;
+}
+
+/**
+ * PATCH /v1/orgs/{id}/settings: changes what is given, quotas for end users seen later; all settings. What is kept of
+ * answers only an owner or admin says.
+ */
+export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
+  const fields = await readFields(c, settingsBody, []);
+  if (!fields.ok) return fields;
+  const given = fields.value;
+  const hours = given.keep_responses_hours;
+  const may = hours === undefined ? success(null) : await mayKeepFor(c, hours);
+  if (!may.ok) return may;
+  const refused = refuseTopUp(c, given.auto_top_up ?? null);
+  if (refused !== null) return refused;
+  const change = {
+    autoTopUp: given.auto_top_up,
+    defaultUserMonthlyQuotaMicro: given.default_user_monthly_quota_dollars,
+    defaultUserDailyQuotaMicro: given.default_user_daily_quota_dollars,
+    defaultAlertThreshold: given.default_alert_threshold,
+    lowBalanceThresholdMicro: given.low_balance_threshold_dollars,
+    keepResponsesHours: given.keep_responses_hours,
+  };
+  const actor = actorOf(c.var.admitted.caller);
+  const answer = await askOwnWallet(c, (wallet) => wallet.patchSettings(change, callOf(c), actor));
+  if (!answer.ok) return answer;
+  const told = hours === undefined ? success(null) : await tellKept(c, hours);
+  return told.ok ? success(settingsView(answer.value)) : told;
+}
+
+/** Automatic purchases are within the bounds of any other, where anything is sold by card. */
+function refuseTopUp(c: AppContext, wanted: AutoTopUp | null): Refusal | null {
+  if (wanted === null) return null;
+  const { payments, numbers } = c.var.config;
+  if (payments === null) return refuse({ kind: "payments_off" });
+  const { PURCHASE_DOLLARS_MIN: least, PURCHASE_DOLLARS_MAX: most } = numbers;
+  const amount = wanted.amountMicro / MICROS_PER_DOLLAR;
+  if (amount >= least && amount <= most) return null;
+  const param = "auto_top_up.amount_dollars";
+  return invalid(`${param} must be from ${least} to ${most}.`, param);
+}
+
+/** Who may say what is kept of answers. */
+const KEEPERS: readonly Role[] = ["owner", "admin"];
+
+/** Others may send back what they read. */
+async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
+  if (KEEPERS.includes(c.var.member.role)) return success(null);
+  const before = await askOwnWallet(c, (wallet) => wallet.readSettings());
+  if (!before.ok) return before;
+  return before.value.keepResponsesHours === hours
+    ? success(null)
+    : refuse({ kind: "role_required", roles: KEEPERS });
+}
+
+/** What is kept beyond the setting ends with it: the object that keeps it hears of it before the change is answered. */
+function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
+  const { caller } = c.var.admitted;
+  return readObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));
+}
+
+/** The organisation settings of the interface. */
+function settingsView(settings: SettingsRecord): View {
+  return {
+    default_user_monthly_quota_dollars: shownDollars(settings.defaultUserMonthlyQuotaMicro),
+    default_user_daily_quota_dollars: shownDollars(settings.defaultUserDailyQuotaMicro),
+    default_alert_threshold: settings.defaultAlertThreshold,
+    low_balance_threshold_dollars: shownDollars(settings.lowBalanceThresholdMicro),
+    keep_responses_hours: settings.keepResponsesHours,
+    auto_top_up: autoTopUpView(settings.autoTopUp),
+  };
+}

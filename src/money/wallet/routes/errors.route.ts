@@ -1,0 +1,130 @@
+import * as z from "zod/mini";
+import type { AppContext } from "../../../shared/http/context.ts";
+import type { Answer } from "../../../shared/http/endpoint.ts";
+import { once, parseQuery } from "../../../shared/http/parse-body.ts";
+import { DAY_MS, now, timestamp } from "../../../shared/clock.ts";
+import type {
+  FailureCount,
+  FailureQuery,
+  KeptFailureQuery,
+  KeptFailureReport,
+} from "../../../shared/failed-request.ts";
+import { invalid, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { periodOf } from "../../../shared/period.ts";
+import { keysOf } from "./generations.route.ts";
+import type { MemberKeys } from "./generations.route.ts";
+import { askOwnWallet } from "./reads.route.ts";
+import { day, several, startOf } from "./usage.route.ts";
+
+/** What all are counted by, and what only those that are kept by themselves have. */
+const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
+const KEPT_BY = ["model", "provider", "user"] as const;
+export const errorsQuery = z.object({
+  from: z.optional(day),
+  to: z.optional(day),
+  group_by: z._default(z.enum([...COUNTED_BY, ...KEPT_BY]), "code"),
+  key_id: z.optional(several),
+  model: z.optional(several),
+  provider: z.optional(several),
+  external_id: z.optional(once.check(z.minLength(1), z.maxLength(256))),
+});
+type Fields = z.infer<typeof errorsQuery>;
+type GroupBy = (typeof COUNTED_BY)[number];
+
+/**
+ * GET /v1/errors?from&to&group_by&...: how many requests failed or were refused on the UTC days `from` to `to`
+ * (today unless said), by what; a `member` sees those of its own keys. All are counted, also those that are no
+ * longer kept by themselves; by model, provider or end user those that are, and `complete_from` says since when that
+ * is all. 400 where a filter asks that of anything else.
+ */
+export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
+  return async (c) => {
+    const asked = parseQuery(errorsQuery, c.req.url);
+    if (!asked.ok) return asked;
+    const { to = periodOf(now(c.env)).day, from = to, group_by: groupBy } = asked.value;
+    const fromMs = startOf(from) ?? 0;
+    const beforeMs = (startOf(to) ?? 0) + DAY_MS;
+    if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
+    const keys = await keysOf(c, memberKeys, asked.value.key_id ?? null);
+    if (!keys.ok) return keys;
+    const days = { from, to, group_by: groupBy };
+    return answerOf(c, { ...asked.value, days }, { fromMs, beforeMs, keyIds: keys.value });
+  };
+}
+
+type Days = { readonly from: string; readonly to: string; readonly group_by: string };
+
+async function answerOf(
+  c: AppContext,
+  asked: Fields & { readonly days: Days },
+  query: FailureQuery,
+): Promise<Answer> {
+  const { days } = asked;
+  const kept = keptQuery(asked, query);
+  if (!kept.ok) return kept;
+  if (kept.value !== null) {
+    const of = kept.value;
+    const report = await askOwnWallet(c, (wallet) => wallet.keptFailures(of));
+    return report.ok ? success({ ...days, ...keptView(report.value) }) : report;
+  }
+  const report = await askOwnWallet(c, (wallet) => wallet.failures(query));
+  if (!report.ok) return report;
+  const { counts } = report.value;
+  const total = counts.reduce((sum, one) => sum + one.count, 0);
+  const by = COUNTED_BY.find((name) => name === asked.group_by) ?? "code";
+  return success({ ...days, data: grouped(counts, by), total });
+}
+
+/** What only those that are kept by themselves can say; null for what is counted. */
+function keptQuery(fields: Fields, query: FailureQuery): Result<KeptFailureQuery | null> {
+  const { group_by, model = null, provider = null, external_id } = fields;
+  const only = { model, provider, user: external_id === undefined ? null : [external_id] };
+  const by = KEPT_BY.find((name) => name === group_by);
+  if (by !== undefined) return success({ ...query, by, only });
+  const filters = { model, provider, external_id: only.user };
+  const [wrong] = Object.entries(filters).find(([, named]) => named !== null) ?? [];
+  if (wrong === undefined) return success(null);
+  return invalid(`${wrong} goes with group_by ${KEPT_BY.join(", ")}.`, wrong);
+}
+
+function keptView({ groups, completeFrom }: KeptFailureReport) {
+  return {
+    data: groups.map(({ group, count, lastAt, lastId }) => ({
+      group,
+      count,
+      last_at: timestamp(lastAt),
+      last_id: lastId,
+    })),
+    total: groups.reduce((sum, { count }) => sum + count, 0),
+    complete_from: timestamp(completeFrom),
+  };
+}
+
+/** By what was asked for, the most first; by the hour, the oldest first. */
+function grouped(counts: readonly FailureCount[], by: GroupBy): object[] {
+  const groups = Map.groupBy(counts, (one) => nameOf(one, by));
+  const isTimed = by !== "code" && by !== "key";
+  return [...groups.values()]
+    .map((ones) => groupOf(ones, by))
+    .toSorted((a, b) => (isTimed ? 0 : b.count - a.count));
+}
+
+function nameOf({ code, hour, keyId }: FailureCount, by: GroupBy): string {
+  const hourly = by === "hour" ? "" : code;
+  if (by === "code") return code;
+  return by === "key" ? keyId : `${hour} ${hourly}`;
+}
+
+function groupOf(ones: readonly FailureCount[], by: GroupBy) {
+  const newest = ones.reduce((a, b) => (b.lastAt > a.lastAt ? b : a));
+  const isTimed = by === "hour" || by === "hour,code";
+  return {
+    ...(isTimed && { hour: timestamp(newest.hour) }),
+    ...(by !== "hour" && { group: by === "key" ? newest.keyId : newest.code }),
+    ...((by === "code" || by === "hour,code") && { status: newest.status }),
+    count: ones.reduce((sum, one) => sum + one.count, 0),
+    last_at: timestamp(newest.lastAt),
+    last_id: newest.lastId,
+  };
+}

@@ -1,0 +1,318 @@
+import * as z from "zod/mini";
+import type { AppContext } from "../../../shared/http/context.ts";
+import type { Answer, View } from "../../../shared/http/endpoint.ts";
+import { anchorOf, wireOf } from "../../../shared/http/failure-wire.ts";
+import { once, parseQuery, wholeNumber } from "../../../shared/http/parse-body.ts";
+import { askBook } from "../../../shared/ask-book.ts";
+import { DAY_MS, timestamp } from "../../../shared/clock.ts";
+import type { FailedRequest, ToldError } from "../../../shared/failed-request.ts";
+import { invalid, refuse, success } from "../../../shared/failure.ts";
+import type { Refusal, Result } from "../../../shared/failure.ts";
+import { requestIdOf } from "../../../shared/generation.ts";
+import type { FailedAttempt } from "../../../shared/generation.ts";
+import { reasonOf } from "../../../shared/log.ts";
+import { chargeLines, promptTokens } from "../../../shared/usage.ts";
+import type {
+  RequestState,
+  GenerationRecord,
+  HoldRecord,
+  RequestRecord,
+  WalletCalls,
+} from "../../../shared/contracts/wallet.ts";
+import { askOwnWallet } from "./reads.route.ts";
+import { day, several, startOf } from "./usage.route.ts";
+
+type Handler = (c: AppContext) => Promise<Answer>;
+type KeyOwner = { readonly orgId: string; readonly memberId: string };
+/** The key when it is one of this member's, revoked or not, else null. Throws when D1 fails. */
+type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
+/** The ids of a member's keys, revoked or not. Throws when D1 fails. */
+export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
+
+const text = once.check(z.minLength(1), z.maxLength(256));
+const STATES = ["held", "settled", "voided", "expired", "refused"] as const;
+/** What `error` stands for. */
+const ERRORS: readonly RequestState[] = ["voided", "expired", "refused"];
+const STATUS_LIST = new RegExp(`^(${STATES.join("|")}|error)(,(${STATES.join("|")}|error))*$`);
+const statuses = z.pipe(
+  once.check(z.regex(STATUS_LIST, `must be of ${STATES.join(", ")}, error, by comma`)),
+  z.transform((list): readonly RequestState[] =>
+    list.split(",").flatMap((one) => (one === "error" ? ERRORS : [one as RequestState])),
+  ),
+);
+const requestId = once.check(z.regex(/^req_[0-9A-Za-z]{24}$/, "must be a next_after"));
+const limit = wholeNumber(1, 100, 50);
+const after = z._default(z.nullable(requestId), null);
+export const generationsQuery = z.object({
+  from: z.optional(day),
+  to: z.optional(day),
+  model: z.optional(several),
+  provider: z.optional(several),
+  key_id: z.optional(several),
+  external_id: z._default(z.nullable(text), null),
+  status: z.optional(statuses),
+  code: z.optional(several),
+  limit,
+  after,
+});
+export const holdsQuery = z.object({ limit, after });
+
+/**
+ * GET /v1/generations?from&to&model&provider&key_id&external_id&status&code&limit&after: requests, newest first. A
+ * `member` sees those of its own keys. `next_after` asks for older ones, also behind a page that is short.
+ */
+export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
+  return async (c) => {
+    const asked = parseQuery(generationsQuery, c.req.url);
+    if (!asked.ok) return asked;
+    const { from, to, model, provider, key_id, external_id, status, code, ...page } = asked.value;
+    const fromMs = startOf(from ?? "") ?? 0;
+    const beforeMs = to === undefined ? Number.MAX_SAFE_INTEGER / 2 : (startOf(to) ?? 0) + DAY_MS;
+    if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
+    const keys = await keysOf(c, memberKeys, key_id ?? null);
+    if (!keys.ok) return keys;
+    const those = { states: status, models: model, providers: provider, codes: code };
+    const one = { state: only(status), model: only(model), externalId: external_id };
+    const filter = { ...those, ...one, keyIds: keys.value };
+    const answer = await askOwnWallet(c, (wallet) =>
+      wallet.requests({ ...page, ...filter, fromMs, beforeMs }),
+    );
+    if (!answer.ok) return answer;
+    const { requests, nextAfter } = answer.value;
+    return success({
+      generations: requests.map(requestView),
+      ...(nextAfter !== null && { next_after: nextAfter }),
+    });
+  };
+}
+
+/** GET /v1/holds?limit&after: requests under way and what each holds, oldest first; of a `member` its own keys'. */
+export function holdsRoute(memberKeys: MemberKeys): Handler {
+  return async (c) => {
+    const page = parseQuery(holdsQuery, c.req.url);
+    if (!page.ok) return page;
+    const keys = await keysOf(c, memberKeys, null);
+    if (!keys.ok) return keys;
+    const asked = { ...page.value, keyIds: keys.value };
+    const answer = await askOwnWallet(c, (wallet) => wallet.holds(asked));
+    if (!answer.ok) return answer;
+    const { holds, nextAfter } = answer.value;
+    return success({
+      holds: holds.map(holdView),
+      ...(nextAfter !== null && { next_after: nextAfter }),
+    });
+  };
+}
+
+/** The one that there is, for an object that does not know several. */
+function only<T>(values: readonly T[] | undefined): T | null {
+  return values?.length === 1 ? (values[0] ?? null) : null;
+}
+
+/** Whose requests are shown: of these keys, or null for all. */
+export async function keysOf(
+  c: AppContext,
+  memberKeys: MemberKeys,
+  asked: readonly string[] | null,
+): Promise<Result<readonly string[] | null>> {
+  const { member } = c.var;
+  if (member.role !== "member") return success(asked);
+  const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
+  const fields = { org_id: owner.orgId };
+  const own = await askBook(() => memberKeys(c.env.DB, owner), "keys_unreadable", fields);
+  if (!own.ok || asked === null) return own;
+  return success(own.value.filter((id) => asked.includes(id)));
+}
+
+/**
+ * GET /v1/generations/{id}: one paid request, by its request id or its completion's id, as the list has it. A `member`
+ * sees only those of its own keys; anyone else's, and what retention has rolled up, is the same 404.
+ */
+export function generationRoute(findKey: FindKey): Handler {
+  return async (c) => {
+    const found = await findRequest(c);
+    if (!found.ok) return found;
+    const seen = await mayBeSeen(c, found.value, findKey);
+    return seen.ok ? success(requestView(found.value)) : seen;
+  };
+}
+
+async function findRequest(c: AppContext): Promise<Result<RequestRecord>> {
+  const id = requestIdOf(c.req.param("id") ?? "");
+  if (id === null) return missing();
+  const answer = await askOwnWallet(c, (wallet) =>
+    wallet.request(id).catch((error: unknown) => beforeRequests(wallet, id, error)),
+  );
+  return !answer.ok && answer.failure.kind === "not_found" ? missing() : answer;
+}
+
+/** The same from a wallet of the release before, which tells of settled requests alone. Throws any other error. */
+async function beforeRequests(
+  wallet: WalletCalls,
+  id: string,
+  error: unknown,
+): Promise<Result<RequestRecord>> {
+  if (!reasonOf(error).includes("does not implement the method")) throw error;
+  const settled = await wallet.generation(id);
+  if (!settled.ok) return settled;
+  const generation = settled.value;
+  return success({ ...generation, state: "settled", generation, failed: null });
+}
+
+async function mayBeSeen(
+  c: AppContext,
+  { keyId }: RequestRecord,
+  findKey: FindKey,
+): Promise<Result<null>> {
+  const { member } = c.var;
+  if (member.role !== "member") return success(null);
+  if (keyId === null) return missing();
+  const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
+  const fields = { key_id: keyId, org_id: owner.orgId };
+  const key = await askBook(() => findKey(c.env.DB, keyId, owner), "key_unreadable", fields);
+  if (!key.ok) return key;
+  return key.value === null ? missing() : success(null);
+}
+
+/** One answer for what does not exist and what is not the caller's. */
+function missing(): Refusal {
+  return refuse({ kind: "not_found", message: "No such generation." });
+}
+
+/** The JSON of a request, the same fields whatever became of it: what only a settled one has is null in others. */
+function requestView(request: RequestRecord): View {
+  const { id, state, createdAt, keyId, externalId, heldMicro, generation } = request;
+  const failed = request.failed ?? null;
+  return {
+    id,
+    request_id: id,
+    created_at: timestamp(createdAt),
+    status: state,
+    key_id: keyId,
+    external_id: externalId,
+    held_micro: heldMicro,
+    ...(generation === null ? { ...UNSETTLED, ...unservedView(failed) } : settledView(generation)),
+    asked_model: failed?.askedModel ?? null,
+    door: failed?.door ?? null,
+    client_left_ms: failed?.clientLeftMs ?? null,
+    error: failed?.error ?? refusalOf(request),
+    attempts: attemptsOf(generation, failed),
+  };
+}
+
+/** What is known of one that came to no charge. */
+function unservedView(failed: FailedRequest | null): object {
+  if (failed === null) return {};
+  return { model: failed.model, streamed: failed.streamed, duration_ms: failed.durationMs };
+}
+
+/** What a peer's request was refused by, where it is not known how its client was told. */
+function refusalOf({ failure }: RequestRecord): ToldError | null {
+  if (failure === null || failure === undefined) return null;
+  const { status, message, param = null } = wireOf(failure);
+  return { code: anchorOf(failure), message, status, param };
+}
+
+/** Who was asked, in their order; the last of a settled one is who served it. Times in ms since it came. */
+function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest | null): object[] {
+  const before = failed?.attempts ?? generation?.failed ?? [];
+  const views = before.map(({ route, why, status = null, startedMs = null, endedMs = null }) => {
+    return { route, outcome: "failed", why, status, started_ms: startedMs, ended_ms: endedMs };
+  });
+  const hasBroken = failed?.error.status === IN_STREAM && before.length > 0;
+  if (generation === null || hasBroken) return views;
+  return [...views, lastAttempt(generation, { failed, last: before.at(-1) })];
+}
+
+/** Of an error that was told in a stream. */
+const IN_STREAM = 200;
+
+function lastAttempt(
+  { provider, durationMs }: GenerationRecord,
+  {
+    failed,
+    last,
+  }: { readonly failed: FailedRequest | null; readonly last?: FailedAttempt | undefined },
+): object {
+  const outcome = (failed?.clientLeftMs ?? null) === null ? "served" : "left";
+  const startedMs = last === undefined ? 0 : (last.endedMs ?? null);
+  const times = { started_ms: startedMs, ended_ms: durationMs };
+  return { route: provider, outcome, why: null, status: null, ...times };
+}
+
+/** `cost_micro` is what was charged, prices are micros per million tokens. */
+function settledView(generation: GenerationRecord) {
+  const { usage, price } = generation;
+  return {
+    cost_micro: generation.costMicro,
+    absorbed_micro: generation.absorbedMicro,
+    model: generation.model,
+    provider: generation.provider,
+    region: generation.region,
+    streamed: generation.streamed,
+    prompt_tokens: promptTokens(usage),
+    cached_tokens: usage.cacheRead,
+    cache_write_tokens: usage.cacheWrite,
+    ...(usage.cacheWriteHour !== undefined && { cache_write_hour_tokens: usage.cacheWriteHour }),
+    completion_tokens: usage.output,
+    reasoning_tokens: usage.reasoning,
+    price: {
+      input: price.input,
+      cached: price.cached,
+      cache_write: price.cacheWrite,
+      output: price.output,
+      ...price.units,
+    },
+    price_from: fromOf(generation),
+    price_list: generation.origin?.list ?? null,
+    lines: chargeLines(price, usage)
+      .filter(([, tokens]) => tokens > 0)
+      .map(([what, tokens, perMillion]) => {
+        return { what, tokens, price: perMillion, micro: (tokens * perMillion) / 1_000_000 };
+      }),
+    first_byte_ms: generation.firstByteMs,
+    duration_ms: generation.durationMs,
+    estimated: generation.estimated,
+    finish_reason: generation.finishReason,
+    failed_attempts: (generation.failed ?? []).map(({ route, why }) => ({ route, why })),
+  };
+}
+
+/** Since when its price was in force; null where that is not known, or it has no day. */
+function fromOf({ origin }: GenerationRecord): string | null {
+  const from = origin?.from ?? null;
+  return from === null ? null : timestamp(from);
+}
+
+const UNSETTLED: { readonly [K in keyof ReturnType<typeof settledView>]: unknown } = {
+  cost_micro: 0,
+  absorbed_micro: 0,
+  model: null,
+  provider: null,
+  region: null,
+  streamed: null,
+  prompt_tokens: null,
+  cached_tokens: null,
+  cache_write_tokens: null,
+  completion_tokens: null,
+  reasoning_tokens: null,
+  price: null,
+  price_from: null,
+  price_list: null,
+  lines: [],
+  first_byte_ms: null,
+  duration_ms: null,
+  estimated: null,
+  finish_reason: null,
+  failed_attempts: [],
+};
+
+function holdView(hold: HoldRecord): View {
+  return {
+    id: hold.id,
+    since: timestamp(hold.admittedAt),
+    granted_micro: hold.grantedMicro,
+    key_id: hold.keyId,
+    external_id: hold.externalId,
+  };
+}

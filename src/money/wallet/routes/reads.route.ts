@@ -1,0 +1,112 @@
+import * as z from "zod/mini";
+import type { AppContext } from "../../../shared/http/context.ts";
+import type { Answer, View } from "../../../shared/http/endpoint.ts";
+import {
+  moment,
+  once,
+  pageQuery,
+  parseQuery,
+  wholeNumber,
+} from "../../../shared/http/parse-body.ts";
+import { timestamp } from "../../../shared/clock.ts";
+import { EVENT_TYPES } from "../../../shared/event.ts";
+import type { EventRecord } from "../../../shared/event.ts";
+import { success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { objectsOf } from "../../../shared/contracts/objects.ts";
+import { dollarsOf } from "../../../shared/money.ts";
+import { readObject } from "../../../shared/reach-object.ts";
+import type { WalletCalls, EventPage, EventQuery } from "../../../shared/contracts/wallet.ts";
+import type { AlertPage } from "../../../shared/contracts/reports.ts";
+
+/**
+ * What the wallet of the caller's organisation answers to one call, which may be made more than once:
+ * only for calls whose repeat changes nothing more. Not answered: `storage_unavailable` or `overloaded`.
+ */
+export function askOwnWallet<T>(
+  c: AppContext,
+  call: (wallet: WalletCalls) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const { orgId } = c.var.admitted.caller;
+  return readObject(() => call(objectsOf(c.env).wallet(orgId)));
+}
+
+/** GET /v1/balance: the posted balance, always current, and what of it requests under way hold. */
+export async function balanceRoute(c: AppContext): Promise<Answer> {
+  const answer = await askOwnWallet(c, (wallet) => wallet.balance());
+  if (!answer.ok) return answer;
+  const { creditsMicro, heldMicro, owedMicro } = answer.value;
+  return success({
+    credits_micro: creditsMicro,
+    credits_dollars: dollarsOf(creditsMicro),
+    held_micro: heldMicro,
+    available_micro: creditsMicro - heldMicro,
+    owed_micro: owedMicro ?? 0,
+  });
+}
+
+/** GET /v1/alerts?limit&offset: crossings of quotas and of the balance's threshold, newest first. */
+export async function alertsRoute(c: AppContext): Promise<Answer> {
+  const page = parseQuery(pageQuery, c.req.url);
+  if (!page.ok) return page;
+  const { limit, offset } = page.value;
+  const answer = await askOwnWallet(c, (wallet) => wallet.alerts(limit, offset));
+  return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
+}
+
+/** The JSON of a page of alerts, newest first; amounts in micros. */
+export function alertsView(
+  page: AlertPage,
+  asked: { readonly limit: number; readonly offset: number },
+): View {
+  const alerts = page.alerts.map((alert) => ({
+    id: alert.id,
+    kind: alert.kind,
+    external_id: alert.externalId,
+    period: alert.period,
+    threshold: alert.threshold,
+    limit_micro: alert.limitMicro,
+    value_micro: alert.valueMicro,
+    created_at: timestamp(alert.createdAt),
+  }));
+  return { alerts, total: page.total, ...asked };
+}
+
+export const eventsParameters = z.object({
+  type: z.optional(z.enum(EVENT_TYPES)),
+  from: z.optional(moment),
+  to: z.optional(moment),
+  limit: wholeNumber(1, 100, 50),
+  after: z.optional(once.check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id"))),
+});
+
+/** What a URL asks of the log, or a 400 with `param`. */
+export function eventQuery(url: string): Result<EventQuery> {
+  const fields = parseQuery(eventsParameters, url);
+  if (!fields.ok) return fields;
+  const { type = null, from = null, to = null, limit, after = null } = fields.value;
+  return success({ type, from, to, limit, after });
+}
+
+/** GET /v1/events?type&from&to&limit&after: what happened to the organisation, newest first. */
+export async function eventsRoute(c: AppContext): Promise<Answer> {
+  const asked = eventQuery(c.req.url);
+  if (!asked.ok) return asked;
+  const answer = await askOwnWallet(c, (wallet) => wallet.events(asked.value));
+  return answer.ok ? success(eventsView(answer.value)) : answer;
+}
+
+/** The JSON of a page; `dropped` says what the log's bound has cost. */
+export function eventsView({ events, nextAfter, dropped }: EventPage): View {
+  return {
+    events: events.map(eventView),
+    next_after: nextAfter,
+    dropped: dropped === null ? null : { events: dropped.events, until: timestamp(dropped.until) },
+  };
+}
+
+/** The JSON of an event. */
+function eventView(event: EventRecord): View {
+  const { id, type, createdAt, actor, subject, data } = event;
+  return { id, type, created_at: timestamp(createdAt), actor, subject, data };
+}

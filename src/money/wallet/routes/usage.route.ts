@@ -1,0 +1,293 @@
+import * as z from "zod/mini";
+import type { AppContext } from "../../../shared/http/context.ts";
+import type { Answer, View } from "../../../shared/http/endpoint.ts";
+import { once, parseQuery, wholeNumber } from "../../../shared/http/parse-body.ts";
+import { askBook } from "../../../shared/ask-book.ts";
+import { DAY_MS, HOUR_MS, now, timestamp } from "../../../shared/clock.ts";
+import { invalid, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { periodOf } from "../../../shared/period.ts";
+import { amountsView } from "../../../shared/usage-sums.ts";
+import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
+import type { WalletCalls } from "../../../shared/contracts/wallet.ts";
+import type {
+  KeyMembers,
+  RowDimension,
+  RowsGroup,
+  RowsQuery,
+  RowsReport,
+  UsageReport,
+  UsagePage,
+  UsageGroupBy,
+} from "../../../shared/contracts/reports.ts";
+import { askOwnWallet } from "./reads.route.ts";
+
+/** Whose each key of an organisation is, revoked or not. Throws when D1 fails. */
+export type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
+
+/** GET /v1/usage?from&to&group_by&...: what the organisation used and paid, always current. */
+export function usageRoute(keyMembers: ReadKeyMembers): (c: AppContext) => Promise<Answer> {
+  return async (c) => {
+    const { orgId } = c.var.admitted.caller;
+    return answerUsage(c.req.url, now(c.env), {
+      ask: (call) => askOwnWallet(c, call),
+      members: () =>
+        askBook(() => keyMembers(c.env.DB, orgId), "members_unreadable", { org_id: orgId }),
+    });
+  };
+}
+
+/** What an answer of usage is made from: the wallet, and whose its keys are. */
+type UsageSources = {
+  readonly ask: <T>(
+    call: (
+      wallet: Pick<WalletCalls, "usage" | "usageOfRows" | "usageByMember">,
+    ) => Promise<Result<T>>,
+  ) => Promise<Result<T>>;
+  readonly members: () => Promise<Result<KeyMembers>>;
+};
+
+/** What a URL asks of usage, as a wallet says it: of the totals where they have it, else of the requests' own rows. */
+export async function answerUsage(
+  url: string,
+  nowMs: number,
+  { ask, members }: UsageSources,
+): Promise<Answer> {
+  const rows = rowsQuery(url, nowMs);
+  if (!rows.ok) return rows;
+  if (rows.value !== null) {
+    const { asked, memberIds, view } = rows.value;
+    const isOfMembers = memberIds !== null || asked.by.includes("member");
+    const known = isOfMembers ? await members() : success(null);
+    if (!known.ok) return known;
+    const query = { ...asked, members: known.value, keyIds: keysOf(asked, memberIds, known.value) };
+    const answer = await ask((wallet) =>
+      asked.by.includes("member") ? wallet.usageByMember(query) : wallet.usageOfRows(query),
+    );
+    return answer.ok ? success(view(answer.value)) : answer;
+  }
+  const query = usageQuery(url, nowMs);
+  if (!query.ok) return query;
+  const { from, to, groupBy, page } = query.value;
+  const answer = await ask((wallet) => wallet.usage(from, to, groupBy, page));
+  return answer.ok ? success(usageView(query.value, answer.value)) : answer;
+}
+
+const DAYS_DEFAULT = 30;
+const DAYS_MAX = 366;
+
+/** Which days (YYYY-MM-DD, UTC, both inclusive), how they are grouped, and which groups. */
+type UsageQuery = {
+  readonly from: string;
+  readonly to: string;
+  readonly groupBy: UsageGroupBy;
+  readonly page: UsagePage;
+};
+
+/** A UTC day of a query, YYYY-MM-DD. */
+export const day = once.check(
+  z.refine((text) => startOf(text) !== null, "must be a date that exists, as YYYY-MM-DD"),
+);
+
+const DAILY = ["day", "model", "key", "user", "day,model", "day,key", "day,user"] as const;
+/** What is not in the totals of days. */
+const OF_ROWS = [
+  "hour",
+  "hour,model",
+  "hour,provider",
+  "hour,key",
+  "hour,user",
+  "provider",
+  "day,provider",
+  "model,provider",
+  "model,key",
+  "model,user",
+  "provider,key",
+  "provider,user",
+  "key,user",
+  "member",
+  "hour,member",
+  "day,member",
+  "model,member",
+  "provider,member",
+  "user,member",
+] as const;
+const NO_DAY_OR_HOUR = "must be a day or an hour, as 2026-11-23T14";
+/** A UTC day or hour, YYYY-MM-DD or YYYY-MM-DDTHH. */
+const dayOrHour = once.check(
+  z.regex(/^\d{4}-\d\d-\d\d(?:T(?:[01]\d|2[0-3]))?$/, NO_DAY_OR_HOUR),
+  z.refine((text) => beginOf(text) !== null, NO_DAY_OR_HOUR),
+);
+/** Several by comma. */
+export const several = z.pipe(
+  once.check(z.minLength(1), z.maxLength(2000)),
+  z.transform((list) => list.split(",")),
+);
+export const usageParameters = z.object({
+  from: z.optional(dayOrHour),
+  to: z.optional(dayOrHour),
+  group_by: z._default(z.enum([...DAILY, ...OF_ROWS]), "day"),
+  model: z.optional(several),
+  provider: z.optional(several),
+  key_id: z.optional(several),
+  external_id: z.optional(once.check(z.maxLength(256))),
+  member_id: z.optional(several),
+  with: z.optional(z.enum(["latency"])),
+  limit: wholeNumber(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
+  after: z._default(z.nullable(once), null),
+});
+
+/** Where a page of usage by day and something more goes on. */
+const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
+
+/**
+ * `from`, `to`, `group_by`, `limit` and `after` of a URL; `to` is today and `from` makes it 30 days unless given. 400
+ * with `param` for a date that does not exist, `from` after `to`, or more than 366 days.
+ */
+export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
+  const fields = parseQuery(usageParameters, url);
+  if (!fields.ok) return fields;
+  const { to = periodOf(nowMs).day, group_by, limit, after } = fields.value;
+  const groupBy = group_by as UsageGroupBy; // what else there is, rows answer
+  const { from = daysBefore(to, DAYS_DEFAULT - 1) } = fields.value;
+  if (from > to) return invalid(`from must not be after to, which is ${to}.`, "from");
+  if (from < daysBefore(to, DAYS_MAX - 1)) {
+    return invalid(`from must be at most ${DAYS_MAX} days up to and with ${to}.`, "from");
+  }
+  if (groupBy.includes(",") && !(after === null || DAY_AND_NAME.test(after))) {
+    return invalid("after must be a next_after.", "after");
+  }
+  return success({ from, to, groupBy, page: { limit, after } });
+}
+
+/**
+ * The JSON of a usage report; a group is a day, a model, a key's id or an external_id. `next_after` only
+ * where more groups follow.
+ */
+function usageView(asked: UsageQuery, report: UsageReport): View {
+  return {
+    from: asked.from,
+    to: asked.to,
+    group_by: asked.groupBy,
+    data: report.data.map(({ day: on, group, ...amounts }) => {
+      return { ...(on !== undefined && { day: on }), group, ...amountsView(amounts) };
+    }),
+    total: amountsView(report.total),
+    ...(report.nextAfter !== null && { next_after: report.nextAfter }),
+  };
+}
+
+const HOURS_MAX = 72;
+
+type RowsAsked = {
+  readonly asked: Omit<RowsQuery, "members">;
+  /** Of whose keys alone; null: of anybody's. */
+  readonly memberIds: readonly string[] | null;
+  readonly view: (report: RowsReport) => View;
+};
+
+type Fields = z.infer<typeof usageParameters>;
+
+/** What only the requests' own rows can say, or null for what the totals of days have. */
+function rowsQuery(url: string, nowMs: number): Result<RowsAsked | null> {
+  const fields = parseQuery(usageParameters, url);
+  if (!fields.ok) return fields;
+  if (isOfTotals(fields.value)) return success(null);
+  const { group_by: groupBy, to = periodOf(nowMs).day, from = to.slice(0, 10) } = fields.value;
+  const fromMs = beginOf(from) ?? 0;
+  const beforeMs = (beginOf(to) ?? 0) + (to.includes("T") ? HOUR_MS : DAY_MS);
+  if (fromMs >= beforeMs) return invalid(`from must not be after to, which is ${to}.`, "from");
+  if (groupBy.startsWith("hour") && beforeMs - fromMs > HOURS_MAX * HOUR_MS) {
+    return invalid(`from must be at most ${HOURS_MAX} hours up to and with ${to}.`, "from");
+  }
+  const by = groupBy.split(",") as RowDimension[];
+  const asked = { fromMs, beforeMs, by, ...listsOf(fields.value) };
+  return success({
+    asked,
+    memberIds: fields.value.member_id ?? null,
+    view: (report) => rowsView({ from, to, groupBy }, by, report),
+  });
+}
+
+/** The keys asked for that belong to one of these members; null: all. */
+function keysOf(
+  { keyIds }: Pick<RowsQuery, "keyIds">,
+  memberIds: readonly string[] | null,
+  members: KeyMembers | null,
+): readonly string[] | null {
+  if (memberIds === null || members === null) return keyIds;
+  const theirs = Object.keys(members).filter((id) => memberIds.includes(members[id] ?? ""));
+  return keyIds === null ? theirs : theirs.filter((id) => keyIds.includes(id));
+}
+
+function listsOf(fields: Fields): Omit<RowsQuery, "fromMs" | "beforeMs" | "by" | "members"> {
+  return {
+    models: fields.model ?? null,
+    providers: fields.provider ?? null,
+    keyIds: fields.key_id ?? null,
+    externalIds: fields.external_id === undefined ? null : [fields.external_id],
+    latency: fields.with !== undefined,
+  };
+}
+
+function isOfTotals(fields: Fields): boolean {
+  const { latency, ...lists } = { ...listsOf(fields), members: fields.member_id ?? null };
+  const isHourly = [fields.from, fields.to].some((text) => text?.includes("T") === true);
+  const isDaily = DAILY.some((one) => one === fields.group_by);
+  return isDaily && !isHourly && !latency && Object.values(lists).every((list) => list === null);
+}
+
+type Head = { readonly from: string; readonly to: string; readonly groupBy: string };
+
+/** The JSON of usage by rows: as that of days, with `hour` or a second group, and from when it is whole. */
+function rowsView({ from, to, groupBy }: Head, by: readonly RowDimension[], report: RowsReport) {
+  const { data, total, completeFrom } = report;
+  return {
+    from,
+    to,
+    group_by: groupBy,
+    source: "rows",
+    complete_from: timestamp(completeFrom),
+    data: data.map((group) => rowView(by, group)),
+    total: amountsView(total),
+  };
+}
+
+function rowView(by: readonly RowDimension[], { names, ...group }: RowsGroup): object {
+  const { firstByteMs, tokensPerSecond } = group;
+  return {
+    ...namesView(by, names),
+    ...amountsView(group),
+    ...(firstByteMs !== undefined && { first_byte_ms: firstByteMs }),
+    ...(tokensPerSecond !== undefined && { tokens_per_s: tokensPerSecond }),
+  };
+}
+
+function namesView(by: readonly RowDimension[], names: readonly (string | null)[]): object {
+  const [one = null, two = null] = names;
+  const [first] = by;
+  if (first !== "day" && first !== "hour") {
+    return { group: one, ...(by.length > 1 && { group2: two }) };
+  }
+  return { [first]: one, group: by.length > 1 ? two : one };
+}
+
+/** When a day or an hour begins, Unix ms; null when there is no such. */
+function beginOf(text: string): number | null {
+  const [, on = text, hour = "00"] = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])$/.exec(text) ?? [];
+  const start = startOf(on);
+  return start === null ? null : start + Number(hour) * HOUR_MS;
+}
+
+/** When a day begins, Unix ms; null when there is no such day. */
+export function startOf(text: string): number | null {
+  if (!/^\d{4}-\d\d-\d\d$/.test(text)) return null;
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) || periodOf(ms).day !== text ? null : ms;
+}
+
+/** The day so many days before; never one before the year 0, whose days do not sort. */
+function daysBefore(text: string, days: number): string {
+  const ms = (startOf(text) ?? 0) - days * DAY_MS;
+  return periodOf(Math.max(ms, Date.parse("0000-01-01"))).day;
+}

@@ -1,0 +1,73 @@
+import type { Micros } from "../../../shared/money.ts";
+import { spentIn } from "./quota.ts";
+import type { Period } from "../../../shared/period.ts";
+import type { EndUser } from "./quota.ts";
+
+/** A crossing worth telling: `limitMicro` is the quota or the threshold, `valueMicro` what reached it. */
+export type Crossing = {
+  readonly kind: "user_daily" | "user_monthly" | "low_balance";
+  readonly endUserId: string | null;
+  readonly externalId: string | null;
+  readonly period: string | null;
+  readonly threshold: number | null;
+  readonly limitMicro: Micros;
+  readonly valueMicro: Micros;
+};
+
+/** The balance re-arms at the threshold and a tenth of it. */
+const REARM_PART = 10;
+
+/**
+ * The quotas of `after` whose threshold its spend has reached and that of `before` had not (null:
+ * whatever it was before, as when a quota changes). The caller keeps each one once per limit.
+ */
+export function quotaCrossings(before: EndUser | null, after: EndUser, period: Period): Crossing[] {
+  const spent = spentIn(after.spend, period);
+  const earlier = before === null ? null : spentIn(before.spend, period);
+  const crossings: Crossing[] = [];
+  const look = (kind: "user_daily" | "user_monthly", limit: Micros | null, value: Micros): void => {
+    if (limit === null || !reaches(value, limit, after.alertThreshold)) return;
+    const daily = kind === "user_daily";
+    const was = daily ? earlier?.daily : earlier?.monthly;
+    if (was !== undefined && reaches(was, limit, after.alertThreshold)) return;
+    crossings.push({
+      kind,
+      endUserId: after.id,
+      externalId: after.externalId,
+      period: daily ? period.day : period.month,
+      threshold: after.alertThreshold,
+      limitMicro: limit,
+      valueMicro: value,
+    });
+  };
+  look("user_daily", after.dailyQuota, spent.daily);
+  look("user_monthly", after.monthlyQuota, spent.monthly);
+  return crossings;
+}
+
+/**
+ * Whether something was spent, and so much of a limit. Divided, not multiplied: the quotient of two whole
+ * numbers is the double nearest to it, and so is the threshold, but 0.55 x 100 is 55.00000000000001.
+ */
+function reaches(spent: Micros, limit: Micros, threshold: number): boolean {
+  return spent > 0 && spent / limit >= threshold;
+}
+
+/** The balance fell below its threshold. */
+export function balanceCrossing(balance: Micros, threshold: Micros | null): Crossing | null {
+  if (threshold === null || balance >= threshold) return null;
+  return {
+    kind: "low_balance",
+    endUserId: null,
+    externalId: null,
+    period: null,
+    threshold: null,
+    limitMicro: threshold,
+    valueMicro: balance,
+  };
+}
+
+/** Whether a balance is far enough above the threshold for the next fall to be told again. */
+export function rearms(balance: Micros, threshold: Micros | null): boolean {
+  return threshold === null || balance - threshold >= threshold / REARM_PART;
+}

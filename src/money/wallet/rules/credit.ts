@@ -1,0 +1,26 @@
+import { refuse, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import type { Books } from "./ledger.ts";
+
+/** The balance after a credit or a correction, or why not: never over 2^53, never into what is held. */
+export function decideCredit(books: Books, amount: Micros): Result<Micros> {
+  const balance = books.balance + amount;
+  if (!Number.isSafeInteger(balance)) {
+    return refuse({
+      kind: "invalid_request",
+      message: "The balance would be too large.",
+      param: "amount_micro",
+    });
+  }
+  if (amount < 0 && balance < books.held) {
+    return refuse({
+      kind: "conflict",
+      message: "The correction would take more than is free.",
+      param: "amount_micro",
+      code: "balance_too_low",
+    });
+  }
+  return success(micros(balance));
+}

@@ -1,0 +1,82 @@
+import { refuse, success } from "../../../shared/failure.ts";
+import type { Result } from "../../../shared/failure.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+
+/** What went back of an organisation's payments: still owed, taken from its balance, or forgiven. */
+export type Debts = {
+  readonly owed: Micros;
+  readonly taken: Micros;
+  readonly forgiven: Micros;
+};
+export const NO_DEBTS: Debts = { owed: micros(0), taken: micros(0), forgiven: micros(0) };
+
+/** A payment that was credited, and what of it is back by the newest reading. */
+export type CreditedPayment = {
+  readonly id: string;
+  readonly purchaseId: string;
+  readonly credited: Micros;
+  readonly back: Micros;
+  readonly reading: number;
+};
+
+/** A payment's new standing. `returned`: what was taken before and goes to the balance again. */
+type Moved = {
+  readonly debts: Debts;
+  readonly payment: CreditedPayment;
+  readonly returned: Micros;
+};
+
+/**
+ * Brings what is back of a payment to an amount, which is never more than what was credited for it; null for a reading
+ * that is not newer. What is won again lowers first what is owed, then returns what was taken; the rest was forgiven.
+ */
+export function moveBack(
+  debts: Debts,
+  payment: CreditedPayment,
+  { back: asked, reading }: { readonly back: Micros; readonly reading: number },
+): Moved | null {
+  if (reading <= payment.reading) return null;
+  const back = micros(Math.max(0, Math.min(asked, payment.credited)));
+  const moved = { ...payment, back, reading };
+  const more = back - payment.back;
+  if (more >= 0) {
+    const owed = micros(debts.owed + more);
+    return { debts: { ...debts, owed }, payment: moved, returned: micros(0) };
+  }
+  const fromOwed = Math.min(debts.owed, -more);
+  const returned = Math.min(debts.taken, -more - fromOwed);
+  return {
+    debts: {
+      owed: micros(debts.owed - fromOwed),
+      taken: micros(debts.taken - returned),
+      forgiven: micros(debts.forgiven - (-more - fromOwed - returned)),
+    },
+    payment: moved,
+    returned: micros(returned),
+  };
+}
+
+/** What is free pays what is owed: how much, and what is left; null where nothing is owed, or nothing free. */
+export function collectDebt(
+  debts: Debts,
+  free: Micros,
+): { readonly debts: Debts; readonly paid: Micros } | null {
+  const paid = Math.min(debts.owed, free);
+  if (paid <= 0) return null;
+  const after = { ...debts, owed: micros(debts.owed - paid), taken: micros(debts.taken + paid) };
+  return { debts: after, paid: micros(paid) };
+}
+
+/** So much is owed no more. */
+export function forgiveDebt(debts: Debts, amount: Micros): Result<Debts> {
+  if (amount > debts.owed) {
+    return refuse({
+      kind: "conflict",
+      message: "That is more than is owed.",
+      param: "forgive_micro",
+    });
+  }
+  const owed = micros(debts.owed - amount);
+  return success({ ...debts, owed, forgiven: micros(debts.forgiven + amount) });
+}

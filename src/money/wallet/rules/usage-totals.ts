@@ -1,0 +1,57 @@
+import type { Micros } from "../../../shared/money.ts";
+import { periodOf } from "../../../shared/period.ts";
+import type { Period } from "../../../shared/period.ts";
+import { plusTokens, tokensBy } from "../../../shared/usage-sums.ts";
+import type { TokenCounts } from "../../../shared/usage-sums.ts";
+
+/** Groups in one answer of usage: of the longest names some 3 MB of JSON. */
+export const USAGE_GROUPS_MAX = 10_000;
+
+/** What one settled request adds to the totals of its day. */
+export type PostedUsage = TokenCounts & {
+  readonly admittedAt: number;
+  /** The day and month of the end user's spend; usage goes by the clock, so by `admittedAt`. */
+  readonly period: Period;
+  readonly charged: Micros;
+  readonly endUserId: string | null;
+  readonly externalId: string | null;
+  readonly keyId: string;
+  readonly session?: string | null;
+  readonly model: string;
+};
+
+type UsageDimension = "day" | "model" | "key" | "user";
+
+export type UsageTotal = TokenCounts & {
+  readonly dimension: UsageDimension;
+  readonly day: string;
+  /** The model, key or external id; "" for the day itself and for requests without an end user. */
+  readonly name: string;
+  readonly requests: number;
+  readonly cost: number;
+};
+
+/** Totals by what they count; names hold no line breaks, so the joined key is unambiguous. */
+export type UsageTotals = Map<string, UsageTotal>;
+
+export function addUsage(totals: UsageTotals, posted: PostedUsage): void {
+  const { day } = periodOf(posted.admittedAt);
+  const names: readonly (readonly [UsageDimension, string])[] = [
+    ["day", ""],
+    ["model", posted.model],
+    ["key", posted.keyId],
+    ["user", posted.externalId ?? ""],
+  ];
+  for (const [dimension, name] of names) {
+    const key = `${dimension}\n${day}\n${name}`;
+    const before = totals.get(key) ?? { requests: 0, ...tokensBy(() => 0), cost: 0 };
+    totals.set(key, {
+      dimension,
+      day,
+      name,
+      requests: before.requests + 1,
+      ...plusTokens(before, posted),
+      cost: before.cost + posted.charged,
+    });
+  }
+}

@@ -1,0 +1,22 @@
+import type { Settings } from "../../../shared/contracts/settings.ts";
+import type { WalletRow } from "./wallet-row.do.ts";
+
+type Checkpoint = { seq: number; balance: number; clock: number; newest: number; floor_id: string };
+
+/** The newest checkpoint: what was published last, and when that was. */
+export function readCheckpoint(sql: SqlStorage): Checkpoint {
+  return sql
+    .exec<Checkpoint>(
+      "SELECT seq, balance, clock, newest, floor_id FROM checkpoints ORDER BY seq DESC LIMIT 1",
+    )
+    .one();
+}
+
+/** The settings, where a publish that was acknowledged had them as they are. */
+export function bookedSettings(
+  sql: SqlStorage,
+  { acknowledged, settings }: WalletRow,
+): Settings | null {
+  const { changed } = sql.exec<{ changed: number }>("SELECT changed FROM settings").one();
+  return changed <= acknowledged ? settings : null;
+}

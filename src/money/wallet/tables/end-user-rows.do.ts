@@ -1,0 +1,243 @@
+import { micros } from "../../../shared/money.ts";
+import { PAGE_ROWS } from "../book.store.ts";
+import type { BookRow } from "../book.store.ts";
+import { endOf, periodOfDay } from "../../../shared/period.ts";
+import { microsOrNull } from "../rules/quota.ts";
+import type { EndUser } from "../rules/quota.ts";
+
+type StoredEndUser = {
+  id: string;
+  external_id: string;
+  monthly_quota: number | null;
+  daily_quota: number | null;
+  alert_threshold: number;
+  month: string;
+  monthly_spend: number;
+  day: string;
+  daily_spend: number;
+  created_at: number;
+};
+
+const COLUMNS = `id, external_id, monthly_quota, daily_quota, alert_threshold, month, monthly_spend,
+  day, daily_spend, created_at`;
+
+/** One end user, its spend as of the newest checkpoint; null when there is none. One that departed has an id alone. */
+export function selectEndUser(
+  sql: SqlStorage,
+  column: "id" | "external_id",
+  value: string,
+): EndUser | null {
+  const which = column === "id" ? "id = ?" : "external_id = ? AND departed IS NULL";
+  const [row] = sql
+    .exec<StoredEndUser>(`SELECT ${COLUMNS} FROM end_users WHERE ${which}`, value)
+    .toArray();
+  return row === undefined ? null : endUserOf(row);
+}
+
+/** How many there are, without the departed. */
+export function selectEndUserCount(sql: SqlStorage): number {
+  return sql.exec<{ n: number }>("SELECT count(*) AS n FROM end_users WHERE departed IS NULL").one()
+    .n;
+}
+
+/**
+ * A page in the order of creation: a new end user comes last and moves nobody. From after the one with the id
+ * `after`, who may be a departed one; null when there is none.
+ */
+export function selectEndUserPage(
+  sql: SqlStorage,
+  {
+    limit,
+    offset,
+    after,
+  }: { readonly limit: number; readonly offset: number; readonly after: string | null },
+): EndUser[] | null {
+  const [last] =
+    after === null
+      ? [{ number: 0 }]
+      : sql.exec<{ number: number }>("SELECT number FROM end_users WHERE id = ?", after).toArray();
+  if (last === undefined) return null;
+  return sql
+    .exec<StoredEndUser>(
+      `SELECT ${COLUMNS} FROM end_users WHERE number > ? AND departed IS NULL ORDER BY number LIMIT ? OFFSET ?`,
+      last.number,
+      limit,
+      offset,
+    )
+    .toArray()
+    .map(endUserOf);
+}
+
+const BOOK_COLUMNS = `id, external_id, monthly_quota AS monthly_quota_micro,
+  daily_quota AS daily_quota_micro, alert_threshold, month, monthly_spend AS monthly_spend_micro,
+  day, daily_spend AS daily_spend_micro, created_at`;
+
+/** The end users with these ids, at most a page of them, as the book has them. */
+export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT ${BOOK_COLUMNS} FROM end_users
+      WHERE id IN (SELECT value FROM json_each(?)) AND departed IS NULL`,
+      JSON.stringify(ids),
+    )
+    .toArray();
+}
+
+/** A page of all end users by id, as the book has them. */
+export function selectEndUsersAfter(sql: SqlStorage, id: BookRow[string]): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT ${BOOK_COLUMNS} FROM end_users
+      WHERE id > ? AND departed IS NULL ORDER BY id LIMIT ${PAGE_ROWS}`,
+      id,
+    )
+    .toArray();
+}
+
+/** `account`: what its requests had for its number before it departed; null for one that is new. */
+export function insertEndUser(
+  sql: SqlStorage,
+  user: EndUser,
+  { changed, account }: { readonly changed: number; readonly account: number | null },
+): void {
+  sql.exec(
+    `INSERT INTO end_users (${COLUMNS}, changed, account)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    user.id,
+    user.externalId,
+    user.monthlyQuota,
+    user.dailyQuota,
+    user.alertThreshold,
+    user.spend.month,
+    user.spend.monthly,
+    user.spend.day,
+    user.spend.daily,
+    user.createdAt,
+    changed,
+    account,
+  );
+}
+
+/** Stores what an owner may change. */
+export function updateEndUserLimits(sql: SqlStorage, user: EndUser, changed: number): void {
+  sql.exec(
+    `UPDATE end_users SET monthly_quota = ?, daily_quota = ?, alert_threshold = ?, changed = ?
+    WHERE id = ?`,
+    user.monthlyQuota,
+    user.dailyQuota,
+    user.alertThreshold,
+    changed,
+    user.id,
+  );
+}
+
+/** Brings an end user's slots up to a checkpoint. */
+export function updateEndUserSpend(sql: SqlStorage, user: EndUser, changed: number): void {
+  sql.exec(
+    `UPDATE end_users SET month = ?, monthly_spend = ?, day = ?, daily_spend = ?, changed = ?
+    WHERE id = ?`,
+    user.spend.month,
+    user.spend.monthly,
+    user.spend.day,
+    user.spend.daily,
+    changed,
+    user.id,
+  );
+}
+
+/** How many departed end users are kept, and until when the first of them is, Unix ms. */
+export type Departed = { readonly count: number; readonly until: number };
+
+export function selectDeparted(sql: SqlStorage): Departed {
+  const { count, month } = sql
+    .exec<{ count: number; month: string | null }>(
+      "SELECT count(*) AS count, min(departed) AS month FROM end_users WHERE departed IS NOT NULL",
+    )
+    .one();
+  return { count, until: month === null ? Infinity : endOfMonth(month) };
+}
+
+export function endOfMonth(month: string): number {
+  return endOf(periodOfDay(`${month}-01`), "month");
+}
+
+/** Who departed in `month` under this hash, its spend as of the newest checkpoint; null when nobody did. */
+export function selectDepartedEndUser(
+  sql: SqlStorage,
+  hash: string,
+  month: string,
+): { readonly user: EndUser; readonly account: number } | null {
+  const [row] = sql
+    .exec<StoredEndUser & { account: number }>(
+      `SELECT ${COLUMNS}, coalesce(account, number) AS account FROM end_users
+      WHERE external_id = ? AND departed = ?`,
+      hash,
+      month,
+    )
+    .toArray();
+  return row === undefined ? null : { user: endUserOf(row), account: row.account };
+}
+
+/** The end user is gone from the book and from all that is read; its row stays with what it spent. */
+export function updateDeparted(
+  sql: SqlStorage,
+  id: string,
+  left: { readonly hash: string; readonly month: string; readonly changed: number },
+): void {
+  sql.exec(
+    `UPDATE end_users SET external_id = ?, departed = ?, monthly_quota = NULL, daily_quota = NULL
+    WHERE id = ?`,
+    left.hash,
+    left.month,
+    id,
+  );
+  sql.exec("INSERT INTO deleted_end_users (id, changed) VALUES (?, ?)", id, left.changed);
+}
+
+/** Takes away the departed of a hash. */
+export function deleteDepartedHash(sql: SqlStorage, hash: string): string[] {
+  return deleteDeparted(sql, "external_id = ?1 LIMIT ?2", [hash, 1]);
+}
+
+/** Takes away those that departed before `month`, at most `rowsMax`. */
+export function deleteDepartedBefore(sql: SqlStorage, month: string, rowsMax: number): string[] {
+  return deleteDeparted(sql, "departed < ?1 LIMIT ?2", [month, rowsMax]);
+}
+
+/** Takes away the oldest of the departed. */
+export function deleteOldestDeparted(sql: SqlStorage): string[] {
+  return deleteDeparted(sql, "true ORDER BY departed, number LIMIT ?1", [1]);
+}
+
+/** The ids of those that went. */
+function deleteDeparted(
+  sql: SqlStorage,
+  which: string,
+  bindings: readonly (string | number)[],
+): string[] {
+  return sql
+    .exec<{ id: string }>(
+      `DELETE FROM end_users WHERE number IN
+        (SELECT number FROM end_users WHERE departed IS NOT NULL AND ${which}) RETURNING id`,
+      ...bindings,
+    )
+    .toArray()
+    .map(({ id }) => id);
+}
+
+function endUserOf(row: StoredEndUser): EndUser {
+  return {
+    id: row.id,
+    externalId: row.external_id,
+    dailyQuota: microsOrNull(row.daily_quota),
+    monthlyQuota: microsOrNull(row.monthly_quota),
+    alertThreshold: row.alert_threshold,
+    createdAt: row.created_at,
+    spend: {
+      day: row.day,
+      daily: micros(row.daily_spend),
+      month: row.month,
+      monthly: micros(row.monthly_spend),
+    },
+  };
+}

@@ -1,0 +1,127 @@
+import type { FailedBatch, FailedRequest, FailureCount } from "../../../shared/failed-request.ts";
+import { storedJson } from "../../../shared/stored-json.ts";
+
+/** A step of the wallet's tables. */
+export const FAILED_REQUESTS = `CREATE TABLE failed_requests ( -- the newest that were answered with an error
+    id TEXT PRIMARY KEY NOT NULL,
+    at INTEGER NOT NULL,
+    key_id TEXT NOT NULL,
+    external_id TEXT,
+    model TEXT, -- the id that its name came to, else what it named
+    code TEXT NOT NULL,
+    detail TEXT NOT NULL CHECK (json_valid(detail)) -- all of it
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE failure_counts ( -- all of them, by hour
+    hour INTEGER NOT NULL,
+    key_id TEXT NOT NULL,
+    code TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    last_id TEXT NOT NULL,
+    PRIMARY KEY (hour, key_id, code, status)
+  ) STRICT, WITHOUT ROWID;`;
+
+/** What is kept by itself, of a key and of all together; beyond that, and of what is older, the oldest goes. */
+const OF_KEY_MAX = 100;
+const REQUESTS_MAX = 1000;
+const COUNTS_MAX = 20_000;
+
+/** Stores a batch, and lets go of what is too much or of before `fromMs`. */
+export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number): void {
+  for (const one of batch.requests) {
+    sql.exec(
+      `INSERT OR REPLACE INTO failed_requests (id, at, key_id, external_id, model, code, detail)
+      VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      one.id,
+      one.at,
+      one.keyId,
+      one.externalId,
+      one.model ?? one.askedModel,
+      one.error.code,
+      JSON.stringify(one),
+    );
+  }
+  for (const one of batch.counts) addCount(sql, one);
+  sql.exec(
+    `DELETE FROM failed_requests WHERE at < ?1 OR id IN (
+      SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id DESC) AS place,
+        row_number() OVER (PARTITION BY key_id ORDER BY id DESC) AS place_of_key FROM failed_requests)
+      WHERE place > ?2 OR place_of_key > ?3)`,
+    fromMs,
+    REQUESTS_MAX,
+    OF_KEY_MAX,
+  );
+  sql.exec(
+    `DELETE FROM failure_counts WHERE hour < ?1 OR hour < (
+      SELECT hour FROM failure_counts ORDER BY hour DESC LIMIT 1 OFFSET ?2)`,
+    fromMs,
+    COUNTS_MAX,
+  );
+}
+
+function addCount(sql: SqlStorage, one: FailureCount): void {
+  sql.exec(
+    `INSERT INTO failure_counts (hour, key_id, code, status, requests, last_at, last_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (hour, key_id, code, status) DO UPDATE SET requests = requests + excluded.requests,
+      last_at = max(last_at, excluded.last_at), last_id = max(last_id, excluded.last_id)`,
+    one.hour,
+    one.keyId,
+    one.code,
+    one.status,
+    one.count,
+    one.lastAt,
+    one.lastId,
+  );
+}
+
+/** What is kept by itself of a request that failed; null for any other. */
+export function selectFailed(sql: SqlStorage, id: string): FailedRequest | null {
+  const [row] = sql
+    .exec<{ detail: string }>("SELECT detail FROM failed_requests WHERE id = ?", id)
+    .toArray();
+  return row === undefined ? null : storedJson<FailedRequest>(row.detail);
+}
+
+/** What is kept by itself of those that came from `fromMs` to before `beforeMs`. */
+export function selectKept(sql: SqlStorage, fromMs: number, beforeMs: number): FailedRequest[] {
+  return sql
+    .exec<{ detail: string }>(
+      "SELECT detail FROM failed_requests WHERE at >= ? AND at < ?",
+      fromMs,
+      beforeMs,
+    )
+    .toArray()
+    .map(({ detail }) => storedJson<FailedRequest>(detail));
+}
+
+type CountRow = {
+  hour: number;
+  key_id: string;
+  code: string;
+  status: number;
+  requests: number;
+  last_at: number;
+  last_id: string;
+};
+
+/** The counts of the hours that begin from `fromMs` to before `beforeMs`. */
+export function selectCounts(sql: SqlStorage, fromMs: number, beforeMs: number): FailureCount[] {
+  return sql
+    .exec<CountRow>(
+      "SELECT * FROM failure_counts WHERE hour >= ? AND hour < ? ORDER BY hour, key_id, code",
+      fromMs,
+      beforeMs,
+    )
+    .toArray()
+    .map((row) => ({
+      hour: row.hour,
+      keyId: row.key_id,
+      code: row.code,
+      status: row.status,
+      count: row.requests,
+      lastAt: row.last_at,
+      lastId: row.last_id,
+    }));
+}

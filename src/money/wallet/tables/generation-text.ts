@@ -1,0 +1,99 @@
+import type { Generation } from "../../../shared/generation.ts";
+import { UNITS } from "../../../shared/usage.ts";
+import type { Counted, Price } from "../../../shared/usage.ts";
+import { storedJson } from "../../../shared/stored-json.ts";
+
+/** What many requests have in common of their generations. */
+type Sold = Pick<Generation, "model" | "provider" | "region" | "price" | "origin" | "bought">;
+/** What each has for itself, beside its tokens: `detail` in the table. */
+type Rest = readonly [
+  streamed: 0 | 1,
+  cacheRead: number,
+  cacheWrite: number,
+  reasoning: number,
+  firstByteMs: number | null,
+  durationMs: number,
+  estimated: 0 | 1,
+  finishReason: string | null,
+  /** Absent for nearly all. */
+  cacheWriteHour?: number,
+  failed?: Generation["failed"] | null,
+  /** What was counted beside tokens. */
+  counted?: Counted,
+];
+
+/** What of a generation many have in common, as `names` has it. */
+export function soldOf({ model, provider, region, price, origin, bought }: Generation): string {
+  const sold: Sold = {
+    model,
+    provider,
+    region,
+    price: inOrder(price),
+    ...(origin !== undefined && { origin: { from: origin.from, list: origin.list } }),
+    ...(bought !== undefined && { bought: inOrder(bought) }),
+  };
+  return JSON.stringify(sold);
+}
+
+function inOrder({ input, cached, cacheWrite, output, units }: Price): Price {
+  const tokens = { input, cached, cacheWrite, output };
+  if (units === undefined) return tokens;
+  const known = UNITS.filter((unit) => units[unit] !== undefined);
+  return { ...tokens, units: Object.fromEntries(known.map((unit) => [unit, units[unit]])) };
+}
+
+export function restOf(generation: Generation): string {
+  const { usage, failed } = generation;
+  const hour = usage.cacheWriteHour ?? 0;
+  const usual = [
+    generation.streamed ? 1 : 0,
+    usage.cacheRead,
+    usage.cacheWrite,
+    usage.reasoning,
+    generation.firstByteMs,
+    generation.durationMs,
+    generation.estimated ? 1 : 0,
+    generation.finishReason,
+  ] as const;
+  const counted = countedOf(usage);
+  if (counted !== null) {
+    return JSON.stringify([...usual, hour, failed ?? null, counted] satisfies Rest);
+  }
+  if (failed !== undefined) return JSON.stringify([...usual, hour, failed] satisfies Rest);
+  return JSON.stringify((hour === 0 ? usual : [...usual, hour]) satisfies Rest);
+}
+
+/** What was counted beside tokens; null for nothing. */
+function countedOf({ image = 0, character = 0, second = 0 }: Counted): Counted | null {
+  if (image + character + second === 0) return null;
+  return {
+    ...(image > 0 && { image }),
+    ...(character > 0 && { character }),
+    ...(second > 0 && { second }),
+  };
+}
+
+/** What a settled request's row has of its generation. */
+export function generationIn(row: {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly detail: string | null;
+  readonly sold: string | null;
+}): Omit<Generation, "keyId"> {
+  const rest = storedJson<Rest>(row.detail ?? "");
+  const [streamed, cacheRead, cacheWrite, reasoning, firstByteMs, durationMs, ...more] = rest;
+  const [estimated, finishReason, cacheWriteHour = 0, failed = null, counted = {}] = more;
+  const input = row.prompt_tokens - cacheRead - cacheWrite;
+  const output = row.completion_tokens;
+  const usage = { input, cacheRead, cacheWrite, output, reasoning, ...counted };
+  return {
+    ...storedJson<Sold>(row.sold ?? ""),
+    usage: cacheWriteHour > 0 ? { ...usage, cacheWriteHour } : usage,
+    streamed: streamed === 1,
+    firstByteMs,
+    durationMs,
+    estimated: estimated === 1,
+    finishReason,
+    ...(failed !== null && { failed }),
+  };
+}

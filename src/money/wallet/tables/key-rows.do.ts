@@ -1,0 +1,356 @@
+import { assert } from "../../../shared/assert.ts";
+import { idFloor } from "../../../shared/id.ts";
+import { termsOfText, termsText } from "../../../shared/key-terms.ts";
+import type { KeyTerms, BudgetPeriod } from "../../../shared/key-terms.ts";
+import { secretsOfText, secretsText } from "../../../shared/key.ts";
+import type { Key, KeySecrets, Scope } from "../../../shared/key.ts";
+import type { TouchedKey } from "../../../shared/key-uses.store.ts";
+import { micros } from "../../../shared/money.ts";
+import { RateWindow, CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
+import type { StoredAdmission } from "../../../shared/rate-window.ts";
+import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
+import { TokenWindow } from "../rules/key-limits.ts";
+import type { Budget } from "../rules/key-limits.ts";
+import { microsOrNull } from "../rules/quota.ts";
+import type { UsedKey } from "../../../shared/contracts/wallet.ts";
+import { KEY_ID } from "./request-rows.do.ts";
+
+/** Dead keys whose minutes go in one turn, of at most 1,000 rows each. */
+const DEAD_AT_ONCE = 20;
+const USED_MAX = 10_000;
+
+/** What the register says of a living key of the wallet's organisation, and when it said so (Unix ms). */
+export type LiveKey = Omit<Key, "orgId"> & { readonly checkedAt: number };
+
+/** A key as the tables know it. */
+export type KnownKey = {
+  /** Its number in the tables. */
+  readonly number: number;
+  /** Null: all that is known is that it is dead. */
+  readonly record: LiveKey | null;
+  /** The number of the rotation that last ended all its sessions; 0 for none. */
+  readonly sessionsCut: number;
+  /** Unix ms; null while it lives. */
+  readonly revokedAt: number | null;
+  readonly window: RateWindow;
+};
+
+type StoredKey = {
+  number: number;
+  key_id: string | null;
+  member_id: string | null;
+  scope: Scope | null;
+  rpm_limit: number | null;
+  terms: string | null;
+  secrets: string | null;
+  checked_at: number | null;
+  revoked_at: number | null;
+  sessions_cut: number;
+};
+
+/** The key with this hash, or null. */
+export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
+  const [row] = sql
+    .exec<StoredKey>(
+      `SELECT number, key_id, member_id, scope, rpm_limit, terms, secrets, checked_at, revoked_at,
+        sessions_cut
+      FROM keys WHERE hash = ?`,
+      hash,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  const admissions = sql
+    .exec<StoredAdmission>("SELECT slot, at FROM admissions WHERE key = ?", row.number)
+    .toArray();
+  return {
+    number: row.number,
+    record: recordOf(row),
+    revokedAt: row.revoked_at,
+    sessionsCut: row.sessions_cut,
+    window: new RateWindow(admissions),
+  };
+}
+
+/** The key with this id as far as its register was asked, dead or not; null when it never came. */
+export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
+  const [row] = sql.exec<StoredKey & { hash: string }>(
+    "SELECT * FROM keys WHERE key_id = ?",
+    keyId,
+  );
+  const record = row === undefined ? null : recordOf(row);
+  if (row === undefined || record === null) return null;
+  const { memberId, scope, rpmLimit } = record;
+  return { keyId, keyHash: row.hash, memberId, scope, rpmLimit };
+}
+
+function recordOf(row: StoredKey): LiveKey | null {
+  const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = row;
+  if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;
+  const terms = termsOfText(row.terms);
+  const secrets = secretsOfText(row.secrets);
+  return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: row.checked_at ?? 0 };
+}
+
+/** Whether the book says of a key what is known of it. */
+export function isAsBooked(
+  { revokedAt }: KnownKey,
+  known: LiveKey,
+  said: TouchedKey | undefined,
+): boolean {
+  if (said === undefined) return false;
+  if (said.revokedAt !== null || revokedAt !== null) {
+    return said.revokedAt !== null && revokedAt !== null;
+  }
+  return (
+    said.rpmLimit === known.rpmLimit &&
+    termsText(said.terms) === termsText(known.terms) &&
+    secretsText(said.secrets) === secretsText(known.secrets)
+  );
+}
+
+/** After a start: the keys that may have been used after `notedAt`, to be looked at from `dueAt` on. */
+export function findDueUses(
+  sql: SqlStorage,
+  dueUses: DueUses,
+  { notedAt, dueAt }: { readonly notedAt: number; readonly dueAt: number },
+): void {
+  const checked = sql.exec<{ hash: string }>(
+    "SELECT hash FROM keys WHERE key_id IS NOT NULL AND checked_at > ? LIMIT ?",
+    notedAt - REFRESH_MS,
+    USED_MAX,
+  );
+  for (const { hash } of checked) dueUses.add(hash, dueAt);
+}
+
+/** Keeps what the register says; a tombstone stays. */
+export function putKey(sql: SqlStorage, hash: string, record: LiveKey): void {
+  sql.exec(
+    `INSERT INTO keys (hash, key_id, member_id, scope, rpm_limit, terms, secrets, checked_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (hash) DO UPDATE SET key_id = excluded.key_id, member_id = excluded.member_id,
+      scope = excluded.scope, rpm_limit = excluded.rpm_limit, terms = excluded.terms,
+      secrets = excluded.secrets, checked_at = excluded.checked_at`,
+    hash,
+    record.keyId,
+    record.memberId,
+    record.scope,
+    record.rpmLimit,
+    termsText(record.terms),
+    secretsText(record.secrets),
+    record.checkedAt,
+  );
+}
+
+/** A tombstone, whether the key is known or not; the first time of revocation stands. */
+export function buryKey(sql: SqlStorage, hash: string, revokedAt: number): void {
+  sql.exec(
+    `INSERT INTO keys (hash, revoked_at) VALUES (?, ?)
+    ON CONFLICT (hash) DO UPDATE SET revoked_at = coalesce(revoked_at, excluded.revoked_at)`,
+    hash,
+    revokedAt,
+  );
+}
+
+/** Removes the minutes of some keys that died before `beforeMs`; false when there is none left. */
+export function deleteDeadMinutes(sql: SqlStorage, beforeMs: number): boolean {
+  const { rowsWritten } = sql.exec(
+    `DELETE FROM admissions WHERE key IN (SELECT number FROM keys WHERE revoked_at < ?
+      AND EXISTS (SELECT 1 FROM admissions WHERE key = number) LIMIT ?)`,
+    beforeMs,
+    DEAD_AT_ONCE,
+  );
+  return rowsWritten > 0;
+}
+
+export function updateKeyLimit(sql: SqlStorage, hash: string, rpmLimit: number): void {
+  sql.exec("UPDATE keys SET rpm_limit = ? WHERE hash = ?", rpmLimit, hash);
+}
+
+export function updateKeyTerms(sql: SqlStorage, hash: string, terms: KeyTerms): void {
+  sql.exec("UPDATE keys SET terms = ? WHERE hash = ?", termsText(terms), hash);
+}
+
+export function updateKeySecrets(sql: SqlStorage, hash: string, secrets: KeySecrets): void {
+  sql.exec("UPDATE keys SET secrets = ? WHERE hash = ?", secretsText(secrets), hash);
+}
+
+/** All sessions of a key, known or not, that were minted before its rotation of this number are ended; a repeat ends no more. */
+export function cutSessions(sql: SqlStorage, hash: string, rotation: number): void {
+  sql.exec(
+    `INSERT INTO keys (hash, sessions_cut) VALUES (?, ?)
+    ON CONFLICT (hash) DO UPDATE SET sessions_cut = max(sessions_cut, excluded.sessions_cut)`,
+    hash,
+    rotation,
+  );
+}
+
+export function updateChecked(sql: SqlStorage, hash: string, checkedAt: number): void {
+  sql.exec("UPDATE keys SET checked_at = ? WHERE hash = ?", checkedAt, hash);
+}
+
+/** What is known of the living: the register is asked for each again. Tombstones and minutes stay. */
+export function unlearnKeys(sql: SqlStorage): void {
+  sql.exec("UPDATE keys SET key_id = NULL WHERE revoked_at IS NULL");
+}
+
+/** The same for one key. */
+export function unlearnKey(sql: SqlStorage, hash: string): void {
+  sql.exec("UPDATE keys SET key_id = NULL WHERE hash = ?", hash);
+}
+
+/** Exactly one row written: the output gate holds the answer until it is durable. */
+export function insertAdmission(sql: SqlStorage, key: number, entry: StoredAdmission): void {
+  const { rowsWritten } = sql.exec(
+    `INSERT INTO admissions (key, slot, at) VALUES (?, ?, ?)
+    ON CONFLICT (key, slot) DO UPDATE SET at = excluded.at`,
+    key,
+    entry.slot,
+    entry.at,
+  );
+  assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
+}
+
+/** Times in the clock's future become now. */
+export function clampKey(storage: DurableObjectStorage, key: number, clockMs: number): void {
+  storage.transactionSync(() => {
+    storage.sql.exec("UPDATE admissions SET at = ?1 WHERE key = ?2 AND at > ?1", clockMs, key);
+    storage.sql.exec(
+      "UPDATE keys SET checked_at = min(checked_at, ?1) WHERE number = ?2",
+      clockMs,
+      key,
+    );
+  });
+}
+
+type BudgetRow = {
+  key_id: string;
+  budget: number | null;
+  period: BudgetPeriod | null;
+  day: string;
+  daily: number;
+  week: string;
+  weekly: number;
+  month: string;
+  monthly: number;
+  total: number;
+};
+
+/** The budgets of keys with their spend as of the newest checkpoint, by key. */
+export function selectBudgets(sql: SqlStorage): Map<string, Budget> {
+  const rows = sql.exec<BudgetRow>(
+    `SELECT key_id, budget, period, day, daily, week, weekly, month, monthly, total
+    FROM key_budgets`,
+  );
+  return new Map(
+    rows.toArray().map((row) => [
+      row.key_id,
+      {
+        keyId: row.key_id,
+        budgetMicro: microsOrNull(row.budget),
+        budgetPeriod: row.period,
+        spend: {
+          day: { since: row.day, spent: micros(row.daily) },
+          week: { since: row.week, spent: micros(row.weekly) },
+          month: { since: row.month, spent: micros(row.monthly) },
+          total: micros(row.total),
+        },
+      },
+    ]),
+  );
+}
+
+/** What a key has spent by its usage, as of the newest checkpoint: micros by day, in their order. */
+export function selectKeyDays(
+  sql: SqlStorage,
+  keyId: string,
+): readonly { readonly day: string; readonly cost: number }[] {
+  return sql
+    .exec<{ day: string; cost: number }>(
+      "SELECT day, cost FROM totals WHERE dimension = 'key' AND name = ? ORDER BY day",
+      keyId,
+    )
+    .toArray();
+}
+
+/** A key's budget with its spend as of a checkpoint. */
+export function putBudget(sql: SqlStorage, budget: Budget, changed: number): void {
+  const { keyId, budgetMicro, budgetPeriod, spend } = budget;
+  sql.exec(
+    `INSERT OR REPLACE INTO key_budgets
+      (key_id, budget, period, day, daily, week, weekly, month, monthly, total, changed)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    keyId,
+    budgetMicro,
+    budgetPeriod,
+    spend.day.since,
+    spend.day.spent,
+    spend.week.since,
+    spend.week.spent,
+    spend.month.since,
+    spend.month.spent,
+    spend.total,
+    changed,
+  );
+}
+
+/** A key's budget alone. */
+export function updateBudget(
+  sql: SqlStorage,
+  { keyId, budgetMicro, budgetPeriod }: Omit<Budget, "spend">,
+): void {
+  sql.exec(
+    "UPDATE key_budgets SET budget = ?, period = ? WHERE key_id = ?",
+    budgetMicro,
+    budgetPeriod,
+    keyId,
+  );
+}
+
+/** The tokens of the minute before `clock` of the keys with a token limit, as the requests' own rows say. */
+export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenWindow> {
+  const floor = rateFloor(clock);
+  const rows = sql
+    .exec<{ id: string; key_id: string; at: number; count: number }>(
+      `SELECT id, ${KEY_ID}, min(admitted_at, ?3) AS at,
+        iif(state = 'settled', prompt_tokens + completion_tokens, tokens) AS count
+      FROM requests WHERE id >= ?1 AND admitted_at > ?2 AND tokens IS NOT NULL
+        AND state IN ('held', 'settled', 'expired') ORDER BY admitted_at, id`,
+      idFloor(HOLD_ID, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+      floor,
+      clock,
+    )
+    .toArray();
+  const windows = new Map<string, TokenWindow>();
+  for (const { id, key_id: keyId, at, count } of rows) {
+    const window = windows.get(keyId) ?? new TokenWindow();
+    window.add(id, at, count);
+    windows.set(keyId, window);
+  }
+  return windows;
+}
+
+/** Once in so long of use a key's register is asked what is true of it. */
+export const REFRESH_MS = 60_000;
+
+/** Keys, by hash, that may have a use which the book lacks, and when that is to be looked at (Unix ms). */
+export class DueUses {
+  readonly #due = new Map<string, number>();
+  /** None is due before; Infinity when there is none. */
+  next = Infinity;
+
+  /** The earliest time stands. */
+  add(hash: string, dueAt: number): void {
+    if (this.#due.has(hash)) return;
+    this.#due.set(hash, dueAt);
+    this.next = Math.min(this.next, dueAt);
+  }
+
+  /** Removes and returns at most `max` that are due. */
+  take(nowMs: number, max: number): string[] {
+    if (this.next > nowMs) return [];
+    const due = [...this.#due].filter(([, at]) => at <= nowMs).slice(0, max);
+    for (const [hash] of due) this.#due.delete(hash);
+    this.next = Math.min(Infinity, ...this.#due.values());
+    return due.map(([hash]) => hash);
+  }
+}

@@ -1,0 +1,142 @@
+import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import { PAGE_ROWS } from "../book.store.ts";
+import type { BookRow } from "../book.store.ts";
+import { NO_DEBTS } from "../rules/debts.ts";
+import type { CreditedPayment, Debts } from "../rules/debts.ts";
+import { NO_TOP_UP } from "../rules/top-up.ts";
+import type { TopUpState } from "../rules/top-up.ts";
+import { storedJson } from "../../../shared/stored-json.ts";
+
+/** What the wallet keeps of payments; `changed`: the publish that carries a row's change. */
+export const PAYMENTS = `CREATE TABLE payments (
+    id TEXT PRIMARY KEY NOT NULL, -- pi_...
+    purchase_id TEXT NOT NULL,
+    credited INTEGER NOT NULL CHECK (credited > 0),
+    back INTEGER NOT NULL CHECK (back BETWEEN 0 AND credited), -- what of it went back
+    reading INTEGER NOT NULL, -- which reading said so
+    changed INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE debts ( -- what went back in all: owed, taken from the balance, forgiven
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    owed INTEGER NOT NULL CHECK (owed >= 0),
+    taken INTEGER NOT NULL CHECK (taken >= 0),
+    forgiven INTEGER NOT NULL CHECK (forgiven >= 0),
+    changed INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE forgiven ( -- each once
+    reference TEXT PRIMARY KEY NOT NULL,
+    amount INTEGER NOT NULL CHECK (amount > 0)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE top_up ( -- how automatic purchases stand, as JSON
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    state TEXT NOT NULL CHECK (json_valid(state))
+  ) STRICT;
+  ALTER TABLE settings ADD COLUMN auto_top_up TEXT CHECK (json_valid(auto_top_up))`;
+
+type PaymentRow = {
+  id: string;
+  purchase_id: string;
+  credited: number;
+  back: number;
+  reading: number;
+};
+
+export function selectPayment(sql: SqlStorage, id: string): CreditedPayment | null {
+  const [row] = sql
+    .exec<PaymentRow>(
+      "SELECT id, purchase_id, credited, back, reading FROM payments WHERE id = ?",
+      id,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  const { purchase_id: purchaseId, credited, back, reading } = row;
+  return { id, purchaseId, credited: micros(credited), back: micros(back), reading };
+}
+
+export function putPayment(sql: SqlStorage, payment: CreditedPayment, changed: number): void {
+  sql.exec(
+    `INSERT OR REPLACE INTO payments (id, purchase_id, credited, back, reading, changed)
+    VALUES (?, ?, ?, ?, ?, ?)`,
+    payment.id,
+    payment.purchaseId,
+    payment.credited,
+    payment.back,
+    payment.reading,
+    changed,
+  );
+}
+
+export function selectDebts(sql: SqlStorage): Debts {
+  const [row] = sql
+    .exec<{ owed: number; taken: number; forgiven: number }>(
+      "SELECT owed, taken, forgiven FROM debts WHERE id = 1",
+    )
+    .toArray();
+  if (row === undefined) return NO_DEBTS;
+  return { owed: micros(row.owed), taken: micros(row.taken), forgiven: micros(row.forgiven) };
+}
+
+export function putDebts(sql: SqlStorage, debts: Debts, changed: number): void {
+  sql.exec(
+    "INSERT OR REPLACE INTO debts (id, owed, taken, forgiven, changed) VALUES (1, ?, ?, ?, ?)",
+    debts.owed,
+    debts.taken,
+    debts.forgiven,
+    changed,
+  );
+}
+
+/** What is back of all payments. */
+export function selectBack(sql: SqlStorage): number {
+  return sql.exec<{ n: number }>("SELECT coalesce(sum(back), 0) AS n FROM payments").one().n;
+}
+
+export function selectTopUp(sql: SqlStorage): TopUpState {
+  const [row] = sql.exec<{ state: string }>("SELECT state FROM top_up WHERE id = 1").toArray();
+  return row === undefined ? NO_TOP_UP : storedJson<TopUpState>(row.state);
+}
+
+export function putTopUp(sql: SqlStorage, state: TopUpState): void {
+  sql.exec("INSERT OR REPLACE INTO top_up (id, state) VALUES (1, ?)", JSON.stringify(state));
+}
+
+/** How much was forgiven under a reference; null: nothing yet. */
+export function selectForgiven(sql: SqlStorage, reference: string): Micros | null {
+  const [row] = sql
+    .exec<{ amount: number }>("SELECT amount FROM forgiven WHERE reference = ?", reference)
+    .toArray();
+  return row === undefined ? null : micros(row.amount);
+}
+
+export function insertForgiven(sql: SqlStorage, reference: string, amount: Micros): void {
+  sql.exec("INSERT INTO forgiven (reference, amount) VALUES (?, ?)", reference, amount);
+}
+
+/** A page of the payments that changed after a publish, as the book has them. */
+export function selectPaymentsPage(
+  sql: SqlStorage,
+  since: number,
+  after: BookRow[string],
+): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT id, purchase_id, credited AS credited_micro, back AS back_micro, reading FROM payments
+      WHERE id > ? AND changed > ? ORDER BY id LIMIT ${PAGE_ROWS}`,
+      after,
+      since,
+    )
+    .toArray();
+}
+
+/** The row of debts, where it changed after a publish. */
+export function selectDebtsRow(sql: SqlStorage, since: number): BookRow[] {
+  return sql
+    .exec<BookRow>(
+      `SELECT owed AS owed_micro, taken AS taken_micro, forgiven AS forgiven_micro,
+        (SELECT json_group_object(reference, amount) FROM forgiven) AS forgiven_by
+      FROM debts WHERE changed > ?`,
+      since,
+    )
+    .toArray();
+}

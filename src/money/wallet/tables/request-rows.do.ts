@@ -1,0 +1,316 @@
+import { assert } from "../../../shared/assert.ts";
+import type { Failure } from "../../../shared/failure.ts";
+import { IDEMPOTENCY_MS } from "../../../shared/idempotency.ts";
+import type { Idempotency } from "../../../shared/idempotency.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import { promptTokens } from "../../../shared/usage.ts";
+import type { NameHolder } from "../rules/hold-guards.ts";
+import type { KnownHold, OpenHold, Posting } from "../rules/ledger.ts";
+import type { RequestState, HoldRequest, Settlement } from "../../../shared/contracts/wallet.ts";
+import { periodOf, periodOfDay } from "../../../shared/period.ts";
+import { microsOrNull } from "../rules/quota.ts";
+import { restOf } from "./generation-text.ts";
+import type { Period } from "../../../shared/period.ts";
+import { storedJson } from "../../../shared/stored-json.ts";
+import { forgetOldest } from "../../../shared/forget-oldest.ts";
+
+type StoredRequest = {
+  id: string;
+  state: RequestState;
+  admitted_at: number;
+  period_day: string | null;
+  least: number;
+  most: number;
+  granted: number | null;
+  tokens: number | null;
+  external_id: string | null;
+  end_user_id: string | null;
+  key_id: string;
+  session: string | null;
+  charged: number;
+  shortfall: number;
+  detail: string | null;
+};
+
+/** A request's key and end user as they are read. */
+export const KEY_ID = "(SELECT text FROM names WHERE number = key) AS key_id";
+export const END_USER_ID = `coalesce((SELECT end_users.id FROM end_users WHERE account = end_user),
+    (SELECT end_users.id FROM end_users WHERE number = end_user)) AS end_user_id`;
+/** A settled request's model. */
+export const MODEL = "(SELECT text ->> '$.model' FROM names WHERE number = sold) AS model";
+
+/** What is remembered of an id, or null. */
+export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
+  const [row] = sql
+    .exec<StoredRequest>(
+      `SELECT id, state, admitted_at, period_day, least, most, granted, tokens, external_id, ${END_USER_ID},
+        ${KEY_ID}, session, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail
+      FROM requests WHERE id = ?`,
+      id,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  return {
+    id: row.id,
+    state: row.state,
+    least: micros(row.least),
+    most: micros(row.most),
+    externalId: row.external_id,
+    endUserId: row.end_user_id,
+    keyId: row.key_id,
+    session: row.session,
+    admittedAt: row.admitted_at,
+    period: periodOfRow(row),
+    granted: microsOrNull(row.granted),
+    tokens: row.tokens,
+    charged: micros(row.charged),
+    shortfall: micros(row.shortfall),
+    failure: row.detail === null ? null : storedJson<Failure>(row.detail),
+  };
+}
+
+/** The period of a request's spend: that of its admission, or a later one that the wallet had seen. */
+export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day">): Period {
+  return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
+}
+
+/** A request as it is first written: granted, refused or, as a tombstone, voided. */
+type NewRequest = {
+  /** The number of its key's id in `names`. */
+  readonly key: number;
+  readonly state: "held" | "refused" | "voided";
+  /** Reserved of its key's token limit. */
+  readonly tokens: number | null;
+  readonly failure: Failure | null;
+};
+type AskedFor = Pick<HoldRequest, "id" | "least" | "most"> &
+  Partial<Pick<HoldRequest, "idempotency">>;
+/** A hold, or one that never was. */
+type Opened = Omit<OpenHold, "id" | "granted" | "keyId"> & { readonly granted: Micros | null };
+
+/** Numbers in `names` by text, those that memory has met. None ever changes or goes. */
+export type NameNumbers = Map<string, number>;
+
+const NAMES_MAX = 2_000;
+
+/** The number of a text that many requests share. It is given one in a statement of its own, whatever comes of the request. */
+export function numberOf(sql: SqlStorage, known: NameNumbers, text: string): number {
+  const before = known.get(text);
+  if (before !== undefined) return before;
+  const { number } =
+    selectName(sql, text) ??
+    sql
+      .exec<{ number: number }>("INSERT INTO names (text) VALUES (?) RETURNING number", text)
+      .one();
+  forgetOldest(known, NAMES_MAX);
+  known.set(text, number);
+  return number;
+}
+
+function selectName(sql: SqlStorage, text: string): { readonly number: number } | undefined {
+  return sql.exec<{ number: number }>("SELECT number FROM names WHERE text = ?", text).toArray()[0];
+}
+
+const insertOf = (endUser: string): string =>
+  `INSERT INTO requests (id, state, admitted_at, expires_at, least, most, granted, external_id,
+    end_user, key, detail, period_day, named, tokens, session)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ${endUser}, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`;
+const INSERT = insertOf("?");
+const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_users WHERE id = ?)");
+
+/** Writes a request, whose end user has its row; false, and nothing written, when its id is known. */
+export function insertRequest(
+  sql: SqlStorage,
+  made: NewRequest,
+  asked: AskedFor,
+  opened: Opened,
+): boolean {
+  const { admittedAt, endUserId, period } = opened;
+  return (
+    sql.exec(
+      endUserId === null ? INSERT : INSERT_OF_USER,
+      asked.id,
+      made.state,
+      admittedAt,
+      opened.expiresAt,
+      asked.least,
+      asked.most,
+      opened.granted,
+      opened.externalId,
+      endUserId,
+      made.key,
+      made.failure === null ? null : JSON.stringify(made.failure),
+      period.day === periodOf(admittedAt).day ? null : period.day,
+      (asked.idempotency ?? null) === null ? 0 : 1,
+      made.tokens,
+      opened.session ?? null,
+    ).rowsWritten > 0
+  );
+}
+
+/** A request's place in the ledger. */
+type LedgerPlace = { readonly seq: number; readonly balance: Micros; readonly at: number };
+
+const SETTLE = `UPDATE requests SET state = 'settled', charged = ?, cost = ?, shortfall = ?,
+  prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?, sold = ?`;
+
+/** An open hold's outcome, which is its ledger row. `sold`: the number of `soldOf` in `names`. */
+export function updateSettled(
+  sql: SqlStorage,
+  settlement: Settlement,
+  {
+    posting,
+    place,
+    sold,
+  }: { readonly posting: Posting; readonly place: LedgerPlace; readonly sold: number },
+): void {
+  const { id, cost, generation } = settlement;
+  const changes = [
+    posting.charged,
+    cost,
+    posting.shortfall,
+    promptTokens(generation.usage),
+    generation.usage.output,
+    place.at,
+    restOf(generation),
+    sold,
+  ];
+  const { rowsWritten } = posting.late
+    ? sql.exec(`${SETTLE}, late = 1 WHERE id = ? AND state = 'expired'`, ...changes, id)
+    : sql.exec(
+        `${SETTLE}, seq = ?, balance = ?, expires_at = 0 WHERE id = ? AND state = 'held'`,
+        ...changes,
+        place.seq,
+        place.balance,
+        id,
+      );
+  assert(rowsWritten === 1, `request ${id} was not open`);
+}
+
+/** A hold that nobody came back for: a ledger row of nothing. */
+export function updateExpired(sql: SqlStorage, id: string, place: LedgerPlace): void {
+  const cursor = sql.exec(
+    `UPDATE requests SET state = 'expired', seq = ?, balance = ?, settled_at = ?
+    WHERE id = ? AND state = 'held'`,
+    place.seq,
+    place.balance,
+    place.at,
+    id,
+  );
+  assert(cursor.rowsWritten === 1, `request ${id} was not open`);
+}
+
+export function updateVoided(sql: SqlStorage, id: string, at: number): void {
+  const cursor = sql.exec(
+    `UPDATE requests SET state = 'voided', settled_at = ?
+    WHERE id = ? AND state IN ('held', 'expired')`,
+    at,
+    id,
+  );
+  assert(cursor.rowsWritten === 1, `request ${id} was not open`);
+}
+
+/** A ledger row that is not a request's own. Amounts change the balance, `absorbed` does not. */
+type Entry = {
+  readonly place: LedgerPlace;
+  readonly kind: "usage" | "credit" | "shortfall";
+  readonly amount: Micros;
+  readonly absorbed?: Micros;
+  readonly requestId?: string;
+  readonly reference?: string;
+  readonly held?: Micros;
+  readonly openHolds?: number;
+};
+
+export function insertEntry(sql: SqlStorage, entry: Entry): void {
+  sql.exec(
+    `INSERT INTO entries (seq, kind, amount, balance, absorbed, created_at, reference, request_id,
+      held, open_holds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    entry.place.seq,
+    entry.kind,
+    entry.amount,
+    entry.place.balance,
+    entry.absorbed ?? 0,
+    entry.place.at,
+    entry.reference ?? null,
+    entry.requestId ?? null,
+    entry.held ?? 0,
+    entry.openHolds ?? 0,
+  );
+}
+
+type NameRow = {
+  request_id: string;
+  body: string;
+  admitted_at: number;
+  state: RequestState | null;
+};
+
+/** Who holds a name: a request of today or yesterday, the newest; null when none does. */
+export function selectNameHolder(sql: SqlStorage, name: string, nowMs: number): NameHolder | null {
+  const [row] = sql
+    .exec<NameRow>(
+      `SELECT request_id, body, idempotency_keys.admitted_at AS admitted_at, state
+      FROM idempotency_keys LEFT JOIN requests ON requests.id = request_id
+      WHERE day IN (?, ?) AND name = ? ORDER BY day DESC LIMIT 1`,
+      dayOf(nowMs),
+      dayOf(nowMs - IDEMPOTENCY_MS),
+      name,
+    )
+    .toArray();
+  if (row === undefined) return null;
+  return { id: row.request_id, body: row.body, admittedAt: row.admitted_at, state: row.state };
+}
+
+/** Gives a name to a request that was just granted, whoever held it before. */
+export function insertName(
+  sql: SqlStorage,
+  { name, body }: Idempotency,
+  granted: { readonly id: string; readonly admittedAt: number },
+): void {
+  sql.exec(
+    "INSERT OR REPLACE INTO idempotency_keys (day, name, body, request_id, admitted_at) VALUES (?, ?, ?, ?, ?)",
+    dayOf(granted.admittedAt),
+    name,
+    body,
+    granted.id,
+    granted.admittedAt,
+  );
+}
+
+/** Removes a batch of names of the days before yesterday; true when more may be. */
+export function deleteOldNames(sql: SqlStorage, nowMs: number, rowsMax: number): boolean {
+  const { rowsWritten } = sql.exec(
+    `DELETE FROM idempotency_keys WHERE (day, name) IN
+      (SELECT day, name FROM idempotency_keys WHERE day < ? ORDER BY day, name LIMIT ?)`,
+    dayOf(nowMs - IDEMPOTENCY_MS),
+    rowsMax,
+  );
+  return rowsWritten >= rowsMax;
+}
+
+/** When the oldest name will be one of the day before yesterday, Unix ms; null without any. */
+export function oldestNameDue(sql: SqlStorage): number | null {
+  const [row] = sql
+    .exec<{ day: string }>("SELECT day FROM idempotency_keys ORDER BY day LIMIT 1")
+    .toArray();
+  return row === undefined ? null : Date.parse(row.day) + 2 * IDEMPOTENCY_MS;
+}
+
+/** The clock stepped back to `nowMs`: names given after it were given now; the newest of each counts. */
+export function pullNames(sql: SqlStorage, nowMs: number): void {
+  const today = dayOf(nowMs);
+  sql.exec(
+    `INSERT OR REPLACE INTO idempotency_keys (day, name, body, request_id, admitted_at)
+    SELECT ?1, name, body, request_id, ?2 FROM idempotency_keys WHERE day >= ?1 AND admitted_at > ?2
+    ORDER BY day`,
+    today,
+    nowMs,
+  );
+  sql.exec("DELETE FROM idempotency_keys WHERE day > ?", today);
+}
+
+function dayOf(ms: number): string {
+  return periodOf(ms).day;
+}

@@ -1,0 +1,213 @@
+import { idFloor } from "../../../shared/id.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
+import type { Session } from "../../../shared/session.ts";
+import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
+import type { RateLog } from "../rules/hold-guards.ts";
+import { storedJson } from "../../../shared/stored-json.ts";
+
+/** What memory knows of sessions; the tables know all. */
+export type SessionMemory = {
+  /** Rows in the table. */
+  rows: number;
+  /** Those of them that were used and have not been ended. */
+  live: number;
+  /** Spend in all of those that were charged since the newest checkpoint, by id. */
+  readonly spent: Map<string, Micros>;
+  /** Granted requests of the last minute, by id. */
+  readonly rates: Map<string, RateLog>;
+};
+
+/** A session as the table has it. */
+export type SessionRow = {
+  readonly id: string;
+  /** Null: it was ended before it was used, and this is its tombstone. */
+  readonly keyId: string | null;
+  readonly session: Session | null;
+  readonly spent: Micros;
+  readonly expiresAt: number;
+  readonly endedAt: number | null;
+};
+
+type StoredSession = {
+  id: string;
+  key_id: string | null;
+  terms: string | null;
+  spent: number;
+  expires_at: number;
+  ended_at: number | null;
+};
+
+export function loadSessions(sql: SqlStorage): SessionMemory {
+  return { ...countSessions(sql), spent: new Map(), rates: new Map() };
+}
+
+function countSessions(sql: SqlStorage): Pick<SessionMemory, "rows" | "live"> {
+  return sql
+    .exec<{ rows: number; live: number }>(
+      "SELECT count(*) AS rows, count(*) FILTER (WHERE key_id IS NOT NULL AND ended_at IS NULL) AS live FROM sessions",
+    )
+    .one();
+}
+
+/** The minute before `clock`, as the requests' own rows say. */
+export function loadSessionRates(sql: SqlStorage, memory: SessionMemory, clock: number): void {
+  const floor = rateFloor(clock);
+  const rows = sql.exec<{ session: string; at: number }>(
+    `SELECT session, min(admitted_at, ?3) AS at FROM requests WHERE id >= ?1 AND admitted_at > ?2
+      AND session IS NOT NULL AND granted IS NOT NULL ORDER BY at`,
+    idFloor(HOLD_ID, floor - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS),
+    floor,
+    clock,
+  );
+  for (const { session, at } of rows) noteSessionRate(memory, session, at);
+}
+
+/** Keeps a granted request of a session; logs that are over are forgotten when there are many. */
+export function noteSessionRate({ rates }: SessionMemory, id: string, at: number): void {
+  const log = rates.get(id) ?? [];
+  log.push(at);
+  rates.set(id, log);
+  if (rates.size <= RATES_MAX) return;
+  for (const [other, times] of rates) {
+    if ((times.at(-1) ?? 0) <= rateFloor(at)) rates.delete(other);
+  }
+}
+
+const RATES_MAX = 1000;
+
+export function selectSession(sql: SqlStorage, id: string): SessionRow | null {
+  const [row] = sql.exec<StoredSession>("SELECT * FROM sessions WHERE id = ?", id);
+  return row === undefined ? null : rowOf(row);
+}
+
+/** The first use of a session. */
+export function insertSession(sql: SqlStorage, session: Session, keyId: string): void {
+  sql.exec(
+    "INSERT INTO sessions (id, key_id, terms, expires_at) VALUES (?, ?, ?, ?)",
+    session.id,
+    keyId,
+    JSON.stringify(session),
+    session.expiresAt,
+  );
+}
+
+/** Ends a session that was used, for good; the first time stands. False when it had ended. */
+export function endSession(sql: SqlStorage, id: string, endedAt: number): boolean {
+  const { rowsWritten } = sql.exec(
+    "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",
+    endedAt,
+    id,
+  );
+  return rowsWritten > 0;
+}
+
+/** The tombstone of a session that was never used; it may go once the session would be over. */
+export function buryUnused(
+  sql: SqlStorage,
+  ended: {
+    readonly id: string;
+    readonly endedAt: number;
+    readonly expiresAt: number;
+    readonly by: string;
+  },
+): void {
+  sql.exec(
+    "INSERT INTO sessions (id, expires_at, ended_at, ended_by) VALUES (?, ?, ?, ?)",
+    ended.id,
+    ended.expiresAt,
+    ended.endedAt,
+    ended.by,
+  );
+}
+
+/** How many such tombstones are of one who ends. */
+export function countUnused(sql: SqlStorage, by: string): number {
+  return sql
+    .exec<{ n: number }>(
+      "SELECT count(*) AS n FROM sessions WHERE key_id IS NULL AND ended_by = ?",
+      by,
+    )
+    .one().n;
+}
+
+/** Which sessions a list is of: all, or those of a member's keys, or of one key. */
+type SessionOwner = {
+  readonly memberId: string | null;
+  readonly keyId: string | null;
+};
+
+/** Used sessions of living keys that live at `nowMs`, in the order of their minting, after `after`. */
+export function selectLiveSessions(
+  sql: SqlStorage,
+  { memberId, keyId }: SessionOwner,
+  {
+    nowMs,
+    limit,
+    after,
+  }: { readonly nowMs: number; readonly limit: number; readonly after: string },
+): readonly SessionRow[] {
+  return sql
+    .exec<StoredSession>(
+      `SELECT * FROM sessions WHERE id > ?1 AND terms IS NOT NULL AND ended_at IS NULL
+        AND expires_at > ?2 AND (?3 IS NULL OR key_id = ?3) AND key_id IN (SELECT key_id FROM keys
+          WHERE revoked_at IS NULL AND (?4 IS NULL OR member_id = ?4))
+      ORDER BY id LIMIT ?5`,
+      after,
+      nowMs,
+      keyId,
+      memberId,
+      limit,
+    )
+    .toArray()
+    .map(rowOf);
+}
+
+/** Adds a charge that only the ledger rows after the checkpoint show. */
+export function addSessionSpend(
+  sql: SqlStorage,
+  { spent }: SessionMemory,
+  { session = null, charged }: { readonly session?: string | null; readonly charged: Micros },
+): void {
+  if (session === null) return;
+  const before = spent.get(session) ?? selectSession(sql, session)?.spent ?? micros(0);
+  spent.set(session, micros(before + charged));
+}
+
+/** Writes the spend since the newest checkpoint down. */
+export function storeSessionSpend(sql: SqlStorage, { spent }: SessionMemory): void {
+  for (const [id, amount] of spent) {
+    sql.exec("UPDATE sessions SET spent = ? WHERE id = ?", amount, id);
+  }
+}
+
+/** Removes a batch of the used ones that were over before `usedMs` and of the others over before `unusedMs`; how many. */
+export function deleteSessions(
+  sql: SqlStorage,
+  memory: SessionMemory,
+  over: { readonly usedMs: number; readonly unusedMs: number; readonly rowsMax: number },
+): number {
+  const { rowsWritten } = sql.exec(
+    `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions
+      WHERE expires_at < iif(key_id IS NULL, ?1, ?2) LIMIT ?3)`,
+    over.unusedMs,
+    over.usedMs,
+    over.rowsMax,
+  );
+  if (rowsWritten === 0) return 0;
+  const before = memory.rows;
+  Object.assign(memory, countSessions(sql));
+  return before - memory.rows;
+}
+
+function rowOf(row: StoredSession): SessionRow {
+  return {
+    id: row.id,
+    keyId: row.key_id,
+    session: row.terms === null ? null : storedJson<Session>(row.terms),
+    spent: micros(row.spent),
+    expiresAt: row.expires_at,
+    endedAt: row.ended_at,
+  };
+}

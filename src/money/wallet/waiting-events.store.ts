@@ -1,0 +1,31 @@
+import { eventIn } from "../../shared/event.ts";
+import type { EventRecord, StoredEvent } from "../../shared/event.ts";
+
+/** Events that a wallet takes over at once. */
+export const WAITING_PAGE = 50;
+
+/** The oldest events of an organisation that wait in the book. Throws when D1 fails, as does what follows. */
+export async function readWaitingEvents(
+  db: D1Database,
+  orgId: string,
+): Promise<readonly EventRecord[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT id, type, actor_kind, actor_id, subject, data, created_at FROM events
+       WHERE org_id = ? ORDER BY created_at, id LIMIT ${WAITING_PAGE}`,
+    )
+    .bind(orgId)
+    .all<StoredEvent>();
+  return results.map(eventIn);
+}
+
+/** Those that the wallet's log has. */
+export async function deleteWaitingEvents(
+  db: D1Database,
+  events: readonly EventRecord[],
+): Promise<void> {
+  await db
+    .prepare("DELETE FROM events WHERE id IN (SELECT value FROM json_each(?))")
+    .bind(JSON.stringify(events.map(({ id }) => id)))
+    .run();
+}

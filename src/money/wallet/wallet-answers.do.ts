@@ -1,0 +1,96 @@
+import type { KeptFailureQuery, KeptFailureReport } from "../../shared/failed-request.ts";
+import { readKeptFailures } from "./object/failures.do.ts";
+import { DurableObject } from "cloudflare:workers";
+import type {
+  CreditPage,
+  DisabledReason,
+  PaymentBack,
+  PaymentCredit,
+  PaymentsStanding,
+  PurchaseTold,
+  WalletPaymentCalls,
+} from "../../shared/contracts/payments.ts";
+import { success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import type { Decisions } from "./object/decisions.do.ts";
+import { touchStorage } from "./object/memory.do.ts";
+import { readCosts } from "./object/costs.do.ts";
+import * as reads from "./object/reads.do.ts";
+import { readUsage } from "./object/usage.do.ts";
+import { readUsageOfRows } from "./object/usage-rows.do.ts";
+import type * as Reports from "../../shared/contracts/reports.ts";
+import * as payments from "./object/payments.do.ts";
+import { disableTopUp } from "./object/top-up.do.ts";
+
+/**
+ * What a wallet answers by its desk alone, each in one turn: about payments, usage and alerts. The calls are described
+ * in `WalletPaymentCalls` and `WalletCalls`.
+ */
+export abstract class AnsweringWallet extends DurableObject<Env> implements WalletPaymentCalls {
+  protected abstract deciding(): Decisions;
+
+  async creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>> {
+    return this.deciding().decide((desk) => payments.creditPayment(desk, credit));
+  }
+
+  async setBack(back: PaymentBack): Promise<Result<null>> {
+    return this.deciding().decide((desk) => payments.setBack(desk, back));
+  }
+
+  async tellPurchase(told: PurchaseTold): Promise<Result<null>> {
+    return this.deciding().decide((desk) => payments.tellPurchase(desk, told));
+  }
+
+  async disableTopUp(reason: DisabledReason): Promise<Result<null>> {
+    return this.deciding().decide((desk) => {
+      disableTopUp(desk, reason);
+      return success(null);
+    });
+  }
+
+  async forgive(
+    asked: Parameters<WalletPaymentCalls["forgive"]>[0],
+  ): ReturnType<WalletPaymentCalls["forgive"]> {
+    return this.deciding().decide((desk) => payments.forgive(desk, asked));
+  }
+
+  async payments(): Promise<Result<PaymentsStanding>> {
+    return this.deciding().decide((desk) => {
+      touchStorage(desk);
+      return success(payments.standingOf(desk));
+    });
+  }
+
+  async creditPage(limit: number, after: number | null): Promise<Result<CreditPage>> {
+    return this.deciding().decide((desk) => payments.readCredits(desk, limit, after));
+  }
+
+  async costs(asked: Reports.CostQuery): Promise<Result<Reports.CostReport>> {
+    return this.deciding().decide((desk) => success(readCosts(desk, asked)));
+  }
+
+  async usageOfRows(asked: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
+    return this.deciding().decide((desk) => success(readUsageOfRows(desk, asked)));
+  }
+
+  async usageByMember(asked: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {
+    return this.usageOfRows(asked);
+  }
+
+  async keptFailures(asked: KeptFailureQuery): Promise<Result<KeptFailureReport>> {
+    return this.deciding().decide((desk) => success(readKeptFailures(desk, asked)));
+  }
+
+  async usage(
+    from: string,
+    to: string,
+    groupBy: Reports.UsageGroupBy,
+    page?: Reports.UsagePage,
+  ): Promise<Result<Reports.UsageReport>> {
+    return this.deciding().decide((desk) => readUsage(desk, { from, to, groupBy }, page));
+  }
+
+  async alerts(limit: number, offset: number): Promise<Result<Reports.AlertPage>> {
+    return this.deciding().decide((desk) => reads.readAlerts(desk, limit, offset));
+  }
+}

@@ -1,0 +1,396 @@
+import { assert } from "../../shared/assert.ts";
+import { calledBy } from "../../shared/caller.ts";
+import type { Called, Shown } from "../../shared/caller.ts";
+import { now } from "../../shared/clock.ts";
+import { SYSTEM } from "../../shared/event.ts";
+import type { Actor, EventRecord } from "../../shared/event.ts";
+import type { FailedBatch, FailureQuery, FailureReport } from "../../shared/failed-request.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import type { KeySecrets } from "../../shared/key.ts";
+import type { AdmittedKey } from "../../shared/contracts/register.ts";
+import type { KeyStanding, KeyTerms } from "../../shared/key-terms.ts";
+import { logWarning, reasonOf } from "../../shared/log.ts";
+import { ownsBook } from "./book-ownership.ts";
+import { forgetWallet, readBookHead } from "./book.store.ts";
+import {
+  admit,
+  admitAndHold,
+  changeBy,
+  gateOf,
+  holdFor,
+  keyStanding,
+  tellKeys,
+} from "./object/admission.do.ts";
+import type { Gate } from "./object/admission.do.ts";
+import { Decisions, unavailable } from "./object/decisions.do.ts";
+import * as endUsers from "./object/end-users.do.ts";
+import { balanceOf, isUnpublished, touchStorage } from "./object/memory.do.ts";
+import type { Desk } from "./object/memory.do.ts";
+import { credit, settle, voidHold } from "./object/postings.do.ts";
+import { publish } from "./object/publish.do.ts";
+import { noteFailed, readFailures } from "./object/failures.do.ts";
+import * as reads from "./object/reads.do.ts";
+import { WebhookTelling, endHours, takeWaitingEvents } from "./object/events.do.ts";
+import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
+import { endSessionBy, listSessions } from "./object/sessions.do.ts";
+import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
+import { together } from "./object/together.do.ts";
+import { tellTopUp } from "./object/top-up-telling.do.ts";
+import { AnsweringWallet } from "./wallet-answers.do.ts";
+import { lookAtRoom, retain } from "./object/retention.do.ts";
+import { selectEventsSince } from "./object/event-rows.do.ts";
+import { selectUsedKey } from "./tables/key-rows.do.ts";
+import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
+import type { ReconcileAsk, Reconciliation } from "../../shared/contracts/reconciliation.ts";
+import type { SettingsChange, SettingsRecord } from "../../shared/contracts/settings.ts";
+import type * as Contract from "../../shared/contracts/wallet.ts";
+
+/** A wallet that cannot be read has its alarm again so often: the platform would give it up. */
+const LOST_RETRY_MS = 60_000;
+
+/**
+ * An organisation's credits and its end users' quotas: the only writer of money. Named by the
+ * organisation's id. Every decision is one synchronous turn against its own tables; the calls are
+ * described in `WalletCalls`.
+ */
+export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
+  readonly #decisions: Decisions;
+  readonly #gate: Gate;
+  readonly #telling: WebhookTelling;
+  /** The look at the book's events that is under way, and the one after it, which all share who ask meanwhile. */
+  #taking: Promise<void> = Promise.resolve();
+  #nextTaking: Promise<void> | null = null;
+  /** The one rebuild that all who ask for it share. */
+  #rebuilding: Promise<Result<Contract.BalanceAnswer>> | null = null;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    const onNews = (): void => this.#tell();
+    this.#decisions = new Decisions(ctx.storage, () => this.env, onNews);
+    this.#telling = new WebhookTelling(this.#decisions, () => this.env);
+    this.#gate = gateOf(this.#decisions, ctx, () => this.env);
+    void ctx.blockConcurrencyWhile(async () => {
+      this.#decisions.start(await ctx.storage.getAlarm());
+    });
+  }
+
+  protected override deciding = (): Decisions => this.#decisions;
+
+  async create(orgId: string): Promise<{ readonly epoch: string }> {
+    if (this.#decisions.openIfMade() === null) this.#make(orgId, crypto.randomUUID());
+    const { row } = this.#decisions.open().memory;
+    assert(row.orgId === orgId, "a wallet belongs to one organisation");
+    return { epoch: row.epoch };
+  }
+
+  async discard(): Promise<boolean> {
+    const desk = this.#decisions.openIfMade();
+    if (desk === null) return true;
+    if (wasUsed(desk.sql)) return false;
+    const { orgId, epoch } = desk.memory.row;
+    this.#decisions.forget();
+    this.#gate.keys.forget();
+    await this.ctx.storage.deleteAll();
+    await forgetWallet(this.env.DB, orgId, epoch);
+    return true;
+  }
+
+  admit(keyHash: string, shown?: Shown): Promise<Result<AdmittedKey>> {
+    return admit(this.#gate, calledBy(keyHash, shown));
+  }
+
+  admitAndHold(
+    keyHash: string,
+    request: Contract.HoldRequest,
+    shown?: Shown,
+  ): Promise<Result<Contract.AdmittedHold>> {
+    return admitAndHold(this.#gate, calledBy(keyHash, shown), request);
+  }
+
+  async revokeKey(
+    keyHash: string,
+    revokedAt: number,
+    by?: Contract.KeyEnding,
+  ): Promise<Result<null>> {
+    return tellKeys(this.#gate, (keys, desk) => keys.revoke(desk, keyHash, revokedAt, by));
+  }
+
+  async keyOf(keyId: string): Promise<Result<Contract.UsedKey | null>> {
+    return this.#decisions.decide((desk) => success(selectUsedKey(desk.sql, keyId)));
+  }
+
+  async setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>> {
+    return tellKeys(this.#gate, (keys, desk) => keys.setLimit(desk, keyHash, rpmLimit));
+  }
+
+  async setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>> {
+    return tellKeys(this.#gate, (keys, desk) => keys.setTerms(desk, keyHash, terms));
+  }
+
+  async setKeySecrets(
+    keyHash: string,
+    secrets: KeySecrets,
+    by?: Contract.KeyRotation,
+  ): Promise<Result<null>> {
+    return tellKeys(this.#gate, (keys, desk) => keys.setSecrets(desk, keyHash, secrets, by));
+  }
+
+  keyStanding(keyHash: string, shown?: Shown): Promise<Result<KeyStanding>> {
+    return keyStanding(this.#gate, calledBy(keyHash, shown));
+  }
+
+  hold(
+    request: Contract.HoldRequest,
+    keyHash?: string,
+    shown?: Shown,
+  ): Promise<Result<Contract.HoldGrant>> {
+    return holdFor(
+      this.#gate,
+      request,
+      keyHash === undefined ? undefined : calledBy(keyHash, shown),
+    );
+  }
+
+  async sessions(query: Contract.SessionQuery): Promise<Result<Contract.SessionPage>> {
+    return this.#decisions.decide((desk) => success(listSessions(desk, query)));
+  }
+
+  async endSession(ending: Contract.SessionEnding): Promise<Result<null>> {
+    return this.#decisions.decide((desk) => endSessionBy(desk, ending));
+  }
+
+  async settle(
+    settlement: Contract.Settlement,
+    actor?: Actor,
+  ): Promise<Result<Contract.SettleAnswer>> {
+    return this.#decisions.decide((desk) => settle(desk, settlement, actor));
+  }
+
+  async void(id: string): Promise<Result<Contract.VoidAnswer>> {
+    return this.#decisions.decide((desk) => voidHold(desk, id));
+  }
+
+  together(parts: readonly Contract.WalletPart[]): ReturnType<Contract.WalletCalls["together"]> {
+    return together(this.#gate, this, parts);
+  }
+
+  async credit(request: Contract.CreditRequest): Promise<Result<Contract.BalanceAnswer>> {
+    return this.#decisions.decide((desk) => credit(desk, request));
+  }
+
+  async balance(): Promise<Result<Contract.BalanceAnswer>> {
+    return this.#decisions.decide((desk) => {
+      touchStorage(desk);
+      return success(balanceOf(desk));
+    });
+  }
+
+  async configure(change: Contract.ConfigurationChange): Promise<Result<Contract.Configuration>> {
+    return this.#decisions.decide((desk) => endUsers.configure(desk, change));
+  }
+
+  async putEndUser(
+    externalId: string,
+    change: Contract.EndUserChange,
+    by?: Called,
+  ): Promise<Result<Contract.PutEndUserAnswer>> {
+    return changeBy(this.#gate, by, (desk) => endUsers.putEndUser(desk, externalId, change));
+  }
+
+  async patchEndUser(
+    externalId: string,
+    change: Contract.EndUserChange,
+    by?: Called,
+  ): Promise<Result<Contract.EndUserRecord>> {
+    return changeBy(this.#gate, by, (desk) => endUsers.patchEndUser(desk, externalId, change));
+  }
+
+  async readEndUser(externalId: string): Promise<Result<Contract.EndUserRecord>> {
+    return this.#decisions.decide((desk) => endUsers.readEndUser(desk, externalId));
+  }
+
+  async listEndUsers(
+    limit: number,
+    offset: number,
+    after?: string,
+  ): Promise<Result<Contract.EndUserPage>> {
+    const page = { limit, offset, after: after ?? null };
+    return this.#decisions.decide((desk) => endUsers.listEndUsers(desk, page));
+  }
+
+  async deleteEndUser(
+    externalId: string,
+    by?: Called,
+  ): Promise<Result<{ readonly externalId: string }>> {
+    return changeBy(this.#gate, by, (desk) => endUsers.deleteEndUser(desk, externalId));
+  }
+
+  async readSettings(): Promise<Result<SettingsRecord>> {
+    return this.#decisions.decide((desk) => endUsers.readSettings(desk));
+  }
+
+  async patchSettings(
+    change: SettingsChange,
+    by?: Called,
+    actor?: Actor,
+  ): Promise<Result<SettingsRecord>> {
+    return changeBy(this.#gate, by, (desk) => endUsers.patchSettings(desk, change, actor));
+  }
+
+  async ledger(afterSeq: number, limit: number): Promise<Result<Contract.LedgerPage>> {
+    return this.#decisions.decide((desk) => reads.readLedger(desk, afterSeq, limit));
+  }
+
+  async newestLedger(
+    beforeSeq: number,
+    limit: number,
+  ): Promise<Result<readonly Contract.LedgerRow[]>> {
+    return this.#decisions.decide((desk) => reads.readNewestLedger(desk, beforeSeq, limit));
+  }
+
+  async request(id: string): Promise<Result<Contract.RequestRecord>> {
+    return this.#decisions.decide((desk) => reads.readRequest(desk, id));
+  }
+
+  async generation(id: string): Promise<Result<Contract.GenerationRecord>> {
+    return this.#decisions.decide((desk) => reads.readGeneration(desk, id));
+  }
+
+  async requests(asked: Contract.RequestQuery): Promise<Result<Contract.RequestPage>> {
+    return this.#decisions.decide((desk) => reads.readRequests(desk, asked));
+  }
+
+  async noteFailed(batch: FailedBatch): Promise<Result<null>> {
+    return this.#decisions.decide((desk) => noteFailed(desk, batch));
+  }
+
+  async failures(asked: FailureQuery): Promise<Result<FailureReport>> {
+    return this.#decisions.decide((desk) => readFailures(desk, asked));
+  }
+
+  async holds(asked: Parameters<typeof reads.readHolds>[1]): Promise<Result<Contract.HoldsPage>> {
+    return this.#decisions.decide((desk) => reads.readHolds(desk, asked));
+  }
+
+  async events(query: Contract.EventQuery): Promise<Result<Contract.EventPage>> {
+    await this.takeEvents();
+    return this.#decisions.decide((desk) => reads.readEvents(desk, query));
+  }
+
+  async eventsSince(sinceMs: number, limit: number): Promise<Result<readonly EventRecord[]>> {
+    await this.takeEvents();
+    return this.#decisions.decide((desk) => success(selectEventsSince(desk, sinceMs, limit)));
+  }
+
+  takeEvents(): Promise<void> {
+    this.#nextTaking ??= this.#taking.then(() => {
+      this.#nextTaking = null;
+      this.#taking = takeWaitingEvents(this.env.DB, this.#decisions);
+      return this.#taking;
+    });
+    return this.#nextTaking;
+  }
+
+  async poke(): Promise<Result<Contract.Vitals>> {
+    const before = this.#decisions.tryOpen();
+    if (before === null) return unavailable();
+    await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
+    await this.takeEvents(); // after it: a publish picks its batch in this very turn
+    const desk = this.#decisions.tryOpen();
+    return desk === null ? unavailable() : success(vitalsOf(desk));
+  }
+
+  reconcile(asked: ReconcileAsk = {}): Promise<Result<Reconciliation>> {
+    return reconcile(this.#decisions, this.env.DB, asked);
+  }
+
+  rebuild(orgId: string, actor: Actor = SYSTEM): Promise<Result<Contract.BalanceAnswer>> {
+    this.#rebuilding ??= this.#rebuild(orgId, actor).finally(() => {
+      this.#rebuilding = null;
+    });
+    return this.#rebuilding;
+  }
+
+  /** Expiry, publish, retention and last uses of keys, then the next alarm. What fails is due again by itself. */
+  override async alarm(): Promise<void> {
+    this.#decisions.schedule.alarmRan();
+    if (this.#decisions.tryOpen() !== null) await this.#work(false);
+    else if (this.#decisions.isLost) await this.ctx.storage.setAlarm(now({}) + LOST_RETRY_MS);
+  }
+
+  async #rebuild(orgId: string, actor: Actor): Promise<Result<Contract.BalanceAnswer>> {
+    const head = await readBookHead(this.env.DB, orgId);
+    const before = this.#decisions.openIfMade();
+    if (before !== null && head !== null && ownsBook(before.memory.row, head)) {
+      return refuseHealthy();
+    }
+    const book = await copyBook(this.ctx.storage.sql, this.env.DB, orgId);
+    if (book === null) return refuse({ kind: "not_found", message: "The book has no balance." });
+    const isNew = this.#decisions.openIfMade() === null;
+    try {
+      return this.ctx.storage.transactionSync(() => {
+        if (isNew) this.#make(orgId, book.head.epoch);
+        return this.#decisions.decide((desk) => {
+          const refused = adoptBook(desk, book, { isNew, actor });
+          if (refused !== null) return refused;
+          this.#gate.keys.unlearn(desk);
+          this.#decisions.load();
+          return success(balanceOf(this.#decisions.open()));
+        });
+      });
+    } catch (error) {
+      if (isNew) this.#decisions.forget(); // it was not made after all
+      throw error;
+    } finally {
+      forgetCopy(this.ctx.storage.sql);
+    }
+  }
+
+  #make(orgId: string, epoch: string): void {
+    makeWallet(this.ctx.storage, { orgId, epoch, nowMs: now(this.env) });
+    this.#decisions.load();
+  }
+
+  /**
+   * Does what is due, then sets the alarm, last and once: set before, for a publish that is still due,
+   * it would go off at once. `mustPublish` does not wait for it, and looks at a foreign book again.
+   */
+  async #work(mustPublish: boolean): Promise<void> {
+    const { schedule } = this.#decisions;
+    this.#decisions.turn((desk) => {
+      if (schedule.retainIsDue(desk)) schedule[retain(desk) ? "retainSoon" : "refresh"](desk);
+      lookAtRoom(desk);
+      this.#gate.keys.findUses(desk);
+      return success(null);
+    });
+    const isDue = schedule.publishIsDue(this.#decisions.open().nowMs);
+    if ((mustPublish || isDue) && !schedule.isPublishing) await this.#publish();
+    const desk = this.#decisions.openIfMade();
+    if (desk !== null) this.#decisions.schedule.arm(desk);
+  }
+
+  async #publish(): Promise<void> {
+    this.#decisions.schedule.publishing();
+    const live = (): Desk | null => this.#decisions.openIfMade();
+    let eventsWait = true;
+    try {
+      const said = await publish(this.#decisions.open(), live);
+      this.#gate.keys.noted(live(), said);
+      ({ eventsWait } = said);
+    } catch (error) {
+      logWarning("publish_failed", { reason: reasonOf(error) });
+    } finally {
+      this.#decisions.schedule.published(now(this.env));
+    }
+    // after it: its batch is picked in the turn that it is called in
+    if (eventsWait) await this.takeEvents();
+    else endHours(this.#decisions);
+    this.#tell();
+  }
+
+  #tell(): void {
+    this.ctx.waitUntil(this.#telling.tell());
+    this.ctx.waitUntil(tellTopUp(this.#decisions, this.env));
+  }
+}

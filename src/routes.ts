@@ -1,0 +1,230 @@
+import { modelNames } from "./models/catalog/catalog.ts";
+import type { Catalog } from "./models/catalog/catalog.ts";
+import { listModelsRoute, readModelRoute } from "./models/catalog/models.route.ts";
+import type { AppContext } from "./shared/http/context.ts";
+import { respond } from "./shared/http/endpoint.ts";
+import type { Answer } from "./shared/http/endpoint.ts";
+import { countTokensRoute } from "./models/requests/count-tokens.route.ts";
+import { DOORS } from "./models/endpoints/doors.ts";
+import { soldHere } from "./models/requests/pricing.route.ts";
+import { deploymentOf } from "./models/requests/deployment.ts";
+import { answerPaid } from "./models/requests/paid-path.route.ts";
+import {
+  deleteResponseRoute,
+  listInputItemsRoute,
+  readResponseRoute,
+} from "./models/stored-responses/kept.route.ts";
+import {
+  createKeyRoute,
+  listKeysRoute,
+  ownKeyRoute,
+  patchKeyRoute,
+  revokeKeyRoute,
+  rotateKeyRoute,
+} from "./accounts/keys/keys.route.ts";
+import { findKey, memberKeyIds, membersByKey } from "./accounts/keys/keys.store.ts";
+import {
+  createSessionRoute,
+  endSessionRoute,
+  listSessionsRoute,
+} from "./accounts/keys/sessions.route.ts";
+import { now } from "./shared/clock.ts";
+import type { Role } from "./shared/caller.ts";
+import {
+  patchOrganizationRoute,
+  readOrganizationRoute,
+} from "./accounts/organizations/organizations.route.ts";
+import {
+  buyRoute,
+  cancelPurchaseRoute,
+  creditsRoute,
+  listPurchasesRoute,
+  portalRoute,
+  readPurchaseRoute,
+} from "./money/payments/purchases.route.ts";
+import {
+  deleteEndUserRoute,
+  listEndUsersRoute,
+  patchEndUserRoute,
+  patchSettingsRoute,
+  putEndUserRoute,
+  readEndUserRoute,
+  readSettingsRoute,
+} from "./money/wallet/routes/end-users.route.ts";
+import { eventsRoute, alertsRoute, balanceRoute } from "./money/wallet/routes/reads.route.ts";
+import { errorsRoute } from "./money/wallet/routes/errors.route.ts";
+import {
+  generationRoute,
+  holdsRoute,
+  listGenerationsRoute,
+} from "./money/wallet/routes/generations.route.ts";
+import { usageRoute } from "./money/wallet/routes/usage.route.ts";
+import { deliveriesRoute, deliveryRoute } from "./events/webhooks/deliveries.route.ts";
+import { resendRoute } from "./events/webhooks/resend.route.ts";
+import {
+  createWebhookRoute,
+  deleteWebhookRoute,
+  listWebhooksRoute,
+  patchWebhookRoute,
+  readWebhookRoute,
+  replayRoute,
+  rotateWebhookRoute,
+  testWebhookRoute,
+} from "./events/webhooks/webhooks.route.ts";
+
+/**
+ * Where a path is answered, which is also the order of what a request passes on its way there:
+ * - `paid`: where it was asked; costs money, and awaits its admission itself while its body is read
+ * - `here`: where it was asked; a key away from home must live there at this moment
+ * - `home`: at the key's home, for any key
+ * - `managed`: at the key's home, for a key without limits of its own, which this could lift
+ */
+export type Reach = "paid" | "here" | "home" | "managed";
+
+/** Who may ask a path. */
+export type Who = {
+  readonly roles: readonly Role[];
+  /** Whether the caller's member is read from the book before the handler runs; `tried`: the handler can do without. */
+  readonly member: "unread" | "read" | "tried";
+  /** Where the handler shows a role what belongs to other members too; everyone else has its own. */
+  readonly others?: readonly Role[];
+};
+
+/** One method of one path, in Hono's notation; what holds a parameter `org_id` is the caller's organisation alone. */
+export type Path = {
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly reach: Reach;
+  readonly who: Who;
+  readonly handle: (c: AppContext) => Response | Promise<Response>;
+};
+
+export const EVERYONE: readonly Role[] = ["owner", "admin", "billing", "member"];
+const SENIORS: readonly Role[] = ["owner", "admin", "billing"];
+/** Whoever holds a live key; nobody is read from the book. */
+const ANY: Who = { roles: EVERYONE, member: "unread" };
+const MEMBERS: Who = { roles: EVERYONE, member: "read" };
+/** A `member` reaches only what is its own. */
+const OWN: Who = { ...MEMBERS, others: SENIORS };
+/** Who may read what was spent, and change what may be. */
+const ACCOUNTANTS: Who = { roles: SENIORS, member: "read" };
+/** Who says where an organisation's events go. */
+const MANAGERS: Who = { roles: ["owner", "admin"], member: "read" };
+
+/**
+ * Every path below `/v1`; the operators' are `operator/endpoints.ts`. From these rows come the routes with
+ * their gates and their 405s (`app.ts`), what costs money, what home answers for a peer, the tests of who
+ * may what, and the OpenAPI document. All rows of one path have one reach.
+ */
+export const PATHS: readonly Path[] = [
+  ...DOORS.map((door) => path("POST " + door.path, "paid", ANY, (c) => answerPaid(c, door))),
+  path("POST /v1/messages/count_tokens", "here", ANY, countTokensRoute),
+  path("GET /v1/models", "here", ANY, async (c) => listModelsRoute(c, await soldHere(c))),
+  path("GET /v1/models/:id{.+}", "here", ANY, async (c) => readModelRoute(c, await soldHere(c))),
+
+  endpoint("GET /v1/key", "home", ANY, ownKeyRoute),
+  endpoint("GET /v1/responses/:id{resp_\\w+}", "home", OWN, readResponseRoute),
+  endpoint("DELETE /v1/responses/:id{resp_\\w+}", "home", OWN, deleteResponseRoute),
+  endpoint("GET /v1/responses/:id{resp_\\w+}/input_items", "home", OWN, listInputItemsRoute),
+  endpoint("POST /v1/keys/:id/rotate", "home", { ...MEMBERS, others: [] }, rotateKeyRoute),
+  endpoint("GET /v1/sessions", "home", OWN, listSessionsRoute),
+  endpoint("POST /v1/sessions", "home", MEMBERS, (c) => createSessionRoute(c, namesOf(c))),
+  endpoint("DELETE /v1/sessions/:id", "home", OWN, endSessionRoute),
+
+  endpoint("GET /v1/balance", "managed", ANY, balanceRoute),
+  endpoint("GET /v1/credits", "managed", ACCOUNTANTS, creditsRoute),
+  endpoint("GET /v1/credits/purchases", "managed", ACCOUNTANTS, listPurchasesRoute),
+  endpoint("POST /v1/credits/purchases", "managed", ACCOUNTANTS, buyRoute),
+  endpoint("GET /v1/credits/purchases/:id", "managed", ACCOUNTANTS, readPurchaseRoute),
+  endpoint("POST /v1/credits/purchases/:id/cancel", "managed", ACCOUNTANTS, cancelPurchaseRoute),
+  endpoint("POST /v1/credits/portal", "managed", ACCOUNTANTS, portalRoute),
+  endpoint("GET /v1/usage", "managed", ACCOUNTANTS, usageRoute(membersByKey)),
+  endpoint("GET /v1/holds", "managed", OWN, holdsRoute(memberKeyIds)),
+  endpoint("GET /v1/generations", "managed", OWN, listGenerationsRoute(memberKeyIds)),
+  endpoint(
+    "GET /v1/generations/:id",
+    "managed",
+    OWN,
+    generationRoute((db, id, owner) => findKey(db, id, { ...owner, withConsole: true })),
+  ),
+  endpoint("GET /v1/errors", "managed", OWN, errorsRoute(memberKeyIds)),
+  endpoint("GET /v1/alerts", "managed", ACCOUNTANTS, alertsRoute),
+  endpoint("GET /v1/events", "managed", ACCOUNTANTS, eventsRoute),
+  endpoint("GET /v1/webhooks", "managed", MANAGERS, listWebhooksRoute),
+  endpoint("POST /v1/webhooks", "managed", MANAGERS, createWebhookRoute),
+  endpoint("GET /v1/webhooks/:id", "managed", MANAGERS, readWebhookRoute),
+  endpoint("PATCH /v1/webhooks/:id", "managed", MANAGERS, patchWebhookRoute),
+  endpoint("DELETE /v1/webhooks/:id", "managed", MANAGERS, deleteWebhookRoute),
+  endpoint("POST /v1/webhooks/:id/rotate", "managed", MANAGERS, rotateWebhookRoute),
+  endpoint("POST /v1/webhooks/:id/test", "managed", MANAGERS, testWebhookRoute),
+  endpoint("POST /v1/webhooks/:id/resend", "managed", MANAGERS, resendRoute),
+  endpoint("GET /v1/webhooks/:id/deliveries", "managed", MANAGERS, deliveriesRoute),
+  endpoint("GET /v1/webhooks/:id/deliveries/:delivery_id", "managed", MANAGERS, deliveryRoute),
+  endpoint("POST /v1/webhooks/:id/replay", "managed", MANAGERS, replayRoute),
+  endpoint("GET /v1/keys", "managed", OWN, listKeysRoute),
+  endpoint("POST /v1/keys", "managed", MEMBERS, (c) => createKeyRoute(c, namesOf(c))),
+  endpoint("PATCH /v1/keys/:id", "managed", { ...MEMBERS, others: ["owner", "admin"] }, (c) =>
+    patchKeyRoute(c, namesOf(c)),
+  ),
+  endpoint("DELETE /v1/keys/:id", "managed", { ...OWN, member: "tried" }, revokeKeyRoute),
+  endpoint("GET /v1/users", "managed", ANY, listEndUsersRoute),
+  endpoint("POST /v1/users", "managed", ANY, putEndUserRoute),
+  endpoint("GET /v1/users/:external_id{.+}", "managed", ANY, readEndUserRoute),
+  endpoint("PATCH /v1/users/:external_id{.+}", "managed", ANY, patchEndUserRoute),
+  endpoint("DELETE /v1/users/:external_id{.+}", "managed", ANY, deleteEndUserRoute),
+  endpoint("GET /v1/orgs/:org_id", "managed", MEMBERS, readOrganizationRoute),
+  endpoint(
+    "PATCH /v1/orgs/:org_id",
+    "managed",
+    { roles: ["owner"], member: "read" },
+    patchOrganizationRoute,
+  ),
+  endpoint("GET /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, readSettingsRoute),
+  endpoint("PATCH /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, patchSettingsRoute),
+];
+
+/** What costs money: a POST to one of these takes a place among what an isolate works on at once. */
+export const PAID_PATHS: ReadonlySet<string> = new Set(
+  PATHS.filter(({ reach }) => reach === "paid").map((row) => row.path),
+);
+
+/** What asks a provider, paid or not. */
+export const ASKING_PATHS: ReadonlySet<string> = new Set(
+  PATHS.filter(
+    ({ method, reach }) => method === "POST" && (reach === "paid" || reach === "here"),
+  ).map((row) => row.path),
+);
+
+const PEERS_OWN = PATHS.filter(({ reach }) => reach === "paid" || reach === "here").map(
+  (row) =>
+    new RegExp(`^${row.path.replaceAll(/:\w+(?:\{(.+?)\})?/g, (_, is = "[^/]+") => String(is))}$`),
+);
+
+/** Whether home answers this for a peer: below `/v1`, and nothing that a peer answers itself. */
+export function isAnsweredAtHome(routedPath: string): boolean {
+  const isBelow = /^\/v1(?:\/|$)/.test(routedPath);
+  return isBelow && !PEERS_OWN.some((pattern) => pattern.test(routedPath));
+}
+
+function path(name: string, reach: Reach, who: Who, handle: Path["handle"]): Path {
+  const [method, at] = name.split(" ") as [Path["method"], string];
+  return { method, path: at, reach, who, handle };
+}
+
+/** One that manages something: its handler says what is answered, and `respond` answers it. */
+function endpoint(
+  name: string,
+  reach: "home" | "managed",
+  who: Who,
+  handle: (c: AppContext) => Promise<Answer>,
+): Path {
+  return path(name, reach, who, async (c) => respond(c, await handle(c)));
+}
+
+function catalogOf(c: AppContext): Catalog {
+  return deploymentOf(c.var.config).catalogAt(now(c.env));
+}
+
+function namesOf(c: AppContext): ReturnType<typeof modelNames> {
+  return modelNames(catalogOf(c));
+}

@@ -1,0 +1,167 @@
+import { OPERATOR_ROLES } from "./config-people.ts";
+import type { OperatorRole } from "./config-people.ts";
+import type { Region } from "../regions.ts";
+
+const SECRET_CHARACTERS_MIN = 32;
+/** A random secret has more, whatever it is written in; `changeme` again and again has 8. */
+const DIFFERENT_CHARACTERS_MIN = 9;
+const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
+
+/** What is wrong with a secret of ours, or null. With the sandbox on, which sells nothing, only its length. */
+function secretProblem(secret: string, sandbox: boolean): string | null {
+  const isVaried = sandbox || new Set(secret).size >= DIFFERENT_CHARACTERS_MIN;
+  return isVaried && secret.length >= SECRET_CHARACTERS_MIN ? null : `must be ${SECRET}`;
+}
+
+/** A secret and the one character by which keys name it. */
+export type KeySecret = { readonly id: string; readonly secret: string };
+
+/** Who may call `/admin/v1`, and with what. */
+export type OperatorToken = {
+  readonly name: string;
+  readonly role: OperatorRole;
+  readonly token: string;
+};
+
+/** One secret of one direction of a link: `sender` signs with it, the other region checks with it. */
+export type PeerSecret = { readonly sender: Region; readonly secret: string };
+
+/** Another region: where it answers, what signs messages to it, and what may have signed its own. */
+export type PeerConfig = {
+  readonly region: Region;
+  /** Its origin, without a slash at the end: `https://us.example.com`. */
+  readonly url: string;
+  readonly signing: PeerSecret;
+  /** The current secret and, during a rotation, the next one. */
+  readonly accepted: readonly PeerSecret[];
+};
+
+type Complain = (variable: string, problem: string) => void;
+type PeerContext = {
+  readonly region: Region;
+  readonly sandbox: boolean;
+  readonly text: (variable: string) => string;
+  readonly complain: Complain;
+};
+
+/** The secrets of KEY_SECRETS in their order; the first mints keys. */
+export function parseKeySecrets(
+  raw: string,
+  sandbox: boolean,
+  complain: (problem: string) => void,
+): KeySecret[] {
+  if (raw === "") complain("must be set, as a:<secret>,b:<secret>; the first mints keys");
+  const secrets = raw === "" ? [] : raw.split(",").map((entry) => parseKeySecret(entry, sandbox));
+  const valid = secrets.filter((secret) => secret !== null);
+  if (valid.length !== secrets.length) {
+    complain(`each entry must be one base62 character, a colon and ${SECRET}`);
+  }
+  const ids = new Set(valid.map((secret) => secret.id));
+  if (ids.size !== valid.length) complain("names an id twice");
+  return valid;
+}
+
+function parseKeySecret(entry: string, sandbox: boolean): KeySecret | null {
+  const [, id, secret] = /^\s*([0-9A-Za-z]):(\S+)\s*$/.exec(entry) ?? [];
+  if (id === undefined || secret === undefined) return null;
+  return secretProblem(secret, sandbox) === null ? { id, secret } : null;
+}
+
+/** The operators: `admin` by ADMIN_TOKEN, and those of ADMIN_TOKENS, each a name of its own and a token of its own. */
+export function parseOperators(
+  text: (variable: string) => string,
+  sandbox: boolean,
+  complain: Complain,
+): OperatorToken[] {
+  const admin: OperatorToken = { name: "admin", role: "all", token: text("ADMIN_TOKEN") };
+  const weakness = secretProblem(admin.token, sandbox);
+  if (weakness !== null) complain("ADMIN_TOKEN", weakness);
+  const raw = text("ADMIN_TOKENS");
+  const named = raw === "" ? [] : raw.split(",").map((entry) => parseOperator(entry, sandbox));
+  const valid = named.filter((operator) => operator !== null);
+  if (valid.length !== named.length) {
+    complain(
+      "ADMIN_TOKENS",
+      `each entry must be a name of a-z, 0-9, - and _, if need be / and one of ${OPERATOR_ROLES.join(", ")}, a colon and ${SECRET}`,
+    );
+  }
+  const operators = [admin, ...valid];
+  if (new Set(operators.map(({ name }) => name)).size !== operators.length) {
+    complain("ADMIN_TOKENS", "names an operator twice; ADMIN_TOKEN is that of admin");
+  }
+  if (new Set(operators.map(({ token }) => token)).size !== operators.length) {
+    complain("ADMIN_TOKENS", "gives two operators the same token");
+  }
+  return operators;
+}
+
+function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
+  const [, name, named = "all", token] =
+    /^\s*([a-z0-9][a-z0-9_-]{0,39})(?:\/([a-z]+))?:(\S+)\s*$/.exec(entry) ?? [];
+  const role = OPERATOR_ROLES.find((one) => one === named);
+  if (name === undefined || token === undefined || role === undefined) return null;
+  return secretProblem(token, sandbox) === null ? { name, role, token } : null;
+}
+
+/**
+ * Every entry of PEERS with its secrets: PEER_OUT_<R> signs what goes to R, PEER_IN_<R> checks what
+ * comes from it, and each has a _NEXT for its rotation. No secret may serve two directions, or a
+ * message could be sent back to where it came from as if the other region had written it.
+ */
+export function parsePeers(
+  entries: readonly { readonly region: Region; readonly url: string }[],
+  context: PeerContext,
+): PeerConfig[] {
+  const { region, complain } = context;
+  const regions = entries.map((entry) => entry.region);
+  if (regions.includes(region)) complain("PEERS", "names this region itself");
+  if (new Set(regions).size !== regions.length) complain("PEERS", "names a region twice");
+  const servesAs = new Map<string, string>();
+  return entries.map((entry) => {
+    const outgoing = direction(`PEER_OUT_${entry.region.toUpperCase()}`, servesAs, context);
+    const incoming = direction(`PEER_IN_${entry.region.toUpperCase()}`, servesAs, context);
+    return {
+      region: entry.region,
+      url: originOf(entry.url, context),
+      signing: { sender: region, secret: outgoing.at(-1) ?? "" },
+      accepted: incoming.map((secret) => ({ sender: entry.region, secret })),
+    };
+  });
+}
+
+/** A direction's secret, and the next one if there is one; a rotation ends with both the same. */
+function direction(
+  name: string,
+  servesAs: Map<string, string>,
+  { sandbox, text, complain }: PeerContext,
+): readonly string[] {
+  const variables = text(`${name}_NEXT`) === "" ? [name] : [name, `${name}_NEXT`];
+  for (const variable of variables) {
+    const secret = text(variable);
+    const other = servesAs.get(secret) ?? name;
+    servesAs.set(secret, other);
+    const problem = secretProblem(secret, sandbox);
+    if (problem !== null) {
+      complain(variable, problem);
+    } else if (other !== name) {
+      complain(variable, `must differ from ${other} and its _NEXT`);
+    }
+  }
+  return [...new Set(variables.map(text))];
+}
+
+/** What signatures name as the authority: only an origin, so that both regions see the same path. */
+function originOf(text: string, { sandbox, complain }: PeerContext): string {
+  const url = new URL(text);
+  const isLocal = sandbox && url.protocol === "http:" && isLoopback(url.hostname);
+  if (url.protocol !== "https:" && !isLocal) {
+    complain("PEERS", "must name https URLs; http is for loopback while SANDBOX is on");
+  } else if (url.href !== `${url.origin}/`) {
+    complain("PEERS", "must name origins, without user, path, query or fragment");
+  }
+  return url.origin;
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);
+}

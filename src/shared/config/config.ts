@@ -1,0 +1,306 @@
+import * as z from "zod/mini";
+import { checkIssuers, issuers, operatorLogins } from "./config-people.ts";
+import type { IssuerEntry, OperatorLogin } from "./config-people.ts";
+import { parsePayments } from "./config-payments.ts";
+import type { PaymentsConfig } from "./config-payments.ts";
+import { parseKeySecrets, parseOperators, parsePeers } from "./config-secrets.ts";
+import type { KeySecret, OperatorToken, PeerConfig } from "./config-secrets.ts";
+import { KIND_NAMES } from "../kinds.ts";
+import { REGIONS } from "../regions.ts";
+import type { Region } from "../regions.ts";
+import { OUR_WORDS, describeError } from "../issue-text.ts";
+
+const PRICE_MAX = 1_000_000_000;
+/** With 128 choices at that price still exact in micros; no model has a thousandth of it. */
+const TOKENS_MAX = 1_000_000_000;
+
+const region = z.enum(REGIONS);
+/** It may come to stand in a header (x-route), where a line's end would be a bug in every answer. */
+const name = z.string().check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
+const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
+const tokens = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
+const price = z.strictObject({
+  input: micros,
+  cached: z.optional(micros),
+  cache_write: z.optional(micros),
+  output: z._default(micros, 0),
+});
+const url = z.string().check(z.refine(isUrl, "must be a URL without spaces"));
+const peers = z.array(z.strictObject({ region, url }));
+const providers = z.array(
+  z.strictObject({
+    id: z
+      .string()
+      .check(z.regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "must be lowercase letters, digits and hyphens")),
+    base_url: url,
+    profile: z._default(name, "generic"),
+    secret: z.optional(name),
+    regions: z.array(z.enum([...REGIONS, "global"])).check(z.minLength(1)),
+  }),
+);
+const models = z.array(
+  z.strictObject({
+    id: name,
+    kind: z.enum(KIND_NAMES),
+    context: tokens,
+    max_output: z.optional(tokens),
+    abilities: z.optional(z.array(z.enum(["tools", "vision", "reasoning", "dimensions"]))),
+    price,
+    routes: z.array(z.strictObject({ provider: name, upstream_id: name })).check(z.minLength(1)),
+  }),
+);
+const aliases = z.record(name, name);
+
+export type ProviderEntry = z.infer<typeof providers>[number];
+export type ModelEntry = z.infer<typeof models>[number];
+export type { IssuerEntry, OperatorLogin, OperatorRole } from "./config-people.ts";
+export type { PaymentsConfig } from "./config-payments.ts";
+export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
+
+/** Whole-number vars: name, default, least, most. Times carry their unit in the name. */
+export const NUMBERS = {
+  MARKUP_PERCENT: [0, 0, 1000],
+  PRICE_LEAD_S: [3600, 300, 604_800],
+  DEFAULT_MAX_OUTPUT: [4096, 1, 1_000_000],
+  RETENTION_DAYS: [30, 3, 3650],
+  WALLET_BYTES_MAX: [10_000_000_000, 100_000, 10_000_000_000],
+  KEPT_BYTES_MAX: [1_000_000_000, 1000, 8_000_000_000],
+  KEPT_ANSWERS_MAX: [100_000, 1, 1_000_000],
+  HOLD_TTL_S: [1200, 1, 86_400],
+  PEER_HOLD_TTL_S: [2100, 1, 86_400],
+  REQUEST_DEADLINE_S: [900, 1, 3600],
+  DRAIN_S: [2, 0, 24],
+  UPSTREAM_HEADERS_MS: [120_000, 10, 900_000],
+  UPSTREAM_FIRST_MS: [120_000, 10, 900_000],
+  UPSTREAM_IDLE_MS: [60_000, 10, 900_000],
+  UPSTREAM_THINKING_MS: [300_000, 10, 900_000],
+  BODY_TIMEOUT_MS: [30_000, 10, 60_000],
+  KEEP_ALIVE_MS: [15_000, 10, 60_000],
+  READER_STUCK_MS: [30_000, 10, 60_000],
+  METRICS_DELAY_MS: [5000, 0, 25_000],
+  STREAM_PACE_MS: [16, 0, 1000],
+  WEBHOOK_TIMEOUT_MS: [15_000, 10, 60_000],
+  ORGANIZATION_IN_FLIGHT_MAX: [128, 1, 100_000],
+  ISOLATE_IN_FLIGHT_MAX: [512, 1, 100_000],
+  ISOLATE_BODIES_MIB_MAX: [24, 20, 100_000],
+  SIGN_UPS_AN_HOUR: [100, 1, 100_000],
+  SIGN_UPS_A_DAY_AN_ADDRESS: [5, 1, 100_000],
+  SIGN_UP_CREDIT_MICRO: [0, 0, 1_000_000_000],
+  SIGN_UP_CREDITS_A_DAY_MICRO: [0, 0, 1_000_000_000_000],
+  PURCHASE_DOLLARS_MIN: [5, 1, 100_000],
+  PURCHASE_DOLLARS_MAX: [1000, 1, 100_000],
+  PURCHASE_DOLLARS_A_DAY: [2000, 1, 1_000_000],
+  CARD_DOLLARS_A_DAY: [500, 1, 1_000_000],
+  FIRST_WEEK_DOLLARS_A_DAY: [100, 1, 1_000_000],
+} as const;
+type NumberVar = keyof typeof NUMBERS;
+export type NumberVars = { readonly [K in NumberVar]: number };
+
+/** Workers AI as this Worker uses it: with `returnRawResponse` it answers with a `Response`. */
+export type AiBinding = {
+  run(model: string, inputs: object, options: object): Promise<unknown>;
+};
+
+/** The platform's binding for mail, as this Worker uses it. */
+type MailBinding = {
+  send(mail: {
+    readonly to: string;
+    readonly from: { readonly email: string; readonly name: string };
+    readonly subject: string;
+    readonly text: string;
+  }): Promise<unknown>;
+};
+/** What mail is sent with and whose address it bears. */
+export type Mailing = { readonly binding: MailBinding; readonly from: string };
+
+/** Everything a deployment says about itself, parsed once. Secrets stay in here and are never logged. */
+export type Config = {
+  readonly region: Region;
+  readonly peers: readonly PeerConfig[];
+  readonly residency: "strict" | "relaxed";
+  readonly sandbox: boolean;
+  /** Which requests get a log line of their own: all, or those refused or failed. */
+  readonly logRequests: "all" | "failures";
+  /** Where the documents are: every error names its place there. Null for none. */
+  readonly docsUrl: string | null;
+  readonly models: readonly ModelEntry[];
+  readonly providers: readonly ProviderEntry[];
+  readonly aliases: Readonly<Record<string, string>>;
+  /** Ids of built-in models that are sold although their announced last day is over. */
+  readonly sellEnded: readonly string[];
+  readonly numbers: NumberVars;
+  readonly keySecrets: readonly KeySecret[];
+  readonly operators: readonly OperatorToken[];
+  /** Where people may log in; empty: nowhere, keys alone open the console. */
+  readonly issuers: readonly IssuerEntry[];
+  readonly operatorLogins: readonly OperatorLogin[];
+  /** Whether people may make an organisation themselves; `approve`: an operator resumes each. */
+  readonly signUp: "off" | "approve" | "on";
+  /** Whether people join their company's organisation by its domain; `approve`: an operator agrees to each domain. */
+  readonly companyDomains: "off" | "approve" | "on";
+  /** Which proofs of a fresh log-in count: all, or the issuer's word for when the person logged in there. */
+  readonly stepUp: "any" | "auth_time";
+  /** How credits are sold; null: by the operator alone. */
+  readonly payments: PaymentsConfig | null;
+  readonly version: string;
+  /** The binding of Workers AI, or undefined when there is none. */
+  readonly ai: AiBinding | undefined;
+  /** Null: no mail is sent. */
+  readonly mail: Mailing | null;
+  /** The value of a provider's secret by variable name, or undefined when it is not set. */
+  readonly secret: (variable: string) => string | undefined;
+};
+
+/** A variable that keeps the service from answering, and why; never its value. */
+export type ConfigProblem = { readonly variable: string; readonly problem: string };
+type ParsedConfig =
+  | { readonly ok: true; readonly config: Config }
+  | { readonly ok: false; readonly problems: readonly ConfigProblem[] };
+
+type Bindings = Readonly<Record<string, unknown>>;
+
+/** Parses the bindings; any missing, malformed or weak value is a problem and nothing is served. */
+export function parseConfig(bindings: object): ParsedConfig {
+  const env = bindings as Bindings;
+  const problems: ConfigProblem[] = [];
+  const text = (variable: string): string => {
+    const value = env[variable];
+    return typeof value === "string" ? value : "";
+  };
+  const complain = (variable: string, problem: string): void => {
+    problems.push({ variable, problem });
+  };
+  const oneOf = <T extends string>(variable: string, choices: readonly T[], fallback?: T): T => {
+    const value = text(variable) === "" ? fallback : choices.find((c) => c === text(variable));
+    if (value === undefined) complain(variable, `must be one of ${choices.join(", ")}`);
+    return value ?? (choices[0] as T);
+  };
+  const json = <T>(variable: string, schema: z.core.$ZodType<T>, empty: T): T =>
+    parseJsonVariable(text(variable), schema, (problem) => complain(variable, problem)) ?? empty;
+  const ownRegion = oneOf("REGION", REGIONS);
+  const sandbox = oneOf("SANDBOX", ["on", "off"], "off") === "on";
+  const config: Config = {
+    region: ownRegion,
+    peers: parsePeers(json("PEERS", peers, []), { region: ownRegion, sandbox, text, complain }),
+    residency: oneOf("RESIDENCY", ["strict", "relaxed"], "strict"),
+    sandbox,
+    logRequests: oneOf("LOG_REQUESTS", ["all", "failures"], "failures"),
+    docsUrl: docsUrlOf(text("DOCS_URL"), complain),
+    models: json("MODELS", models, []),
+    providers: json("PROVIDERS", providers, []),
+    aliases: json("ALIASES", aliases, {}),
+    sellEnded: json("SELL_ENDED", z.array(name), []),
+    numbers: parseNumbers(text, complain),
+    keySecrets: parseKeySecrets(text("KEY_SECRETS"), sandbox, (problem) =>
+      complain("KEY_SECRETS", problem),
+    ),
+    operators: parseOperators(text, sandbox, complain),
+    issuers: json("LOGIN_ISSUERS", issuers, []),
+    operatorLogins: json("OPERATOR_LOGINS", operatorLogins, []),
+    companyDomains: oneOf("COMPANY_DOMAINS", ["off", "approve", "on"], "approve"),
+    stepUp: oneOf("STEP_UP", ["any", "auth_time"], "any"),
+    signUp: oneOf("SIGN_UP", ["off", "approve", "on"], "off"),
+    payments: parsePayments({ text, sandbox, complain }),
+    version: versionOf(env["CF_VERSION"]),
+    ai: isAiBinding(env["AI"]) ? env["AI"] : undefined,
+    mail: mailingOf(env["EMAIL"], text("EMAIL_FROM"), complain),
+    secret: (variable) => (text(variable) === "" ? undefined : text(variable)),
+  };
+  const { issuers: entries, operatorLogins: logins } = config;
+  checkIssuers({ entries, logins, sandbox, text, complain });
+  for (const ttl of ["HOLD_TTL_S", "PEER_HOLD_TTL_S"] as const) {
+    if (config.numbers[ttl] > config.numbers.REQUEST_DEADLINE_S) continue;
+    complain(ttl, "must be longer than REQUEST_DEADLINE_S, or holds expire under their requests");
+  }
+  return problems.length === 0 ? { ok: true, config } : { ok: false, problems };
+}
+
+function docsUrlOf(
+  value: string,
+  complain: (variable: string, problem: string) => void,
+): string | null {
+  if (value === "") return null;
+  if (/^https?:\/\/\S+[^/\s]$/.test(value)) return value;
+  complain("DOCS_URL", "must be a URL without a slash at its end");
+  return null;
+}
+
+const parsed = new WeakMap<object, ParsedConfig>();
+
+/** `parseConfig`, once for each bindings object. */
+export function configOf(bindings: object): ParsedConfig {
+  const known = parsed.get(bindings);
+  if (known !== undefined) return known;
+  const fresh = parseConfig(bindings);
+  parsed.set(bindings, fresh);
+  return fresh;
+}
+
+/** One whole-number var, or its default when it is unset or out of range (parseConfig reports that). */
+export function numberVar(bindings: object, variable: NumberVar): number {
+  const [fallback, least, most] = NUMBERS[variable];
+  const raw: unknown = Reflect.get(bindings, variable);
+  if (raw === undefined || raw === "") return fallback;
+  const value = Number(raw);
+  return Number.isSafeInteger(value) && value >= least && value <= most ? value : fallback;
+}
+
+function parseNumbers(
+  text: (variable: string) => string,
+  complain: (variable: string, problem: string) => void,
+): NumberVars {
+  const entries = Object.entries(NUMBERS).map(([variable, [fallback, least, most]]) => {
+    if (text(variable) === "") return [variable, fallback] as const;
+    const value = Number(text(variable));
+    if (!Number.isSafeInteger(value) || value < least || value > most) {
+      complain(variable, `must be a whole number from ${least} to ${most}`);
+    }
+    return [variable, value] as const;
+  });
+  return Object.fromEntries(entries) as NumberVars;
+}
+
+function parseJsonVariable<T>(
+  raw: string,
+  schema: z.core.$ZodType<T>,
+  complain: (problem: string) => void,
+): T | null {
+  if (raw === "") return null;
+  try {
+    const value: unknown = JSON.parse(raw);
+    const result = z.safeParse(schema, value, OUR_WORDS);
+    if (result.success) return result.data;
+    const { param, problem } = describeError(result.error, value);
+    complain(`${param ?? "it"} ${problem ?? "is missing"}`);
+  } catch {
+    complain("is not valid JSON");
+  }
+  return null;
+}
+
+function versionOf(metadata: unknown): string {
+  const id = typeof metadata === "object" && metadata !== null && "id" in metadata && metadata.id;
+  return typeof id === "string" && id !== "" ? id : "dev";
+}
+
+function mailingOf(
+  given: unknown,
+  from: string,
+  complain: (variable: string, problem: string) => void,
+): Mailing | null {
+  const binding = given as MailBinding | undefined | null;
+  const isBound = typeof binding?.send === "function";
+  const isAddress = /^[^\s@]+@[^\s@]+$/.test(from);
+  if (isBound && !isAddress) complain("EMAIL_FROM", "must be an address: the binding EMAIL is set");
+  return isBound && isAddress ? { binding, from } : null;
+}
+
+function isAiBinding(value: unknown): value is AiBinding {
+  if (typeof value !== "object" || value === null) return false;
+  return "run" in value && typeof value.run === "function";
+}
+
+/** `z.url` would also do, at 1.6 KB, and would let spaces around it pass. */
+function isUrl(text: string): boolean {
+  return !/\s/.test(text) && URL.canParse(text);
+}

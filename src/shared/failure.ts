@@ -1,0 +1,299 @@
+import * as z from "zod/mini";
+import { BUDGET_PERIODS } from "./key-terms.ts";
+import type { BudgetPeriod } from "./key-terms.ts";
+import { micros } from "./money.ts";
+import type { Micros } from "./money.ts";
+
+/**
+ * Everything that can go wrong and is not a bug, as plain values that cross a Durable Object call.
+ * `http/failure-wire.ts` maps each kind to the wire, exhaustively.
+ */
+export type Failure = Kinds & { readonly charged?: Charged };
+
+/** What a request was charged that failed all the same: to repeat it is to pay again. */
+export type Charged = {
+  /** Above 0. */
+  readonly costMicro: Micros;
+  readonly generationId: string;
+};
+
+type Kinds =
+  | {
+      readonly kind: "invalid_request";
+      readonly message: string;
+      readonly param: string | null;
+      readonly code?: string;
+      /** A provider found it too large: 413. */
+      readonly isTooLarge?: true;
+    }
+  /**
+   * `expiredAt` (Unix ms): a key of ours whose time is up. `isForGood`: it can never live again. `twoHeaders`: two
+   * headers came with a key; which of them is wrong, or both where they contradict each other.
+   */
+  | {
+      readonly kind: "invalid_api_key";
+      readonly twoHeaders?: "authorization" | "x-api-key" | "both";
+      readonly expiredAt?: number;
+      readonly isForGood?: true;
+    }
+  /**
+   * The balance with what open requests hold of it. `session`: what pays for a session is too low, its key's budget or
+   * the balance, and the amounts are of the session's own budget, 0 without one.
+   */
+  | ({
+      readonly kind: "balance_too_low";
+      readonly balanceMicro: Micros;
+      readonly session?: true;
+      /** The automatic purchase that is under way. */
+      readonly purchaseId?: string;
+    } & Shortage)
+  /** Payments were taken back, and so much of them is not paid for yet. A session is not told how much. */
+  | { readonly kind: "payment_reversed"; readonly owedMicro: Micros | null }
+  /** `leftMicro`: of the budget, held or not. `resetsAt`: Unix ms; null for a budget that is for good. */
+  | ({
+      readonly kind: "key_budget_exceeded";
+      readonly period: BudgetPeriod | null;
+      readonly budgetMicro: Micros;
+      readonly leftMicro: Micros;
+      readonly resetsAt: number | null;
+      /** Of a session's own budget. */
+      readonly session?: true;
+    } & Shortage)
+  | { readonly kind: "model_not_allowed"; readonly model: string }
+  | { readonly kind: "region_mismatch"; readonly home: string }
+  | { readonly kind: "role_required"; readonly roles: readonly string[] }
+  | { readonly kind: "organization_suspended" }
+  | { readonly kind: "key_is_limited" }
+  | { readonly kind: "not_found"; readonly message: string }
+  /** `message`: of a model that is there, for something else. */
+  | { readonly kind: "model_not_found"; readonly model: string; readonly message?: string }
+  | { readonly kind: "method_not_allowed"; readonly allow: readonly string[] }
+  | { readonly kind: "request_timeout" }
+  | {
+      readonly kind: "conflict";
+      readonly message: string;
+      readonly param: string | null;
+      readonly code?: string;
+    }
+  /** The Idempotency-Key's request was charged: it made this, and never runs again. */
+  | {
+      readonly kind: "idempotency_replay";
+      readonly made: "generation" | "key";
+      readonly id: string;
+    }
+  | { readonly kind: "idempotency_in_progress" }
+  | { readonly kind: "idempotency_mismatch" }
+  | { readonly kind: "body_too_large"; readonly bytesMax: number }
+  | { readonly kind: "unsupported_media_type"; readonly message: string }
+  /** No session of the console, or none any more. */
+  | { readonly kind: "no_console_session" }
+  /**
+   * Of a log-in by an issuer: it took too long or was used, the person said no, the issuer's word was not good, nobody
+   * here is known by it, it confirmed no address, it is another
+   * person's word, or too many sign up.
+   */
+  | {
+      readonly kind: "login_refused";
+      readonly why:
+        | "expired"
+        | "denied"
+        | "refused"
+        | "unknown"
+        | "unproven"
+        | "other_person"
+        | "too_many";
+    }
+  /** What lasts wants a log-in of the last ten minutes. */
+  | { readonly kind: "login_too_old" }
+  | { readonly kind: "issuer_unreachable" }
+  /** A browser's page of another site, or none that says whose it is. */
+  | { readonly kind: "origin_not_allowed" }
+  | { readonly kind: "read_only" }
+  /** `scope` says whose limit it is: the key's, a session's, the organisation's, a console session's, of logging in, of testing a webhook. */
+  | {
+      readonly kind: "rate_limited";
+      readonly scope: "key" | "session" | "organization" | "console" | "login" | "webhook_tests";
+      readonly limit: number;
+      readonly retryAfterMs: number;
+      /** Whose key it is: every answer to a known key names its organisation. */
+      readonly orgId?: string;
+    }
+  /** The key's own limit. `remaining` of it is too little for `required`. */
+  | {
+      readonly kind: "tokens_limited";
+      readonly limit: number;
+      readonly remaining: number;
+      readonly required: number;
+      readonly retryAfterMs: number;
+    }
+  /** More tokens than the key's limit has in any minute; `prompt` of them before any output. */
+  | {
+      readonly kind: "tokens_over_limit";
+      readonly limit: number;
+      readonly prompt: number;
+      readonly required: number;
+    }
+  /** `leftMicro`: of the quota, held or not. `resetsAt`: Unix ms. */
+  | ({
+      readonly kind: "quota_exceeded";
+      readonly period: "day" | "month";
+      readonly quotaMicro: Micros;
+      readonly leftMicro: Micros;
+      readonly resetsAt: number;
+    } & Shortage)
+  | { readonly kind: "too_many_end_users" }
+  /** Credits are sold by the operator alone. */
+  | { readonly kind: "payments_off" }
+  /** A purchase would be beyond what is sold in a time: `dollars` of all, or checkouts and declines. */
+  | {
+      readonly kind: "purchase_limit";
+      readonly why: "day" | "card_day" | "first_week" | "checkouts" | "declines";
+      readonly limit: number;
+      readonly retryAfterMs: number;
+    }
+  /** The saved card is being charged for another one. */
+  | { readonly kind: "purchase_in_progress"; readonly purchaseId: string }
+  | { readonly kind: "internal" }
+  | { readonly kind: "upstream_error" }
+  | { readonly kind: "upstream_overloaded"; readonly retryAfterSeconds: number }
+  | { readonly kind: "home_region_unreachable" }
+  | { readonly kind: "overloaded" }
+  | { readonly kind: "storage_unavailable" }
+  /** The price lists were read too long ago to sell by, and cannot be read now. */
+  | { readonly kind: "prices_unavailable" }
+  /** A hold was asked for by another price list than the organisation's, which is this; null: it has none of its own. */
+  | { readonly kind: "price_list_differs"; readonly list: string | null }
+  | { readonly kind: "misconfigured" };
+
+/** What a request needs at least, and what open requests hold. `onlyHolds`: they alone are in the way. */
+type Shortage = {
+  readonly requiredMicro: Micros;
+  readonly heldMicro: Micros;
+  readonly onlyHolds: boolean;
+};
+
+/** A value or a failure. Failures are returned, bugs are thrown. */
+export type Result<T> = Success<T> | Refusal;
+export type Success<T> = { readonly ok: true; readonly value: T };
+export type Refusal = { readonly ok: false; readonly failure: Failure };
+
+export function success<T>(value: T): Success<T> {
+  return { ok: true, value };
+}
+
+export function refuse(failure: Failure): Refusal {
+  return { ok: false, failure };
+}
+
+/** What was asked of a result within another. */
+export function flat<T>(result: Result<Result<T>>): Result<T> {
+  return result.ok ? result.value : result;
+}
+
+/** A 400 with the offending field. */
+export function invalid(message: string, param: string | null = null): Refusal {
+  return refuse({ kind: "invalid_request", message, param });
+}
+
+type Kind = Failure["kind"];
+/** How a refusal of each kind is read that the other region gave; null: it gives none of it, and one is no answer. */
+type Shapes = {
+  readonly [K in Kind]: z.ZodMiniType<Omit<Extract<Failure, { kind: K }>, "charged">> | null;
+};
+
+const whole = z.int().check(z.minimum(0));
+const amount = z.pipe(whole, z.transform(micros));
+const word = z.string().check(z.minLength(1), z.maxLength(256));
+const flag = z.boolean();
+const yes = z.exactOptional(z.literal(true));
+/** What a request needs and open requests hold: see `Shortage` in shared/failure.ts. */
+const shortage = { requiredMicro: amount, heldMicro: amount, onlyHolds: flag };
+const of = <K extends Kind, S extends z.core.$ZodLooseShape>(kind: K, shape: S) =>
+  z.object({ kind: z.literal(kind), ...shape });
+
+const SHAPES = {
+  invalid_request: of("invalid_request", {
+    message: z.string(),
+    param: z.nullable(word),
+    code: z.exactOptional(word),
+    isTooLarge: yes,
+  }),
+  invalid_api_key: of("invalid_api_key", { expiredAt: z.exactOptional(whole), isForGood: yes }),
+  balance_too_low: of("balance_too_low", {
+    balanceMicro: amount,
+    session: yes,
+    purchaseId: z.exactOptional(word),
+    ...shortage,
+  }),
+  payment_reversed: of("payment_reversed", { owedMicro: z.nullable(amount) }),
+  key_budget_exceeded: of("key_budget_exceeded", {
+    period: z.nullable(z.enum(BUDGET_PERIODS)),
+    budgetMicro: amount,
+    leftMicro: amount,
+    resetsAt: z.nullable(whole),
+    session: yes,
+    ...shortage,
+  }),
+  model_not_allowed: of("model_not_allowed", { model: z.string() }),
+  organization_suspended: of("organization_suspended", {}),
+  conflict: of("conflict", {
+    message: z.string(),
+    param: z.nullable(word),
+    code: z.exactOptional(word),
+  }),
+  idempotency_replay: of("idempotency_replay", { made: z.literal("generation"), id: word }),
+  idempotency_in_progress: of("idempotency_in_progress", {}),
+  idempotency_mismatch: of("idempotency_mismatch", {}),
+  body_too_large: of("body_too_large", { bytesMax: whole }),
+  rate_limited: of("rate_limited", {
+    scope: z.enum(["organization", "session"]),
+    limit: whole,
+    retryAfterMs: whole,
+  }),
+  tokens_limited: of("tokens_limited", {
+    limit: whole,
+    remaining: whole,
+    required: whole,
+    retryAfterMs: whole,
+  }),
+  tokens_over_limit: of("tokens_over_limit", { limit: whole, prompt: whole, required: whole }),
+  quota_exceeded: of("quota_exceeded", {
+    period: z.enum(["day", "month"]),
+    quotaMicro: amount,
+    leftMicro: amount,
+    resetsAt: whole,
+    ...shortage,
+  }),
+  too_many_end_users: of("too_many_end_users", {}),
+  overloaded: of("overloaded", {}),
+  storage_unavailable: of("storage_unavailable", {}),
+  payments_off: null,
+  purchase_limit: null,
+  purchase_in_progress: null,
+  price_list_differs: of("price_list_differs", { list: z.nullable(word) }),
+  region_mismatch: null,
+  role_required: null,
+  key_is_limited: null,
+  not_found: null,
+  model_not_found: null,
+  method_not_allowed: null,
+  request_timeout: null,
+  unsupported_media_type: null,
+  no_console_session: null,
+  origin_not_allowed: null,
+  read_only: null,
+  login_refused: null,
+  login_too_old: null,
+  issuer_unreachable: null,
+  internal: null,
+  upstream_error: null,
+  upstream_overloaded: null,
+  home_region_unreachable: null,
+  prices_unavailable: null,
+  misconfigured: null,
+} as const satisfies Shapes;
+
+/** A refusal that the other region gave of a hold, of a key or of what is kept; never what it does not give. */
+export const peerRefusal: z.ZodMiniType<Failure> = z.union(
+  Object.values(SHAPES).filter((shape) => shape !== null),
+);

@@ -1,0 +1,66 @@
+import type { Dialect, ErrorAnswer } from "./dialect.ts";
+import { anchorOf, wireOf } from "./failure-wire.ts";
+import type { Wire } from "./failure-wire.ts";
+import type { Failure } from "../failure.ts";
+
+/** The `error` object of every refusal; all four keys always present. */
+type ErrorObject = {
+  readonly message: string;
+  readonly type: string;
+  readonly param: string | null;
+  readonly code: string | null;
+  readonly retry_after?: number;
+  readonly balance_micro?: number;
+  readonly required_micro?: number;
+  readonly held_micro?: number;
+  readonly left_micro?: number;
+  readonly quota_micro?: number;
+  readonly budget_micro?: number;
+  readonly resets_at?: string;
+  readonly generation_id?: string;
+  readonly key_id?: string;
+  readonly cost_micro?: number;
+  /** Where the documents say what to do about it. */
+  readonly docs_url?: string;
+};
+
+/** How a failure is told: in the dialect of its path, and with the address of the documents. */
+type Telling = { readonly dialect: Dialect | null; readonly docsUrl: string | null };
+
+/** A failure as the client gets it, in its path's dialect: `{"error": ...}` of OpenAI's without one. */
+export function failureResponse(
+  failure: Failure,
+  requestId: string,
+  { dialect, docsUrl }: Telling = { dialect: null, docsUrl: null },
+): Response {
+  const { status, headers, body } =
+    dialect?.error(failure, requestId) ?? openAiError(failure, docsUrl);
+  return new Response(typeof body === "string" ? body : JSON.stringify(body), {
+    status,
+    headers: {
+      "content-type": "application/json",
+      "x-request-id": requestId,
+      "x-content-type-options": "nosniff",
+      "cache-control": "no-store",
+      ...headers,
+    },
+  });
+}
+
+function openAiError(failure: Failure, docsUrl: string | null): ErrorAnswer {
+  const wire = wireOf(failure);
+  const error = errorOf(wire);
+  const body =
+    docsUrl === null ? error : { ...error, docs_url: `${docsUrl}/errors#${anchorOf(failure)}` };
+  return { status: wire.status, headers: wire.headers ?? {}, body: { error: body } };
+}
+
+/** The `error` object alone: what a stream's error event carries once the status has been sent. */
+export function failureObject(failure: Failure): ErrorObject {
+  return errorOf(wireOf(failure));
+}
+
+function errorOf(wire: Wire): ErrorObject {
+  const { message, type, param, code } = wire;
+  return { message, type, param: param ?? null, code: code ?? null, ...wire.extra };
+}

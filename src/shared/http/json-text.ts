@@ -1,0 +1,164 @@
+import { invalid, success } from "../failure.ts";
+import type { Refusal, Result } from "../failure.ts";
+import { paramOf } from "../issue-text.ts";
+
+type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
+export type JsonObject = { readonly [key: string]: JsonValue };
+
+/** How deep objects and arrays may nest: well before a recursive validator runs out of stack. */
+export const DEPTH_MAX = 64;
+/**
+ * How many values a text may hold: 20 MB of `{},{},...` would parse to more memory than an isolate
+ * has. The largest honest body, 300,000 embedding tokens, stays far below.
+ */
+export const VALUES_MAX = 1_000_000;
+
+const QUOTE = 34;
+const COMMA = 44;
+const COLON = 58;
+const BRACKET_OPEN = 91;
+const BACKSLASH = 92;
+const BRACKET_CLOSE = 93;
+const BRACE_OPEN = 123;
+const BRACE_CLOSE = 125;
+
+/**
+ * The object that a JSON text stands for, or a 400: stricter than `JSON.parse` where two readers of
+ * the same text could disagree (RFC 8259 sections 4, 6, 8.2): duplicate keys at any level, lone
+ * surrogates, numbers beyond a double; and bounded in depth and number of values. `__proto__` and
+ * `constructor` are ordinary own keys of the result: pick fields, never merge it.
+ */
+export function parseJsonText(text: string): Result<JsonObject> {
+  const structure = scanStructure(text);
+  if (typeof structure === "string") return invalid(structure);
+  let value: JsonValue;
+  try {
+    value = JSON.parse(text) as JsonValue;
+  } catch {
+    // V8's message quotes the text: it stays here.
+    return invalid("The request body is not valid JSON.");
+  }
+  if (!isObject(value)) return invalid("The request body must be a JSON object.");
+  const tree = new Tree();
+  tree.visit(value);
+  if (tree.refusal !== null) return tree.refusal;
+  if (tree.tooLarge) {
+    const param = paramOf(placeOfInfinity(value) ?? []);
+    return invalid("The request body holds a number that is too large.", param);
+  }
+  // Of two equal keys in one object JSON.parse keeps one, so the tree has fewer keys than the text.
+  if (tree.members !== structure.members) {
+    return invalid("The request body names a key twice in one object.");
+  }
+  return success(value);
+}
+
+/** How many values a text holds that was bounded when it came; what is put together of such is to be bounded again. */
+export function valuesIn(text: string): number {
+  const structure = scanStructure(text);
+  return typeof structure === "string" ? Infinity : structure.values;
+}
+
+/**
+ * One pass over the text outside its strings: the number of `:` there (in valid JSON the number of
+ * object members) and of values, or what is wrong with it. Safe on any text; whether it is JSON is not asked here.
+ */
+function scanStructure(
+  text: string,
+): { readonly members: number; readonly values: number } | string {
+  let depth = 0;
+  let members = 0;
+  let values = 0;
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case QUOTE:
+        at = stringEnd(text, at);
+        break;
+      case COLON:
+        members++;
+        break;
+      case COMMA:
+        values++;
+        break;
+      case BRACE_OPEN:
+      case BRACKET_OPEN:
+        depth++;
+        values++;
+        if (depth > DEPTH_MAX) return `The request body nests deeper than ${DEPTH_MAX} levels.`;
+        break;
+      case BRACE_CLOSE:
+      case BRACKET_CLOSE:
+        depth--;
+        break;
+    }
+  }
+  if (values > VALUES_MAX) return `The request body holds more than ${VALUES_MAX} values.`;
+  return { members, values };
+}
+
+/** The index of the quote that ends the string opened at `open`, or of the text's end. */
+function stringEnd(text: string, open: number): number {
+  let at = text.indexOf('"', open + 1);
+  while (at !== -1 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
+  return at === -1 ? text.length : at;
+}
+
+/** An odd run of backslashes before it escapes a character. Runs of two quotes never overlap: linear. */
+function isEscaped(text: string, at: number): boolean {
+  let first = at;
+  while (text.charCodeAt(first - 1) === BACKSLASH) first--;
+  return (at - first) % 2 === 1;
+}
+
+/** Counts members and finds what only parsed values show. Recursion is bounded by DEPTH_MAX. */
+class Tree {
+  members = 0;
+  tooLarge = false;
+  refusal: Refusal | null = null;
+
+  visit(value: JsonValue): void {
+    if (typeof value === "string") this.#string(value);
+    else if (typeof value === "number") this.#number(value);
+    else if (Array.isArray(value)) for (const item of value) this.visit(item);
+    else if (isObject(value)) this.#object(value);
+  }
+
+  #object(value: JsonObject): void {
+    for (const key of Object.keys(value)) {
+      this.members++;
+      this.#string(key);
+      const member = value[key];
+      if (member !== undefined) this.visit(member);
+    }
+  }
+
+  #number(value: number): void {
+    if (!Number.isFinite(value)) this.tooLarge = true;
+  }
+
+  /** Two strings that differ only in lone surrogates are one after encoding: two users would meet. */
+  #string(value: string): void {
+    if (!value.isWellFormed()) {
+      this.refusal ??= invalid("The request body holds a string with a lone surrogate.");
+    }
+  }
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Where the first number beyond a double stands. Looked for only when there is one; depth is bounded. */
+function placeOfInfinity(value: JsonValue): PropertyKey[] | null {
+  if (typeof value !== "object" || value === null) {
+    return value === Infinity || value === -Infinity ? [] : null;
+  }
+  const members: Iterable<[PropertyKey, JsonValue]> = Array.isArray(value)
+    ? value.entries()
+    : Object.entries(value);
+  for (const [key, member] of members) {
+    const place = placeOfInfinity(member);
+    if (place !== null) return [key, ...place];
+  }
+  return null;
+}

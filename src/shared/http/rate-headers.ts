@@ -1,0 +1,43 @@
+import type { RateState } from "../key-terms.ts";
+
+const NAMES = {
+  requests: {
+    limit: "x-ratelimit-limit-requests",
+    remaining: "x-ratelimit-remaining-requests",
+    reset: "x-ratelimit-reset-requests",
+  },
+  tokens: {
+    limit: "x-ratelimit-limit-tokens",
+    remaining: "x-ratelimit-remaining-tokens",
+    reset: "x-ratelimit-reset-tokens",
+  },
+} as const;
+
+/** What is left of the key's requests or tokens, as OpenAI's headers tell it; resets are written `12s`, `1m0s`. */
+export function rateHeaders(
+  { limit, remaining, resetMs }: RateState,
+  what: "requests" | "tokens" = "requests",
+): Record<string, string> {
+  return {
+    [NAMES[what].limit]: String(limit),
+    [NAMES[what].remaining]: String(remaining),
+    [NAMES[what].reset]: duration(resetMs),
+  };
+}
+
+/** The same on an answer. */
+export function setRateHeaders(
+  headers: Headers,
+  { limit, remaining, resetMs }: RateState,
+  what: "requests" | "tokens" = "requests",
+): void {
+  const names = NAMES[what];
+  headers.set(names.limit, String(limit));
+  headers.set(names.remaining, String(remaining));
+  headers.set(names.reset, duration(resetMs));
+}
+
+function duration(ms: number): string {
+  const seconds = Math.max(0, Math.ceil(ms / 1000));
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`;
+}

@@ -1,0 +1,115 @@
+import { globSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { cloudflareTest } from "@cloudflare/vitest-plugin";
+import { defineConfig } from "vitest/config";
+import { readMigrations } from "../scripts/migrations.ts";
+import { writeTokenTable } from "../scripts/site/tokens.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+writeTokenTable(`${ROOT}site`); // the Worker reads it among its static assets
+process.env["WRANGLER_LOG"] = "error"; // secrets are bound below, not read from the developer's machine
+const secrets = {
+  KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
+  ADMIN_TOKEN: "a".repeat(32),
+  PEER_OUT_US: "o".repeat(32),
+  PEER_IN_US: "i".repeat(32),
+  STRIPE_SECRET_KEY: "sk_test_0123456789",
+  STRIPE_WEBHOOK_SECRETS: "whsec_0123456789,whsec_before0123",
+};
+
+const LONG = process.env["TURNPIKE_LONG"] ?? "";
+/** What takes minutes or a quiet machine; `npm run test:long` alone runs it. */
+const LONG_FILES = "test/**/*.long.test.ts";
+/** A long run: those files, and every test that tries more the longer it may (`test/effort.ts`). */
+const inLongRun = (file: string): boolean =>
+  file.endsWith(".long.test.ts") ||
+  /from "[./]+\/(?:effort|faults-of|adapter-kit)\.ts"/.test(readFileSync(file, "utf8"));
+
+function testsIn(include: string, exclude: readonly string[] = []) {
+  if (LONG !== "1") return { include: [include], exclude: [...exclude, LONG_FILES] };
+  return { include: globSync(include, { exclude }).filter(inLongRun) };
+}
+
+// A test waits for what happens; how long that takes is the machine's matter. What CI runs of the long ones is over
+// in minutes: one that hangs must not take all the time that there is.
+const LONG_PATIENCE_MS = process.env["CI"] === undefined ? 4 * 3_600_000 : 900_000;
+const PATIENCE_MS = LONG === "1" ? LONG_PATIENCE_MS : 120_000;
+const patience = {
+  testTimeout: PATIENCE_MS,
+  hookTimeout: PATIENCE_MS,
+  expect: { poll: { timeout: 100_000, interval: 20 } },
+};
+
+export default defineConfig({
+  root: ROOT,
+  test: {
+    silent: "passed-only", // what the Worker logs is shown for the tests that fail
+    // Alarms of the objects go on while workerd is being closed: a log line or an import of theirs finds
+    // the runner gone. No test is in flight then; every other unhandled error fails the run.
+    onUnhandledError: (error) => error.name !== "EnvironmentTeardownError",
+    projects: [
+      {
+        root: ROOT,
+        // rules, routes, objects and the tidy test: inside workerd, as the EU region
+        plugins: [
+          cloudflareTest({
+            main: `${ROOT}scripts/workers/limited.ts`,
+            wrangler: { configPath: `${ROOT}wrangler.toml`, environment: "eu" },
+            miniflare: {
+              bindings: {
+                ...secrets,
+                JURISDICTION: "",
+                SANDBOX: "on",
+                LOG_REQUESTS: "all",
+                STRIPE_BASE_URL: "http://127.0.0.1:1", // nobody: a test puts its own Stripe there
+                METRICS_DELAY_MS: "0", // what a test counts is there at once
+                TEST_MIGRATIONS: readMigrations(),
+              },
+              outboundService: (request: Request) => {
+                throw new Error(`a test called out: ${request.url}`);
+              },
+            },
+          }),
+        ],
+        test: {
+          name: "worker",
+          env: { TURNPIKE_LONG: LONG, TURNPIKE_SEED: process.env["TURNPIKE_SEED"] ?? "" },
+          ...patience,
+          isolate: false,
+          maxWorkers: 2,
+          ...testsIn("test/**/*.test.ts", [
+            "test/node/**",
+            "test/clients/**",
+            "test/browser/**",
+            "test/**/*.pure.test.ts",
+          ]),
+          setupFiles: [`${ROOT}test/setup.ts`],
+        },
+      },
+      {
+        root: ROOT,
+        // two real regions over HTTP, the OpenAI SDK, CLI and scripts: plain Node
+        test: {
+          name: "node",
+          ...patience,
+          isolate: false, // miniflare and wrangler take a second to load
+          maxWorkers: 3, // each file waits more than it computes
+          sequence: { groupOrder: 1 },
+          ...testsIn("test/node/**/*.test.ts"),
+        },
+      },
+      {
+        root: ROOT,
+        // pure rules and fast-check models: plain Node
+        test: {
+          name: "pure",
+          ...patience,
+          isolate: false, // a file loads in a second, and is over in less
+          maxWorkers: 3, // beside the regions, which leave a core idle while they wait
+          sequence: { groupOrder: 1 },
+          ...testsIn("test/**/*.pure.test.ts"),
+        },
+      },
+    ],
+  },
+});
