@@ -1,3 +1,4 @@
+import { keepExact } from "../../shared/exact-json.ts";
 import { isObject, listOf, textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
@@ -25,17 +26,18 @@ export function cleanedSchema(schema: JsonObject): JsonObject {
   const parts = listOf(schema["allOf"]);
   if (parts.length > 0) clean["allOf"] = parts.filter(isObject).map(cleanedSchema);
   if (isObjectSchema(schema)) clean["additionalProperties"] = false;
-  return clean;
+  return keepExact(schema, clean);
 }
 
 function mapped(named: JsonObject): JsonObject {
   // fromEntries, not assignment: a property may be called __proto__.
-  return Object.fromEntries(
+  const copy = Object.fromEntries(
     Object.entries(named).map(([name, value]) => [
       name,
       isObject(value) ? cleanedSchema(value) : value,
     ]),
   );
+  return keepExact(named, copy);
 }
 
 function isObjectSchema({ type, properties }: JsonObject): boolean {

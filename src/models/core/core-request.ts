@@ -15,9 +15,16 @@ export const FILENAME = "document.pdf";
 const MESSAGES_MAX = 10_000;
 export const CHOICES_MAX = 128;
 export const MODEL_CHARACTERS_MAX = 256;
+const isTyped = ({ type }: Named<"type">): boolean => typeof type === "string" && type !== "";
 const nonempty = z.string().check(z.minLength(1));
 /** An object that is forwarded as it came: a copy by zod would lack a property called `__proto__`. */
 export const opaqueObject = z.custom<JsonObject>(isObject, "must be an object");
+
+/** An item of `reasoning_details`, forwarded as it came. */
+const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
+  (value) => isObject(value) && isTyped(value),
+  "must be an object with a 'type'",
+);
 
 /**
  * Messages of a chat request as OpenAI documents them (openapi.yaml, ChatCompletionRequestMessage).
@@ -87,7 +94,7 @@ const chatMessage = z.discriminatedUnion("role", [
     refusal: z.nullish(z.string()),
     reasoning_content: z.nullish(z.string()),
     // What a provider needs of its own reasoning in the next turn; opaque to clients.
-    reasoning_details: z.nullish(z.array(z.looseObject({ type: nonempty }))),
+    reasoning_details: z.nullish(z.array(reasoningDetail)),
     tool_calls: z.nullish(z.array(toolCall).check(z.minLength(1))),
     function_call: z.nullish(z.object({ name: z.string(), arguments: z.string() })),
   }),

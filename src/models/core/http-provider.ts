@@ -5,7 +5,7 @@ import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import { JSON_BYTES_MAX, tooLarge } from "./answer-size.ts";
 import { GatheringBody } from "./gathering-body.ts";
-import { parseObject } from "./json-value.ts";
+import { parseObject, parsePlainObject } from "./json-value.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 import { PacedReader } from "./paced-reader.ts";
 import type {
@@ -213,7 +213,7 @@ function converted<Call extends ProviderCall>(
   text: string,
   headers: Headers,
 ): ProviderAnswer {
-  const raw = parseObject(text);
+  const raw = call.kind === "chat" ? parseObject(text) : parsePlainObject(text);
   if (raw === null) return failed({ kind: "retry", reason: "bad_json" });
   const inside = wire.failureInside(raw);
   if (inside !== null) return failed(inside);

@@ -1,12 +1,23 @@
+import { parseJson } from "../../shared/exact-json.ts";
+
 /** A JSON object of anybody's. */
 export type JsonObject = { readonly [key: string]: unknown };
 /** One of which these fields are read, whatever they and the rest may be. */
 export type Named<Name extends string> = { readonly [N in Name]?: unknown };
 
-/** The object that a JSON text stands for; null for anything else. */
+/** Returns the object that a JSON text represents, or null. Written again, it keeps the digits and key order of the text. */
 export function parseObject(text: string | null): JsonObject | null {
+  return parseObjectBy(parseJson, text);
+}
+
+/** Returns the same object for data that is never forwarded, such as vectors. */
+export function parsePlainObject(text: string | null): JsonObject | null {
+  return parseObjectBy(JSON.parse, text);
+}
+
+function parseObjectBy(parse: (text: string) => unknown, text: string | null): JsonObject | null {
   try {
-    const value: unknown = JSON.parse(text ?? "");
+    const value = parse(text ?? "");
     return isObject(value) ? value : null;
   } catch {
     return null;

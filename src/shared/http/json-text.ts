@@ -1,3 +1,4 @@
+import { parseJson, stringEnd } from "../exact-json.ts";
 import { invalid, success } from "../failure.ts";
 import type { Refusal, Result } from "../failure.ts";
 import { paramOf } from "../issue-text.ts";
@@ -17,7 +18,6 @@ const QUOTE = 34;
 const COMMA = 44;
 const COLON = 58;
 const BRACKET_OPEN = 91;
-const BACKSLASH = 92;
 const BRACKET_CLOSE = 93;
 const BRACE_OPEN = 123;
 const BRACE_CLOSE = 125;
@@ -26,14 +26,15 @@ const BRACE_CLOSE = 125;
  * The object that a JSON text stands for, or a 400: stricter than `JSON.parse` where two readers of
  * the same text could disagree (RFC 8259 sections 4, 6, 8.2): duplicate keys at any level, lone
  * surrogates, numbers beyond a double; and bounded in depth and number of values. `__proto__` and
- * `constructor` are ordinary own keys of the result: pick fields, never merge it.
+ * `constructor` are ordinary own keys of the result: pick fields, never merge it. Written again, it keeps the digits
+ * and key order of the text.
  */
 export function parseJsonText(text: string): Result<JsonObject> {
   const structure = scanStructure(text);
   if (typeof structure === "string") return invalid(structure);
   let value: JsonValue;
   try {
-    value = JSON.parse(text) as JsonValue;
+    value = parseJson(text) as JsonValue;
   } catch {
     // V8's message quotes the text: it stays here.
     return invalid("The request body is not valid JSON.");
@@ -94,20 +95,6 @@ function scanStructure(
   }
   if (values > VALUES_MAX) return `The request body holds more than ${VALUES_MAX} values.`;
   return { members, values };
-}
-
-/** The index of the quote that ends the string opened at `open`, or of the text's end. */
-function stringEnd(text: string, open: number): number {
-  let at = text.indexOf('"', open + 1);
-  while (at !== -1 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
-  return at === -1 ? text.length : at;
-}
-
-/** An odd run of backslashes before it escapes a character. Runs of two quotes never overlap: linear. */
-function isEscaped(text: string, at: number): boolean {
-  let first = at;
-  while (text.charCodeAt(first - 1) === BACKSLASH) first--;
-  return (at - first) % 2 === 1;
 }
 
 /** Counts members and finds what only parsed values show. Recursion is bounded by DEPTH_MAX. */

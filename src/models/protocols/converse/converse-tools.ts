@@ -1,3 +1,4 @@
+import { keepExact } from "../../../shared/exact-json.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Tool, Tools } from "../../core/tools.ts";
 import type { AnswerFormat } from "./answer-format.ts";
@@ -71,7 +72,8 @@ function answerToolOf(format: { readonly name: string; readonly schema: JsonObje
 }
 
 function toolSpec({ name, description, parameters }: Tool, isNova: boolean): JsonObject {
-  const json = { ...(isNova ? novaSchema(parameters) : parameters), type: "object" };
+  const schema = isNova ? novaSchema(parameters) : parameters;
+  const json = keepExact(schema, { ...schema, type: "object" });
   const about = description.trim() === "" ? {} : { description };
   return { toolSpec: { name, ...about, inputSchema: { json } } };
 }

@@ -1,4 +1,5 @@
 import type { Conversation } from "../../core/conversation.ts";
+import { keepExact } from "../../../shared/exact-json.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Tool, Tools } from "../../core/tools.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
@@ -27,7 +28,7 @@ export function toolFields(
   const offered = offeredTools(asked.list, rules);
   const choice = choiceOf(asked, rules);
   if (json?.by === "tool" && typeof asked.choice === "string") {
-    const tool = { name: json.name, input_schema: { ...json.schema, type: "object" } };
+    const tool = { name: json.name, input_schema: objectSchema(json.schema) };
     const alone = asked.choice === "none" || offered.length === 0;
     return {
       fields: {
@@ -52,11 +53,16 @@ export function toolFields(
   return { fields, forced: { isForced: false, words: null } };
 }
 
+/** The schema with the type that Anthropic requires at its top. */
+function objectSchema(schema: JsonObject): JsonObject {
+  return keepExact(schema, { ...schema, type: "object" });
+}
+
 function offeredTools(list: readonly Tool[], rules: ClaudeRules): JsonObject[] {
   const strict = list.filter((tool) => tool.strict).length;
   const keepsStrict = rules.jsonSchema === "native" && strict <= STRICT_TOOLS_MAX;
   return list.map((tool) => {
-    const schema = { ...tool.parameters, type: "object" };
+    const schema = objectSchema(tool.parameters);
     const isStrict = tool.strict && keepsStrict;
     return {
       name: tool.name,

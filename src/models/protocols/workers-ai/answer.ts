@@ -1,3 +1,4 @@
+import { parseJson } from "../../../shared/exact-json.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import { completionOf, outputOf } from "../../core/said.ts";
@@ -62,7 +63,7 @@ function leakedCalls(text: string, call: ChatCall): readonly SaidCall[] {
 
 function parsedList(text: string): readonly unknown[] {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     return Array.isArray(value) ? value : [value];
   } catch {
     return [];

@@ -1,0 +1,261 @@
+/**
+ * JSON that is forwarded keeps its digits and its key order. JavaScript has numbers of 53 bits and puts integer keys
+ * first, so `parseJson` records what an object or array would lose, and `JSON.stringify` writes it from there.
+ * Objects without losses are ordinary ones, which is nearly all of them.
+ */
+
+/** What one object or array would lose. */
+type Losses = {
+  /** The source text of numbers that JavaScript writes differently, by key or index. */
+  readonly numbers: ReadonlyMap<PropertyKey, string>;
+  /** The keys in their original order; null where JavaScript keeps the order. */
+  readonly order: readonly string[] | null;
+};
+
+const LOSSES = new WeakMap<object, Losses>();
+/** Deeper JSON is read without its losses: the reader recurses. */
+const DEPTH_MAX = 128;
+
+const QUOTE = 34;
+const PLUS = 43;
+const MINUS = 45;
+const POINT = 46;
+const DIGIT_0 = 48;
+const DIGIT_9 = 57;
+const E_BIG = 69;
+const BRACKET_OPEN = 91;
+const BACKSLASH = 92;
+const BRACKET_CLOSE = 93;
+const E_SMALL = 101;
+const BRACE_OPEN = 123;
+const BRACE_CLOSE = 125;
+
+/** Returns what `JSON.parse` returns, but `JSON.stringify` writes it with the digits and key order of `text`. */
+export function parseJson(text: string): unknown {
+  const value: unknown = JSON.parse(text);
+  return losesSomething(text) ? new Reader(text).read() : value;
+}
+
+/** Records for an edited copy what the original would lose, and returns the copy. */
+export function keepExact<T extends object>(original: object, copy: T): T {
+  const losses = LOSSES.get(original);
+  return losses === undefined ? copy : marked(copy, losses);
+}
+
+function marked<T extends object>(value: T, losses: Losses): T {
+  if (Object.hasOwn(value, "toJSON")) return value; // a key of this name is only read as JSON
+  LOSSES.set(value, losses);
+  return Object.defineProperty(value, "toJSON", { value: writable, configurable: true });
+}
+
+/** The method `toJSON` of a marked value: a copy that `JSON.stringify` writes as it was read. */
+function writable(this: object): unknown {
+  const losses = LOSSES.get(this);
+  if (losses === undefined) return this;
+  const { numbers, order } = losses;
+  if (Array.isArray(this)) return this.map((item, index) => exact(item, numbers.get(index)));
+  const copy = Object.fromEntries(
+    Object.entries(this).map(([key, value]) => [key, exact(value, numbers.get(key))]),
+  );
+  if (order === null) return copy;
+  const keys = [
+    ...new Set([...order.filter((key) => Object.hasOwn(copy, key)), ...Object.keys(copy)]),
+  ];
+  return new Proxy(copy, { ownKeys: () => keys });
+}
+
+/** The number as it was written, unless somebody changed it. */
+function exact(value: unknown, source: string | undefined): unknown {
+  if (source === undefined || !Object.is(value, Number(source))) return value;
+  return JSON.rawJSON?.(source) ?? value;
+}
+
+declare global {
+  interface JSON {
+    /** Part of ECMAScript 2026; Node 20 lacks it. */
+    rawJSON?(text: string): object;
+  }
+}
+
+/** Reports whether JavaScript writes a number or orders keys of a valid JSON text differently. */
+function losesSomething(text: string): boolean {
+  let depth = 0;
+  let loses = false;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      const end = stringEnd(text, at);
+      loses ||= isIndexKey(text, at, end);
+      at = end;
+    } else if (isNumberStart(code)) {
+      const end = numberEnd(text, at);
+      loses ||= !isPlainNumber(text, at, end);
+      at = end - 1;
+    } else if (code === BRACE_OPEN || code === BRACKET_OPEN) {
+      if (++depth > DEPTH_MAX) return false;
+    } else if (code === BRACE_CLOSE || code === BRACKET_CLOSE) depth--;
+  }
+  return loses;
+}
+
+function isNumberStart(code: number): boolean {
+  return code === MINUS || isDigit(code);
+}
+
+/** Reports whether a string is a key that JavaScript would move to the front. */
+function isIndexKey(text: string, open: number, end: number): boolean {
+  const code = text.charCodeAt(open + 1);
+  if (!isDigit(code) || end - open > 11) return false;
+  return INDEX.test(text.slice(open + 1, end)) && /^\s*:/.test(text.slice(end + 1, end + 64));
+}
+
+const INDEX = /^(?:0|[1-9]\d*)$/;
+/** Numbers of at most this many digits are written as they were read. */
+const SAFE_DIGITS = 15;
+
+function isPlainNumber(text: string, start: number, end: number): boolean {
+  if (end - start <= SAFE_DIGITS && isPlainDecimal(text, start, end)) return true;
+  const source = text.slice(start, end);
+  return String(Number(source)) === source && source !== "-0";
+}
+
+/** Reports at a small price whether a short number is plain; false says nothing. */
+function isPlainDecimal(text: string, start: number, end: number): boolean {
+  let point = -1;
+  for (let at = text.charCodeAt(start) === MINUS ? start + 1 : start; at < end; at++) {
+    const code = text.charCodeAt(at);
+    if (code === POINT) point = at;
+    else if (!isDigit(code)) return false;
+  }
+  if (point === -1) return text.charCodeAt(start) !== MINUS;
+  // JavaScript writes 1.0 as 1, and 0.0000001 as 1e-7.
+  return text.charCodeAt(end - 1) !== DIGIT_0 && !text.startsWith("00000", point + 1);
+}
+
+function isDigit(code: number): boolean {
+  return code >= DIGIT_0 && code <= DIGIT_9;
+}
+
+/** The index after a number. */
+function numberEnd(text: string, start: number): number {
+  let at = start + 1;
+  while (isDigit(text.charCodeAt(at)) || isNumberSign(text.charCodeAt(at))) at++;
+  return at;
+}
+
+function isNumberSign(code: number): boolean {
+  return code === POINT || code === MINUS || code === PLUS || code === E_SMALL || code === E_BIG;
+}
+
+/** The index of the quote that ends the string opened at `open`, or of the text's end. */
+export function stringEnd(text: string, open: number): number {
+  let at = text.indexOf('"', open + 1);
+  while (at !== -1 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
+  return at === -1 ? text.length : at;
+}
+
+/** An odd run of backslashes before it escapes a character. Runs of two quotes never overlap: linear. */
+function isEscaped(text: string, at: number): boolean {
+  let first = at;
+  while (text.charCodeAt(first - 1) === BACKSLASH) first--;
+  return (at - first) % 2 === 1;
+}
+
+/** Reads a text that `JSON.parse` has accepted, and records the losses. */
+class Reader {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  read(): unknown {
+    switch (this.#next()) {
+      case BRACE_OPEN:
+        return this.#object();
+      case BRACKET_OPEN:
+        return this.#array();
+      case QUOTE:
+        return this.#string();
+      default:
+        return JSON.parse(this.#word());
+    }
+  }
+
+  #object(): object {
+    const entries: [string, unknown][] = [];
+    const numbers = new Map<string, string>();
+    let isOrdered = true;
+    this.#at++;
+    while (this.#next() !== BRACE_CLOSE) {
+      const key = this.#string();
+      this.#next(); // the colon
+      this.#at++;
+      const source = this.#lossyNumber();
+      if (source === null) numbers.delete(key); // the last of two equal keys counts
+      else numbers.set(key, source);
+      entries.push([key, source === null ? this.read() : Number(source)]);
+      isOrdered &&= !INDEX.test(key);
+      this.#comma();
+    }
+    this.#at++;
+    const object = Object.fromEntries(entries);
+    if (isOrdered && numbers.size === 0) return object;
+    return marked(object, { numbers, order: isOrdered ? null : entries.map(([key]) => key) });
+  }
+
+  #array(): unknown[] {
+    const items: unknown[] = [];
+    const numbers = new Map<number, string>();
+    this.#at++;
+    while (this.#next() !== BRACKET_CLOSE) {
+      const source = this.#lossyNumber();
+      if (source !== null) numbers.set(items.length, source);
+      items.push(source === null ? this.read() : Number(source));
+      this.#comma();
+    }
+    this.#at++;
+    return numbers.size === 0 ? items : marked(items, { numbers, order: null });
+  }
+
+  /** The source of the number that stands here, if JavaScript writes it differently; else null and nothing is read. */
+  #lossyNumber(): string | null {
+    const code = this.#next();
+    if (!isNumberStart(code)) return null;
+    const end = numberEnd(this.#text, this.#at);
+    if (isPlainNumber(this.#text, this.#at, end)) return null;
+    const source = this.#text.slice(this.#at, end);
+    this.#at = end;
+    return source;
+  }
+
+  #string(): string {
+    const open = this.#at;
+    const end = stringEnd(this.#text, open);
+    this.#at = end + 1;
+    const inside = this.#text.slice(open + 1, end);
+    return inside.includes("\\") ? String(JSON.parse(`"${inside}"`)) : inside;
+  }
+
+  /** A number or a word. */
+  #word(): string {
+    const start = this.#at;
+    while (!ENDS.has(this.#text.charAt(this.#at))) this.#at++;
+    return this.#text.slice(start, this.#at);
+  }
+
+  #comma(): void {
+    if (this.#text.charAt(this.#at) !== "" && this.#next() === COMMA) this.#at++;
+  }
+
+  /** The code of the next character that is no white space. */
+  #next(): number {
+    while (this.#text.charCodeAt(this.#at) <= SPACE) this.#at++;
+    return this.#text.charCodeAt(this.#at);
+  }
+}
+
+const COMMA = 44;
+const SPACE = 32;
+const ENDS: ReadonlySet<string> = new Set(["", ",", "}", "]", " ", "\n", "\r", "\t"]);
