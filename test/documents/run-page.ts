@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
+import type { Demo } from "../../scripts/dev-demo.ts";
 import { examplesOf, readPage, ROOT } from "./pages.ts";
 import type { Example } from "./pages.ts";
 
@@ -23,8 +24,10 @@ export async function runPage(page: string, directory: string): Promise<Ran[]> {
   const out = mkdtempSync(path.join(directory, "run-"));
   const script = path.join(out, "page.sh");
   const settings = markdown.includes(SETTINGS_LINK) ? settingsOf() : "";
+  const place = placeholdersOf(directory);
   const parts = examples.map(
-    ({ text }, i) => `{\n${text}\n} >'${out}/${i}' 2>&1 </dev/null\necho $? >'${out}/${i}.code'`,
+    ({ text }, i) =>
+      `{\n${place(text)}\n} >'${out}/${i}' 2>&1 </dev/null\necho $? >'${out}/${i}.code'`,
   );
   writeFileSync(script, [settings, ...parts].join("\n"));
   await run("bash", [script], { cwd: ROOT, env: { ...process.env, DEV_DIR: directory } });
@@ -33,6 +36,14 @@ export async function runPage(page: string, directory: string): Promise<Ran[]> {
     printed: readFileSync(path.join(out, String(i)), "utf8"),
     code: Number(readFileSync(path.join(out, `${i}.code`), "utf8")),
   }));
+}
+
+/** Returns a function that replaces the address and key that a page shows with those of the running region. */
+function placeholdersOf(directory: string): (text: string) => string {
+  const demo = JSON.parse(readFileSync(path.join(directory, "demo.json"), "utf8")) as Demo;
+  const { base_url: url, regional_key: key } = demo.eu;
+  return (text) =>
+    text.replaceAll("http://127.0.0.1:8787/v1", url).replaceAll("svc_sk_eu_live_...", key);
 }
 
 /** The start page's block that the other pages build on. */
