@@ -1,10 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  BEDROCK_CHAT,
-  BEDROCK_FAILURES,
-  errorReply,
-  streamReply,
-} from "../fixtures/bedrock-wire.ts";
+import { BEDROCK_FAILURES, errorReply, streamReply } from "../fixtures/bedrock-wire.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
@@ -95,11 +90,6 @@ it.each([
 ])("a 200 that holds %s is a failure", async (_, body, reason) => {
   const headers = { "content-type": "application/json" };
   expect(await failureOf({ headers, body: JSON.stringify(body) })).toMatchObject({ reason });
-});
-
-it("a 200 of JSON where a stream was asked for is a failure", async () => {
-  const stream = { ...CALL, stream: true };
-  expect(await failureOf(BEDROCK_CHAT.text.json, stream)).toMatchObject({ reason: "no_stream" });
 });
 
 describe("what of ours an error quotes", () => {

@@ -66,7 +66,7 @@ it("a stream that fails says so once, first or later, and nothing of the upstrea
   expect(await kindsOf(cut(gaveUp("COMPLETE")))).toEqual(["error"]);
   expect(await kindsOf(cut(gaveUp("TIMEOUT")))).toEqual(["error"]);
   expect(await kindsOf(unnamed('data: {"id":"x","message":"canary"}\n\n'))).toEqual(["error"]);
-  expect(await kindsOf(unnamed("data: [DONE]\n\n"))).toEqual(["error"]);
+  expect(await kindsOf(unnamed("data: [DONE]\n\n"))).toEqual([]);
   expect(await kindsOf(unnamed("data: canary\n\n"))).toEqual(["error"]);
 });
 

@@ -168,10 +168,10 @@ it.each([
   ["IMAGE_SAFETY", "content_filter"],
   ["IMAGE_PROHIBITED_CONTENT", "content_filter"],
   ["IMAGE_RECITATION", "content_filter"],
-  ["OTHER", "stop"],
-  ["FINISH_REASON_UNSPECIFIED", "stop"],
-  ["NO_IMAGE", "stop"],
-  ["constructor", "stop"],
+  ["OTHER", "length"],
+  ["FINISH_REASON_UNSPECIFIED", "length"],
+  ["NO_IMAGE", "length"],
+  ["constructor", "length"],
 ])("finishReason %s is %s", async (theirs, ours) => {
   const reply = said([{ text: "x" }], null, { finish: theirs });
   expect((await wholeMessage(json(reply))).finish).toBe(ours);

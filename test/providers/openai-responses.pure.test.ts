@@ -274,10 +274,8 @@ describe("what comes back", () => {
     expect(open.some((event) => event.kind === "end")).toBe(false);
     const done = stream([...begin(), ...itemEvents(text(HELLO), 0)]);
     const marked = { ...done, body: `${String(done.body)}data: [DONE]\n\n` };
-    expect((await eventsOf(OPENAI, call61(), marked)).at(-1)).toMatchObject({
-      kind: "error",
-      failure: { reason: "no_terminal_event" },
-    });
+    const afterMarker = await eventsOf(OPENAI, call61(), marked);
+    expect(afterMarker.some((event) => event.kind === "end")).toBe(false);
   });
 
   it.each([

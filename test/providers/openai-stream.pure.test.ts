@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { JsonObject, StreamEvent } from "../../src/models/core/provider.ts";
@@ -230,7 +230,7 @@ it("an error in any shape ends the stream, and what follows is ignored", () => {
     sse({ error: { message: "canary", type: "server_error", code: null } }),
     sse({ error: "canary" }),
     `event: error\n${sse({ message: "canary" })}`,
-    sse("not json"),
+    "event: error\ndata: not json\n\n",
     sse(chunkOf({}, "insufficient_system_resource")),
   ];
   for (const body of bodies) {
@@ -244,7 +244,24 @@ it("an error in any shape ends the stream, and what follows is ignored", () => {
   ]);
 });
 
-it("[DONE] after a choice that never finished is an error, not an end", () => {
-  expect(readText(sse(chunkOf({ content: "x" })) + DONE).at(-1)).toMatchObject({ kind: "error" });
-  expect(readText(DONE)).toEqual([{ kind: "end" }]);
+describe("[DONE]", () => {
+  const called = (index: number, args: string) =>
+    chunkOf({
+      tool_calls: [{ index, id: `call_${index}`, function: { name: "f", arguments: args } }],
+    });
+  const finishOf = (...chunks: readonly object[]) => {
+    const [finish, end] = readText(chunks.map(sse).join("") + DONE).slice(-2);
+    expect(end).toEqual({ kind: "end" });
+    return finish?.kind === "chunk" ? finish.chunk.choices[0]?.finish_reason : undefined;
+  };
+
+  it("closes a choice that never finished with a stop, or with its calls", () => {
+    expect(finishOf(chunkOf({ content: "x" }))).toBe("stop");
+    expect(finishOf(called(0, "{}"))).toBe("tool_calls");
+    expect(readText(DONE)).toEqual([{ kind: "end" }]);
+  });
+
+  it("closes a choice with a truncated call as cut, so that no client runs it", () => {
+    expect(finishOf(called(0, "{}"), called(1, '{"a":'))).toBe("length");
+  });
 });

@@ -4,7 +4,7 @@ import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { NativeReader as MessageEvents } from "../../src/models/protocols/messages/host-native.ts";
 import { NativeReader as ResponseEvents } from "../../src/models/protocols/responses/host-stream.ts";
 import { sseReader } from "../../src/models/core/sse-reader.ts";
-import type { PayloadReader } from "../../src/models/core/sse-reader.ts";
+import type { FrameReader } from "../../src/models/core/frame-reader.ts";
 
 const PACE_MS = 50;
 const payload = (delta: object): string =>
@@ -14,7 +14,7 @@ const payload = (delta: object): string =>
 async function batchesOf(
   chunks: readonly string[],
   paceMs: number,
-  payloads: PayloadReader = new ChunkReader(),
+  payloads: FrameReader = new ChunkReader(),
 ): Promise<number[]> {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();

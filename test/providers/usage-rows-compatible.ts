@@ -226,7 +226,7 @@ export const COMPATIBLE_ROWS: readonly Row[] = [
     wire: [322, 104, 426],
   },
   {
-    upstream: "xAI's count at a host that has none apart is clamped",
+    upstream: "xAI's count at a host whose profile does not have it: the total tells",
     reader: compatible("generic"),
     raw: {
       usage: {
@@ -236,8 +236,8 @@ export const COMPATIBLE_ROWS: readonly Row[] = [
         completion_tokens_details: { reasoning_tokens: 290 },
       },
     },
-    want: [12, 0, 0, 1, 1],
-    wire: [12, 1, 13],
+    want: [12, 0, 0, 291, 290],
+    wire: [12, 291, 303],
   },
   { upstream: "no usage", reader: compatible("xai"), raw: { usage: null }, want: null, wire: null },
   {

@@ -3,33 +3,17 @@ import { isObject, isShallow, textOf } from "./json-value.ts";
 import type { Named } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, DeltaCall } from "./chunk.ts";
+import { finishMeaning, isCut } from "./finish-reason.ts";
 
 /** What is passed on as it came is nested no deeper: OpenAI's own has six levels at most. */
 const LEVELS_MAX = 8;
-const FINISH_REASONS: ReadonlySet<string> = new Set([
-  "stop",
-  "length",
-  "tool_calls",
-  "content_filter",
-  "function_call",
-]);
-/** Native values that are one of them by another name; any other is a plain stop (`eos`). */
-const OTHER_NAMES: ReadonlyMap<unknown, string> = new Map([["model_length", "length"]]);
-/** Native values that mean the upstream gave up rather than finished. */
-const BROKEN_REASONS: ReadonlySet<string> = new Set([
-  "abort",
-  "error",
-  "insufficient_system_resource",
-]);
-
 /**
  * One of OpenAI's finish reasons, never a native one; `tool_calls` whenever a call was made (clients
  * run tools on that value alone); null when the upstream broke off.
  */
 export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
-  if (typeof raw === "string" && BROKEN_REASONS.has(raw)) return null;
-  const known = typeof raw === "string" && FINISH_REASONS.has(raw) ? raw : OTHER_NAMES.get(raw);
-  const reason = known ?? "stop";
+  if (raw === "function_call") return raw;
+  const reason = finishMeaning(textOf(raw));
   return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
 }
 
@@ -43,14 +27,17 @@ export type Message = Named<"tool_calls" | "content" | "refusal">;
 export type Called = Named<"id" | "index" | "function" | "custom">;
 type Part = Named<"text" | "thinking">;
 
-/** The message of a choice as OpenAI's schema wants it: content and refusal present, nothing else null. */
-export function answerMessage(raw: JsonObject & Message): Delta {
+/**
+ * The message of a choice as OpenAI's schema wants it: content and refusal present, nothing else null. `finish` is
+ * the choice's reason to end.
+ */
+export function answerMessage(raw: JsonObject & Message, finish: string | null): Delta {
   const calls = (Array.isArray(raw.tool_calls) ? raw.tool_calls : []).filter(isObject);
   return {
     role: "assistant",
     content: contentText(raw.content),
     refusal: text(raw.refusal),
-    ...(calls.length > 0 && { tool_calls: calls.map(answerToolCall) }),
+    ...(calls.length > 0 && { tool_calls: calls.map((call) => answerToolCall(call, finish)) }),
     ...extras(raw),
   };
 }
@@ -135,7 +122,7 @@ export function text(raw: unknown): string | null {
   return typeof raw === "string" ? raw : null;
 }
 
-function answerToolCall(raw: Called): DeltaCall {
+function answerToolCall(raw: Called, finish: string | null): DeltaCall {
   const id = toolCallId(raw.id);
   if (isObject(raw.custom)) return { id, type: "custom", custom: customCall(raw.custom) };
   const called: Named<"name" | "arguments"> = isObject(raw.function) ? raw.function : {};
@@ -144,6 +131,9 @@ function answerToolCall(raw: Called): DeltaCall {
     id,
     type: "function",
     // A tool without parameters is called with "{}": clients parse it without looking.
-    function: { name: text(called.name) ?? "", arguments: given === "" ? "{}" : given },
+    function: {
+      name: text(called.name) ?? "",
+      arguments: given === "" && !isCut(finish) ? "{}" : given,
+    },
   };
 }

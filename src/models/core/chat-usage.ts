@@ -30,7 +30,7 @@ export type UsageShape = {
 
 /**
  * Usage as OpenAI-compatible hosts report it: `prompt_tokens` includes what
- * was cached, and `completion_tokens` includes reasoning, unless the host counts them apart. Parts
+ * was cached, and `completion_tokens` includes reasoning, unless the host, or its total, counts them apart. Parts
  * larger than their whole are clamped to it; a count that is missing, negative, fractional, not a number
  * or absurd makes the usage missing (null), so that it is estimated instead. So does a prompt of 0.
  */
@@ -58,9 +58,10 @@ function usageOf(read: Counts, asked: unknown, given: unknown, differs: UsageSha
   const thought = read.completion_tokens_details.reasoning_tokens ?? 0;
   const isApart = differs.apart === true;
   const whole = isApart && cached > prompt ? prompt + cached : prompt;
-  // A total without it says that, for once, reasoning is inside.
-  const isInside = !isApart || tokenCount(read.total_tokens) === whole + output;
-  const said = isInside ? output : output + thought;
+  // The total says whether reasoning is inside the output; the profile decides only where it does not say.
+  const total = tokenCount(read.total_tokens);
+  const isBeside = isApart ? total !== whole + output : total === whole + output + thought;
+  const said = isBeside ? output + thought : output;
   const cacheRead = Math.min(cached, whole);
   const cacheWrite = Math.min(written, whole - cacheRead);
   const input = whole - cacheRead - cacheWrite;

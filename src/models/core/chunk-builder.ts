@@ -1,4 +1,5 @@
 import type { Delta, DeltaCall } from "./chunk.ts";
+import { isCut } from "./finish-reason.ts";
 import type { StreamEvent } from "./provider.ts";
 import { newToolCallId } from "./said.ts";
 import type { FinishReason, Said } from "./said.ts";
@@ -98,12 +99,13 @@ export class ChunkBuilder {
     return this.#said({ tool_calls: [{ index: tool, ...piece }] });
   }
 
-  /** Ends the choice: "{}" for calls without arguments, `tool_calls` where a plain stop follows a call. */
+  /** Ends the choice: "{}" for whole calls without arguments, `tool_calls` where a plain stop follows a call. */
   finish(reason: FinishReason): StreamEvent[] {
     if (this.#finished) return [];
     const open = this.begin();
     for (const [index, tool] of this.#tools.entries()) {
-      if (!tool.hasArguments && !tool.isCustom) open.push(...this.toolArguments("{}", index));
+      if (isCut(reason) || tool.hasArguments || tool.isCustom) continue;
+      open.push(...this.toolArguments("{}", index));
     }
     this.#finished = true;
     const said = reason === "stop" && this.#tools.length > 0 ? "tool_calls" : reason;

@@ -3,6 +3,8 @@ import type { Kind } from "../../shared/kinds.ts";
 import { boundedText, discardBody } from "../../shared/http/bounded-body.ts";
 import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
+import { retry } from "./frame-reader.ts";
+import { streamOf } from "./whole-stream.ts";
 import { JSON_BYTES_MAX, tooLarge } from "./answer-size.ts";
 import { GatheringBody } from "./gathering-body.ts";
 import { parseObject, parsePlainObject } from "./json-value.ts";
@@ -55,11 +57,6 @@ export type Wire = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
   failure(status: number, headers: Headers, bodyText: string, call: ProviderCall): ProviderFailure;
   /** A reader for the stream that answers this call. */
   reader(call: ChatCall): StreamReader;
-  /**
-   * The events of a whole answer, for a provider some of whose models answer with JSON where a stream
-   * was asked for; where absent, such an answer is a failure.
-   */
-  streamOf?(answer: Answer): readonly StreamEvent[];
 };
 
 const ERROR_BYTES_MAX = 64 * 1024;
@@ -170,26 +167,17 @@ async function answered<Call extends ProviderCall>(
   }
   if (!call.stream) return jsonAnswer(under, response);
   const type = mediaType(response);
-  if (wire.streamOf !== undefined && type === "application/json") {
+  if (type === "application/json") {
     const whole = await jsonAnswer(under, response);
     if (whole.kind !== "json") return whole;
-    return { kind: "stream", events: oneBatch(wire.streamOf(whole)) };
+    if (whole.native !== undefined) return failed(retry("no_stream"));
+    return { kind: "stream", events: oneBatch(streamOf(whole)) };
   }
   if ((type !== wire.streamType && type !== "") || response.body === null) {
-    return failed(await inSuccess(wire, response));
+    discardBody(response);
+    return failed(retry("content_type"));
   }
   return { kind: "stream", events: eventStream(response.body, wire.reader(call), call.paceMs) };
-}
-
-/** A 200 of the wrong kind: an error as JSON where a stream was asked for, or something else. */
-async function inSuccess(wire: Wire, response: Response): Promise<ProviderFailure> {
-  if (mediaType(response) !== "application/json") {
-    discardBody(response);
-    return { kind: "retry", reason: "content_type" };
-  }
-  const raw = parseObject(await boundedText(response, ERROR_BYTES_MAX));
-  const inside = raw === null ? null : wire.failureInside(raw);
-  return inside ?? { kind: "retry", reason: "no_stream" };
 }
 
 async function jsonAnswer<Call extends ProviderCall>(

@@ -1,6 +1,7 @@
 import { randomBase62 } from "../../shared/id.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { Completion, CompletionChoice, Delta, DeltaCall } from "./chunk.ts";
+import { isCut } from "./finish-reason.ts";
 import type { JsonObject } from "./provider.ts";
 import { wireUsage } from "./wire-usage.ts";
 
@@ -52,17 +53,16 @@ function choiceOf(said: readonly Said[], index: number): CompletionChoice {
   const calls = said.filter((one) => one.kind === "call");
   const reason = said.find((one) => one.kind === "finish")?.reason ?? "stop";
   const finish_reason = reason === "stop" && calls.length > 0 ? "tool_calls" : reason;
-  return { index, message: messageOf(said, calls), logprobs: null, finish_reason };
+  return { index, message: messageOf(said, calls, reason), logprobs: null, finish_reason };
 }
 
-function messageOf(said: readonly Said[], calls: readonly SaidCall[]): Delta {
+function messageOf(said: readonly Said[], calls: readonly SaidCall[], reason: FinishReason): Delta {
   const joined = (kind: "text" | "thought" | "refusal"): string =>
     said.map((one) => (one.kind === kind ? one.text : "")).join("");
   const [text, reasoning, refusal] = [joined("text"), joined("thought"), joined("refusal")];
   const details = said.flatMap((one) => (one.kind === "detail" ? [one.detail] : []));
   const annotations = said.flatMap((one) => (one.kind === "annotation" ? [one.annotation] : []));
-  const isFiltered = said.some((one) => one.kind === "finish" && one.reason === "content_filter");
-  const isCutOff = isFiltered && !said.some(({ kind }) => kind === "text");
+  const isCutOff = reason === "content_filter" && !said.some(({ kind }) => kind === "text");
   const isSilent = text === "" && (calls.length > 0 || refusal !== "" || isCutOff);
   return {
     role: "assistant",
@@ -71,14 +71,19 @@ function messageOf(said: readonly Said[], calls: readonly SaidCall[]): Delta {
     ...(reasoning !== "" && { reasoning_content: reasoning }),
     ...(details.length > 0 && { reasoning_details: details }),
     ...(annotations.length > 0 && { annotations }),
-    ...(calls.length > 0 && { tool_calls: calls.map(callOf) }),
+    ...(calls.length > 0 && { tool_calls: calls.map((call) => callOf(call, isCut(reason))) }),
   };
 }
 
-function callOf({ id: given, name, arguments: text, isCustom, more }: SaidCall): DeltaCall {
+/** A call of a message; in one that was `cut`, empty arguments may be those that never came. */
+function callOf(
+  { id: given, name, arguments: text, isCustom, more }: SaidCall,
+  cut: boolean,
+): DeltaCall {
   const id = given === "" ? newToolCallId() : given;
   if (isCustom === true) return { id, type: "custom", custom: { name, input: text } };
-  const called = { name, arguments: text === "" ? "{}" : text };
+  const isEmpty = text === "" || text === "{}";
+  const called = { name, arguments: isEmpty ? (cut ? "" : "{}") : text };
   return { id, type: "function", function: called, ...more };
 }
 

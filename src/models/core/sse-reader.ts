@@ -1,44 +1,51 @@
 import { EVENT_LENGTH_MAX, SseDecoder } from "../../shared/http/server-sent-events.ts";
+import type { FrameReader } from "./frame-reader.ts";
 import type { StreamReader } from "./http-provider.ts";
-import type { StreamEvent } from "./provider.ts";
+import type { ProviderFailure, StreamEvent } from "./provider.ts";
 import { eventTooLarge } from "./spent.ts";
 
-/** Reads the payloads of server-sent events, one provider's dialect. */
-export type PayloadReader = {
-  /** The events of one payload; `name` is the server-sent event's, "message" when it has none. */
-  read(data: string, name: string): StreamEvent[];
-  /** Ends the stream with an upstream failure of our own finding. */
-  fail(reason: string): StreamEvent[];
-  /**
-   * The end of file, for dialects without a terminal marker; where absent, it completes nothing.
-   * `foreign`: the stream's lines that are no server-sent event's.
-   */
-  endOfFile?(foreign: string): StreamEvent[];
-  /** Fields that the dialect repeats, which are not read of an event that is very long: they are null in it. */
-  readonly repeated?: ReadonlySet<string>;
-  readonly ended: boolean;
+/** One frame of a stream: its name and its JSON text. */
+export type Frame = { readonly name: string; readonly data: string };
+
+/** Cuts the bytes of one stream into frames. */
+export type FrameSource = {
+  /** Returns the frames that these bytes complete. */
+  events(bytes: Uint8Array): readonly Frame[];
+  /** Returns the frame that the end of file leaves open. */
+  flushEvents(): readonly Frame[];
+  /** Why no more frames can be read; null while they can. */
+  readonly broken: ProviderFailure | null;
+  /** The lines that are no frame's. */
+  readonly foreign?: string;
 };
 
-/** A stream reader for a dialect of server-sent events. */
-export function sseReader(payloads: PayloadReader): StreamReader {
-  const decoder = new SseDecoder(EVENT_LENGTH_MAX, payloads.repeated);
-  const eventsOf = (messages: ReturnType<SseDecoder["events"]>): StreamEvent[] => {
-    const events: StreamEvent[] = [];
-    for (const { name, data } of messages) events.push(...payloads.read(data, name));
-    if (!decoder.overflowed || payloads.ended) return events;
-    const failure = eventTooLarge(EVENT_LENGTH_MAX);
-    payloads.fail(failure.reason);
-    return [...events, { kind: "error", failure }];
+/** Reads one stream: frames from its bytes, events from its frames. */
+export function streamReader(source: FrameSource, reader: FrameReader): StreamReader {
+  const eventsOf = (frames: readonly Frame[]): StreamEvent[] => {
+    const events = frames.flatMap(({ name, data }) => reader.read(data, name));
+    return source.broken === null ? events : [...events, ...reader.fail(source.broken)];
   };
   return {
-    push: (bytes) => eventsOf(decoder.events(bytes)),
-    flush() {
-      const events = eventsOf(decoder.flushEvents());
-      if (!payloads.ended) events.push(...(payloads.endOfFile?.(decoder.foreign) ?? []));
-      return events;
-    },
+    push: (bytes) => eventsOf(source.events(bytes)),
+    flush: () => [...eventsOf(source.flushEvents()), ...reader.endOfFile(source.foreign)],
     get ended() {
-      return payloads.ended;
+      return reader.ended;
     },
   };
+}
+
+/** Reads a stream of server-sent events. */
+export function sseReader(reader: FrameReader): StreamReader {
+  const decoder = new SseDecoder(EVENT_LENGTH_MAX, reader.repeated);
+  const source: FrameSource = {
+    events: (bytes) => decoder.events(bytes),
+    flushEvents: () => decoder.flushEvents(),
+    get broken() {
+      return decoder.overflowed ? eventTooLarge(EVENT_LENGTH_MAX) : null;
+    },
+    get foreign() {
+      return decoder.foreign;
+    },
+  };
+  return streamReader(source, reader);
 }

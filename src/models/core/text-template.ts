@@ -9,6 +9,9 @@ export type TextTemplate = {
   readonly index: number;
 };
 
+/** Where the text of such a payload begins; `"content"` may be written with or without a space. */
+const CONTENT = /"delta":\s?\{"content":\s?/;
+
 /** A host whose payloads differ in more than their text is not compared for ever. */
 const MISSES_MAX = 8;
 
@@ -18,7 +21,7 @@ export class RepeatedText {
   #template: TextTemplate | null = null;
   #misses = 0;
 
-  constructor(at: RegExp) {
+  constructor(at = CONTENT) {
     this.#at = at;
   }
 
@@ -40,9 +43,6 @@ export class RepeatedText {
     this.#template = null;
   }
 }
-
-/** Where the text of such a payload begins; `"content"` may be written with or without a space. */
-const CONTENT = /"delta":\s?\{"content":\s?/;
 
 /**
  * The template of a payload whose one choice says nothing but text, or null. `content` is that text as

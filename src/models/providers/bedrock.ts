@@ -10,7 +10,7 @@ import { answerTool } from "../protocols/converse/answer-format.ts";
 import { bedrockFailure, exceptionFailure } from "../protocols/converse/bedrock-failure.ts";
 import { converseAnswer } from "../protocols/converse/converse-answer.ts";
 import { converseRequest } from "../protocols/converse/converse-request.ts";
-import { ConverseReader } from "../protocols/converse/converse-stream.ts";
+import { ConverseReader, converseReader } from "../protocols/converse/converse-stream.ts";
 import {
   ACCESS_KEY_ID,
   BEARER_TOKEN,
@@ -92,7 +92,7 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Wire {
       return name === "" ? null : exceptionFailure({ name, raw }, secrets);
     },
     failure: (status, headers, bodyText) => bedrockFailure(status, headers, bodyText, secrets),
-    reader: (call) => new ConverseReader(answerTool(call), secrets),
+    reader: (call) => converseReader(new ConverseReader(answerTool(call), secrets)),
   };
 }
 

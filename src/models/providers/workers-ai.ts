@@ -14,7 +14,7 @@ import type {
   ProviderFailure,
 } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
-import { chatAnswer, streamOf } from "../protocols/workers-ai/answer.ts";
+import { chatAnswer } from "../protocols/workers-ai/answer.ts";
 import { answerFailure, failureInside, thrownFailure } from "../protocols/workers-ai/failure.ts";
 import { familyOf } from "../protocols/workers-ai/models.ts";
 import { chatInputs } from "../protocols/workers-ai/request.ts";
@@ -57,7 +57,6 @@ function wireOf(ai: AiBinding): Wire {
     failureInside,
     failure: answerFailure,
     reader: (call) => sseReader(new WorkersAiStream(call.cap)),
-    streamOf,
   };
 }
 

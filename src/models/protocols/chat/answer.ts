@@ -6,7 +6,7 @@ import {
   finishReason,
   logprobsOf,
 } from "../../core/chat-message.ts";
-import { isObject } from "../../core/json-value.ts";
+import { isObject, listOf } from "../../core/json-value.ts";
 import type { Named } from "../../core/json-value.ts";
 import { readInputUsage, readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
@@ -75,13 +75,9 @@ export function embeddingsAnswer(
 
 /** Its `finish_reason` is null where it broke off. */
 function chatChoice(raw: RawChoice, said: JsonObject, position: number): CompletionChoice {
-  const message = answerMessage(said);
-  return {
-    index: indexOf(raw, position),
-    message,
-    logprobs: logprobsOf(raw),
-    finish_reason: finishReason(raw.finish_reason, message.tool_calls !== undefined),
-  };
+  const finish_reason = finishReason(raw.finish_reason, listOf(said["tool_calls"]).some(isObject));
+  const message = answerMessage(said, finish_reason);
+  return { index: indexOf(raw, position), message, logprobs: logprobsOf(raw), finish_reason };
 }
 
 /** Where a choice or a vector belongs; hosts that do not say have them in their order. */

@@ -13,7 +13,7 @@ import {
 } from "../../core/chat-message.ts";
 import type { Called, Message } from "../../core/chat-message.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { isObject, objectOf, parseObject, textOf as textIn } from "../../core/json-value.ts";
+import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { Named } from "../../core/json-value.ts";
 import { readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
@@ -22,37 +22,45 @@ import { indexOf } from "./answer.ts";
 import { isProvoked } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { failureEvents } from "../../core/spent.ts";
-import { textOf, textTemplate } from "../../core/text-template.ts";
-import type { TextTemplate } from "../../core/text-template.ts";
+import { END, FrameReader } from "../../core/frame-reader.ts";
+import { isCut } from "../../core/finish-reason.ts";
+import { promptTokens } from "../../../shared/usage.ts";
+import { RepeatedText } from "../../core/text-template.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 
-/** What is known of a choice so far. */
+/** A choice while it grows. */
 type ChoiceState = {
   readonly tools: Tool[];
   /** Our index of the call that the upstream last named by its own index. */
   readonly current: Map<number, number>;
   finished: boolean;
 };
-/** A host whose chunks differ in more than their text is not compared for ever. */
-const MISSES_MAX = 8;
 type RawChunk = JsonObject & Named<"choices">;
 type RawChoice = JsonObject & Named<"index" | "delta" | "finish_reason">;
-type Tool = { readonly id: string; hasArguments: boolean; readonly custom: boolean };
+/** A tool call; `given` is the text of its arguments so far. */
+type Tool = { readonly id: string; given: string; readonly custom: boolean };
+/** A usage report. */
+type Report = {
+  readonly usage: Usage;
+  /** The number of choices that had finished. */
+  readonly finished: number;
+};
 
 /**
  * Turns one stream's data payloads into events in OpenAI's order: the role once per choice, one tool
  * call per delta with id, type and name once, a finish chunk of its own, usage as its own event.
- * Holds the state of one stream; nothing follows an `end` or an `error`.
  */
-export class ChunkReader {
-  #ended = false;
-  /** The last chunk that held nothing but text, as a pattern for the next. */
-  #template: TextTemplate | null = null;
-  #misses = 0;
+export class ChunkReader extends FrameReader {
+  readonly #texts = new RepeatedText();
   /** Why a choice could not be finished: what the answer has used may come with the next payload. */
   #broken: ProviderFailure | null = null;
   /** What every chunk repeats, taken from the first. */
   #head: Omit<Chunk, "choices"> | null = null;
+  /** The last report of usage, and the last one in a chunk without choices. */
+  #report: Report | null = null;
+  #reportAlone: Report | null = null;
+  /** Whether text came after the last report. */
+  #isReportStale = false;
   readonly #choices = new Map<number, ChoiceState>();
   readonly #secret: string | undefined;
   readonly #shape: UsageShape;
@@ -63,85 +71,116 @@ export class ChunkReader {
    * how many choices it was asked for.
    */
   constructor(secret?: string, shape: UsageShape = {}, asked = 1) {
+    super();
     this.#secret = secret;
     this.#shape = shape;
     this.#asked = asked;
   }
 
-  get ended(): boolean {
-    return this.#ended;
+  protected get isFinished(): boolean {
+    return this.#choices.size >= this.#asked && this.#finished === this.#choices.size;
   }
 
-  /** The events of one payload; `name` is the server-sent event's. */
-  read(data: string, name: string): StreamEvent[] {
-    if (this.#ended) return [];
-    const again = name === "message" ? this.#textOf(data) : null;
-    if (again !== null) return [again];
-    const trimmed = data.trim();
-    if (trimmed === "") return [];
-    if (trimmed === "[DONE]") return this.#end();
-    const raw = parseObject(data);
-    if (raw === null) return this.fail("bad_event");
+  /** The number of choices that finished; 0 once one broke off. */
+  get #finished(): number {
+    if (this.#broken !== null) return 0;
+    let count = 0;
+    for (const { finished } of this.#choices.values()) if (finished) count += 1;
+    return count;
+  }
+
+  protected override repeatedText(data: string, name: string): StreamEvent | null {
+    if (name !== "message") return null;
+    const text = this.#texts.read(data);
+    this.#isReportStale ||= text !== null;
+    return text;
+  }
+
+  protected frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
     const usage = readUsage(usageIn(raw, this.#shape), this.#shape);
-    if (this.#broken !== null) return this.#failWith(this.#broken, usage);
-    if (name !== "error" && !hasError(raw)) return this.#chunk(raw, usage, data);
-    return this.#failWith(streamFailure(raw, this.#secret), usage);
-  }
-
-  #chunk(raw: RawChunk, usage: Usage | null, data: string): StreamEvent[] {
-    const events = Array.isArray(raw.choices) ? this.#chunks(raw, raw.choices) : [];
-    if (this.#broken !== null) {
-      this.#template = null;
-      const isOver = usage !== null || !isProvoked(this.#broken);
-      return isOver ? [...events, ...this.#failWith(this.#broken, usage)] : events;
+    if (this.#broken !== null) return failureEvents(this.#broken, usage);
+    if (name === "error" || hasError(raw)) {
+      return failureEvents(streamFailure(raw, this.#secret), usage);
     }
-    if (usage !== null) events.push(this.#reported(usage));
-    this.#template = this.#misses < MISSES_MAX ? templateOf(data, events) : null;
+    const { choices: given }: RawChunk = raw;
+    const choices = listOf(given);
+    const events = this.#chunks(raw, choices);
+    if (this.#broken !== null) {
+      this.#texts.forget();
+      const isOver = usage !== null || !isProvoked(this.#broken);
+      return isOver ? [...events, ...failureEvents(this.#broken, usage)] : events;
+    }
+    this.#isReportStale ||= events.length > 0;
+    if (usage !== null) events.push(this.#reported(usage, choices.length === 0));
+    this.#learn(data, events);
     return events;
   }
 
   /** Usage is the whole's once as many choices as were asked for have finished; before, what there was so far. */
-  #reported(usage: Usage): StreamEvent {
-    const known = [...this.#choices.values()];
-    const whole = known.length >= this.#asked && known.every((choice) => choice.finished);
-    return { kind: "usage", usage, ...(!whole && { partial: true }) };
+  #reported(reported: Usage, isAlone: boolean): StreamEvent {
+    const finished = this.#finished;
+    const usage = isAlone ? this.#added(reported, finished) : reported;
+    this.#report = { usage, finished };
+    if (isAlone) this.#reportAlone = this.#report;
+    this.#isReportStale = false;
+    return { kind: "usage", usage, ...(!this.isFinished && { partial: true }) };
   }
 
-  /** The payload's text when it is the last chunk again but for that; a host that never repeats itself is not asked for long. */
-  #textOf(data: string): StreamEvent | null {
-    if (this.#template === null) return null;
-    const json = textOf(data, this.#template);
-    this.#misses = json === null ? this.#misses + 1 : 0;
-    return json === null ? null : { kind: "text", index: this.#template.index, json };
+  /** Adds the outputs of servers such as llama.cpp, which report the usage of each choice alone, when it finishes. */
+  #added(usage: Usage, finished: number): Usage {
+    const before = this.#reportAlone;
+    if (before === null || before.finished === 0 || before.finished === finished) return usage;
+    if (promptTokens(before.usage) !== promptTokens(usage)) return usage;
+    return {
+      ...before.usage,
+      output: before.usage.output + usage.output,
+      reasoning: before.usage.reasoning + usage.reasoning,
+    };
   }
 
-  /** Ends the stream with an upstream failure of our own finding. */
-  fail(reason: string): StreamEvent[] {
-    return this.#failWith({ kind: "retry", reason });
+  /** The provider has ended the stream: what is still open is closed, whatever it left out. */
+  protected override marker(): StreamEvent[] {
+    return this.#broken === null ? this.#closed() : failureEvents(this.#broken);
   }
 
-  /** For streams that end without their marker. */
-  endOfFile(): StreamEvent[] {
-    return this.#broken === null ? [] : this.#failWith(this.#broken);
+  /** Some servers never send the marker: usage after a finished choice ends their streams too. */
+  protected override atEnd(): StreamEvent[] {
+    if (this.#broken !== null) return failureEvents(this.#broken);
+    return this.#report !== null && this.#finished > 0 ? this.#closed() : [];
   }
 
-  #failWith(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
-    this.#ended = true;
-    return failureEvents(failure, usage);
+  #closed(): StreamEvent[] {
+    const events: StreamEvent[] = [];
+    const report = this.isFinished || this.#isReportStale ? null : this.#report;
+    for (const [index, choice] of this.#choices) {
+      if (choice.finished) continue;
+      const isWhole = choice.tools.every(({ custom, given }) => custom || isJson(given));
+      for (const part of finishing(choice, isWhole ? "stop" : "length")) {
+        events.push(this.#event(index, part));
+      }
+    }
+    if (report !== null) events.push({ kind: "usage", usage: report.usage });
+    return [...events, END];
   }
 
-  /** [DONE] ends a stream only when every choice that began has finished. */
-  #end(): StreamEvent[] {
-    if (this.#broken !== null) return this.#failWith(this.#broken);
-    const open = [...this.#choices.values()].some((choice) => !choice.finished);
-    if (open) return this.fail("no_finish_reason");
-    this.#ended = true;
-    return [{ kind: "end" }];
+  #event(index: number, part: Omit<ChunkChoice, "index">): StreamEvent {
+    return { kind: "chunk", chunk: { ...this.#head, choices: [{ index, ...part }] } };
   }
 
-  #chunks(raw: RawChunk, choices: readonly unknown[]): StreamEvent[] {
+  /** Remembers a payload that came to one chunk with one choice, open, and nothing but text in its delta. */
+  #learn(data: string, [event, ...more]: readonly StreamEvent[]): void {
+    const choice =
+      event?.kind === "chunk" && more.length === 0 ? event.chunk.choices[0] : undefined;
+    const isPlain = choice?.logprobs === null && choice.finish_reason === null;
+    const { content, ...rest } = choice?.delta ?? {};
+    if (isPlain && typeof content === "string" && Object.keys(rest).length === 0) {
+      this.#texts.learn(data, choice.index, content);
+    } else this.#texts.forget();
+  }
+
+  #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
     if (choices.length === 0) return []; // Azure's first chunk has an empty id and is of 1970
-    const head = (this.#head ??= { ...envelope(raw), object: "chat.completion.chunk" });
+    this.#head ??= { ...envelope(raw), object: "chat.completion.chunk" };
     const events: StreamEvent[] = [];
     for (const [position, given] of choices.entries()) {
       if (!isObject(given)) continue;
@@ -152,7 +191,7 @@ export class ChunkReader {
           this.#broken = brokenOff(choice.finish_reason);
           return events;
         }
-        events.push({ kind: "chunk", chunk: { ...head, choices: [{ index, ...part }] } });
+        events.push(this.#event(index, part));
       }
     }
     return events;
@@ -166,16 +205,13 @@ export class ChunkReader {
     this.#choices.set(index, choice);
     const deltas = this.#deltas(isObject(raw.delta) ? raw.delta : {}, choice, known === undefined);
     const given = logprobsOf(raw);
-    const finished = typeof raw.finish_reason === "string" && raw.finish_reason !== "";
-    choice.finished = finished;
-    if (finished) deltas.push(...missingArguments(choice));
-    const open = deltas.map((delta, at) => {
+    const parts: (Omit<ChunkChoice, "index"> | null)[] = deltas.map((delta, at) => {
       return { delta, logprobs: at === 0 ? given : null, finish_reason: null };
     });
-    if (!finished) return open;
+    if (typeof raw.finish_reason !== "string" || raw.finish_reason === "") return parts;
     const reason = finishReason(raw.finish_reason, choice.tools.length > 0);
-    const last = reason === null ? null : { delta: {}, logprobs: null, finish_reason: reason };
-    return [...open, last];
+    if (reason === null) return [...parts, null];
+    return [...parts, ...finishing(choice, reason)];
   }
 
   /** The deltas worth sending, in order: role, content and reasoning first, then each tool call. */
@@ -197,21 +233,6 @@ export class ChunkReader {
   }
 }
 
-/**
- * The pattern of a payload that came to one chunk with one choice, open, and nothing but text in its
- * delta. A choice that has finished says nothing more, so a pattern does not outlive it.
- */
-function templateOf(data: string, events: readonly StreamEvent[]): TextTemplate | null {
-  const [event] = events;
-  if (events.length !== 1 || event?.kind !== "chunk") return null;
-  const [choice] = event.chunk.choices;
-  if (choice === undefined) return null;
-  const keys = Object.keys(choice.delta);
-  if (keys.length !== 1 || typeof choice.delta.content !== "string") return null;
-  if (choice.logprobs !== null || choice.finish_reason !== null) return null;
-  return textTemplate(data, choice.index, choice.delta.content);
-}
-
 /** One tool call of a delta: whole the first time, its arguments alone from then on. */
 function toolDelta(raw: Called, choice: ChoiceState, position: number): DeltaCall {
   const theirs = indexOf(raw, position);
@@ -229,7 +250,7 @@ function toolDelta(raw: Called, choice: ChoiceState, position: number): DeltaCal
 
 function nameOf(raw: Called): string {
   const [called, custom]: readonly Named<"name">[] = [objectOf(raw.function), objectOf(raw.custom)];
-  return textIn(called?.name) || textIn(custom?.name);
+  return textOf(called?.name) || textOf(custom?.name);
 }
 
 function begun(raw: Called, choice: ChoiceState, theirs: number): DeltaCall {
@@ -238,7 +259,7 @@ function begun(raw: Called, choice: ChoiceState, theirs: number): DeltaCall {
   const given = argumentsText(called.arguments);
   const custom = isObject(raw.custom) ? customCall(raw.custom) : null;
   const id = toolCallId(raw.id);
-  choice.tools.push({ id, hasArguments: given !== "", custom: custom !== null });
+  choice.tools.push({ id, given, custom: custom !== null });
   choice.current.set(theirs, index);
   if (custom !== null) return { index, id, type: "custom", custom };
   const named = { name: text(called.name) ?? "", arguments: given };
@@ -252,15 +273,28 @@ function continued(raw: Called, tool: Tool, index: number): DeltaCall {
   }
   const called: Named<"name" | "arguments"> = objectOf(raw.function);
   const given = argumentsText(called.arguments);
-  if (given !== "") tool.hasArguments = true;
+  tool.given += given;
   return { index, function: { arguments: given } };
 }
 
-/** "{}" for each tool that was called without arguments: clients parse them without looking. */
-function missingArguments(choice: ChoiceState): JsonObject[] {
-  return choice.tools.flatMap((tool, index) =>
-    tool.custom || tool.hasArguments
+/** The end of a choice: `{}` for each whole call without arguments, because clients parse them, then its finish chunk. */
+function finishing(choice: ChoiceState, why: string): Omit<ChunkChoice, "index">[] {
+  choice.finished = true;
+  const reason = why === "stop" && choice.tools.length > 0 ? "tool_calls" : why;
+  const missing = choice.tools.flatMap(({ custom, given }, index) =>
+    custom || given !== "" || isCut(reason)
       ? []
       : [{ tool_calls: [{ index, function: { arguments: "{}" } }] }],
   );
+  const open = missing.map((delta) => ({ delta, logprobs: null, finish_reason: null }));
+  return [...open, { delta: {}, logprobs: null, finish_reason: reason }];
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

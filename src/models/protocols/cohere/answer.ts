@@ -3,6 +3,7 @@ import type { Usage } from "../../../shared/usage.ts";
 import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import type { Answer, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { finishMeaning } from "../../core/finish-reason.ts";
 import { completionOf, outputOf } from "../../core/said.ts";
 import type { FinishReason, Said } from "../../core/said.ts";
 import { asIs, list, maybe, shape } from "../../core/shape.ts";
@@ -56,17 +57,9 @@ export function usageOf(raw: unknown): Usage | null {
   return countedUsage({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });
 }
 
-const FINISH: Readonly<Record<string, FinishReason>> = {
-  COMPLETE: "stop",
-  STOP_SEQUENCE: "stop",
-  MAX_TOKENS: "length",
-  TOOL_CALL: "tool_calls",
-};
-
 /** Null where the model gave up (ERROR, TIMEOUT) or does not say why it ended. */
 export function finishOf(raw: unknown): FinishReason | null {
-  if (typeof raw !== "string" || /^(ERROR|TIMEOUT)/.test(raw)) return null;
-  return Object.hasOwn(FINISH, raw) ? (FINISH[raw] ?? "stop") : "stop";
+  return typeof raw === "string" ? finishMeaning(raw) : null;
 }
 
 /** The failure of an answer whose finish reason is none. An ERROR is of the answer, which the request may have provoked. */

@@ -1,7 +1,7 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
-import { parseObject, textOf } from "../../core/json-value.ts";
-import type { StreamEvent } from "../../core/provider.ts";
-import type { PayloadReader } from "../../core/sse-reader.ts";
+import { textOf } from "../../core/json-value.ts";
+import type { JsonObject, StreamEvent } from "../../core/provider.ts";
+import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/spent.ts";
 import { asIs, shape } from "../../core/shape.ts";
 import { call, finishOf, gaveUp, part, usageOf } from "./answer.ts";
@@ -24,29 +24,19 @@ const event = shape({
 type Event = ReturnType<typeof event>;
 
 /**
- * Reads one stream of POST /v2/chat. It is over at `message-end`; [DONE] may follow. Calls come one
+ * Reads one stream of POST /v2/chat. It is over at `message-end`. Calls come one
  * after the other, and `tool_calls` is an object. Citations and unknown events are left out.
  */
-export class CohereStream implements PayloadReader {
+export class CohereStream extends FrameReader {
   readonly #builder = new ChunkBuilder();
-  #ended = false;
 
-  get ended(): boolean {
-    return this.#ended;
+  protected get isFinished(): boolean {
+    return this.#builder.finished;
   }
 
-  read(data: string, name: string): StreamEvent[] {
-    if (this.#ended || data.trim() === "") return [];
-    if (data.trim() === "[DONE]") return this.fail("no_message_end");
-    const raw = parseObject(data);
-    if (raw === null) return this.fail("bad_event");
+  protected frame(raw: JsonObject, name: string): StreamEvent[] {
     const said = event(raw);
     return this.#event(said.type === "" ? { ...said, type: name } : said);
-  }
-
-  fail(reason: string): StreamEvent[] {
-    this.#ended = true;
-    return failureEvents({ kind: "retry", reason });
   }
 
   #event({ type, delta, message: text }: Event): StreamEvent[] {
@@ -68,7 +58,7 @@ export class CohereStream implements PayloadReader {
       case "message-end":
         return this.#end(delta);
       case "message": // of no type: an error has only an id and a text
-        return typeof text === "string" ? this.fail("error_event") : [];
+        return typeof text === "string" ? failureEvents(retry("error_event")) : [];
       default:
         return [];
     }
@@ -84,11 +74,8 @@ export class CohereStream implements PayloadReader {
   #end({ finish_reason: why, usage: billed, error }: Event["delta"]): StreamEvent[] {
     const finish = finishOf(why);
     const usage = usageOf(billed);
-    this.#ended = true;
-    if (finish === null || error !== "") {
-      return failureEvents(gaveUp(why), usage);
-    }
+    if (finish === null || error !== "") return failureEvents(gaveUp(why), usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.#builder.finish(finish), ...reported, { kind: "end" }];
+    return [...this.#builder.finish(finish), ...reported, END];
   }
 }

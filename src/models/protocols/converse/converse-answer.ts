@@ -1,4 +1,5 @@
 import { thoughtDetail } from "../../claude/thoughts.ts";
+import { finishMeaning } from "../../core/finish-reason.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { Answer, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { completionOf, outputOf } from "../../core/said.ts";
@@ -7,25 +8,9 @@ import { list, maybe, shape } from "../../core/shape.ts";
 import { withSpent } from "../../core/spent.ts";
 import { converseUsage } from "./converse-usage.ts";
 
-/** Reasons with which a model gave up rather than finished. */
-const BROKEN_REASONS: ReadonlySet<string> = new Set([
-  "malformed_model_output",
-  "malformed_tool_use",
-]);
-const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
-  ["max_tokens", "length"],
-  ["model_context_window_exceeded", "length"],
-  ["guardrail_intervened", "content_filter"],
-  ["content_filtered", "content_filter"],
-]);
-
-/**
- * OpenAI's reason for a `stopReason`, or null when the model broke off. `tool_use` reads as a stop: that
- * tools were called makes it `tool_calls`, and the answer tool is none of the client's.
- */
+/** OpenAI's reason for a `stopReason`, or null when the model broke off. */
 export function finishOf(stopReason: unknown): FinishReason | null {
-  const reason = textOf(stopReason);
-  return BROKEN_REASONS.has(reason) ? null : (FINISH_REASONS.get(reason) ?? "stop");
+  return finishMeaning(textOf(stopReason));
 }
 
 /** The failure of an answer whose model broke off, which the request may have provoked. */

@@ -1,14 +1,17 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import type { StreamReader } from "../../core/http-provider.ts";
+import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { numberOf, parseObject, textOf } from "../../core/json-value.ts";
-import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
+import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { asIs, maybe, shape } from "../../core/shape.ts";
+import { streamReader } from "../../core/sse-reader.ts";
+import type { Frame, FrameSource } from "../../core/sse-reader.ts";
 import { eventTooLarge, failureEvents } from "../../core/spent.ts";
 import { exceptionFailure } from "./bedrock-failure.ts";
 import { BROKEN_OFF, claudeDetail, finishOf } from "./converse-answer.ts";
 import { converseUsage } from "./converse-usage.ts";
 import { FRAME_BYTES_MAX, FrameDecoder } from "./event-frames.ts";
-import type { Frame } from "./event-frames.ts";
+import type { Frame as BinaryFrame } from "./event-frames.ts";
 
 /** An event (Bedrock API reference, ConverseStreamOutput); the fields that its type has. */
 const event = shape({
@@ -31,18 +34,12 @@ type Block = {
   thought: string;
 };
 
-const BAD_FRAME: ProviderFailure = { kind: "retry", reason: "bad_frame" };
-
-/** The events whose loss would be felt. */
-const EVENTS = /^(?:message|contentBlock|metadata)/;
-
 /**
  * Turns the frames of one ConverseStream into events (Bedrock API reference, ConverseStream: Response
  * Syntax). The finish chunk waits for the usage, which comes in `metadata` after `messageStop`, or before
  * it; a stream that ends whole without it ends without usage.
  */
-export class ConverseReader implements StreamReader {
-  readonly #frames = new FrameDecoder();
+export class ConverseReader extends FrameReader {
   readonly #chunks = new ChunkBuilder();
   readonly #blocks = new Map<number, Block>();
   readonly #answerTool: string | null;
@@ -55,48 +52,27 @@ export class ConverseReader implements StreamReader {
   #stop: Event | null = null;
   /** `metadata` as it came. */
   #metadata: Event | null = null;
-  #ended = false;
 
   /** `answerTool`: the tool whose input is the answer. `secrets`: what of ours an exception may quote. */
   constructor(answerTool: string | null, secrets: readonly string[]) {
+    super();
     this.#answerTool = answerTool;
     this.#secrets = secrets;
   }
 
-  get ended(): boolean {
-    return this.#ended;
+  protected get isFinished(): boolean {
+    return this.#stop !== null && finishOf(this.#stop.stopReason) !== null;
   }
 
-  push(bytes: Uint8Array): StreamEvent[] {
-    if (this.#ended) return [];
-    const events: StreamEvent[] = [];
-    for (const frame of this.#frames.push(bytes)) events.push(...this.#read(frame));
-    if (!this.#frames.broken || this.#ended) return events;
-    const failure = this.#frames.overflowed ? eventTooLarge(FRAME_BYTES_MAX) : BAD_FRAME;
-    return [...events, ...this.#fail(failure)];
+  protected override atEnd(): StreamEvent[] {
+    return this.#stop === null ? [] : this.#end(this.#stop);
   }
 
-  flush(): StreamEvent[] {
-    if (this.#ended || this.#stop === null || this.#frames.isOpen) return [];
-    return this.#end(this.#stop);
-  }
-
-  #read({ headers, payload }: Frame): StreamEvent[] {
-    if (this.#ended) return [];
-    const raw = parseObject(new TextDecoder().decode(payload));
-    const kind = headers.get(":message-type") ?? "event";
-    if (kind === "exception") return this.#except(headers.get(":exception-type") ?? "", raw ?? {});
-    if (kind === "error") {
-      const message = headers.get(":error-message") ?? "";
-      return this.#except(headers.get(":error-code") ?? "", { message });
+  protected frame(raw: JsonObject, type: string): StreamEvent[] {
+    if (type === "error" || type.endsWith("Exception")) {
+      const name = textOf(raw["__type"]) || type;
+      return failureEvents(exceptionFailure({ name, raw }, this.#secrets));
     }
-    const type = headers.get(":event-type") ?? "";
-    if (raw !== null) return this.#event(type, raw);
-    return EVENTS.test(type) ? this.#fail({ kind: "retry", reason: "bad_event" }) : [];
-  }
-
-  #event(type: string, raw: JsonObject): StreamEvent[] {
-    if (type.endsWith("Exception")) return this.#except(type, raw);
     const said = event(raw);
     const { contentBlockIndex: index = 0, start, delta } = said;
     switch (type) {
@@ -166,18 +142,33 @@ export class ConverseReader implements StreamReader {
   #end(stop: Event): StreamEvent[] {
     const reason = finishOf(stop.stopReason);
     const usage = converseUsage(this.#metadata?.usage);
-    this.#ended = true;
     if (reason === null) return failureEvents(BROKEN_OFF, usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.#release(), ...this.#chunks.finish(reason), ...reported, { kind: "end" }];
+    return [...this.#release(), ...this.#chunks.finish(reason), ...reported, END];
   }
+}
 
-  #except(name: string, raw: JsonObject): StreamEvent[] {
-    return this.#fail(exceptionFailure({ name, raw }, this.#secrets));
-  }
+/** Reads one ConverseStream from its bytes. */
+export function converseReader(reader: ConverseReader): StreamReader {
+  const decoder = new FrameDecoder();
+  const source: FrameSource = {
+    events: (bytes) => decoder.push(bytes).map(textFrame),
+    flushEvents: () => [],
+    get broken() {
+      if (!decoder.broken) return null;
+      return decoder.overflowed ? eventTooLarge(FRAME_BYTES_MAX) : retry("bad_frame");
+    },
+  };
+  return streamReader(source, reader);
+}
 
-  #fail(failure: ProviderFailure): StreamEvent[] {
-    this.#ended = true;
-    return failureEvents(failure);
-  }
+/** A frame by its event type. Exceptions are named "error" and hold their own name as `__type`, as in JSON answers. */
+function textFrame({ headers, payload }: BinaryFrame): Frame {
+  const data = new TextDecoder().decode(payload);
+  const kind = headers.get(":message-type") ?? "event";
+  if (kind === "event") return { name: headers.get(":event-type") ?? "", data };
+  const said =
+    kind === "error" ? { message: headers.get(":error-message") ?? "" } : (parseObject(data) ?? {});
+  const name = headers.get(kind === "error" ? ":error-code" : ":exception-type") ?? "";
+  return { name: "error", data: JSON.stringify({ ...said, __type: name }) };
 }

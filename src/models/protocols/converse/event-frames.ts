@@ -37,11 +37,6 @@ export class FrameDecoder {
     return this.#overflowed;
   }
 
-  /** Whether the bytes so far end in the middle of a frame. */
-  get isOpen(): boolean {
-    return this.#held > 0;
-  }
-
   /** The frames that these bytes complete. */
   push(bytes: Uint8Array): Frame[] {
     if (this.#broken || bytes.length === 0) return [];

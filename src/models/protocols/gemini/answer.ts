@@ -1,3 +1,4 @@
+import { finishMeaning } from "../../core/finish-reason.ts";
 import { numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { Answer, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { completionOf, outputOf } from "../../core/said.ts";
@@ -25,32 +26,17 @@ const answer = shape({
   usageMetadata: asIs,
 });
 
-const FINISHED: Readonly<Record<string, FinishReason>> = {
-  MAX_TOKENS: "length",
-  SAFETY: "content_filter",
-  RECITATION: "content_filter",
-  BLOCKLIST: "content_filter",
-  PROHIBITED_CONTENT: "content_filter",
-  SPII: "content_filter",
-  LANGUAGE: "content_filter",
-  MODEL_ARMOR: "content_filter",
-  IMAGE_SAFETY: "content_filter",
-  IMAGE_PROHIBITED_CONTENT: "content_filter",
-  IMAGE_RECITATION: "content_filter",
-};
 /** The model said something that cannot be used: another route may do better, and the request may have provoked it. */
 const FAILED: ReadonlySet<string> = new Set([
-  "MALFORMED_FUNCTION_CALL",
   "UNEXPECTED_TOOL_CALL",
   "TOO_MANY_TOOL_CALLS",
   "MISSING_THOUGHT_SIGNATURE",
-  "MALFORMED_RESPONSE",
 ]);
 
-/** What a `finishReason` means: a plain stop unless it is known to mean more. */
+/** What a `finishReason` means. */
 export function finishOf(reason: string): FinishReason | ProviderFailure {
-  if (FAILED.has(reason)) return { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
-  return Object.hasOwn(FINISHED, reason) ? (FINISHED[reason] ?? "stop") : "stop";
+  const meaning = FAILED.has(reason) ? null : finishMeaning(reason);
+  return meaning ?? { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
 }
 
 /** What one candidate says here, and why it ended; "" where it goes on. */

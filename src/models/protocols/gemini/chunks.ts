@@ -1,8 +1,6 @@
-import type { Usage } from "../../../shared/usage.ts";
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
-import { parseObject } from "../../core/json-value.ts";
-import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import type { PayloadReader } from "../../core/sse-reader.ts";
+import type { JsonObject, StreamEvent } from "../../core/provider.ts";
+import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { answerOf, finishOf } from "./answer.ts";
 import { failureInside, parsed } from "./failure.ts";
 import { failureEvents } from "../../core/spent.ts";
@@ -12,8 +10,7 @@ import { failureEvents } from "../../core/spent.ts";
  * every candidate has finished. An error may stand bare in the body, outside of any event; it is then
  * read at the end of file.
  */
-export class ChunkReader implements PayloadReader {
-  #ended = false;
+export class ChunkReader extends FrameReader {
   #hasSaid = false;
   readonly #choices = new Map<number, ChunkBuilder>();
   readonly #secrets: () => readonly string[];
@@ -21,34 +18,25 @@ export class ChunkReader implements PayloadReader {
 
   /** `secrets`: what an error's text must not show. `asked`: how many candidates were asked for. */
   constructor(secrets: () => readonly string[], asked = 1) {
+    super();
     this.#secrets = secrets;
     this.#asked = asked;
   }
 
-  get ended(): boolean {
-    return this.#ended;
+  protected get isFinished(): boolean {
+    return this.#choices.size >= this.#asked && this.#haveAllFinished();
   }
 
-  read(data: string): StreamEvent[] {
-    const isNothing = data.trim() === "" || data === "[DONE]"; // some proxies add OpenAI's marker
-    if (this.#ended || isNothing) return [];
-    const raw = parseObject(data);
-    if (raw === null) return this.fail("bad_event");
+  protected frame(raw: JsonObject): StreamEvent[] {
     const failure = failureInside(raw, this.#secrets());
-    if (failure === null) return this.#chunk(raw);
-    return this.#failed(failure, answerOf(raw).usage);
+    return failure === null ? this.#chunk(raw) : failureEvents(failure, answerOf(raw).usage);
   }
 
-  fail(reason: string): StreamEvent[] {
-    return this.#failed({ kind: "retry", reason });
-  }
-
-  endOfFile(foreign: string): StreamEvent[] {
+  protected override atEnd(foreign: string): StreamEvent[] {
     const failure = failureInside(parsed(foreign), this.#secrets());
-    if (failure !== null) return this.#failed(failure);
-    if (!this.#isFinished()) return foreign.trim() === "" ? [] : this.fail("bad_event");
-    this.#ended = true;
-    return [{ kind: "end" }];
+    if (failure !== null) return failureEvents(failure);
+    if (this.#haveAllFinished()) return [END];
+    return foreign.trim() === "" ? [] : failureEvents(retry("bad_event"));
   }
 
   #chunk(raw: JsonObject): StreamEvent[] {
@@ -60,14 +48,13 @@ export class ChunkReader implements PayloadReader {
       events.push(...said.flatMap((one) => choice.say(one)));
       if (reason === "") continue;
       const finish = finishOf(reason);
-      if (typeof finish === "object") return [...events, ...this.#failed(finish, usage)];
+      if (typeof finish === "object") return [...events, ...failureEvents(finish, usage)];
       events.push(...choice.finish(finish));
     }
     this.#hasSaid ||= events.length > 0;
     // Before anything was said another route may still answer, and every chunk repeats its usage.
     if (usage === null || !this.#hasSaid) return events;
-    const isWhole = this.#isFinished() && this.#choices.size >= this.#asked;
-    return [...events, { kind: "usage", usage, ...(!isWhole && { partial: true }) }];
+    return [...events, { kind: "usage", usage, ...(!this.isFinished && { partial: true }) }];
   }
 
   /** A block is about the prompt, and so about every choice. */
@@ -82,12 +69,7 @@ export class ChunkReader implements PayloadReader {
     return known;
   }
 
-  #isFinished(): boolean {
+  #haveAllFinished(): boolean {
     return this.#choices.size > 0 && [...this.#choices.values()].every((choice) => choice.finished);
-  }
-
-  #failed(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
-    this.#ended = true;
-    return failureEvents(failure, usage);
   }
 }

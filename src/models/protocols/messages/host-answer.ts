@@ -1,8 +1,9 @@
 import { cleanedMessage } from "../../core/cleaned-message.ts";
+import { finishMeaning } from "../../core/finish-reason.ts";
 import { objectOf, textOf } from "../../core/json-value.ts";
 import type { Answer, JsonObject } from "../../core/provider.ts";
 import { completionOf } from "../../core/said.ts";
-import type { FinishReason, Said } from "../../core/said.ts";
+import type { Said } from "../../core/said.ts";
 import { asIs, list, shape } from "../../core/shape.ts";
 import { thoughtDetail } from "../../claude/thoughts.ts";
 import { messagesUsage } from "./host-usage.ts";
@@ -55,16 +56,8 @@ function saidIn(one: Block, jsonTool: string | null): Said[] {
 
 /** Why it was refused, as a client may read it, and the end. */
 export function endOf({ stop_reason: why, stop_details: details }: Ending, secret: string): Said[] {
-  const reason = finishOf(why);
+  const reason = finishMeaning(textOf(why)) ?? "length"; // none of theirs says that it gave up
   const refusal = reason === "content_filter" ? cleanedMessage(details.explanation, secret) : "";
   const end: Said = { kind: "finish", reason };
   return refusal === "" ? [end] : [{ kind: "refusal", text: refusal }, end];
-}
-
-/** A `stop_reason` in OpenAI's words; after a tool call, "stop" is read as "tool_calls". */
-function finishOf(stopReason: unknown): FinishReason {
-  if (stopReason === "max_tokens" || stopReason === "model_context_window_exceeded") {
-    return "length";
-  }
-  return stopReason === "refusal" ? "content_filter" : "stop";
 }

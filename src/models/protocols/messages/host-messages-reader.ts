@@ -1,8 +1,9 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
-import { numberOf, parseObject, textOf } from "../../core/json-value.ts";
+import { numberOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { asIs, shape } from "../../core/shape.ts";
-import type { PayloadReader } from "../../core/sse-reader.ts";
+import { END, FrameReader, retry } from "../../core/frame-reader.ts";
+import { failureEvents } from "../../core/spent.ts";
 import { thoughtDetail } from "../../claude/thoughts.ts";
 import { block, ending, endOf } from "./host-answer.ts";
 import type { Block } from "./host-answer.ts";
@@ -36,12 +37,11 @@ type Open =
       signature: string;
       readonly data: string;
     }
-  | { readonly kind: "tool"; readonly tool: number }
-  | { readonly kind: "json"; hasText: boolean };
+  /** A call, or the answer itself where `tool` is null; `input` is what its start held, until a delta comes. */
+  | { readonly kind: "tool"; readonly tool: number | null; input: string };
 
 /** Reads the stream of one message. Unknown events and blocks are passed over. */
-export class MessagesReader implements PayloadReader {
-  #ended = false;
+export class MessagesReader extends FrameReader {
   #usage: JsonObject = {};
   /** An output was reported after the start, whose own is of the first token at most. */
   #isCounted = false;
@@ -53,24 +53,19 @@ export class MessagesReader implements PayloadReader {
 
   /** `jsonTool`: the tool whose input is the answer; `secret`: our key there. */
   constructor(jsonTool: string | null, secret: string) {
+    super();
     this.#jsonTool = jsonTool;
     this.#secret = secret;
   }
 
-  get ended(): boolean {
-    return this.#ended;
+  protected get isFinished(): boolean {
+    return this.#builder.finished;
   }
 
-  read(data: string, name: string): StreamEvent[] {
-    if (this.#ended) return [];
-    const raw = parseObject(data);
-    if (raw === null) return this.fail("bad_event");
+  protected frame(raw: JsonObject, name: string): StreamEvent[] {
     const said = event(raw);
     const { type } = said;
-    if (name === "error" || type === "error") {
-      this.#ended = true;
-      return [{ kind: "error", failure: eventFailure(raw, this.#secret) }];
-    }
+    if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.#secret));
     return type.startsWith("content_block_") ? this.#content(said) : this.#message(said);
   }
 
@@ -89,12 +84,7 @@ export class MessagesReader implements PayloadReader {
     return type === "content_block_stop" ? this.#stop(index) : [];
   }
 
-  fail(reason: string): StreamEvent[] {
-    this.#ended = true;
-    return [{ kind: "error", failure: { kind: "retry", reason } }];
-  }
-
-  #start(index: number, { type, text, data, name, id, ...thought }: Block): StreamEvent[] {
+  #start(index: number, { type, text, data, name, id, input, ...thought }: Block): StreamEvent[] {
     if (type === "text") return this.#builder.text(text);
     if (type === "thinking" || type === "redacted_thinking") {
       const open: Open = { kind: "thought", type, thinking: "", signature: "", data };
@@ -102,22 +92,28 @@ export class MessagesReader implements PayloadReader {
       return this.#thought(open, thought);
     }
     if (type !== "tool_use") return [];
-    if (name === this.#jsonTool) {
-      this.#blocks.set(index, { kind: "json", hasText: false });
-      return [];
-    }
-    this.#blocks.set(index, { kind: "tool", tool: this.#tools++ });
-    return this.#builder.tool(id, name);
+    const isAnswer = name === this.#jsonTool;
+    const whole = JSON.stringify(input);
+    const tool = isAnswer ? null : this.#tools++;
+    // The input of a call that is cut may never come: `{}` stands for it only once the message has ended well.
+    this.#blocks.set(index, {
+      kind: "tool",
+      tool,
+      input: whole === "{}" && !isAnswer ? "" : whole,
+    });
+    return isAnswer ? [] : this.#builder.tool(id, name);
   }
 
   #delta(open: Open | undefined, piece: ReturnType<typeof delta>): StreamEvent[] {
     if (piece.type === "text_delta") return this.#builder.text(piece.text);
     if (open === undefined) return [];
     if (open.kind === "thought") return this.#thought(open, piece);
-    const { partial_json: json } = piece;
-    if (open.kind === "tool") return this.#builder.toolArguments(json, open.tool);
-    if (json !== "") open.hasText = true;
-    return this.#builder.text(json);
+    if (piece.partial_json !== "") open.input = "";
+    return this.#input(open.tool, piece.partial_json);
+  }
+
+  #input(tool: number | null, json: string): StreamEvent[] {
+    return tool === null ? this.#builder.text(json) : this.#builder.toolArguments(json, tool);
   }
 
   #thought(
@@ -132,8 +128,8 @@ export class MessagesReader implements PayloadReader {
   #stop(index: number): StreamEvent[] {
     const open = this.#blocks.get(index);
     this.#blocks.delete(index);
-    if (open?.kind === "json" && !open.hasText) return this.#builder.text("{}");
-    const detail = open?.kind === "thought" ? thoughtDetail(open) : null;
+    if (open?.kind === "tool") return this.#input(open.tool, open.input);
+    const detail = open === undefined ? null : thoughtDetail(open);
     return detail === null ? [] : this.#builder.say({ kind: "detail", detail });
   }
 
@@ -156,8 +152,6 @@ export class MessagesReader implements PayloadReader {
 
   /** The stream ends well only after a reason to stop. */
   #end(): StreamEvent[] {
-    if (!this.#builder.finished) return this.fail("no_finish_reason");
-    this.#ended = true;
-    return [{ kind: "end" }];
+    return this.#builder.finished ? [END] : failureEvents(retry("no_finish_reason"));
   }
 }

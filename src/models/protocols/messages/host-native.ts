@@ -1,8 +1,9 @@
 import type { Usage } from "../../../shared/usage.ts";
-import { isObject, numberOf, parseObject, textOf } from "../../core/json-value.ts";
+import { isObject, numberOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, NativeSaid, ChatCall, StreamEvent } from "../../core/provider.ts";
 import { asIs, shape } from "../../core/shape.ts";
-import type { PayloadReader } from "../../core/sse-reader.ts";
+import { END, FrameReader, retry } from "../../core/frame-reader.ts";
+import { failureEvents } from "../../core/spent.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { eventFailure } from "./host-failure.ts";
@@ -110,8 +111,7 @@ function saidIn({
 }
 
 /** Reads the stream of one message and passes its events on as they are (reference: platform.claude.com, streaming messages). */
-export class NativeReader implements PayloadReader {
-  #ended = false;
+export class NativeReader extends FrameReader {
   #usage: JsonObject = {};
   /** An output was reported after the start, whose own is of the first token at most. */
   #isCounted = false;
@@ -124,26 +124,23 @@ export class NativeReader implements PayloadReader {
 
   /** `secret`: our key there; `asksHour`: as in `messagesUsage`. */
   constructor(secret: string, asksHour: boolean) {
+    super();
     this.#secret = secret;
     this.#asksHour = asksHour;
   }
 
-  get ended(): boolean {
-    return this.#ended;
+  protected get isFinished(): boolean {
+    return this.#isFinished;
   }
 
-  read(data: string, name: string): StreamEvent[] {
-    if (this.#ended) return [];
-    const text = this.#texts.read(data);
-    if (text !== null) return [text];
+  protected override repeatedText(data: string): StreamEvent | null {
+    return this.#texts.read(data);
+  }
+
+  protected frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
     this.#texts.forget();
-    const raw = parseObject(data);
-    if (raw === null) return this.fail("bad_event");
     const { type, message, content_block: block, ...rest } = told(raw);
-    if (name === "error" || type === "error") {
-      this.#ended = true;
-      return [{ kind: "error", failure: eventFailure(raw, this.#secret) }];
-    }
+    if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.#secret));
     switch (type) {
       case "message_start":
         this.#usage = laterUsage({}, message.usage);
@@ -163,11 +160,6 @@ export class NativeReader implements PayloadReader {
       default:
         return []; // pings are ours, and what is unknown promises nothing
     }
-  }
-
-  fail(reason: string): StreamEvent[] {
-    this.#ended = true;
-    return [{ kind: "error", failure: { kind: "retry", reason } }];
   }
 
   #learn(data: string, { index, delta }: Pick<Event, "index" | "delta">): void {
@@ -199,9 +191,7 @@ export class NativeReader implements PayloadReader {
   }
 
   #end(): StreamEvent[] {
-    if (!this.#isFinished) return this.fail("no_finish_reason");
-    this.#ended = true;
-    return [{ kind: "end" }];
+    return this.#isFinished ? [END] : failureEvents(retry("no_finish_reason"));
   }
 }
 

@@ -2,7 +2,7 @@ import type { Usage } from "../../../shared/usage.ts";
 import { objectOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { shape } from "../../core/shape.ts";
-import { countOr0, tokenCount } from "../../core/token-count.ts";
+import { countedUsage, countOr0, tokenCount } from "../../core/token-count.ts";
 
 const counts = shape({
   input_tokens: tokenCount,
@@ -19,7 +19,7 @@ const counts = shape({
 /**
  * Usage as /v1/messages reports it: `input_tokens` is what was neither read from nor written to the
  * cache, `output_tokens` includes thinking. Null, so that it is estimated, when a count is missing or
- * no count. `asksHour`: the request had something kept for an hour, so that what is not said to be kept for
+ * no count, or when there is no prompt. `asksHour`: the request had something kept for an hour, so that what is not said to be kept for
  * five minutes was.
  */
 export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
@@ -28,11 +28,12 @@ export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   const { cache_read_input_tokens: cacheRead, cache_creation_input_tokens: cacheWrite } = read;
   if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
   const reasoning = Math.min(read.output_tokens_details.thinking_tokens ?? 0, output);
-  const usage = { input, cacheRead, cacheWrite, output, reasoning };
+  const usage = countedUsage({ input, cacheRead, cacheWrite, output, reasoning });
   // The split stands only where the usage begins.
   const rest = asksHour
     ? cacheWrite - (split.ephemeral_5m_input_tokens ?? 0)
     : (split.ephemeral_1h_input_tokens ?? 0);
+  if (usage === null) return null;
   const hour = Math.max(0, Math.min(cacheWrite, rest));
   return hour === 0 ? usage : { ...usage, cacheWriteHour: hour };
 }

@@ -1,14 +1,7 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
-import {
-  isObject,
-  listOf,
-  numberOf,
-  objectOf,
-  parseObject,
-  textOf,
-} from "../../core/json-value.ts";
+import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import type { PayloadReader } from "../../core/sse-reader.ts";
+import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/spent.ts";
 import { annotationOf, saidIn } from "./host-answer.ts";
 import { RepeatedText } from "../../core/text-template.ts";
@@ -41,25 +34,21 @@ const REPEATED: ReadonlySet<string> = new Set([
 ]);
 
 /** What both readers of a response's stream share: it is over at its terminal event alone. */
-abstract class ResponseReader implements PayloadReader {
-  readonly repeated = REPEATED;
-  #ended = false;
+abstract class ResponseReader extends FrameReader {
+  override readonly repeated = REPEATED;
   readonly #secret: string | undefined;
 
   /** `secret`: our key there. */
   constructor(secret?: string) {
+    super();
     this.#secret = secret;
   }
 
-  get ended(): boolean {
-    return this.#ended;
+  protected get isFinished(): boolean {
+    return this.ended;
   }
 
-  read(data: string, name: string): StreamEvent[] {
-    if (this.#ended || data.trim() === "") return [];
-    if (data.trim() === "[DONE]") return this.fail("no_terminal_event");
-    const event: RawEvent | null = parseObject(data);
-    if (event === null) return this.fail("bad_event");
+  protected frame(event: RawEvent, name: string, _data: string): StreamEvent[] {
     const type = textOf(event.type) || name;
     const response: RawResponse = objectOf(event.response);
     switch (type) {
@@ -67,9 +56,9 @@ abstract class ResponseReader implements PayloadReader {
       case "response.incomplete":
         return this.#end(event, response);
       case "response.failed":
-        return this.#failWith(responseFailure(response, this.#secret), response);
+        return this.#failed(responseFailure(response, this.#secret), response);
       case "error":
-        return this.#failWith(responseFailure(event, this.#secret), response);
+        return this.#failed(responseFailure(event, this.#secret), response);
       default: {
         const said = this.said(type, event);
         return thinksAfter(type, event) ? [...said, THINKING] : said;
@@ -77,22 +66,16 @@ abstract class ResponseReader implements PayloadReader {
     }
   }
 
-  fail(reason: string): StreamEvent[] {
-    return this.#failWith({ kind: "retry", reason }, {});
-  }
-
-  #failWith(failure: ProviderFailure, response: RawResponse): StreamEvent[] {
-    this.#ended = true;
+  #failed(failure: ProviderFailure, response: RawResponse): StreamEvent[] {
     return failureEvents(failure, responseUsage(response.usage));
   }
 
   #end(event: JsonObject, response: RawResponse): StreamEvent[] {
     const finish = finishOf(response);
-    if (finish === null) return this.fail("no_status");
-    this.#ended = true;
+    if (finish === null) return this.#failed(retry("no_status"), response);
     const usage = responseUsage(response.usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.finished(event, finish), ...reported, { kind: "end" }];
+    return [...this.finished(event, finish), ...reported, END];
   }
 
   /** An event in the midst of the answer. */
@@ -201,14 +184,15 @@ export class NativeReader extends ResponseReader {
   #held: StreamEvent[] = [];
   readonly #texts = new RepeatedText(/"delta":\s?/);
 
-  override read(data: string, name: string): StreamEvent[] {
-    const payload = data.replace(NUMBER, "");
-    const text = this.ended ? null : this.#texts.read(payload);
-    if (text !== null) return [text];
-    const events = super.read(data, name);
+  protected override repeatedText(data: string): StreamEvent | null {
+    return this.#texts.read(data.replace(NUMBER, ""));
+  }
+
+  protected override frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
+    const events = super.frame(raw, name, data);
     const [event] = events;
     if (events.length === 1 && event?.kind === "native" && isPlain(event.event)) {
-      this.#texts.learn(payload, 0, event.said);
+      this.#texts.learn(data.replace(NUMBER, ""), 0, event.said);
     } else this.#texts.forget();
     return events;
   }

@@ -1,19 +1,11 @@
 import { parseJson } from "../../../shared/exact-json.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import { completionOf, outputOf } from "../../core/said.ts";
 import type { FinishReason, Said, SaidCall } from "../../core/said.ts";
-import { asIs, list, shape } from "../../core/shape.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import { argumentsText, brokenOff } from "../../core/chat-message.ts";
 import { readUsage } from "../../core/chat-usage.ts";
-import type {
-  Answer,
-  JsonObject,
-  ChatCall,
-  ProviderFailure,
-  StreamEvent,
-} from "../../core/provider.ts";
+import type { Answer, JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { withSpent } from "../../core/spent.ts";
 import { toolsOf } from "../../core/tools.ts";
 import { pieceOf } from "./piece.ts";
@@ -68,31 +60,4 @@ function parsedList(text: string): readonly unknown[] {
   } catch {
     return [];
   }
-}
-
-const called = shape({ id: textOf, function: shape({ name: textOf, arguments: textOf }) });
-const completion = shape({
-  choices: list(
-    shape({
-      message: shape({ reasoning_content: textOf, content: textOf, tool_calls: list(called) }),
-      finish_reason: asIs,
-    }),
-  ),
-});
-
-/** A completion of ours as the events of a stream. */
-export function streamOf({ body, usage }: Answer): StreamEvent[] {
-  const builder = new ChunkBuilder();
-  const events = builder.begin();
-  for (const { message, finish_reason: reason } of completion(body).choices.slice(0, 1)) {
-    const said: Said[] = [
-      { kind: "thought", text: message.reasoning_content },
-      { kind: "text", text: message.content },
-      ...message.tool_calls.map(({ id, function: one }) => saidCall({ id, ...one })),
-      { kind: "finish", reason: reason as FinishReason },
-    ];
-    events.push(...said.flatMap((one) => builder.say(one)));
-  }
-  if (usage !== null) events.push({ kind: "usage", usage });
-  return [...events, { kind: "end" }];
 }

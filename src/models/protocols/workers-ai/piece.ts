@@ -1,3 +1,4 @@
+import { finishMeaning } from "../../core/finish-reason.ts";
 import { textOf } from "../../core/json-value.ts";
 import { argumentsText } from "../../core/chat-message.ts";
 import type { JsonObject } from "../../core/provider.ts";
@@ -71,17 +72,7 @@ function jsonText(response: unknown): string {
   return response === null || response === undefined ? "" : JSON.stringify(response);
 }
 
-const FINISH: Readonly<Record<string, Piece["finish"]>> = {
-  "": null,
-  length: "length",
-  model_length: "length",
-  tool_calls: "tool_calls",
-  content_filter: "content_filter",
-  error: "error",
-  abort: "abort",
-};
-
 function finishOf(raw: unknown): Piece["finish"] {
-  if (typeof raw !== "string") return null;
-  return Object.hasOwn(FINISH, raw) ? (FINISH[raw] ?? null) : "stop";
+  if (typeof raw !== "string" || raw === "") return null;
+  return finishMeaning(raw) ?? (raw === "error" ? raw : "abort");
 }

@@ -1,12 +1,12 @@
 import { promptTokens } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
-import { listOf, parseObject } from "../../core/json-value.ts";
+import { listOf } from "../../core/json-value.ts";
 import { brokenOff } from "../../core/chat-message.ts";
 import { readCounts } from "../../core/chat-usage.ts";
 import { isProvoked } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import type { PayloadReader } from "../../core/sse-reader.ts";
+import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/spent.ts";
 import { guessedFinish } from "./answer.ts";
 import { failureInside } from "./failure.ts";
@@ -17,7 +17,7 @@ import type { WireCall } from "./piece.ts";
  * Reads one stream of Workers AI, in its own form, in OpenAI's or in both by turns (see `pieceOf`).
  * A stream that names no reason to end is over at [DONE]; one that ends without either broke off.
  */
-export class WorkersAiStream implements PayloadReader {
+export class WorkersAiStream extends FrameReader {
   readonly #cap: number | null;
   readonly #builder = new ChunkBuilder();
   /** The calls so far by their own index, the last one of an index. */
@@ -31,45 +31,32 @@ export class WorkersAiStream implements PayloadReader {
   #hasSpoken = false;
   /** Why the answer could not be finished: what it has used in all comes after it. */
   #broken: ProviderFailure | null = null;
-  #ended = false;
 
   /** `cap`: the output cap that was sent. */
   constructor(cap: number | null) {
+    super();
     this.#cap = cap;
   }
 
-  get ended(): boolean {
-    return this.#ended;
+  protected get isFinished(): boolean {
+    return this.#builder.finished;
   }
 
-  read(data: string, name: string): StreamEvent[] {
-    if (this.#ended) return [];
-    const trimmed = data.trim();
-    if (trimmed === "") return [];
-    if (trimmed === "[DONE]" && this.#broken === null) {
-      return this.#hasSpoken ? this.#end() : this.fail("empty");
-    }
-    if (trimmed === "[DONE]") return this.endOfFile();
-    const raw = parseObject(data);
-    if (raw === null) return this.fail("bad_event");
-    const failure = failureInside(raw);
-    if (failure !== null) return this.#failWith(failure);
-    if (name === "error") return this.fail("error_event");
-    return [...this.#piece(raw), ...this.#reported(raw)];
+  protected override marker(): StreamEvent[] {
+    if (this.#broken !== null) return failureEvents(this.#broken, this.#usage);
+    return this.#hasSpoken ? this.#end() : failureEvents(retry("empty"));
   }
 
-  fail(reason: string): StreamEvent[] {
-    return this.#failWith({ kind: "retry", reason });
-  }
-
-  endOfFile(): StreamEvent[] {
-    if (this.#broken !== null) return this.#failWith(this.#broken, this.#usage);
+  protected override atEnd(): StreamEvent[] {
+    if (this.#broken !== null) return failureEvents(this.#broken, this.#usage);
     return this.#builder.finished ? this.#end() : [];
   }
 
-  #failWith(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
-    this.#ended = true;
-    return failureEvents(failure, usage);
+  protected frame(raw: JsonObject, name: string): StreamEvent[] {
+    const failure = failureInside(raw) ?? (name === "error" ? retry("error_event") : null);
+    return failure === null
+      ? [...this.#piece(raw), ...this.#reported(raw)]
+      : failureEvents(failure);
   }
 
   #piece(raw: JsonObject): StreamEvent[] {
@@ -84,7 +71,7 @@ export class WorkersAiStream implements PayloadReader {
     }
     if (finish === "error" || finish === "abort") {
       const failure = brokenOff(finish);
-      if (!isProvoked(failure)) return [...events, ...this.#failWith(failure)];
+      if (!isProvoked(failure)) return [...events, ...failureEvents(failure)];
       this.#broken = failure;
       return events;
     }
@@ -114,7 +101,7 @@ export class WorkersAiStream implements PayloadReader {
   #reported(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;
     const usage = readCounts(reported);
-    if (usage === null || this.#ended) return [];
+    if (usage === null) return [];
     const isTotal = promptTokens(usage) > 0;
     if (isTotal) this.#usage = usage;
     else if (this.#usage === null) return [];
@@ -127,12 +114,11 @@ export class WorkersAiStream implements PayloadReader {
   }
 
   #end(): StreamEvent[] {
-    this.#ended = true;
     const events = this.#builder.finish(guessedFinish(this.#usage, this.#cap));
     if (this.#usage !== null && !this.#isWhole && !this.#isStale) {
       events.push({ kind: "usage", usage: this.#usage });
     }
-    return [...events, { kind: "end" }];
+    return [...events, END];
   }
 }
 

@@ -1,0 +1,94 @@
+import { parseObject } from "./json-value.ts";
+import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
+import { failureEvents } from "./spent.ts";
+
+/** The event that ends a stream well. */
+export const END: StreamEvent = { kind: "end" };
+/** OpenAI's terminal marker. */
+const DONE = "[DONE]";
+
+/**
+ * Reads the frames of one stream. Each provider protocol extends this class and only converts its own frames; what
+ * is the same for all of them is decided here:
+ *
+ * - Empty frames, comments and frames that are not JSON objects are skipped. An unreadable frame is the failure's
+ *   reason only if the stream ends incomplete.
+ * - Once every choice has finished, nothing can take the response back: errors are skipped, usage still counts.
+ * - Nothing follows an `end` or an `error`.
+ */
+export abstract class FrameReader {
+  /** Fields that the protocol repeats. They are not read in a very long frame: they are null in it. */
+  readonly repeated?: ReadonlySet<string>;
+  #ended = false;
+  #hasUnreadable = false;
+
+  /** Whether an `end` or an `error` was returned. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Returns the events of one frame; `name` is the server-sent event's, "message" without one. */
+  read(data: string, name: string): StreamEvent[] {
+    if (this.#ended) return [];
+    const text = this.repeatedText(data, name);
+    if (text !== null) return [text];
+    const payload = data.trim();
+    if (payload === "" || payload.startsWith(":")) return [];
+    if (payload === DONE) return this.#accept(this.marker(), this.isFinished);
+    const raw = parseObject(payload);
+    const wasFinished = this.isFinished;
+    if (raw !== null) return this.#accept(this.frame(raw, name, data), wasFinished);
+    this.#hasUnreadable = true;
+    const events = name === "error" ? failureEvents(retry("error_event")) : [];
+    return this.#accept(events, wasFinished);
+  }
+
+  /** Returns the events that the end of file completes. `foreign` holds the lines that are no frame's. */
+  endOfFile(foreign = ""): StreamEvent[] {
+    if (this.#ended) return [];
+    const events = this.#accept(this.atEnd(foreign), this.isFinished);
+    if (this.#ended) return events;
+    if (this.isFinished) return this.#accept([...events, END], true);
+    return this.#hasUnreadable ? [...events, ...this.fail(retry("bad_event"))] : events;
+  }
+
+  /** Ends a stream that can't be read further, which is a failure unless every choice has finished. */
+  fail(failure: ProviderFailure): StreamEvent[] {
+    if (this.#ended) return [];
+    return this.#accept(this.isFinished ? [END] : failureEvents(failure), false);
+  }
+
+  /** Reports whether as many choices as were asked for have finished. */
+  protected abstract get isFinished(): boolean;
+
+  /** Converts one frame. */
+  protected abstract frame(raw: JsonObject, name: string, data: string): StreamEvent[];
+
+  /** Returns the text of a frame that is the one before with another text; null for every other frame. */
+  protected repeatedText(_data: string, _name: string): StreamEvent | null {
+    return null;
+  }
+
+  /** Returns the events of the marker `[DONE]`, which only some protocols need. */
+  protected marker(): StreamEvent[] {
+    return this.isFinished ? [END] : [];
+  }
+
+  /** Returns the events of the end of file, besides the `end` of a stream whose choices have all finished. */
+  protected atEnd(_foreign: string): StreamEvent[] {
+    return [];
+  }
+
+  #accept(events: StreamEvent[], wasFinished: boolean): StreamEvent[] {
+    const kept = wasFinished ? events.filter(({ kind }) => kind !== "error") : events;
+    const last = kept.findIndex(({ kind }) => kind === "end" || kind === "error");
+    if (last === -1) return kept;
+    this.#ended = true;
+    return kept.slice(0, last + 1);
+  }
+}
+
+/** A provider's failure of our own finding. */
+export function retry(reason: string): ProviderFailure {
+  return { kind: "retry", reason };
+}
