@@ -244,17 +244,17 @@ it("an error in any shape ends the stream, and what follows is ignored", () => {
   ]);
 });
 
-describe("[DONE]", () => {
-  const called = (index: number, args: string) =>
-    chunkOf({
-      tool_calls: [{ index, id: `call_${index}`, function: { name: "f", arguments: args } }],
-    });
-  const finishOf = (...chunks: readonly object[]) => {
-    const [finish, end] = readText(chunks.map(sse).join("") + DONE).slice(-2);
-    expect(end).toEqual({ kind: "end" });
-    return finish?.kind === "chunk" ? finish.chunk.choices[0]?.finish_reason : undefined;
-  };
+const called = (index: number, args: string) =>
+  chunkOf({
+    tool_calls: [{ index, id: `call_${index}`, function: { name: "f", arguments: args } }],
+  });
+const finishOf = (...chunks: readonly object[]) => {
+  const [finish, end] = readText(chunks.map(sse).join("") + DONE).slice(-2);
+  expect(end).toEqual({ kind: "end" });
+  return finish?.kind === "chunk" ? finish.chunk.choices[0]?.finish_reason : undefined;
+};
 
+describe("[DONE]", () => {
   it("closes a choice that never finished with a stop, or with its calls", () => {
     expect(finishOf(chunkOf({ content: "x" }))).toBe("stop");
     expect(finishOf(called(0, "{}"))).toBe("tool_calls");

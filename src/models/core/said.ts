@@ -83,7 +83,8 @@ function callOf(
   const id = given === "" ? newToolCallId() : given;
   if (isCustom === true) return { id, type: "custom", custom: { name, input: text } };
   const isEmpty = text === "" || text === "{}";
-  const called = { name, arguments: isEmpty ? (cut ? "" : "{}") : text };
+  const none = cut ? "" : "{}";
+  const called = { name, arguments: isEmpty ? none : text };
   return { id, type: "function", function: called, ...more };
 }
 

@@ -4,23 +4,19 @@ import type { Answer, StreamEvent } from "./provider.ts";
 
 /** Returns the events of a whole completion, for a provider that answers with JSON where a stream was asked for. */
 export function streamOf({ body, usage }: Answer): StreamEvent[] {
-  const { choices, ...head } = body as Completion;
+  const { choices, usage: _usage, ...head } = body as Completion;
   const events = choices.flatMap(({ index, message, logprobs = null, finish_reason: reason }) => {
     const deltas: readonly Delta[] = [...deltasOf(message), {}];
     return deltas.map((delta, at): StreamEvent => {
       const isLast = at === deltas.length - 1;
       const said = { index, delta, logprobs: at === 0 ? logprobs : null };
       const choice = { ...said, finish_reason: isLast ? reason : null };
-      const chunk = { ...envelope(head), object: "chat.completion.chunk", choices: [choice] };
+      const chunk = { ...head, object: "chat.completion.chunk", choices: [choice] };
       return { kind: "chunk", chunk };
     });
   });
   if (usage !== null) events.push({ kind: "usage", usage });
   return [...events, END];
-}
-
-function envelope({ usage: _, ...head }: Omit<Completion, "choices">): Omit<Completion, "choices"> {
-  return head;
 }
 
 /** A message as deltas: everything but its calls, then each call. */

@@ -91,9 +91,9 @@ export class ChunkReader extends FrameReader {
 
   protected override repeatedText(data: string, name: string): StreamEvent | null {
     if (name !== "message") return null;
-    const text = this.#texts.read(data);
-    this.#isReportStale ||= text !== null;
-    return text;
+    const event = this.#texts.read(data);
+    this.#isReportStale ||= event !== null;
+    return event;
   }
 
   protected frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
@@ -290,9 +290,9 @@ function finishing(choice: ChoiceState, why: string): Omit<ChunkChoice, "index">
   return [...open, { delta: {}, logprobs: null, finish_reason: reason }];
 }
 
-function isJson(text: string): boolean {
+function isJson(json: string): boolean {
   try {
-    JSON.parse(text);
+    JSON.parse(json);
     return true;
   } catch {
     return false;

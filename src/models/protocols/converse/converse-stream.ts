@@ -69,11 +69,12 @@ export class ConverseReader extends FrameReader {
   }
 
   protected frame(raw: JsonObject, type: string): StreamEvent[] {
-    if (type === "error" || type.endsWith("Exception")) {
-      const name = textOf(raw["__type"]) || type;
-      return failureEvents(exceptionFailure({ name, raw }, this.#secrets));
-    }
-    const said = event(raw);
+    if (type !== "error" && !type.endsWith("Exception")) return this.#event(type, event(raw));
+    const name = textOf(raw["__type"]) || type;
+    return failureEvents(exceptionFailure({ name, raw }, this.#secrets));
+  }
+
+  #event(type: string, said: Event): StreamEvent[] {
     const { contentBlockIndex: index = 0, start, delta } = said;
     switch (type) {
       case "messageStart":
