@@ -49,7 +49,7 @@ const ALONE: Readonly<Record<(typeof PROVIDERS)[number], readonly [eu: Meaning, 
       null,
     ],
   ],
-  fireworks: [NONE, ["moonshotai/kimi-k3", "openai/gpt-oss-120b", "openai/gpt-oss-20b", null]],
+  fireworks: [NONE, ["moonshotai/kimi-k3", "minimax/minimax-m3", "minimax/minimax-m3", null]],
   google: [
     NONE,
     [
@@ -68,7 +68,10 @@ const ALONE: Readonly<Record<(typeof PROVIDERS)[number], readonly [eu: Meaning, 
     ["openai/gpt-6-sol", "openai/gpt-6-luna", "openai/gpt-5-nano", "openai/text-embedding-3-small"],
     ["openai/gpt-6-sol", "openai/gpt-6-luna", "openai/gpt-5-nano", "openai/text-embedding-3-small"],
   ],
-  together: [NONE, ["deepseek/deepseek-v4-pro", "openai/gpt-oss-120b", "openai/gpt-oss-20b", null]],
+  together: [
+    NONE,
+    ["deepseek/deepseek-v4-pro", "openai/gpt-oss-120b", "openai/gpt-oss-120b", null],
+  ],
   vertex: [
     [
       "google/gemini-3.8-flash",

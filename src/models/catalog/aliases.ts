@@ -33,6 +33,7 @@ const FAST = [
   "openai/gpt-oss-120b",
   "mistral/mistral-small-4",
   "deepseek/deepseek-v4.1-flash",
+  "minimax/minimax-m3",
   "xai/grok-4.3",
   "cohere/command-r7b",
 ];

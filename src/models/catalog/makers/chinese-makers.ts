@@ -7,8 +7,8 @@ const august = seenOn("2026-08-04");
 const FIREWORKS = "accounts/fireworks/models";
 
 /**
- * DeepSeek bills twice as much in the working hours of Beijing as it does outside of them; the dearer
- * price is taken at all hours (api-docs.deepseek.com, pricing). V4 Flash is gone there, not elsewhere.
+ * DeepSeek's models. DeepSeek charges twice as much during Beijing's working hours (api-docs.deepseek.com,
+ * pricing). The catalog uses the higher price at all hours.
  */
 const DEEPSEEK_MODELS: readonly CatalogueEntry[] = [
   chat(
@@ -17,8 +17,7 @@ const DEEPSEEK_MODELS: readonly CatalogueEntry[] = [
     [1_000_000, 384_000, TR, CL100K],
     [
       seenOn("2026-10-17")("deepseek", "deepseek-v4-pro", [1.32, 0.044, 3.96]),
-      seenOn("2026-06-24")("fireworks", `${FIREWORKS}/deepseek-v4-pro`, [1.74, 0.145, 3.48]),
-      july("together", "deepseek-ai/DeepSeek-V4-Pro", [1.74, 0.2, 3.48], {
+      july("together", "deepseek-ai/DeepSeek-V4-Pro-0813", [1.74, 0.2, 3.48], {
         limits: { context: 512_000 },
       }),
     ],
@@ -28,12 +27,6 @@ const DEEPSEEK_MODELS: readonly CatalogueEntry[] = [
     "2026-09-17",
     [1_000_000, 384_000, TVR, CL100K, UNKNOWN_IMAGE],
     [seenOn("2026-10-17")("deepseek", "deepseek-flash", [0.3, 0.006, 1.2])],
-  ),
-  chat(
-    "deepseek/deepseek-v4-flash",
-    "2026-04-24",
-    [1_000_000, 384_000, TR, CL100K],
-    [august("fireworks", `${FIREWORKS}/deepseek-v4-flash`, [0.14, 0.028, 0.28])],
   ),
 ];
 
@@ -48,51 +41,28 @@ const MOONSHOT_MODELS: readonly CatalogueEntry[] = [
   chat(
     "moonshotai/kimi-k2.6",
     "2026-04-21",
-    [262_144, 262_000, TVR, CL100K, UNKNOWN_IMAGE],
-    [
-      july("fireworks", `${FIREWORKS}/kimi-k2p6`, [0.95, 0.16, 4], {
-        limits: { context: 262_000 },
-      }),
-      july("together", "moonshotai/Kimi-K2.6", [1.2, 0.2, 4.5], {
-        limits: { maxOutput: 131_000 },
-      }),
-      july("workers-ai", "@cf/moonshotai/kimi-k2.6", [0.95, 0.16, 4], {
-        limits: { maxOutput: 256_000 },
-      }),
-    ],
+    [262_144, 256_000, TVR, CL100K, UNKNOWN_IMAGE],
+    [july("workers-ai", "@cf/moonshotai/kimi-k2.6", [0.95, 0.16, 4])],
   ),
   chat(
     "moonshotai/kimi-k2.7-code",
     "2026-06-12",
     [262_144, 262_144, TVR, CL100K, UNKNOWN_IMAGE],
-    [
-      july("fireworks", `${FIREWORKS}/kimi-k2p7-code`, [0.95, 0.19, 4], {
-        limits: { context: 262_000, maxOutput: 262_000 },
-      }),
-      july("together", "moonshotai/Kimi-K2.7-Code", [0.95, 0.19, 4], {
-        limits: { maxOutput: 131_072, lacks: ["vision"] },
-      }),
-      july("workers-ai", "@cf/moonshotai/kimi-k2.7-code", [0.95, 0.19, 4]),
-    ],
+    [july("workers-ai", "@cf/moonshotai/kimi-k2.7-code", [0.95, 0.19, 4])],
   ),
 ];
 
-/** Of Fireworks' cached input of GLM 5.2 one source says 0.14 and one 0.26: the dearer is taken. */
+/** Z.ai's models. */
 const ZAI_MODELS: readonly CatalogueEntry[] = [
   chat(
     "zai/glm-5.2",
     "2026-06-16",
-    [1_048_575, 262_144, TR, CL100K],
+    [262_144, 262_144, TR, CL100K],
     [
-      july("fireworks", `${FIREWORKS}/glm-5p2`, [1.4, 0.26, 4.4], {
-        limits: { maxOutput: 131_072 },
-      }),
       july("together", "zai-org/GLM-5.2", [1.4, 0.26, 4.4], {
-        limits: { context: 262_144, maxOutput: 164_000 },
+        limits: { maxOutput: 164_000 },
       }),
-      july("workers-ai", "@cf/zai-org/glm-5.2", [1.4, 0.26, 4.4], {
-        limits: { context: 262_144 },
-      }),
+      july("workers-ai", "@cf/zai-org/glm-5.2", [1.4, 0.26, 4.4]),
     ],
   ),
   chat(
@@ -107,27 +77,8 @@ const MINIMAX_AND_QWEN_MODELS: readonly CatalogueEntry[] = [
   chat(
     "minimax/minimax-m3",
     "2026-06-12",
-    [524_288, 512_000, TVR, CL100K, UNKNOWN_IMAGE],
-    [
-      july("fireworks", `${FIREWORKS}/minimax-m3`, [0.3, 0.06, 1.2], {
-        limits: { context: 512_000, lacks: ["vision"] },
-      }),
-      july("together", "MiniMaxAI/MiniMax-M3", [0.3, 0.06, 1.2], {
-        limits: { maxOutput: 250_000 },
-      }),
-    ],
-  ),
-  chat(
-    "qwen/qwen3.7-plus",
-    "2026-06-12",
-    [262_144, 65_536, TVR, CL100K, UNKNOWN_IMAGE],
-    [july("fireworks", `${FIREWORKS}/qwen3p7-plus`, [0.4, 0.08, 1.6])],
-  ),
-  chat(
-    "qwen/qwen3.5-397b",
-    "2026-02-16",
-    [262_144, 130_000, TVR, CL100K, UNKNOWN_IMAGE],
-    [july("together", "Qwen/Qwen3.5-397B-A17B", [0.6, 3.6])],
+    [512_000, 512_000, TR, CL100K],
+    [july("fireworks", `${FIREWORKS}/minimax-m3`, [0.3, 0.06, 1.2])],
   ),
   chat(
     "qwen/qwen3-30b",

@@ -23,6 +23,10 @@ type More = {
  * models, at other prices. Implicit caching has no price for writing.
  */
 export const GOOGLE_MODELS: readonly CatalogueEntry[] = [
+  gemini("4-argon", ["2026-11-20", "2026-11-20"], [2, 0.1, 10], {
+    later: [["2026-12-01", [4, 0.2, 20], "2026-11-20"]],
+  }),
+  gemini("4-hydrogen", ["2026-11-20", "2026-11-20"], [1.5, 0.075, 7.5], {}),
   gemini("3.8-flash", ["2026-09-02", "2026-10-07"], [0.75, 0.075, 3.75], {
     regional: true,
     later: fullPrice("2026-10-07"),

@@ -15,25 +15,22 @@ import type { CatalogueEntry } from "../entry.ts";
 
 /** The days of models.dev and genai-prices that most of these prices are from. */
 const july = seenOn("2026-07-02");
-const august = seenOn("2026-08-04");
 /** Bedrock has these in the US alone. */
 const US = { regions: ["us"] } as const;
-const FIREWORKS = "accounts/fireworks/models";
 
 /** Groq shut Llama down on 2026-08-16. */
 const META_MODELS: readonly CatalogueEntry[] = [
   chat(
     "meta/llama-3.3-70b",
     "2024-12-06",
-    [131_072, 131_072, T, CL100K],
+    [128_000, 24_000, T, CL100K],
     [
-      july("together", "meta-llama/Llama-3.3-70B-Instruct-Turbo", [0.88, 0.88]),
       july("bedrock", "us.meta.llama3-3-70b-instruct-v1:0", [0.72, 0.72], {
         ...US,
-        limits: { context: 128_000, maxOutput: 4_096 },
+        limits: { maxOutput: 4_096 },
       }),
       july("workers-ai", "@cf/meta/llama-3.3-70b-instruct-fp8-fast", [0.293, 2.253], {
-        limits: { context: 24_000, maxOutput: 24_000 },
+        limits: { context: 24_000 },
       }),
     ],
   ),
@@ -70,9 +67,6 @@ const GPT_OSS_MODELS: readonly CatalogueEntry[] = [
       }),
       july("cerebras", "gpt-oss-120b", [0.35, 0.75], { limits: { maxOutput: 40_960 } }),
       july("together", "openai/gpt-oss-120b", [0.15, 0.6]),
-      august("fireworks", `${FIREWORKS}/gpt-oss-120b`, [0.15, 0.014, 0.6], {
-        limits: { maxOutput: 32_768 },
-      }),
       july("workers-ai", "@cf/openai/gpt-oss-120b", [0.35, 0.75], {
         limits: { context: 128_000, maxOutput: 16_384 },
       }),
@@ -81,15 +75,9 @@ const GPT_OSS_MODELS: readonly CatalogueEntry[] = [
   chat(
     "openai/gpt-oss-20b",
     "2025-08-05",
-    [131_072, 131_072, TR, O200K],
+    [131_072, 65_536, TR, O200K],
     [
-      july("groq", "openai/gpt-oss-20b", [0.075, 0.0375, 0.3], {
-        limits: { maxOutput: 65_536 },
-      }),
-      july("together", "openai/gpt-oss-20b", [0.05, 0.2]),
-      august("fireworks", `${FIREWORKS}/gpt-oss-20b`, [0.07, 0.035, 0.3], {
-        limits: { maxOutput: 32_768 },
-      }),
+      july("groq", "openai/gpt-oss-20b", [0.075, 0.0375, 0.3]),
       july("workers-ai", "@cf/openai/gpt-oss-20b", [0.2, 0.3], {
         limits: { context: 128_000, maxOutput: 16_384 },
       }),
@@ -98,12 +86,6 @@ const GPT_OSS_MODELS: readonly CatalogueEntry[] = [
 ];
 
 const GEMMA_MODELS: readonly CatalogueEntry[] = [
-  chat(
-    "google/gemma-4-31b",
-    "2026-04-07",
-    [262_144, 131_072, TVR, GEMINI, UNKNOWN_IMAGE],
-    [july("together", "google/gemma-4-31B-it", [0.39, 0.97])],
-  ),
   chat(
     "google/gemma-4-26b",
     "2026-04-02",

@@ -23,10 +23,16 @@ const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 const MISTRAL_IMAGE = 4_160;
 
 /**
- * Mistral's chat models (the price of medium 3.5 from its own documents, which
- * name none for cached input). Its embeddings are not sold: no source says that the regional hosts have them.
+ * Mistral's chat models. Its embeddings are not sold because no source confirms them on the regional hosts. No source
+ * confirms image input or an output limit for Large 4, so it has the output limit of Large 3 and no vision.
  */
 const MISTRAL_MODELS: readonly CatalogueEntry[] = [
+  chat(
+    "mistral/mistral-large-4",
+    "2026-11-20",
+    [1_000_000, 262_144, T, CL100K],
+    [seenOn("2026-11-20")("mistral", "mistral-large-4", [0.7, 0.07, 2.1], MISTRAL)],
+  ),
   chat(
     "mistral/mistral-large-3",
     "2025-12-02",
@@ -37,7 +43,7 @@ const MISTRAL_MODELS: readonly CatalogueEntry[] = [
     "mistral/mistral-medium-3.5",
     "2026-04-29",
     [262_144, 262_144, TVR, CL100K, MISTRAL_IMAGE],
-    [august("mistral", "mistral-medium-3-5", [1.5, 7.5], MISTRAL)],
+    [seenOn("2026-11-20")("mistral", "mistral-medium-3-5", [1.5, 0.15, 7.5], MISTRAL)],
   ),
   chat(
     "mistral/mistral-small-4",
