@@ -7,6 +7,7 @@ import { lockState, StateRefused } from "./dev-state.ts";
 import { servePayments } from "./dev-payments.ts";
 import { localSecrets, portOf, portVariable, stateDirectory } from "./dev-settings.ts";
 import { serveIssuer } from "./dev-issuer.ts";
+import { CRONS } from "../src/operator/crons.ts";
 import { makeShowcase, readShowcase } from "./dev-showcase.ts";
 import { topUpByItself } from "./dev-top-up.ts";
 import { HELP, welcome } from "./dev-words.ts";
@@ -18,10 +19,11 @@ import type { RegionName } from "./region-names.ts";
 import { buildSite } from "./site/build.ts";
 import { removeDirectory } from "./tmpfs.ts";
 
-/** As in wrangler.toml, each with how often it comes. */
-const CRONS = [
-  ["0 * * * *", 3_600_000],
-  ["*/15 * * * *", 900_000],
+/** The crons with the time between two runs, ms. */
+const CRON_TIMES = [
+  [CRONS.hourly, 3_600_000],
+  [CRONS.watch, 180_000],
+  [CRONS.round, 60_000],
 ] as const;
 const LOG_LINES_KEPT = 200;
 /** What is added to the first region's port for the issuer's. */
@@ -83,7 +85,7 @@ async function main(flags: readonly string[]): Promise<void> {
     welcome(demo, { directory, showcase, payments: hasPayments ? payments.stripe : null }),
   );
   showLog = true;
-  for (const [cron, ms] of CRONS) setInterval(() => void runCrons(regions, cron), ms);
+  for (const [cron, ms] of CRON_TIMES) setInterval(() => void runCrons(regions, cron), ms);
 }
 
 /** The issuer of this machine: on the same port each time, for its address is half of who somebody is. */

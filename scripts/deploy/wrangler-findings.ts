@@ -1,3 +1,4 @@
+import { CRONS } from "../../src/operator/crons.ts";
 import type { Unstable_Config } from "wrangler";
 import { rowOf } from "../../src/shared/regions.ts";
 import { OWN_FILE } from "./files.ts";
@@ -144,15 +145,16 @@ function objectFindings(config: Unstable_Config): Finding[] {
 function platformFindings(config: Unstable_Config): Finding[] {
   const { compatibility_flags, triggers, version_metadata } = config;
   const missing = FLAGS.filter((flag) => !compatibility_flags.includes(flag));
+  const crons = Object.values(CRONS).filter((cron) => triggers.crons?.includes(cron) !== true);
   return [
     ...missing.map((flag) => error("compatibility_flags", `lack ${flag}`, `Add "${flag}".`)),
     ...those(
       [
-        (triggers.crons ?? []).length === 0,
+        crons.length > 0,
         error(
           "triggers",
-          "have no cron, so nothing pokes wallets and outboxes whose alarm was lost",
-          'Add crons = ["0 * * * *"].',
+          `lack the cron ${crons.join(" and ")}, so wallets, outboxes or payments are not swept`,
+          `Add crons = ${JSON.stringify(Object.values(CRONS))}.`,
         ),
       ],
       [

@@ -1,3 +1,4 @@
+import * as z from "zod/mini";
 import { logAlert } from "../shared/log.ts";
 import { METRICS, seriesOf } from "../events/metrics/series.ts";
 import type { Labels, MetricName } from "../events/metrics/series.ts";
@@ -9,67 +10,97 @@ import type { Vitals } from "../shared/contracts/wallet.ts";
 export const BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 
-/** Adds up what a sweep finds; its gauges are one moment's picture of the region. */
+/** The findings of a round so far, as plain data; ages in ms. */
+export const foundSchema = z.object({
+  openHolds: z.number(),
+  oldestHoldMs: z.number(),
+  unpublished: z.number(),
+  conflicts: z.number(),
+  unavailable: z.number(),
+  walletBytes: z.number(),
+  bookBytes: z.number(),
+});
+export type Found = Readonly<z.infer<typeof foundSchema>>;
+
+const NOTHING: Found = {
+  openHolds: 0,
+  oldestHoldMs: 0,
+  unpublished: 0,
+  conflicts: 0,
+  unavailable: 0,
+  walletBytes: 0,
+  bookBytes: 0,
+};
+
+/** Adds up what a round over the wallets finds, from what its earlier invocations found. */
 export class Depths {
-  #openHolds = 0;
-  #oldestHoldMs = 0;
-  #unpublished = 0;
-  #conflicts = 0;
-  #unavailable = 0;
-  #walletBytes = 0;
-  #bookBytes = 0;
-  readonly #outboxes: (readonly [string, Depth])[] = [];
+  #found: Found;
+
+  constructor(found: Found = NOTHING) {
+    this.#found = found;
+  }
+
+  found(): Found {
+    return this.#found;
+  }
 
   wallet(orgId: string, vitals: Vitals): void {
-    this.#openHolds += vitals.openHolds;
-    this.#oldestHoldMs = Math.max(this.#oldestHoldMs, vitals.oldestHoldMs ?? 0);
-    this.#unpublished += vitals.isUnpublished ? 1 : 0;
-    this.#conflicts += vitals.isInConflict ? 1 : 0;
-    this.#walletBytes = Math.max(this.#walletBytes, vitals.bytes);
+    const found = this.#found;
+    this.#found = {
+      ...found,
+      openHolds: found.openHolds + vitals.openHolds,
+      oldestHoldMs: Math.max(found.oldestHoldMs, vitals.oldestHoldMs ?? 0),
+      unpublished: found.unpublished + (vitals.isUnpublished ? 1 : 0),
+      conflicts: found.conflicts + (vitals.isInConflict ? 1 : 0),
+      walletBytes: Math.max(found.walletBytes, vitals.bytes),
+    };
     if (isLarge(vitals.bytes)) logAlert("wallet_large", { org_id: orgId, bytes: vitals.bytes });
   }
 
-  /** A wallet that did not open, or not in time. */
+  /** Counts a wallet that did not open, or not in time. */
   unavailable(): void {
-    this.#unavailable += 1;
+    this.#found = { ...this.#found, unavailable: this.#found.unavailable + 1 };
   }
 
-  outbox(name: string, depth: Depth): void {
-    this.#outboxes.push([name, depth]);
-  }
-
+  /** Takes the size of the database. Alerts once a round. */
   book(bytes: number): void {
-    this.#bookBytes = Math.max(this.#bookBytes, bytes);
-    if (isLarge(bytes)) logAlert("book_large", { bytes });
+    if (isLarge(bytes) && !isLarge(this.#found.bookBytes)) logAlert("book_large", { bytes });
+    this.#found = { ...this.#found, bookBytes: Math.max(this.#found.bookBytes, bytes) };
   }
 
   series(): Series {
+    const found = this.#found;
     return {
-      ...one("holdsOpen", this.#openHolds),
-      ...one("holdOldest", this.#oldestHoldMs / 1000),
-      ...one("unpublished", this.#unpublished),
-      ...one("conflicts", this.#conflicts),
-      ...one("unavailable", this.#unavailable),
-      ...one("walletBytes", this.#walletBytes),
-      ...one("bookBytes", this.#bookBytes),
-      ...this.#outboxSeries(),
+      ...one("holdsOpen", found.openHolds),
+      ...one("holdOldest", found.oldestHoldMs / 1000),
+      ...one("unpublished", found.unpublished),
+      ...one("conflicts", found.conflicts),
+      ...one("unavailable", found.unavailable),
+      ...one("walletBytes", found.walletBytes),
+      ...one("bookBytes", found.bookBytes),
     };
   }
+}
 
-  /** The shards of a receiver together: `own`, `us`, `us/revocations`. */
-  #outboxSeries(): Series {
-    const series: Record<string, number> = {};
-    for (const [name, { waiting, dead, parked, oldestMs }] of this.#outboxes) {
-      const receiver = name.replace(/\/\d+$/, "");
-      for (const [state, count] of Object.entries({ waiting, dead, parked })) {
-        const key = seriesOf(METRICS.outboxMessages.name, { receiver, state });
-        series[key] = (series[key] ?? 0) + count;
-      }
-      const key = seriesOf(METRICS.outboxOldest.name, { receiver });
-      series[key] = Math.max(series[key] ?? 0, (oldestMs ?? 0) / 1000);
+/** An outbox by its name, with its depth; null for one that does not answer. */
+export type OutboxDepth = { readonly name: string; readonly depth: Depth | null };
+
+/** Returns the gauges of the outboxes, the shards of a receiver together: `own`, `us`, `us/revocations`. */
+export function outboxSeries(outboxes: readonly OutboxDepth[]): Series {
+  const silent = outboxes.filter(({ depth }) => depth === null).length;
+  const series: Record<string, number> = { ...one("outboxesSilent", silent) };
+  for (const { name, depth } of outboxes) {
+    if (depth === null) continue;
+    const receiver = name.replace(/\/\d+$/, "");
+    const { waiting, dead, parked, oldestMs } = depth;
+    for (const [state, count] of Object.entries({ waiting, dead, parked })) {
+      const key = seriesOf(METRICS.outboxMessages.name, { receiver, state });
+      series[key] = (series[key] ?? 0) + count;
     }
-    return series;
+    const key = seriesOf(METRICS.outboxOldest.name, { receiver });
+    series[key] = Math.max(series[key] ?? 0, (oldestMs ?? 0) / 1000);
   }
+  return series;
 }
 
 function one(metric: MetricName, value: number, labels: Labels = {}): Series {

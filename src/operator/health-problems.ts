@@ -15,6 +15,7 @@ type ProblemKind =
   | "model_refused"
   | "peer_unreachable"
   | "sweep_late"
+  | "payments_not_swept"
   | "outbox_silent"
   | "outbox_gave_up"
   | "outbox_late";
@@ -27,6 +28,8 @@ type RegionState = {
   readonly wallets: { readonly asked: number; readonly unavailable: readonly string[] };
   /** When the last sweep was, and how many wallets it found in conflict; null before the first. */
   readonly sweep: { readonly atMs: number; readonly inConflict: number } | null;
+  /** Time of the last good payments sweep; null before the first. */
+  readonly paymentsAtMs: number | null;
   /** Since when it is counted, Unix ms; null where that cannot be read. */
   readonly sinceMs: number | null;
   readonly models: ReadonlyMap<string, Pick<Model, "routes">>;
@@ -85,15 +88,30 @@ function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
   return problemOfMany("model_refused", refused, "models are refused by every provider they have");
 }
 
-/** It runs each hour: one that is missing for two is a cron that does not fire, or a sweep that does not end. */
+/** Maximum age of a round, which begins each hour: above it the cron does not fire or a round does not end. */
 const SWEEP_MS_MAX = 2 * 60 * 60 * 1000;
+/** Maximum age of a payments sweep, which runs every 3 minutes: above it two runs failed or none ran. */
+const PAYMENTS_MS_MAX = 7 * 60 * 1000;
 
-function sweepProblems({ now, sweep, sinceMs }: RegionState): Problem[] {
+function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Problem[] {
   if (sinceMs === null) return [problem("sweep_late", "What the last sweep found cannot be read.")];
-  const ageMs = now - (sweep?.atMs ?? sinceMs);
-  if (ageMs <= SWEEP_MS_MAX) return [];
-  const hours = Math.floor(ageMs / 3_600_000);
-  return [problem("sweep_late", `The hourly sweep has not ended for ${hours} hours.`)];
+  const sweepMs = now - (sweep?.atMs ?? sinceMs);
+  const paymentsMs = now - (paymentsAtMs ?? sinceMs);
+  const hours = Math.floor(sweepMs / 3_600_000);
+  const minutes = Math.floor(paymentsMs / 60_000);
+  return [
+    ...(sweepMs <= SWEEP_MS_MAX
+      ? []
+      : [problem("sweep_late", `The hourly sweep has not ended for ${hours} hours.`)]),
+    ...(paymentsMs <= PAYMENTS_MS_MAX
+      ? []
+      : [
+          problem(
+            "payments_not_swept",
+            `No payments sweep has succeeded for ${minutes} minutes: Stripe is unreachable or refuses our key, or the cron does not run.`,
+          ),
+        ]),
+  ];
 }
 
 /** What an outbox delivers is gone within seconds; a receiver that was away this long is a fault. */

@@ -32,14 +32,16 @@ export async function getHealth(context: OperatorContext): Promise<Result<View>>
     Promise.all(context.peers.map((peer) => peerState(context, peer))),
     Promise.all(outboxNames(context.peers).map((name) => outboxState(context, name))),
   ]);
-  const { gauges = null, sinceMs = null } = counted ?? {};
+  const { gauges = null, sinceMs = null, jobs = {} } = counted ?? {};
   const sweep = gauges && {
     atMs: gauges.atMs,
     inConflict: gaugeOf(gauges.series, "conflicts"),
   };
   const isolates = counted === null ? {} : isolateGauges(counted, now);
   const { breakers } = context;
-  const standing = { now, book, wallets, sweep, sinceMs, models, breakers, isolates };
+  const paymentsAtMs = jobs.payments?.atMs ?? null;
+  const swept = { sweep, paymentsAtMs, sinceMs };
+  const standing = { now, book, wallets, ...swept, models, breakers, isolates };
   return success({
     region,
     version,
@@ -56,6 +58,7 @@ export async function getHealth(context: OperatorContext): Promise<Result<View>>
     })),
     outboxes: outboxes.map(outboxView),
     sweep: gauges && sweepView(gauges),
+    payments_swept_at: paymentsAtMs === null ? null : timestamp(paymentsAtMs),
     breakers: breakers.map(({ route, state, untilMs }) => {
       return { route, state, until: timestamp(untilMs) };
     }),

@@ -23,8 +23,7 @@ import { logWarning, reasonOf } from "../shared/log.ts";
 import { storageFailure } from "../shared/storage-failure.ts";
 import { prometheusText } from "../events/metrics/prometheus.ts";
 import type { Counted } from "../shared/contracts/metrics.ts";
-import { METRICS } from "../events/metrics/series.ts";
-import { isolateGauges } from "../events/metrics/views.ts";
+import { ageGauges, isolateGauges } from "../events/metrics/views.ts";
 
 /** What a configuration sells: the model that each alias means, and how its routes do. */
 type DeploymentOf = (config: Config) => {
@@ -142,10 +141,10 @@ async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
     logWarning("operator_storage_failed", { path: "/metrics", reason: reasonOf(error) });
     return fail(c, storageFailure(error));
   }
-  const { counters, gauges } = counted;
+  const { counters, gauges, jobs } = counted;
   const nowMs = now(c.env);
-  const age = gauges === null ? {} : { [METRICS.depthsAge.name]: (nowMs - gauges.atMs) / 1000 };
-  const isolates = isolateGauges(counted, nowMs);
-  const text = prometheusText({ ...counters, ...gauges?.series, ...age, ...isolates });
+  const set = { ...gauges?.series, ...jobs.outboxes?.series };
+  const seen = { ...isolateGauges(counted, nowMs), ...ageGauges(counted, nowMs) };
+  const text = prometheusText({ ...counters, ...set, ...seen });
   return c.body(text, 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" });
 }

@@ -1,7 +1,11 @@
 import { configOf } from "../shared/config/config.ts";
+import type { PaymentsConfig } from "../shared/config/config.ts";
 import { now } from "../shared/clock.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
+import { atMost } from "../shared/at-most.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
+import { within } from "../shared/timers.ts";
+import type { Series, WatchJob } from "../shared/contracts/metrics.ts";
 import { eventBook } from "../money/payments/customers.store.ts";
 import { pokePayers } from "../money/payments/payers.store.ts";
 import { sweepEvents } from "../money/payments/stripe-events.ts";
@@ -12,40 +16,65 @@ import { resealIssuers } from "../accounts/people/company-issuer.ts";
 import { forgetStale } from "../accounts/people/forgetting.store.ts";
 import { mailer } from "../accounts/people/mail.ts";
 import { resealSecrets } from "../events/webhooks/webhooks.store.ts";
-import { sweep } from "./sweep.store.ts";
+import { CRONS } from "./crons.ts";
+import { outboxSeries } from "./depths.ts";
+import { sweepHourly } from "./hourly.store.ts";
+import { continueRound } from "./sweep.store.ts";
 
-/** Asks Stripe what its messages may have missed; every other cron is the hourly one. */
-const PAYMENTS_CRON = "*/15 * * * *";
-
-/** What a cron of wrangler.toml does. */
+/** Runs the job of a cron of wrangler.toml; every cron but two is the hourly one. */
 export function runCron(cron: string, env: Env): Promise<void> {
-  return cron === PAYMENTS_CRON ? runPaymentsSweep(env) : runScheduled(env);
+  if (cron === CRONS.round) return runRound(env);
+  return cron === CRONS.watch ? runWatch(env) : runScheduled(env);
+}
+
+/** Measures the outboxes, then runs the payments sweep. */
+async function runWatch(env: Env): Promise<void> {
+  await Promise.all([measureOutboxes(env), runPaymentsSweep(env)]);
+}
+
+const DEPTH_TIMEOUT_MS = 5000;
+const AT_ONCE = 6;
+
+async function measureOutboxes(env: Env): Promise<void> {
+  const parsed = configOf(env);
+  if (!parsed.ok) return;
+  const objects = objectsOf(env);
+  const names = outboxNames(parsed.config.peers.map(({ region }) => region));
+  const measured = await atMost(AT_ONCE, names, async (name) => {
+    const depth = await within(objects.outbox(name).depth(), DEPTH_TIMEOUT_MS).catch(() => null);
+    return { name, depth };
+  });
+  await setGauges(env, outboxSeries(measured), "outboxes");
 }
 
 /**
- * Lists Stripe's events since the last time, for whoever they concern here, and has organisations' payments look at
- * what is due; nothing where nothing is sold.
+ * Lists Stripe's events since the last time, for whoever they concern here, and has organizations' payments look at
+ * what is due. A sweep is good if Stripe listed its events, and where nothing is sold.
  */
 export async function runPaymentsSweep(env: Env): Promise<void> {
   const parsed = configOf(env);
-  const payments = parsed.ok ? parsed.config.payments : null;
-  if (payments === null) return;
+  if (!parsed.ok) return;
+  try {
+    if (parsed.config.payments !== null) await sweepPayments(env, parsed.config.payments);
+  } catch (error) {
+    return logWarning("payments_not_swept", { reason: reasonOf(error) });
+  }
+  await setGauges(env, {}, "payments");
+}
+
+async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> {
   const stripe = stripeOf(payments);
   const { isLive } = payments;
-  try {
-    const to = { book: eventBook(env.DB), payments: objectsOf(env).payments, stripe, isLive };
-    const listed = await sweepEvents(to, now(env));
-    const reason = "Stripe did not list its events";
-    if (listed === null) logWarning("payments_not_swept", { reason });
-    await pokePayers(env.DB, objectsOf(env));
-  } catch (error) {
-    logWarning("payments_not_swept", { reason: reasonOf(error) });
-  }
+  const to = { book: eventBook(env.DB), payments: objectsOf(env).payments, stripe, isLive };
+  const listed = await sweepEvents(to, now(env));
+  await pokePayers(env.DB, objectsOf(env));
+  if (listed === null) throw new Error("Stripe did not list its events");
 }
 
 /**
- * What the hourly cron does: `sweep` over this region's wallets, deliveries and outboxes, whose depths become gauges,
- * what webhooks' secrets need while KEY_SECRETS are replaced, what is kept of people for no longer, and the proofs of companies' domains.
+ * Runs the hourly job: pokes outboxes, begins a round over this region's wallets and deliveries, re-encrypts webhooks'
+ * secrets while KEY_SECRETS are replaced, deletes what is kept of people no longer, and checks the proofs of
+ * companies' domains.
  */
 export async function runScheduled(env: Env): Promise<void> {
   const parsed = configOf(env);
@@ -72,14 +101,21 @@ export async function runScheduled(env: Env): Promise<void> {
   } catch (error) {
     logWarning("people_not_swept", { reason: reasonOf(error) });
   }
-  const names = outboxNames(peers.map(({ region }) => region));
   const objects = objectsOf(env);
-  const { depths } = await sweep(env.DB, now(env), {
-    ...objects,
-    outboxes: names.map((name) => [name, objects.outbox(name)]),
-  });
+  const outboxes = outboxNames(peers.map(({ region }) => region)).map(objects.outbox);
+  const found = await sweepHourly(env.DB, () => now(env), { ...objects, outboxes });
+  if (found !== null) await setGauges(env, found.series());
+}
+
+/** Continues the round over the wallets; its gauges change once it is complete. */
+async function runRound(env: Env): Promise<void> {
+  const depths = await continueRound(env.DB, () => now(env), objectsOf(env));
+  if (depths !== null) await setGauges(env, depths.series());
+}
+
+async function setGauges(env: Env, series: Series, job?: WatchJob): Promise<void> {
   try {
-    await objects.metrics().setGauges(depths.series());
+    await objectsOf(env).metrics().setGauges(series, job);
   } catch (error) {
     logWarning("metrics_not_taken", { reason: reasonOf(error) });
   }

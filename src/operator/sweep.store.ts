@@ -1,203 +1,181 @@
-import { deleteOldIdempotencyKeys } from "../accounts/keys/insert-once.store.ts";
+import * as z from "zod/mini";
 import { atMost } from "../shared/at-most.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
 import type { Asks } from "../shared/contracts/objects.ts";
-import { Depths } from "./depths.ts";
-import { keepUnavailable, keptUnavailable } from "./wallets-asked.store.ts";
-import type { OutboxCalls } from "../shared/contracts/outbox.ts";
+import { Depths, foundSchema } from "./depths.ts";
+import { keepUnavailable, KEPT_MAX, keptUnavailable } from "./wallets-asked.store.ts";
 
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE = 500;
-/** As many calls of one invocation as the platform lets wait for an answer. */
+/** Maximum number of calls that one invocation leaves unanswered, a limit of the platform. */
 const AT_ONCE = 6;
-/** One that hangs takes a sixth of the sweep for so long. */
+/** Maximum time of one poke. A page whose every object hangs takes 14 minutes, so a lease is longer. */
 const POKE_TIMEOUT_MS = 5000;
-/** A Worker invocation may make 10,000 calls; wallets beyond that are poked by the next hour's sweep. */
-const WALLETS_MAX = 8000;
-/** So many more are poked because events wait for them. */
-const WAITING_MAX = 1000;
-/** And so many organisations' deliveries, each in its turn. */
-const DELIVERIES_MAX = 800;
-/** A key's end is told so long before. */
-const EXPIRING_MS = 7 * 24 * 60 * 60 * 1000;
+const LEASE_MS = 15 * 60_000;
+/** Maximum number of objects that one invocation pokes: the platform lets it make 10,000 calls in all. */
+const POKES_MAX = 8000;
+const ROUND = "round";
 
-/** What a sweep touches: objects that look at their own due work when they are poked. */
-type SweepTargets = Asks<"wallet" | "deliveries", "poke"> & {
-  readonly outboxes: readonly (readonly [name: string, outbox: SweptOutbox])[];
-};
-type SweptOutbox = Pick<OutboxCalls, "poke" | "depth">;
+/** The objects of an organization that look at their own due work when they are poked. */
+export type SweepTargets = Asks<"wallet" | "deliveries", "poke">;
 
 /**
- * The hourly watchdog behind the alarms: pokes every outbox, the wallets of organisations used in the last two
- * days and the deliveries of those that have a webhook, used or not, so that an alarm the platform lost is set
- * again, and deletes Idempotency-Keys over a day old. It goes on after the one that was poked last, so that each
- * has its turn however many there are. One that fails stops no other, and is poked each hour until it opens. Answers how many wallets it poked, and what
- * it found.
+ * A round over the organizations, in as many invocations as it needs. It is a row of `cursors` until the round ends.
+ * Only the invocation that holds the lease continues the round.
  */
-export async function sweep(
-  db: D1Database,
-  nowMs: number,
-  targets: SweepTargets,
-): Promise<{ readonly poked: number; readonly depths: Depths }> {
-  const depths = new Depths();
-  const closed: string[] = [];
-  const sweepOne = async (id: string): Promise<void> => {
-    if (!(await sweepWallet(id, targets, depths))) closed.push(id);
-  };
-  await atMost(AT_ONCE, targets.outboxes, ([name, outbox]) =>
-    quietly(() => sweepOutbox(name, outbox, depths)),
-  );
-  await quietly(() => deleteOldIdempotencyKeys(db, nowMs));
-  const before = new Set(await keptUnavailable(db).catch(() => []));
-  await atMost(AT_ONCE, [...before], sweepOne);
-  const start = await lastPoked(db);
-  const isFresh = (id: string): boolean => !before.has(id);
-  let [poked, after, isRound] = [0, start, false];
-  while (poked < WALLETS_MAX) {
-    // oxlint-disable-next-line no-await-in-loop -- one page after another bounds memory
-    const page = await organizationsUsed(db, nowMs - USED_WITHIN_MS, after);
-    depths.book(page.bookBytes);
-    const ids = isRound ? page.ids.filter((id) => id <= start) : page.ids;
-    // oxlint-disable-next-line no-await-in-loop -- the same
-    await atMost(AT_ONCE, ids.filter(isFresh), sweepOne);
-    poked += ids.length;
-    after = ids.at(-1) ?? after;
-    // oxlint-disable-next-line no-await-in-loop -- kept after each page: a run may be ended in between
-    await keepCursor(db, SWEEP, after);
-    if (ids.length === PAGE) continue;
-    if (isRound || start === "") break;
-    [isRound, after] = [true, ""];
-  }
-  await quietly(() => tellExpiring(db, nowMs));
-  const waiting = await organizationsWaiting(db).catch(() => []);
-  await atMost(AT_ONCE, waiting.filter(isFresh), sweepOne);
-  await quietly(() => keepUnavailable(db, closed));
-  await quietly(() => sweepDeliveries(db, targets));
-  return { poked, depths };
-}
+const roundSchema = z.object({
+  /** The last organization whose objects were poked, or "". */
+  after: z.string(),
+  /** End of the lease of the invocation that works on the round, Unix ms; 0 while none does. */
+  leaseMs: z.number(),
+  found: foundSchema,
+  /** Wallets that did not open. */
+  closed: z.array(z.string()),
+});
+type Round = z.infer<typeof roundSchema>;
 
-async function sweepDeliveries(db: D1Database, targets: SweepTargets): Promise<void> {
-  const ids = await organizationsWithWebhooks(db, (await cursorOf(db, DELIVERIES)) ?? "");
-  const last = ids.at(-1);
-  if (last !== undefined) await keepCursor(db, DELIVERIES, last);
-  const poke = (id: string) => within(targets.deliveries(id).poke(), POKE_TIMEOUT_MS);
-  await atMost(AT_ONCE, ids, (id) => quietly(() => poke(id)));
-}
-
-async function sweepOutbox(name: string, outbox: SweptOutbox, depths: Depths): Promise<void> {
-  await within(outbox.poke(), POKE_TIMEOUT_MS);
-  depths.outbox(name, await outbox.depth());
-}
-
-/** Whether the wallet opened. */
-async function sweepWallet(id: string, targets: SweepTargets, depths: Depths): Promise<boolean> {
-  try {
-    const vitals = await within(targets.wallet(id).poke(), POKE_TIMEOUT_MS);
-    if (vitals.ok) depths.wallet(id, vitals.value);
-    else depths.unavailable();
-    return vitals.ok;
-  } catch (error) {
-    logWarning("sweep_failed", { org_id: id, reason: reasonOf(error) });
-    depths.unavailable();
-    return false;
-  }
-}
-
-/** A page of organisations, and how large the book is, which D1 says with every answer. */
-async function organizationsUsed(
-  db: D1Database,
-  since: number,
-  after: string,
-): Promise<{ readonly ids: string[]; readonly bookBytes: number }> {
-  const found = await db
-    .prepare("SELECT id FROM organizations WHERE used_at >= ?1 AND id > ?2 ORDER BY id LIMIT ?3")
-    .bind(since, after, PAGE)
-    .all<{ id: string }>();
-  return { ids: found.results.map((row) => row.id), bookBytes: found.meta.size_after };
-}
-
-const SWEEP = "sweep";
-const DELIVERIES = "deliveries";
-
-/** The organisation that the sweep before this one poked last, or "". */
-async function lastPoked(db: D1Database): Promise<string> {
-  return (await cursorOf(db, SWEEP)) ?? "";
-}
-
-async function keepCursor(db: D1Database, name: string, after: string): Promise<void> {
+/** Begins a round, unless the one before is still incomplete. */
+export async function beginRound(db: D1Database): Promise<void> {
+  const round: Round = { after: "", leaseMs: 0, found: new Depths().found(), closed: [] };
   await db
-    .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
-    .bind(name, after)
+    .prepare("INSERT INTO cursors (name, after) VALUES (?, ?) ON CONFLICT (name) DO NOTHING")
+    .bind(ROUND, JSON.stringify(round))
     .run();
 }
 
-async function quietly(work: () => Promise<unknown>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    logWarning("sweep_failed", { reason: reasonOf(error) });
+/**
+ * Continues the round and returns what it found once it is complete; null before that, without a round, or while
+ * another invocation continues it. A round is the watchdog behind the alarms. It pokes the wallets of organizations
+ * that were used in the last two days or have events waiting, and the deliveries of those with a webhook, so that an
+ * alarm the platform lost is set again. An object that fails stops no other. A wallet that does not open is poked in
+ * each round until it does.
+ */
+export async function continueRound(
+  db: D1Database,
+  clock: () => number,
+  targets: SweepTargets,
+): Promise<Depths | null> {
+  const round = await takeRound(db, clock());
+  return round === null ? null : new Sweep(db, clock, targets, round).run();
+}
+
+class Sweep {
+  readonly #db: D1Database;
+  readonly #clock: () => number;
+  readonly #targets: SweepTargets;
+  readonly #depths: Depths;
+  readonly #closed: string[];
+  #round: Round;
+  #poked = 0;
+
+  constructor(db: D1Database, clock: () => number, targets: SweepTargets, round: Round) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#targets = targets;
+    this.#depths = new Depths(round.found);
+    this.#closed = [...round.closed];
+    this.#round = round;
+  }
+
+  async run(): Promise<Depths | null> {
+    const unavailable = new Set(await keptUnavailable(this.#db).catch(() => []));
+    if (this.#round.after === "") {
+      await atMost(AT_ONCE, [...unavailable], (id) => this.#pokeWallet(id));
+    }
+    while (this.#poked < POKES_MAX) {
+      const since = this.#clock() - USED_WITHIN_MS;
+      // oxlint-disable-next-line no-await-in-loop -- one page after another bounds memory
+      const page = await organizationsDue(this.#db, since, this.#round.after);
+      this.#depths.book(page.bookBytes);
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      await atMost(AT_ONCE, page.due, (due) => this.#pokeOrganization(due, unavailable));
+      // oxlint-disable-next-line no-await-in-loop -- kept after each page: the platform may end an invocation
+      if (!(await this.#keep(page.due.at(-1)?.id ?? this.#round.after))) return null;
+      // oxlint-disable-next-line no-await-in-loop -- the last step
+      if (page.due.length < PAGE) return this.#end();
+    }
+    await this.#keep(this.#round.after, 0);
+    return null;
+  }
+
+  async #pokeOrganization(due: Due, unavailable: ReadonlySet<string>): Promise<void> {
+    if (due.wallet === 1 && !unavailable.has(due.id)) await this.#pokeWallet(due.id);
+    if (due.deliveries === 1) await this.#pokeDeliveries(due.id);
+  }
+
+  async #pokeWallet(id: string): Promise<void> {
+    this.#poked++;
+    try {
+      const vitals = await within(this.#targets.wallet(id).poke(), POKE_TIMEOUT_MS);
+      if (vitals.ok) return this.#depths.wallet(id, vitals.value);
+    } catch (error) {
+      logWarning("sweep_failed", { org_id: id, reason: reasonOf(error) });
+    }
+    this.#depths.unavailable();
+    if (this.#closed.length < KEPT_MAX) this.#closed.push(id);
+  }
+
+  async #pokeDeliveries(id: string): Promise<void> {
+    this.#poked++;
+    try {
+      await within(this.#targets.deliveries(id).poke(), POKE_TIMEOUT_MS);
+    } catch (error) {
+      logWarning("sweep_failed", { org_id: id, reason: reasonOf(error) });
+    }
+  }
+
+  /** Stores how far the round is; false when another invocation has taken it over. */
+  async #keep(after: string, leaseMs = this.#clock() + LEASE_MS): Promise<boolean> {
+    const kept = { after, leaseMs, found: this.#depths.found(), closed: this.#closed };
+    const { meta } = await this.#db
+      .prepare(
+        "UPDATE cursors SET after = ?1 WHERE name = ?2 AND json_extract(after, '$.leaseMs') = ?3",
+      )
+      .bind(JSON.stringify(kept), ROUND, this.#round.leaseMs)
+      .run();
+    this.#round = kept;
+    return meta.changes === 1;
+  }
+
+  async #end(): Promise<Depths> {
+    await keepUnavailable(this.#db, this.#closed);
+    await this.#db.prepare("DELETE FROM cursors WHERE name = ?").bind(ROUND).run();
+    return this.#depths;
   }
 }
 
-/** Organisations whose events wait in the book: their wallets may not have been used for long. */
-async function organizationsWaiting(db: D1Database): Promise<readonly string[]> {
-  const { results } = await db
-    .prepare("SELECT DISTINCT org_id FROM events ORDER BY org_id LIMIT ?")
-    .bind(WAITING_MAX)
-    .all<{ org_id: string }>();
-  return results.map((row) => row.org_id);
-}
-
-/** Organisations with a webhook that is on, from the one behind `start` once around. */
-async function organizationsWithWebhooks(
-  db: D1Database,
-  start: string,
-): Promise<readonly string[]> {
-  const { results } = await db
-    .prepare(`${withWebhooks(">")} UNION ALL ${withWebhooks("<=")} LIMIT ?2`)
-    .bind(start, DELIVERIES_MAX)
-    .all<{ org_id: string }>();
-  return results.map((row) => row.org_id);
-}
-
-function withWebhooks(side: ">" | "<="): string {
-  return `SELECT org_id FROM (SELECT DISTINCT org_id FROM webhooks WHERE org_id ${side} ?1
-    AND disabled_reason IS NULL ORDER BY org_id LIMIT ?2)`;
-}
-
-const EXPIRING = "expiring";
-
-/**
- * Tells of the keys that expire in a week: of those whose time has come closer than that since the last sweep, each
- * once. One that was given less than a week was made or changed so, which is told.
- */
-async function tellExpiring(db: D1Database, nowMs: number): Promise<void> {
-  const until = nowMs + EXPIRING_MS;
-  const since = Number((await cursorOf(db, EXPIRING)) ?? until);
-  await db.batch([
-    db
-      .prepare(
-        // Its id: the random part of the key's, and the second in which it expires.
-        `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
-         SELECT 'evt_' || substr(key_id, -16) || printf('%08x', expires_at / 1000), key_terms.org_id,
-           'key.expiring', 'system', NULL, key_id,
-           json_object('expires_at', strftime('%Y-%m-%dT%H:%M:%fZ', expires_at / 1000.0, 'unixepoch')), ?3
-         FROM key_terms JOIN keys ON keys.id = key_id
-         WHERE expires_at > ?1 AND expires_at <= ?2 AND revoked_at IS NULL
-         ON CONFLICT (id) DO NOTHING`,
-      )
-      .bind(since, until, nowMs),
-    db
-      .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
-      .bind(EXPIRING, String(Math.max(since, until))),
-  ]);
-}
-
-async function cursorOf(db: D1Database, name: string): Promise<string | null> {
+/** Takes the lease of the round; null without a round, or while another invocation has the lease. */
+async function takeRound(db: D1Database, nowMs: number): Promise<Round | null> {
   const row = await db
-    .prepare("SELECT after FROM cursors WHERE name = ?")
-    .bind(name)
+    .prepare(
+      `UPDATE cursors SET after = json_set(after, '$.leaseMs', ?1)
+       WHERE name = ?2 AND json_extract(after, '$.leaseMs') < ?3 RETURNING after`,
+    )
+    .bind(nowMs + LEASE_MS, ROUND, nowMs)
     .first<{ after: string }>();
-  return row?.after ?? null;
+  return row === null ? null : z.parse(roundSchema, JSON.parse(row.after));
+}
+
+/** An organization with an object to poke: 1 for its wallet, 1 for its deliveries, else 0. */
+type Due = { readonly id: string; readonly wallet: 0 | 1; readonly deliveries: 0 | 1 };
+
+/** Returns a page of organizations, and the size of the database, which D1 reports with every result. */
+async function organizationsDue(
+  db: D1Database,
+  since: number,
+  after: string,
+): Promise<{ readonly due: readonly Due[]; readonly bookBytes: number }> {
+  const { results, meta } = await db
+    .prepare(
+      `SELECT * FROM (SELECT id,
+         used_at >= ?1 OR EXISTS (SELECT 1 FROM events WHERE org_id = organizations.id) AS wallet,
+         EXISTS (SELECT 1 FROM webhooks
+           WHERE org_id = organizations.id AND disabled_reason IS NULL) AS deliveries
+         FROM organizations WHERE id > ?2)
+       WHERE wallet OR deliveries ORDER BY id LIMIT ?3`,
+    )
+    .bind(since, after, PAGE)
+    .all<Due>();
+  return { due: results, bookBytes: meta.size_after };
 }

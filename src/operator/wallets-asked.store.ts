@@ -4,7 +4,7 @@ import { within } from "../shared/timers.ts";
 
 /** Organisations whose wallet did not open in the last sweep, as a JSON list; at most so many are kept. */
 const UNAVAILABLE = "unavailable";
-const KEPT_MAX = 100;
+export const KEPT_MAX = 100;
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 /** So many of those that were used lately are asked besides, others each time. */
 const SAMPLE = 3;

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { runScheduled } from "../../src/operator/scheduled.ts";
+import { CRONS } from "../../src/operator/crons.ts";
+import { runCron, runScheduled } from "../../src/operator/scheduled.ts";
 import {
   ADMIN_TOKEN,
   bindingsWith,
@@ -70,6 +71,7 @@ describe("GET /admin/v1/metrics: 200", () => {
   it("what the sweep found, with its age: holds, wallets, outboxes, sizes", async () => {
     await chat(key);
     await runScheduled(bindingsWith({ WALLET: { getByName: ownWallet } }));
+    await runCron(CRONS.watch, env);
     const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN });
     const text = await response.text();
     // Other tests may have left holds and messages: what is told is that there is a figure for each.
@@ -86,7 +88,9 @@ describe("GET /admin/v1/metrics: 200", () => {
     }
     expect(text).toMatch(/^turnpike_wallet_bytes_max [1-9]\d*$/m);
     expect(text).toMatch(/^turnpike_book_bytes [1-9]\d*$/m);
-    expect(text).toMatch(/^turnpike_depths_age_seconds \d/m);
+    for (const job of ["depths", "outboxes", "payments_sweep"]) {
+      expect(text).toMatch(new RegExp(`^turnpike_${job}_age_seconds \\d(?:\\.\\d+)?$`, "m"));
+    }
   });
 
   it("no key, no prompt, no answer, no id of anybody", async () => {

@@ -7,7 +7,8 @@ import { ADMIN_TOKEN, bindingsWith, chat, openAccount, send } from "./client.ts"
 import { mockUpstream, UPSTREAM_VARS, upstreamError } from "./upstream.ts";
 
 type Problem = { readonly kind: string; readonly message: string };
-const HOUR = 3_600_000;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 
 /** A region where nothing is wrong, as far as objects and peers go; `changes` are an outage. */
 function region(changes: Readonly<Record<string, unknown>> = {}): Env {
@@ -31,7 +32,8 @@ function outboxesWith(depth: object) {
 function counted(read: object) {
   const nowMs = Date.now();
   const gauges = { atMs: nowMs, series: {} };
-  const whole = { sinceMs: nowMs - 100 * HOUR, counters: {}, gauges, views: {}, ...read };
+  const jobs = { payments: { atMs: nowMs, series: {} } };
+  const whole = { sinceMs: nowMs - 100 * HOUR, counters: {}, gauges, views: {}, jobs, ...read };
   return { getByName: () => ({ read: async () => whole, add: async () => undefined }) };
 }
 
@@ -175,6 +177,24 @@ describe("GET /admin/v1/health names", () => {
   ])("a sweep that is late: the last was %s", async (_when, read, isLate) => {
     const found = await problems(region({ REGION_METRICS: counted(read) }));
     expect(found.map(({ kind }) => kind)).toEqual(isLate ? ["sweep_late"] : []);
+  });
+
+  it.each([
+    [
+      "eight minutes ago",
+      { jobs: { payments: { atMs: Date.now() - 8 * MINUTE, series: {} } } },
+      true,
+    ],
+    [
+      "six minutes ago",
+      { jobs: { payments: { atMs: Date.now() - 6 * MINUTE, series: {} } } },
+      false,
+    ],
+    ["never, in a hundred hours", { jobs: {} }, true],
+    ["never, in six minutes", { jobs: {}, sinceMs: Date.now() - 6 * MINUTE }, false],
+  ])("a payments sweep that is late: the last good one was %s", async (_when, read, isLate) => {
+    const found = await problems(region({ REGION_METRICS: counted(read) }));
+    expect(found.map(({ kind }) => kind)).toEqual(isLate ? ["payments_not_swept"] : []);
   });
 
   it.each([

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { sweep } from "../../src/operator/sweep.store.ts";
+import { sweepHourly } from "../../src/operator/hourly.store.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { abort } from "../wallet/fault-world.ts";
 import { admin, LEFT_ALONE, openAccount, send } from "./client.ts";
@@ -223,7 +223,7 @@ describe("what the wallet takes over from the book", () => {
     await env.DB.prepare("UPDATE organizations SET used_at = 0 WHERE id = ?")
       .bind(account.orgId)
       .run();
-    await sweep(env.DB, Date.now(), { wallet: ownAlone, deliveries, outboxes: [] });
+    await sweepHourly(env.DB, () => Date.now(), { wallet: ownAlone, deliveries, outboxes: [] });
     expect(await waiting()).toBe(0);
     expect(await count()).toBe(1);
   });
@@ -233,13 +233,17 @@ describe("what the wallet takes over from the book", () => {
     const now = Date.now();
     // Another file's sweep may have been days ahead: what it told of is not told again.
     await env.DB.prepare("DELETE FROM cursors WHERE name = 'expiring'").run();
-    await sweep(env.DB, now, { wallet: ownAlone, deliveries, outboxes: [] });
+    await sweepHourly(env.DB, () => now, { wallet: ownAlone, deliveries, outboxes: [] });
     const expires_at = new Date(now + 8 * DAY).toISOString();
     const made = await send("/v1/keys", { key: account.key, body: { name: "ends", expires_at } });
     const { id } = await made.json<{ id: string }>();
     for (const days of [0.5, 2, 2, 3]) {
       // oxlint-disable-next-line no-await-in-loop -- one sweep after the other
-      await sweep(env.DB, now + days * DAY, { wallet: ownAlone, deliveries, outboxes: [] });
+      await sweepHourly(env.DB, () => now + days * DAY, {
+        wallet: ownAlone,
+        deliveries,
+        outboxes: [],
+      });
     }
     expect((await told("key.expiring")).filter(({ subject }) => subject === id)).toMatchObject([
       { actor: { kind: "system", id: null }, data: { expires_at } },

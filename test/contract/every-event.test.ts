@@ -8,7 +8,7 @@ import { micros } from "../../src/shared/money.ts";
 import { SYSTEM } from "../../src/shared/event.ts";
 import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
 import { useStripe } from "../payments/fake-stripe.ts";
-import { sweep } from "../../src/operator/sweep.store.ts";
+import { sweepHourly } from "../../src/operator/hourly.store.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { GENERATION, holdOf, pay, setClock, valueOf } from "../wallet/wallet-desk.ts";
 import {
@@ -188,7 +188,11 @@ const ownAlone = (id: string) => (id === account.orgId ? wallet() : LEFT_ALONE);
 const deliveries = (id: string) => env.WEBHOOK_DELIVERIES.getByName(id);
 /** The hourly sweep, so many ms from now, which leaves other tests' wallets alone. */
 async function swept(later: number): Promise<void> {
-  await sweep(env.DB, Date.now() + later, { wallet: ownAlone, deliveries, outboxes: [] });
+  await sweepHourly(env.DB, () => Date.now() + later, {
+    wallet: ownAlone,
+    deliveries,
+    outboxes: [],
+  });
 }
 
 /** A payment of 10 micros is credited; its id. */

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { sweep } from "../../src/operator/sweep.store.ts";
+import { sweepHourly } from "../../src/operator/hourly.store.ts";
 import { draftKey } from "../keys/key-fixture.ts";
 import { insertKeyOnce } from "../../src/accounts/keys/insert-once.store.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
@@ -219,7 +219,7 @@ it("the hourly sweep deletes Idempotency-Keys that are 24 hours old, and no youn
     insert.bind(account.keyId, "old", now - DAY_MS),
     insert.bind(account.keyId, "young", now - DAY_MS + 1),
   ]);
-  await sweep(env.DB, now, {
+  await sweepHourly(env.DB, () => now, {
     wallet: () => LEFT_ALONE,
     deliveries: () => ({ poke: async () => undefined }),
     outboxes: [],

@@ -1,5 +1,6 @@
-import { afterEach, expect, it, vi } from "vitest";
-import { Depths } from "../../src/operator/depths.ts";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { Depths, outboxSeries } from "../../src/operator/depths.ts";
+import type { Found } from "../../src/operator/depths.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -13,36 +14,52 @@ const QUIET = {
   bytes: 1,
 };
 
-it("holds are added up, the oldest and the largest kept, shards of a receiver put together", () => {
-  const depths = new Depths();
-  depths.wallet("a", { ...QUIET, openHolds: 2, oldestHoldMs: 5000, isUnpublished: true });
-  depths.wallet("b", {
-    ...QUIET,
-    openHolds: 1,
-    oldestHoldMs: 9000,
-    bytes: 700,
-    isInConflict: true,
+describe("Depths", () => {
+  it("adds up holds and keeps the oldest and the largest, also over several invocations", () => {
+    const first = new Depths();
+    first.wallet("a", { ...QUIET, openHolds: 2, oldestHoldMs: 5000, isUnpublished: true });
+    first.unavailable();
+    first.book(123);
+    const depths = new Depths(JSON.parse(JSON.stringify(first.found())) as Found);
+    depths.wallet("b", {
+      ...QUIET,
+      openHolds: 1,
+      oldestHoldMs: 9000,
+      bytes: 700,
+      isInConflict: true,
+    });
+    expect(depths.series()).toEqual({
+      turnpike_holds_open: 3,
+      turnpike_hold_oldest_seconds: 9,
+      turnpike_wallets_unpublished: 1,
+      turnpike_wallets_in_conflict: 1,
+      turnpike_wallets_unavailable: 1,
+      turnpike_wallet_bytes_max: 700,
+      turnpike_book_bytes: 123,
+    });
   });
-  depths.outbox("own/0", { waiting: 1, dead: 0, parked: 0, oldestMs: 1000 });
-  depths.outbox("own/15", { waiting: 2, dead: 1, parked: 3, oldestMs: 4000 });
-  depths.outbox("us/revocations", { waiting: 0, dead: 0, parked: 0, oldestMs: null });
-  depths.book(123);
-  expect(depths.series()).toEqual({
-    turnpike_holds_open: 3,
-    turnpike_hold_oldest_seconds: 9,
-    turnpike_wallets_unpublished: 1,
-    turnpike_wallets_in_conflict: 1,
-    turnpike_wallets_unavailable: 0,
-    turnpike_wallet_bytes_max: 700,
-    turnpike_book_bytes: 123,
-    'turnpike_outbox_messages{receiver="own",state="waiting"}': 3,
-    'turnpike_outbox_messages{receiver="own",state="dead"}': 1,
-    'turnpike_outbox_messages{receiver="own",state="parked"}': 3,
-    'turnpike_outbox_messages{receiver="us/revocations",state="waiting"}': 0,
-    'turnpike_outbox_messages{receiver="us/revocations",state="dead"}': 0,
-    'turnpike_outbox_messages{receiver="us/revocations",state="parked"}': 0,
-    'turnpike_outbox_oldest_seconds{receiver="own"}': 4,
-    'turnpike_outbox_oldest_seconds{receiver="us/revocations"}': 0,
+});
+
+describe("outboxSeries", () => {
+  it("adds up the shards of a receiver, keeps the oldest and counts outboxes without an answer", () => {
+    const empty = { waiting: 0, dead: 0, parked: 0, oldestMs: null };
+    const series = outboxSeries([
+      { name: "own/0", depth: { ...empty, waiting: 1, oldestMs: 1000 } },
+      { name: "own/1", depth: null },
+      { name: "own/15", depth: { waiting: 2, dead: 1, parked: 3, oldestMs: 4000 } },
+      { name: "us/revocations", depth: empty },
+    ]);
+    expect(series).toEqual({
+      turnpike_outboxes_silent: 1,
+      'turnpike_outbox_messages{receiver="own",state="waiting"}': 3,
+      'turnpike_outbox_messages{receiver="own",state="dead"}': 1,
+      'turnpike_outbox_messages{receiver="own",state="parked"}': 3,
+      'turnpike_outbox_messages{receiver="us/revocations",state="waiting"}': 0,
+      'turnpike_outbox_messages{receiver="us/revocations",state="dead"}': 0,
+      'turnpike_outbox_messages{receiver="us/revocations",state="parked"}': 0,
+      'turnpike_outbox_oldest_seconds{receiver="own"}': 4,
+      'turnpike_outbox_oldest_seconds{receiver="us/revocations"}': 0,
+    });
   });
 });
 

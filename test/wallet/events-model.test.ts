@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { beforeEach, expect, it, vi } from "vitest";
 import { assert } from "../../src/shared/assert.ts";
-import { sweep } from "../../src/operator/sweep.store.ts";
+import { sweepHourly } from "../../src/operator/hourly.store.ts";
 import { ADMIN_TOKEN, chat, HELLO, LEFT_ALONE, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
 import { effort } from "../effort.ts";
@@ -174,7 +174,7 @@ class World {
     this.#expectOnce();
     const { orgId } = this.#account;
     const wallet = (id: string) => (id === orgId ? env.WALLET.getByName(id) : LEFT_ALONE);
-    await sweep(env.DB, Date.now(), {
+    await sweepHourly(env.DB, () => Date.now(), {
       wallet,
       deliveries: () => ({ poke: async () => undefined }),
       outboxes: [],

@@ -1,10 +1,18 @@
 import { DurableObject } from "cloudflare:workers";
 import { now } from "../../shared/clock.ts";
-import type { MetricsCalls, View, Counted, Series } from "../../shared/contracts/metrics.ts";
+import type {
+  MetricsCalls,
+  View,
+  Counted,
+  Series,
+  WatchJob,
+} from "../../shared/contracts/metrics.ts";
 import { VIEW_MS } from "./views.ts";
 
 /** Series beyond this are left out: labels come from bounded sets, and one row holds them all. */
 const SERIES_MAX = 10_000;
+
+const EMPTY = { counters: {}, gauges: null, views: {}, jobs: {} };
 
 /**
  * The counters of a region: isolates hand over what they counted, in batches, after their answers. One
@@ -27,17 +35,26 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
     this.#write({ ...rest, counters: sum, views: Object.fromEntries(seen) });
   }
 
-  async setGauges(series: Series): Promise<void> {
-    this.#write({ ...this.#read(), gauges: { atMs: now(this.env), series } });
+  async setGauges(series: Series, job?: WatchJob): Promise<void> {
+    const counted = this.#read();
+    const gauges = { atMs: now(this.env), series };
+    if (job === undefined) return this.#write({ ...counted, gauges });
+    this.#write({ ...counted, jobs: { ...counted.jobs, [job]: gauges } });
   }
 
+  /** The first call is stored, so that the age of a job that never ran grows. */
   async read(): Promise<Counted> {
-    return this.#read();
+    const counted = this.#read();
+    if (this.#counted === null) this.#write(counted);
+    return counted;
   }
 
   #read(): Counted {
-    this.#counted ??= this.ctx.storage.kv.get<Counted>("counted") ?? null;
-    return this.#counted ?? { sinceMs: now(this.env), counters: {}, gauges: null, views: {} };
+    if (this.#counted !== null) return this.#counted;
+    const stored = this.ctx.storage.kv.get<Partial<Counted>>("counted");
+    if (stored === undefined) return { ...EMPTY, sinceMs: now(this.env) };
+    this.#counted = { ...EMPTY, sinceMs: now(this.env), ...stored };
+    return this.#counted;
   }
 
   #write(counted: Counted): void {

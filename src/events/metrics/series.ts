@@ -81,13 +81,25 @@ export const METRICS = {
   bookBytes: gauge("turnpike_book_bytes", "Storage of the database; its limit is 10 GB."),
   outboxMessages: gauge("turnpike_outbox_messages", "Messages in outboxes, by receiver and state."),
   outboxOldest: gauge("turnpike_outbox_oldest_seconds", "Age of the oldest waiting message."),
+  outboxesSilent: gauge("turnpike_outboxes_silent", "Outboxes that did not say what they hold."),
   routesLeftOut: gauge(
     "turnpike_routes_left_out_isolates",
     "Isolates that left a route out when they last said so, within 5 minutes, by why.",
   ),
   isolates: gauge("turnpike_isolates", "Isolates that were heard of within 5 minutes."),
   isolatesAge: gauge("turnpike_isolates_age_seconds", "Age of the oldest of what they said."),
-  depthsAge: gauge("turnpike_depths_age_seconds", "Time since the sweep that counted the gauges."),
+  depthsAge: gauge(
+    "turnpike_depths_age_seconds",
+    "Time since the last complete round over the wallets, or since the region began to count.",
+  ),
+  outboxesAge: gauge(
+    "turnpike_outboxes_age_seconds",
+    "Time since the outboxes were measured, or since the region began to count.",
+  ),
+  paymentsAge: gauge(
+    "turnpike_payments_sweep_age_seconds",
+    "Time since the last good payments sweep, or since the region began to count.",
+  ),
 } as const satisfies Readonly<Record<string, Metric>>;
 
 export type MetricName = keyof typeof METRICS;

@@ -15,3 +15,14 @@ export function isolateGauges({ views }: Counted, nowMs: number): Series {
   }
   return sum;
 }
+
+/** Returns the ages of the rounds over the wallets and of the frequent jobs, which grow from `sinceMs` if none ran. */
+export function ageGauges({ sinceMs, gauges, jobs }: Counted, nowMs: number): Series {
+  const age = (ran: { readonly atMs: number } | null = null): number =>
+    (nowMs - (ran?.atMs ?? sinceMs)) / 1000;
+  return {
+    [METRICS.depthsAge.name]: age(gauges),
+    [METRICS.outboxesAge.name]: age(jobs.outboxes),
+    [METRICS.paymentsAge.name]: age(jobs.payments),
+  };
+}

@@ -3,8 +3,8 @@ import { atMost } from "../../shared/at-most.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { within } from "../../shared/timers.ts";
 
-/** So many organisations that pay are looked at by one sweep, the next ones by the next. */
-const PAYERS_MAX = 400;
+/** Maximum number of paying organizations that one sweep pokes; the next sweep continues after them. */
+const PAYERS_MAX = 80;
 /** As many calls of one invocation as the platform lets wait for an answer. */
 const AT_ONCE = 6;
 const POKE_TIMEOUT_MS = 5000;

@@ -85,7 +85,11 @@ export const FAULTS: readonly (readonly [
     [[', "global_fetch_strictly_public"', ""]],
     /lack global_fetch_strictly_public/,
   ],
-  ["no cron", [['crons = ["0 * * * *", "*/15 * * * *"]', "crons = []"]], /triggers have no cron/],
+  [
+    "a cron that is missing",
+    [['crons = ["0 * * * *", "*/3 * * * *", "* * * * *"]', 'crons = ["0 * * * *", "* * * * *"]']],
+    /triggers lack the cron \*\/3 \* \* \* \*/,
+  ],
   [
     "an object that is not bound",
     [['name = "WALLET"', 'name = "PURSE"']],

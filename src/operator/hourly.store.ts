@@ -1,0 +1,76 @@
+import { deleteOldIdempotencyKeys } from "../accounts/keys/insert-once.store.ts";
+import { atMost } from "../shared/at-most.ts";
+import { logWarning, reasonOf } from "../shared/log.ts";
+import { within } from "../shared/timers.ts";
+import type { OutboxCalls } from "../shared/contracts/outbox.ts";
+import type { Depths } from "./depths.ts";
+import { beginRound, continueRound } from "./sweep.store.ts";
+import type { SweepTargets } from "./sweep.store.ts";
+
+/** Maximum number of calls that one invocation leaves unanswered, a limit of the platform. */
+const AT_ONCE = 6;
+const POKE_TIMEOUT_MS = 5000;
+/** Time before a key's end at which its organization is told. */
+const EXPIRING_MS = 7 * 24 * 60 * 60 * 1000;
+
+/** The objects that the hourly job pokes. */
+type HourlyTargets = SweepTargets & { readonly outboxes: readonly Pick<OutboxCalls, "poke">[] };
+
+/**
+ * Pokes every outbox, so that an alarm the platform lost is set again, deletes Idempotency-Keys over a day old, records
+ * keys that expire soon, and begins a round over the organizations. A step that fails stops no other. Returns what the
+ * round found, or null if the round needs further invocations.
+ */
+export async function sweepHourly(
+  db: D1Database,
+  clock: () => number,
+  targets: HourlyTargets,
+): Promise<Depths | null> {
+  await atMost(AT_ONCE, targets.outboxes, (outbox) =>
+    quietly(() => within(outbox.poke(), POKE_TIMEOUT_MS)),
+  );
+  await quietly(() => deleteOldIdempotencyKeys(db, clock()));
+  await quietly(() => recordExpiring(db, clock()));
+  await beginRound(db);
+  return continueRound(db, clock, targets);
+}
+
+async function quietly(work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    logWarning("sweep_failed", { reason: reasonOf(error) });
+  }
+}
+
+const EXPIRING = "expiring";
+
+/**
+ * Records an event for each key whose end came within a week since the last run. A key that never had more than a
+ * week was created or changed that way, which has an event of its own.
+ */
+async function recordExpiring(db: D1Database, nowMs: number): Promise<void> {
+  const until = nowMs + EXPIRING_MS;
+  const last = await db
+    .prepare("SELECT after FROM cursors WHERE name = ?")
+    .bind(EXPIRING)
+    .first<string>("after");
+  const since = Number(last ?? until);
+  await db.batch([
+    db
+      .prepare(
+        // The event's id: the random part of the key's id and the second in which the key expires.
+        `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
+         SELECT 'evt_' || substr(key_id, -16) || printf('%08x', expires_at / 1000), key_terms.org_id,
+           'key.expiring', 'system', NULL, key_id,
+           json_object('expires_at', strftime('%Y-%m-%dT%H:%M:%fZ', expires_at / 1000.0, 'unixepoch')), ?3
+         FROM key_terms JOIN keys ON keys.id = key_id
+         WHERE expires_at > ?1 AND expires_at <= ?2 AND revoked_at IS NULL
+         ON CONFLICT (id) DO NOTHING`,
+      )
+      .bind(since, until, nowMs),
+    db
+      .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
+      .bind(EXPIRING, String(Math.max(since, until))),
+  ]);
+}
