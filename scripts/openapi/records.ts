@@ -375,7 +375,10 @@ export const health = z
         bytes_max: count,
       })
       .nullable()
-      .describe("What the last hourly sweep found; null before the first."),
+      .describe("What the last complete round over the wallets found; null before the first."),
+    payments_swept_at: time
+      .nullable()
+      .describe("The last good payments sweep, every 3 minutes; null before the first."),
     breakers: z.array(z.strictObject({ route: z.string(), state: z.string(), until: time })),
   })
   .meta({ id: "Health" });

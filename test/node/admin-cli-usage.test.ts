@@ -211,6 +211,7 @@ const WELL = {
   peers: [{ region: "us", url: null, answers: true }],
   outboxes: [],
   sweep: null,
+  payments_swept_at: null,
   breakers: [],
 };
 
@@ -249,6 +250,7 @@ it.each([
   "model_refused",
   "peer_unreachable",
   "sweep_late",
+  "payments_not_swept",
   "outbox_gave_up",
 ])(
   "health ends with 1 and says so when the region finds %s, with 0 when it finds nothing",
