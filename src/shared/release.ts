@@ -1,2 +1,2 @@
-/** The release that this is, as package.json and the newest entry of CHANGELOG.md name it. */
-export const RELEASE = "1.0.0";
+/** The number of this release, as in package.json. It is above every released number while the changelog has unreleased changes. */
+export const RELEASE = "1.1.0";

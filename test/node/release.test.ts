@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { readMigrations } from "../../scripts/migrations.ts";
 import { lastProgram, objectCalls, readRecorded } from "../../scripts/release/recorded.ts";
 import { RELEASE } from "../../src/shared/release.ts";
@@ -36,10 +36,51 @@ it("a migration of the last release is as it was: a book that has it never gets 
   expect(readMigrations().slice(0, migrations.length)).toEqual(migrations);
 });
 
-it("a release has one number: in package.json, in the changelog and in what answers", () => {
+/** The parts of a release number, the most significant first. */
+const numbers = (version: string): number[] => version.split(".").map(Number);
+function isAbove(version: string, other: string): boolean {
+  const [mine, theirs] = [numbers(version), numbers(other)];
+  const at = mine.findIndex((number, i) => number !== theirs[i]);
+  return at !== -1 && (mine[at] ?? 0) > (theirs[at] ?? 0);
+}
+
+/** The tags of the Durable Object migrations of a configuration. */
+function tags(file: string): string[] {
+  const text = readFileSync(path.join(ROOT, file), "utf8");
+  return [...text.matchAll(/^tag = "(.+)"$/gm)].map(([, tag = ""]) => tag);
+}
+
+describe("the number of a release", () => {
   const { version } = JSON.parse(readFileSync(path.join(ROOT, "package.json"), "utf8")) as {
     version: string;
   };
-  const [, newest] = /^## (.+)$/m.exec(readFileSync(path.join(ROOT, "CHANGELOG.md"), "utf8")) ?? [];
-  expect([version, newest]).toEqual([RELEASE, RELEASE]);
+  const changelog = readFileSync(path.join(ROOT, "CHANGELOG.md"), "utf8");
+  const headings = [...changelog.matchAll(/^## (.+)$/gm)].map(([, heading = ""]) => heading);
+  const released = headings.filter((heading) => heading !== "Unreleased");
+
+  it("is the same in package.json and in responses", () => {
+    expect(version).toBe(RELEASE);
+  });
+
+  it("is above every number of the changelog while there are unreleased changes, else it is the newest", () => {
+    const known = headings[0] === "Unreleased" ? released : released.slice(1);
+    const falling = [RELEASE, ...known];
+    expect(falling.slice(1).filter((number, i) => !isAbove(falling[i] ?? "", number))).toEqual([]);
+    expect(headings[0] === "Unreleased" || released[0] === RELEASE).toBe(true);
+  });
+
+  it("is above that of the recorded release once the program differs from it", async () => {
+    const isSame = (await nextProgram()).code === lastProgram().code;
+    expect(isSame || isAbove(RELEASE, readRecorded().version)).toBe(true);
+  });
+
+  it("comes with a changelog that names each Durable Object migration since the recorded release", () => {
+    const before = tags("test/last-release/wrangler.toml");
+    expect(before.length).toBeGreaterThan(0);
+    const [, newest = ""] = changelog.split(/^## /m);
+    const withoutWayBack = newest.split("\n").filter((line) => line.includes("**No way back**"));
+    for (const tag of tags("wrangler.toml").filter((one) => !before.includes(one))) {
+      expect(withoutWayBack.join("\n")).toContain(`\`${tag}\``);
+    }
+  });
 });
