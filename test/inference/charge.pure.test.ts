@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { chargeFor, inputOnly } from "../../src/models/requests/charge.ts";
+import { chargeFor, unseenCharge } from "../../src/models/requests/charge.ts";
 import type { Ending } from "../../src/models/requests/charge.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import { CAP, CHOICES, LIKELY, ROUTE, runOf, SERVING, USAGE } from "./run-fixture.ts";
@@ -83,7 +83,7 @@ describe("what an answer costs", () => {
 
   it("who left before anything came pays the input, at the route that was asked", () => {
     const { firstByteMs: _, ...asked } = SERVING;
-    expect(inputOnly(run, { ...asked, attempts: 2 })).toEqual({
+    expect(unseenCharge(run, { ...asked, attempts: 2 })).toEqual({
       kind: "settle",
       route: { ...SERVING, attempts: 2, firstByteMs: 7 },
       usage: { ...NO_USAGE, input: LIKELY },

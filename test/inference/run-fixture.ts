@@ -95,7 +95,7 @@ export function runOf(
   client: AbortSignal = new AbortController().signal,
 ): Run {
   const timers = new Timers();
-  const here = { now: () => 7, region: "eu", tally: new Tally(), home: null };
+  const here = { now: () => 7, region: "eu", tally: new Tally(), home: null, providers: new Map() };
   const services = { ...here, ...given } as RunServices;
   const { REQUEST_DEADLINE_S = 900, DRAIN_S = 20 } = (given.numbers ?? {}) as Partial<NumberVars>;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: DRAIN_S * 1000 };
@@ -128,6 +128,7 @@ export function runOf(
       keep: null,
       prompt: { bound: 90, estimate: 60, likely: LIKELY },
       cap: { whole: CAP, least: 64, choices: CHOICES, isAsked: true },
+      mayThink: false,
       bounds: { least: micros(1), sure: micros(1), most: micros(2) },
     },
     idempotency: null,

@@ -75,7 +75,7 @@ async function streamed(client: AbortController, saidMs: number) {
 
 let laterMs = 0;
 
-it("whose end is far closes its upstream at once, else within the drain; the bill is what was passed on", async () => {
+it("whose end is far closes its upstream at once, else within the drain; the bill is what arrived until then", async () => {
   const { now } = Date;
   vi.spyOn(Date, "now").mockImplementation(() => now() + laterMs);
   const slow = await streamed(new AbortController(), 200);
@@ -84,7 +84,7 @@ it("whose end is far closes its upstream at once, else within the drain; the bil
   expect(quick).toMatchObject({ asked: 31, cancelled: true, queued: ["settle"] });
   // nine were passed on, and the tenth was on its way
   expect([9, 10]).toContain(slow.output);
-  expect([9, 10]).toContain(quick.output);
+  expect(quick.output).toBe(30);
 });
 
 it.each([

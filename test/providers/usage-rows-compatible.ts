@@ -239,6 +239,20 @@ export const COMPATIBLE_ROWS: readonly Row[] = [
     want: [12, 0, 0, 291, 290],
     wire: [12, 291, 303],
   },
+  {
+    upstream: "more reasoning than the output can contain: it is beside the output",
+    reader: compatible("generic"),
+    raw: {
+      usage: {
+        prompt_tokens: 12,
+        completion_tokens: 1,
+        total_tokens: 13,
+        completion_tokens_details: { reasoning_tokens: 290 },
+      },
+    },
+    want: [12, 0, 0, 291, 290],
+    wire: [12, 291, 303],
+  },
   { upstream: "no usage", reader: compatible("xai"), raw: { usage: null }, want: null, wire: null },
   {
     upstream: "a total alone, of a chat",

@@ -48,6 +48,11 @@ export function claudeRules(model: string): ClaudeRules {
   };
 }
 
+/** Reports whether a model thinks unasked, by its name there; a model that is no Claude may. */
+export function thinksUnasked(model: string): boolean {
+  return !model.includes("claude-") || claudeRules(model).thinksByDefault;
+}
+
 function effortsOf(version: number): readonly string[] {
   if (version < 406) return [];
   return version === 406 ? FOUR_EFFORTS : ALL_EFFORTS;

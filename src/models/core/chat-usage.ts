@@ -30,8 +30,13 @@ export type UsageShape = {
 
 /**
  * Usage as OpenAI-compatible hosts report it: `prompt_tokens` includes what
- * was cached, and `completion_tokens` includes reasoning, unless the host, or its total, counts them apart. Parts
- * larger than their whole are clamped to it; a count that is missing, negative, fractional, not a number
+  // The total says whether reasoning is inside the output, and so does reasoning that the output can't contain. The
+  // profile decides only where neither does.
+  const total = tokenCount(read.total_tokens);
+  const isBeside = isApart
+    ? total !== whole + output
+    : thought > output || total === whole + output + thought;
+  const said = isBeside ? output + thought : output;
  * or absurd makes the usage missing (null), so that it is estimated instead. So does a prompt of 0.
  */
 export function readUsage(raw: unknown, differs: UsageShape = {}): Usage | null {
@@ -58,9 +63,12 @@ function usageOf(read: Counts, asked: unknown, given: unknown, differs: UsageSha
   const thought = read.completion_tokens_details.reasoning_tokens ?? 0;
   const isApart = differs.apart === true;
   const whole = isApart && cached > prompt ? prompt + cached : prompt;
-  // The total says whether reasoning is inside the output; the profile decides only where it does not say.
+  // The total says whether reasoning is inside the output, and so does reasoning that the output can't contain. The
+  // profile decides only where neither does.
   const total = tokenCount(read.total_tokens);
-  const isBeside = isApart ? total !== whole + output : total === whole + output + thought;
+  const isBeside = isApart
+    ? total !== whole + output
+    : thought > output || total === whole + output + thought;
   const said = isBeside ? output + thought : output;
   const cacheRead = Math.min(cached, whole);
   const cacheWrite = Math.min(written, whole - cacheRead);

@@ -182,6 +182,10 @@ export type Provider = {
   readonly speaks?: (wire: NativeWire, upstreamId: string) => boolean;
   /** Whether it takes PDFs inside a request, with models that see images. */
   readonly readsFiles?: boolean;
+  /** Whether a model that can think does so unasked; absent: each does. */
+  readonly thinksUnasked?: (upstreamId: string) => boolean;
+  /** Whether the thoughts that its models show may be summaries; absent: they are whole. */
+  readonly summarizesThoughts?: boolean;
   /** Whether its embeddings take the token ids of cl100k_base; otherwise they are of texts alone. */
   readonly takesTokens?: boolean;
   /** Tokens of a native request's prompt by the upstream's own counter, free; null where it does not say. */

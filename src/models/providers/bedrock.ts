@@ -1,4 +1,5 @@
 import type { BuiltIn, HostTag, ProviderConfig } from "../core/built-in.ts";
+import { thinksUnasked } from "../claude/claude-rules.ts";
 import { inBatches } from "../core/embedding-batches.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { Wire } from "../core/http-provider.ts";
@@ -45,7 +46,7 @@ type BedrockHost = {
 
 /** Converse and ConverseStream for chat, InvokeModel for embeddings. */
 export function bedrock(host: BedrockHost): Provider {
-  return httpProvider(wireOf(host));
+  return { ...httpProvider(wireOf(host)), summarizesThoughts: true, thinksUnasked };
 }
 
 function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Wire {

@@ -37,7 +37,7 @@ type Service = {
 
 /** The adapter for Google's generateContent and its embeddings. */
 export function google(service: Service): Provider {
-  return { ...httpProvider(wireOf(service)), readsFiles: true };
+  return { ...httpProvider(wireOf(service)), readsFiles: true, summarizesThoughts: true };
 }
 
 function wireOf(service: Service): Wire {

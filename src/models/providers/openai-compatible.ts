@@ -26,9 +26,9 @@ type OpenAiHost = {
 /** The adapter for every host that speaks OpenAI's chat completions and embeddings. */
 export function openAiCompatible(host: OpenAiHost): Provider {
   const wire = wireOf(host);
-  const { takesTokens = false, speaksResponses } = host.profile;
+  const { takesTokens = false, speaksResponses, summarizesThoughts = false } = host.profile;
   if (speaksResponses === true) return withResponses(host, wire);
-  return { ...httpProvider(wire), takesTokens };
+  return { ...httpProvider(wire), takesTokens, summarizesThoughts };
 }
 
 /** A host with two wires: Responses for those who speak it, and for models that need it. */
@@ -41,6 +41,7 @@ function withResponses({ id, baseUrl, profile, secret }: OpenAiHost, chat: Wire)
     kinds: kindsOf(chat),
     takesTokens: true, // it is OpenAI itself
     readsFiles: true,
+    summarizesThoughts: true,
     speaks: (wire) => wire === "responses",
     send: (call) => sendOver(needsResponses(call) ? responses : chat, call),
   };

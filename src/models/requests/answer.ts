@@ -144,8 +144,9 @@ export async function answerStream(
   { events, reply }: { readonly events: EventStream; readonly reply: StreamReply },
 ): Promise<Ended> {
   const { timer } = run;
-  const meter = new StreamMeter(run.request.cap?.choices ?? 1);
-  const owed = (): Outcome => chargeFor(run, route, meter, { ending: "stopped", readerAway: true });
+  const beganMs = elapsedMs();
+  const meter = meterOf(run, route, beganMs);
+  const owed = (): Outcome => chargeOf({ run, route, meter }, "stopped", true);
   nowOpen(run, { owed, close: async () => events.cancel() });
   const writer = reply.stream(headOf(run));
   const headers = {
@@ -166,7 +167,7 @@ export async function answerStream(
     watch,
     writer,
     events,
-    beganMs: elapsedMs(),
+    beganMs,
     ...BEGINNING,
   };
   nowOpen(run, { owed, close: async () => close(streaming) });
@@ -178,11 +179,36 @@ export async function answerStream(
   return endOf(streaming, ending);
 }
 
+/** The meter of a stream whose first events are here. What the model thought before them counts, too. */
+function meterOf({ request, progress, services }: Run, route: ServingRoute, beganMs: number) {
+  const provider = services.providers.get(route.route.provider);
+  return new StreamMeter(request.cap?.choices ?? 1, {
+    mayThink: request.mayThink,
+    summarizes: provider?.summarizesThoughts === true,
+    askedMs: beganMs - Math.max(0, route.firstByteMs - progress.askedMs),
+  });
+}
+
+/** Returns the charge for a stream. Unless it ended by itself, hidden thoughts count by the time they took. */
+function chargeOf(
+  { run, route, meter }: Pick<Streaming, "run" | "route" | "meter">,
+  ending: Ending,
+  readerAway: boolean,
+): Outcome {
+  const { usage, partial, finishReason } = meter;
+  const isCut = ending === "stopped" || ending === "failed";
+  const nowMs = elapsedMs();
+  const seen = isCut
+    ? { output: meter.outputUntil(nowMs), thought: meter.thoughtUntil(nowMs) }
+    : { output: meter.output };
+  return chargeFor(run, route, { usage, partial, finishReason, ...seen }, { ending, readerAway });
+}
+
 /** What a stream came to, and its last events: those of an answer that is whole, or of one that broke off. */
 function endOf(streaming: Streaming, ending: Ending): Ended {
-  const { run, route, meter, client, writer } = streaming;
+  const { run, client, writer } = streaming;
   const readerAway = run.timer.clientGone || client.pendingMs > SLOW_READER_MS;
-  const outcome = chargeFor(run, route, meter, { ending, readerAway });
+  const outcome = chargeOf(streaming, ending, readerAway);
   let receipt: Receipt | null = null;
   return {
     outcome,
@@ -219,15 +245,22 @@ async function abandon(streaming: Streaming, failure: Failure): Promise<void> {
   }
 }
 
-/**
- * The client has left, of whom a write would wait for ever for its reader. Only what it was passed on counts, and its
- * upstream is read on for the usage alone.
- */
+/** The client has disconnected. A write would wait for its reader forever. The upstream is read on for its usage. */
 function left(streaming: Streaming): void {
-  const { meter, client, watch } = streaming;
-  client.leave();
-  meter.leave();
-  if (isEndFar(streaming)) watch.stop();
+  streaming.client.leave();
+  if (isNotWorthReading(streaming)) streaming.watch.stop();
+}
+
+/**
+ * Reports whether the stream of a disconnected client can be closed. One whose model may have thought unseen can't:
+ * only its usage would tell.
+ */
+function isNotWorthReading(streaming: Streaming): boolean {
+  const { meter, run } = streaming;
+  if (meter.mayHide) return false;
+  const { numbers, now } = run.services;
+  const isDrained = now() - (run.timer.leftMs ?? now()) > numbers.DRAIN_S * 1000;
+  return isDrained || isEndFar(streaming);
 }
 
 /** A pace is known after so long. */
@@ -271,6 +304,7 @@ async function pump(streaming: Streaming): Promise<Ending> {
     }
     if (batch === null) return endOfFile(meter, watch.stopped ? "stopped" : "failed");
     watch.heard(batch.at(-1));
+    meter.hear(elapsedMs());
     const first = opening(streaming, batch);
     const { text: said, over } = digest(streaming, batch);
     const text = first + said;
@@ -278,13 +312,7 @@ async function pump(streaming: Streaming): Promise<Ending> {
     await client.write(text);
     if (text !== "") watch.sent();
     if (over !== null) return over;
-    if (isRunaway(streaming)) {
-      logEvent("upstream_ignored_cap", {
-        request_id: streaming.run.id,
-        route: streaming.route.route.provider,
-      });
-      return "stopped";
-    }
+    if (isToStop(streaming)) return "stopped";
     if (meter.finished) watch.linger(meter.usage === null ? USAGE_LINGER_MS : END_LINGER_MS);
   }
 }
@@ -323,6 +351,7 @@ function digest(
         meter.report(event.usage, event.partial);
         break;
       case "thinking":
+        meter.think();
         break;
       case "error":
         streaming.failure = event.failure;
@@ -339,8 +368,13 @@ function endOfFile(meter: StreamMeter, otherwise: Ending): Ending {
   return meter.finished ? "complete" : otherwise;
 }
 
-function isRunaway({ run, route, meter }: Streaming): boolean {
+/** Reports whether nothing more is wanted of the upstream: its client is gone, or it ignores its output cap. */
+function isToStop(streaming: Streaming): boolean {
+  const { run, route, meter } = streaming;
+  if (run.timer.clientGone && isNotWorthReading(streaming)) return true;
   if (route.cap === null) return false;
   const allowed = route.cap * (run.request.cap?.choices ?? 1);
-  return meter.isPast(allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS);
+  if (!meter.isPast(allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS)) return false;
+  logEvent("upstream_ignored_cap", { request_id: run.id, route: route.route.provider });
+  return true;
 }

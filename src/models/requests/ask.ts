@@ -7,7 +7,7 @@ import type { AskedRoute, FailoverOptions, Served } from "../routing/failover.ts
 import { routeName } from "../routing/route-health.ts";
 import type { FailedAttempt } from "../../shared/generation.ts";
 import { named } from "./bound.ts";
-import { EXCEPTION, chargeFor, inputOnly, nowOpen, toldWith } from "./charge.ts";
+import { EXCEPTION, chargeFor, unseenCharge, nowOpen, toldWith } from "./charge.ts";
 import { NO_WEIGHTS } from "../core/prompt-size.ts";
 import type { Ended, Held, Outcome, PaidRoute, Run, ServingRoute } from "./paid-request.ts";
 import { logWarning } from "../../shared/log.ts";
@@ -145,8 +145,8 @@ function servingRoute(run: Run, served: Served, routes: readonly PaidRoute[]): S
 }
 
 /**
- * Nothing was answered. The client that left while a route was working on its request pays for the
- * input: the upstream does too. So does one whose request kept an answer from being finished for what that
+ * Nothing was answered. A client that disconnected while a route was working on its request pays for the input and an
+ * estimate of the output so far: the provider bills them. So does one whose request kept an answer from being finished for what that
  * has used (of the last such answer). Everybody else pays nothing.
  */
 function unanswered(run: Run, failure: Failure, last: Last): Ended {
@@ -155,9 +155,9 @@ function unanswered(run: Run, failure: Failure, last: Last): Ended {
   return outcome === null ? released(run, failure, failure.kind) : refusing(run, failure, outcome);
 }
 
-/** What an unanswered request has used: of the last answer that it spoiled, else the input that was sent. */
+/** What an unanswered request has used: of the last answer that it spoiled, else the work on the request that was sent. */
 function owed(run: Run, { asked, spent }: Last): Outcome | null {
-  if (spent === null) return asked === null ? null : inputOnly(run, asked);
+  if (spent === null) return asked === null ? null : unseenCharge(run, asked);
   const route = { ...spent.asked, dropped: [], firstByteMs: run.services.now() - run.startedMs };
   const seen = { ...spent.spent, finishReason: null };
   return chargeFor(run, route, seen, { ending: "provoked", readerAway: false });

@@ -74,7 +74,9 @@ function boundChat(body: ChatBody, asked: Asked, sold: Sold): Result<PaidRequest
   const tooLong = isApart(asked) ? refuseLong(routes.value, prompt) : null;
   if (tooLong !== null) return tooLong;
   const bounds = costBounds(routes.value, prompt, cap);
-  return success({ ...common(asked, model, sold), routes: routes.value, prompt, cap, bounds });
+  const mayThink = isThinking(model, body, sold);
+  const rest = { routes: routes.value, prompt, cap, bounds, mayThink };
+  return success({ ...common(asked, model, sold), ...rest });
 }
 
 function pricedFor(model: Model, { pricing }: Sold): Model {
@@ -90,6 +92,19 @@ export function reprice(request: PaidRequest, pricing: Pricing): void {
   request.routes = pricedModel({ ...model, routes: able }, pricing).routes;
   request.bounds = costBounds(request.routes, prompt, cap);
   request.pricing = pricing;
+}
+
+/** Reports whether the model may think for this request: always when asked to, and unless it is turned off, mostly unasked. */
+function isThinking(
+  { abilities, routes }: Model,
+  { reasoning_effort: effort }: ChatBody,
+  { providers }: Sold,
+): boolean {
+  if (!abilities.includes("reasoning") || effort === "none") return false;
+  if (effort !== undefined) return true;
+  return routes.some(
+    ({ provider, upstreamId }) => providers.get(provider)?.thinksUnasked?.(upstreamId) ?? true,
+  );
 }
 
 function isApart({ request }: Asked): boolean {
@@ -166,6 +181,7 @@ function boundInput<K extends InputKind>(
     routes: routes.value,
     prompt,
     cap: null,
+    mayThink: false,
     bounds,
   });
 }

@@ -6,6 +6,8 @@ import { routeName } from "../routing/route-health.ts";
 import type { Head, Receipt } from "../core/door.ts";
 import type { Charge, Open, Outcome, Run, ServingRoute } from "./paid-request.ts";
 import { costOf } from "../../shared/cost.ts";
+import { hiddenTokens } from "./hidden-thought.ts";
+import { billedOutput } from "./hold-bounds.ts";
 
 /** How a stream ended, seen from the money. */
 export type Ending =
@@ -24,6 +26,8 @@ type Seen = {
   /** What was reported before the answer's end; its prompt counts, its output as far as it goes. */
   readonly partial?: Usage | null;
   readonly output: number;
+  /** Tokens of `output` that are thoughts; absent: none. */
+  readonly thought?: number;
   readonly finishReason: string | null;
 };
 
@@ -73,14 +77,24 @@ function isStale(partial: Usage, counted: number): boolean {
   return counted > partial.output * 4 + 16;
 }
 
-/** The charge for a request whose client left before anything came: its input, estimated. */
-export function inputOnly(run: Run, asked: Omit<ServingRoute, "firstByteMs" | "dropped">): Outcome {
+/**
+ * Returns the charge for a request whose client disconnected before anything arrived: its input and, by the time that
+ * passed, the output that the provider may have written unseen.
+ */
+export function unseenCharge(
+  run: Run,
+  asked: Omit<ServingRoute, "firstByteMs" | "dropped">,
+): Outcome {
   const route: ServingRoute = {
     ...asked,
     dropped: [],
     firstByteMs: run.services.now() - run.startedMs,
   };
-  const usage = estimatedUsage(run, route, { output: 0 });
+  const { mayThink, stream, cap } = run.request;
+  const isUnseen = mayThink || !stream;
+  const tokens = hiddenTokens(route.firstByteMs - run.progress.askedMs) * (cap?.choices ?? 1);
+  const output = isUnseen ? Math.ceil(tokens) : 0;
+  const usage = estimatedUsage(run, route, { output, thought: mayThink ? output : 0 });
   return priced({ route, usage, estimated: true, finishReason: null });
 }
 
@@ -91,14 +105,17 @@ export function inputOnly(run: Run, asked: Omit<ServingRoute, "firstByteMs" | "d
 function estimatedUsage(
   run: Run,
   route: ServingRoute,
-  { output, partial }: Pick<Seen, "output" | "partial">,
+  { output, thought = 0, partial }: Pick<Seen, "output" | "thought" | "partial">,
 ): Usage {
-  const allowed = (route.cap ?? 0) * (run.request.cap?.choices ?? 1);
-  if (partial === undefined || partial === null) {
-    return { ...NO_USAGE, input: run.request.prompt.likely, output: Math.min(output, allowed) };
-  }
-  const most = Math.max(partial.output, Math.min(output, allowed));
-  return { ...partial, output: most };
+  const allowed =
+    route.cap === null ? 0 : billedOutput(route.route, route.cap, run.request.cap?.choices ?? 1);
+  const before = partial ?? { ...NO_USAGE, input: run.request.prompt.likely };
+  const most = Math.max(before.output, Math.min(output, allowed));
+  return {
+    ...before,
+    output: most,
+    reasoning: Math.max(before.reasoning, Math.min(thought, most)),
+  };
 }
 
 /** Of a bug before anything is owed. */

@@ -149,7 +149,7 @@ function heldPrice(route: Route, prompt: PromptSize): Price {
 const FACTOR_SCALE = 1000;
 
 /** The output that a route may bill for so many choices of a cap, reasoning beside it included. */
-function billedOutput(route: Route, cap: number, choices: number): number {
+export function billedOutput(route: Route, cap: number, choices: number): number {
   const beside = route.limits?.reasoningTokens ?? 0;
   const scaled = Math.ceil((cap * choices * scaledFactor(route)) / FACTOR_SCALE);
   return Math.max(scaled, (cap + beside) * choices);

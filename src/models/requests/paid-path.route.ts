@@ -275,8 +275,9 @@ function runOf({ c, door, answered, slot }: Visit, known: BoundRequest): Run {
   const { caller, idempotency, request, bytes: bodyBytes } = known;
   const timers = c.get("timers");
   const services = runServices(c, caller);
-  const { REQUEST_DEADLINE_S, DRAIN_S } = services.numbers;
-  const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: DRAIN_S * 1000 };
+  const { REQUEST_DEADLINE_S, DRAIN_S, DRAIN_THINKING_S } = services.numbers;
+  const drainS = request.mayThink ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
+  const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
   const progress = { ...NOTHING_YET, admitted: c.get("admitted") ?? null };
   c.set("logged", true); // its line comes after its charge
   return {

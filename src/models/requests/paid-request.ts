@@ -52,6 +52,8 @@ export type PaidRequest = {
   readonly prompt: PromptSize;
   /** Null for a kind without output. */
   readonly cap: OutputCap | null;
+  /** The model may think before or while it answers, whether or not it shows its thoughts. */
+  readonly mayThink: boolean;
   bounds: Bounds;
 };
 

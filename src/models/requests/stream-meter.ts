@@ -1,31 +1,57 @@
 import { literalText } from "../core/json-value.ts";
+import { sealedTokens, thoughtSign } from "../core/thought-signs.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import type { Usage } from "../../shared/usage.ts";
-import type { NativeSaid } from "../core/provider.ts";
-import type { Chunk } from "../core/chunk.ts";
+import type { StreamEvent } from "../core/provider.ts";
+import type { Chunk, Delta } from "../core/chunk.ts";
 import { outputText } from "../core/output-text.ts";
+import { HiddenThought } from "./hidden-thought.ts";
+import type { ThinkingModel } from "./hidden-thought.ts";
 
 /** Text is counted in pieces of this many characters, not word by word. */
 const COUNT_EVERY = 8192;
 
-/** What a stream has used so far, for the charge and for knowing when it is over. Pure bookkeeping. */
+/** A running count of a text's tokens. */
+class TextCount {
+  #counted = 0;
+  #uncounted = "";
+
+  add(text: string): void {
+    this.#uncounted += text;
+  }
+
+  get tokens(): number {
+    this.#counted += estimateTokens(this.#uncounted);
+    this.#uncounted = "";
+    return this.#counted;
+  }
+
+  /** Reports whether the text has more tokens than `tokens`; may notice it COUNT_EVERY characters late. */
+  isPast(tokens: number): boolean {
+    return (this.#uncounted.length < COUNT_EVERY ? this.#counted : this.tokens) > tokens;
+  }
+}
+
+/** A model that doesn't think. */
+const THOUGHTLESS: ThinkingModel = { mayThink: false, summarizes: false, askedMs: 0 };
+
+/** The usage of a stream so far, for the charge and for knowing when the stream is over. Pure bookkeeping. */
 export class StreamMeter {
   readonly #choices: number;
   readonly #finished = new Set<unknown>();
+  readonly #text = new TextCount();
+  readonly #thoughts = new TextCount();
+  readonly #hidden: HiddenThought;
+  #sealed = 0;
   #usage: Usage | null = null;
   #partial: Usage | null = null;
-  #counted = 0;
-  #uncounted = "";
   #finishReason: string | null = null;
-  #isLeft = false;
+  /** The newest chunk was a thought, and so is a text that differs from that chunk in its text only. */
+  #isThought = false;
 
-  constructor(choices: number) {
+  constructor(choices: number, model: ThinkingModel = THOUGHTLESS) {
     this.#choices = choices;
-  }
-
-  /** The client has left: what is said from now on is passed on to nobody, and not counted. */
-  leave(): void {
-    this.#isLeft = true;
+    this.#hidden = new HiddenThought(model);
   }
 
   /** The usage that the upstream reported for the whole answer, or null. */
@@ -38,11 +64,25 @@ export class StreamMeter {
     return this.#partial;
   }
 
-  /** Tokens of what was forwarded; an estimate, used only when no usage came. */
+  /** Tokens of everything that arrived, sealed thoughts included; an estimate, used only when no usage came. */
   get output(): number {
-    this.#counted += estimateTokens(this.#uncounted);
-    this.#uncounted = "";
-    return Math.ceil(this.#counted);
+    return Math.ceil(this.#text.tokens + Math.max(this.#thoughts.tokens, this.#sealed));
+  }
+
+  /** Returns the tokens of the thoughts until `nowMs`: those that arrived and, by the time they took, those that did not. */
+  thoughtUntil(nowMs: number): number {
+    const unseen = this.#sealed + this.#hidden.tokensUntil(nowMs) * this.#choices;
+    return Math.ceil(Math.max(this.#thoughts.tokens, unseen));
+  }
+
+  /** Returns the tokens of the output until `nowMs`, hidden thoughts included. */
+  outputUntil(nowMs: number): number {
+    return Math.ceil(this.#text.tokens) + this.thoughtUntil(nowMs);
+  }
+
+  /** Reports whether the model may have thought more than what arrived shows. */
+  get mayHide(): boolean {
+    return this.#usage === null && this.#hidden.isPossible;
   }
 
   get finishReason(): string | null {
@@ -54,9 +94,9 @@ export class StreamMeter {
     return this.#finished.size >= this.#choices;
   }
 
-  /** Whether more than so many tokens were forwarded; may notice it COUNT_EVERY characters late. */
+  /** Reports whether more than `tokens` tokens were forwarded; may notice it COUNT_EVERY characters late. */
   isPast(tokens: number): boolean {
-    return (this.#uncounted.length < COUNT_EVERY ? this.#counted : this.output) > tokens;
+    return this.#text.isPast(tokens) || this.#thoughts.isPast(tokens);
   }
 
   report(usage: Usage, partial = false): void {
@@ -64,15 +104,28 @@ export class StreamMeter {
     this.#partial = partial ? usage : null;
   }
 
+  /** Takes in the time before the events that arrived at `nowMs`. */
+  hear(nowMs: number): void {
+    this.#hidden.hear(nowMs);
+  }
+
+  /** The model thinks and shows nothing of it. */
+  think(): void {
+    this.#hidden.begin();
+  }
+
   /** A text as a JSON string literal. */
   seeText(json: string): void {
-    if (this.#isLeft) return;
-    this.#uncounted += json.includes("\\") ? literalText(json) : json.slice(1, -1);
+    this.#say(json.includes("\\") ? literalText(json) : json.slice(1, -1), this.#isThought);
   }
 
   /** An event in the upstream's own wire: it has one choice. */
-  seeNative({ said, finish }: NativeSaid): void {
-    if (!this.#isLeft) this.#uncounted += said;
+  seeNative({ event, said, finish }: Extract<StreamEvent, { kind: "native" }>): void {
+    const { isThought, sealed } = thoughtSign(event);
+    this.#isThought = isThought && said !== "";
+    if (isThought) this.#hidden.begin();
+    this.#say(said, isThought);
+    this.#seal(sealed);
     if (finish === null) return;
     this.#finishReason ??= finish;
     this.#finished.add(0);
@@ -80,10 +133,36 @@ export class StreamMeter {
 
   see({ choices }: Chunk): void {
     for (const { index, delta, finish_reason: reason } of choices) {
-      if (!this.#isLeft) this.#uncounted += outputText(delta);
+      this.#isThought = (delta.reasoning_content ?? "") !== "";
+      this.#seeDelta(delta);
+      this.#seal(sealedTokens(delta.reasoning_details) + callSeals(delta));
       if (reason === null) continue;
       this.#finishReason ??= reason;
       this.#finished.add(index);
     }
   }
+
+  #seeDelta(delta: Delta): void {
+    if (!this.#isThought) return this.#say(outputText(delta), false);
+    const { reasoning_content: thought = "", ...spoken } = delta;
+    this.#say(thought, true);
+    this.#say(outputText(spoken), false);
+  }
+
+  #say(text: string, isThought: boolean): void {
+    if (text === "") return;
+    (isThought ? this.#thoughts : this.#text).add(text);
+    if (isThought) this.#hidden.showThought();
+    else this.#hidden.end();
+  }
+
+  #seal(tokens: number): void {
+    if (tokens === 0) return;
+    this.#sealed += tokens;
+    this.#hidden.seal();
+  }
+}
+
+function callSeals({ tool_calls: calls = [] }: Delta): number {
+  return calls.reduce((tokens, call) => tokens + sealedTokens(call.extra_content), 0);
 }

@@ -32,6 +32,8 @@ export type Profile = {
   readonly textsMax?: number;
   /** Embeddings are of the token ids of cl100k_base too: its models' own. */
   readonly takesTokens?: boolean;
+  /** The thoughts that it shows may be summaries. */
+  readonly summarizesThoughts?: boolean;
   /** The header that carries the key; absent: a bearer token. */
   readonly keyHeader?: "api-key";
   readonly usage?: UsageShape;

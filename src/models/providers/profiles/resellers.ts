@@ -64,5 +64,6 @@ export const OPENROUTER: Profile = {
   embeddingFields: EMBEDDING_FIELDS,
   rules: [effort(null, { max: "xhigh" })],
   plain: { names: true, reasoning: { as: "reasoning" } },
+  summarizesThoughts: true,
   oneChoice: true,
 };
