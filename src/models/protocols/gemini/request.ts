@@ -8,6 +8,7 @@ import { shape } from "../../core/shape.ts";
 import { outgoingBody } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
+import { geminiSchema } from "./schema.ts";
 import { toolsOf } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
 
@@ -116,7 +117,7 @@ function toolFields({ list, choice }: Tools): JsonObject {
   const functionDeclarations = list.map(({ name, description, parameters }) => ({
     name,
     ...(description !== "" && { description }),
-    parametersJsonSchema: parameters,
+    parametersJsonSchema: geminiSchema(parameters),
   }));
   const isStrict = list.some((tool) => tool.strict);
   return {
@@ -151,13 +152,14 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   const { stop = [], seed, response_format: format } = body;
   const stops = [stop].flat().filter((text) => text !== "");
   const isJson = format !== undefined && format.type !== "text";
+  const schema = format?.type === "json_schema" ? format.json_schema.schema : undefined;
   return {
     ...config,
     ...(seed !== undefined && { seed: seed | 0 }), // theirs has 32 bits
     ...(stops.length > 0 && { stopSequences: stops }),
     ...(isJson && {
       responseMimeType: "application/json",
-      responseJsonSchema: format.type === "json_schema" ? format.json_schema.schema : undefined,
+      responseJsonSchema: schema && geminiSchema(schema),
     }),
     thinkingConfig: thinkingConfig(upstreamId, body.reasoning_effort, cap),
   };

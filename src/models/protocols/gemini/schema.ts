@@ -1,0 +1,37 @@
+import { keepExact } from "../../../shared/exact-json.ts";
+import { isObject } from "../../core/json-value.ts";
+import type { JsonObject } from "../../core/provider.ts";
+
+/** Keywords that hold a schema or a list of schemas. */
+const WITHIN: ReadonlySet<string> = new Set(
+  "items additionalProperties prefixItems anyOf oneOf allOf not".split(" "),
+);
+/** Keywords that hold schemas by name. */
+const BY_NAME: ReadonlySet<string> = new Set(
+  "properties $defs definitions patternProperties".split(" "),
+);
+
+/**
+ * Returns a JSON schema that Google accepts: next to `$ref` it takes only keywords that begin with `$`
+ * (ai.google.dev, Schema). Others are left out, as validators before draft 2019-09 do.
+ */
+export function geminiSchema(schema: JsonObject): JsonObject {
+  const { $ref: reference } = schema;
+  const entries = Object.entries(schema)
+    .filter(([key]) => typeof reference !== "string" || key.startsWith("$"))
+    .map(([key, value]): [string, unknown] => {
+      if (BY_NAME.has(key) && isObject(value)) return [key, mapped(value)];
+      return [key, WITHIN.has(key) ? inner(value) : value];
+    });
+  return keepExact(schema, Object.fromEntries(entries));
+}
+
+function inner(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inner);
+  return isObject(value) ? geminiSchema(value) : value;
+}
+
+function mapped(named: JsonObject): JsonObject {
+  const copies = Object.entries(named).map(([name, value]) => [name, inner(value)]);
+  return keepExact(named, Object.fromEntries(copies));
+}

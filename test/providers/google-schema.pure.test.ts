@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { geminiSchema } from "../../src/models/protocols/gemini/schema.ts";
+import { parseObject } from "../../src/models/core/json-value.ts";
+
+it("sends Google no keyword next to $ref but those that begin with $, at any depth", () => {
+  const reference = { $ref: "#/$defs/X", $comment: "c" };
+  const schema = {
+    type: "object",
+    properties: { a: { ...reference, description: "an x" }, $ref: { type: "string", title: "t" } },
+    items: [{ anyOf: [{ ...reference, default: 1 }] }],
+    default: { $ref: "data", title: "data" },
+    $defs: { X: { type: "object" } },
+  };
+  expect(geminiSchema(schema)).toEqual({
+    ...schema,
+    properties: { ...schema.properties, a: reference },
+    items: [{ anyOf: [reference] }],
+  });
+});
+
+it("keeps the digits and key order of a schema", () => {
+  const text =
+    '{"type":"object","properties":{"b":{"maximum":9223372036854775807},"1":{"minimum":1.0}}}';
+  expect(JSON.stringify(geminiSchema(parseObject(text) ?? {}))).toBe(text);
+});
