@@ -31,6 +31,9 @@ const VARS = [
   "FIRST_WEEK_DOLLARS_A_DAY",
 ];
 
+/** The variables whose entries name secrets. */
+const NAME_SECRETS = ["PROVIDERS", "LOGIN_ISSUERS"];
+
 /** What the built-in providers read: their keys, their addresses, and what some have beside these. */
 const PROVIDER_VARIABLES = [
   ...BUILT_IN.flatMap(({ variables }) => variables),
@@ -50,8 +53,10 @@ const PROVIDER_VARIABLES = [
 export function developerBindings(region: RegionName): Record<string, string> {
   const file = path.join(ROOT, ".dev.vars");
   const fromFile = existsSync(file) ? parseEnv(readFileSync(file, "utf8")) : {};
-  const providers = process.env["PROVIDERS"] ?? fromFile["PROVIDERS"] ?? "[]";
-  const names = [...VARS, ...PROVIDER_VARIABLES, ...secretsNamedBy(providers)];
+  const named = NAME_SECRETS.flatMap((name) =>
+    secretsNamedBy(process.env[name] ?? fromFile[name] ?? ""),
+  );
+  const names = [...VARS, ...PROVIDER_VARIABLES, ...named];
   const fromEnvironment = names.flatMap((name) => {
     const value = process.env[name] ?? "";
     return value === "" ? [] : [[name, value] as const];
@@ -70,7 +75,7 @@ function baseUrlOf(id: string): string {
   return `${id.toUpperCase().replaceAll("-", "_")}_BASE_URL`;
 }
 
-/** The variables that the entries of PROVIDERS name as their secret; the Worker reports bad JSON. */
-function secretsNamedBy(providers: string): string[] {
-  return [...providers.matchAll(/"secret"\s*:\s*"([A-Za-z0-9_]+)"/g)].map(([, name]) => name ?? "");
+/** The secrets that the entries of a variable name; the Worker reports bad JSON. */
+function secretsNamedBy(entries: string): string[] {
+  return [...entries.matchAll(/"secret"\s*:\s*"([A-Za-z0-9_]+)"/g)].map(([, name]) => name ?? "");
 }

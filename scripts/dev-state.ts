@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { hasGroup } from "./dev-group.ts";
 
 /** Why a state may not be used, in words for whoever started the regions. */
 export class StateRefused extends Error {}
@@ -23,6 +24,11 @@ export function lockState(directory: string): void {
     if (owner !== null && isAlive(owner)) {
       throw new StateRefused(
         `The state in ${directory} is in use by another npm start (process ${owner.pid}). Stop that one, or start this one on other ports, which have a state of their own: EU_PORT=8907 US_PORT=8908 npm start`,
+      );
+    }
+    if (owner !== null && startOf(owner.pid) === "" && hasGroup(owner.pid)) {
+      throw new StateRefused(
+        `The state in ${directory} is still in use: the npm start that had it (process ${owner.pid}) is gone, but its workerd processes run. End them first: kill -9 -- -${owner.pid}`,
       );
     }
     rmSync(file, { force: true });

@@ -3,6 +3,7 @@ import path from "node:path";
 import { bundleWorker } from "./bundle.ts";
 import { developerBindings } from "./dev-bindings.ts";
 import { ensureDemo, readDemo } from "./dev-demo.ts";
+import { isInGroup, onParentGone, runInGroup } from "./dev-group.ts";
 import { lockState, StateRefused } from "./dev-state.ts";
 import { servePayments } from "./dev-payments.ts";
 import { localSecrets, portOf, portVariable, stateDirectory } from "./dev-settings.ts";
@@ -11,7 +12,7 @@ import { CRONS } from "../src/operator/crons.ts";
 import { makeShowcase, readShowcase } from "./dev-showcase.ts";
 import { topUpByItself } from "./dev-top-up.ts";
 import { HELP, welcome } from "./dev-words.ts";
-import { isPortTaken } from "./ports.ts";
+import { freePort, isPortTaken } from "./ports.ts";
 import { HOST, linkBindings, startRegion } from "./region.ts";
 import type { LogLine, Region } from "./region.ts";
 import { byRegion, FIRST_REGION, REGION_NAMES } from "./region-names.ts";
@@ -30,7 +31,9 @@ const LOG_LINES_KEPT = 200;
 const ISSUER_PORT = 10;
 /** The same for the payment provider's. */
 const PAYMENTS_PORT = 11;
-const PARENT_CHECK_MS = 500;
+/** More than the ports of all regions and local services take up. */
+const PORT_STEP = 20;
+const PORT_MAX = 65_535;
 
 /** Why the regions cannot run, in words for whoever started them. */
 class CannotStart extends Error {}
@@ -40,12 +43,23 @@ const recentLog: string[] = [];
 let showLog = false;
 
 process.stdout.on("error", () => process.exit(0)); // the terminal is gone; exiting stops workerd too
-try {
-  await main(process.argv.slice(2));
-} catch (error) {
-  const isOurs = error instanceof CannotStart || error instanceof StateRefused;
-  console.error(isOurs ? error.message : error);
-  process.exit(1);
+if (isInGroup()) await runRegions();
+else runInGroup();
+
+async function runRegions(): Promise<void> {
+  try {
+    await main(process.argv.slice(2));
+  } catch (error) {
+    const isOurs = error instanceof CannotStart || error instanceof StateRefused;
+    console.error(isOurs ? error.message : (fileProblem(error) ?? error));
+    process.exit(1);
+  }
+}
+
+/** Returns the message for a file or folder that can't be read or written; null for any other error. */
+function fileProblem(error: unknown): string | null {
+  if (!(error instanceof Error && "path" in error && "syscall" in error)) return null;
+  return `${error.message}. npm start must be able to write to this folder. Choose another folder for the state with DEV_DIR, or change the permissions.`;
 }
 
 async function main(flags: readonly string[]): Promise<void> {
@@ -108,9 +122,20 @@ async function usablePort(region: RegionName): Promise<number> {
   if (typeof port !== "number") throw new CannotStart(port.problem);
   if (!(await isPortTaken(port))) return port;
   const variable = portVariable(region);
+  const other = await freePortAbove(port, region === FIRST_REGION ? [0, ISSUER_PORT] : [0]);
   throw new CannotStart(
-    `Port ${port} (${region.toUpperCase()}) is taken: stop what listens there, or choose another one: ${variable}=${port + 10} npm start`,
+    `Port ${port} (${region.toUpperCase()}) is taken. Stop the program that listens there, or choose another port: ${variable}=${other} npm start`,
   );
+}
+
+/** Returns a port above this one at which all of these offsets are free. */
+async function freePortAbove(port: number, offsets: readonly number[]): Promise<number> {
+  for (let other = port + PORT_STEP; other + PORT_STEP <= PORT_MAX; other += PORT_STEP) {
+    // oxlint-disable-next-line no-await-in-loop -- the first one that is free
+    const taken = await Promise.all(offsets.map((offset) => isPortTaken(other + offset)));
+    if (!taken.includes(true)) return other;
+  }
+  return freePort();
 }
 
 function forget(directory: string): void {
@@ -199,12 +224,7 @@ function stopOnSignal(regions: Readonly<Record<RegionName, Region>>): void {
     process.removeAllListeners(signal); // miniflare's, which exit before all is written and said
     process.on(signal, stop);
   }
-  // npm killed without a chance to pass the signal on: whoever ran npm start wants this gone too.
-  const parent = process.ppid;
-  if (process.env["npm_lifecycle_event"] === undefined) return;
-  setInterval(() => {
-    if (process.ppid !== parent) stop();
-  }, PARENT_CHECK_MS);
+  onParentGone(stop);
 }
 
 /** A Worker with a missing or weak setting answers everything with 503; its log names the variable. */

@@ -53,6 +53,15 @@ it.each(REGION_NAMES)(
   },
 );
 
+it.each(["PROVIDERS", "LOGIN_ISSUERS"])(
+  "npm start passes on the secret that an entry of %s names",
+  (variable) => {
+    vi.stubEnv(variable, '[{"id":"own","secret":"OWN_SECRET"}]');
+    vi.stubEnv("OWN_SECRET", "a value");
+    expect(developerBindings("eu")).toMatchObject({ OWN_SECRET: "a value" });
+  },
+);
+
 it("an AWS_REGION goes to the region that may call it, the other keeps its usual one", () => {
   vi.stubEnv("AWS_REGION", "eu-west-1");
   expect(developerBindings("eu")).toHaveProperty("AWS_REGION", "eu-west-1");

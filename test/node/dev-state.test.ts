@@ -49,6 +49,24 @@ it("a lock whose process is gone, or is another one by now, is taken over", asyn
   }
 });
 
+it("refuses a state whose owner is gone while workerd processes of its group still run", async () => {
+  const leader = spawn(
+    process.execPath,
+    [
+      "-e",
+      "require('child_process').spawn('sleep', ['600'], { stdio: 'ignore' }).once('spawn', () => process.exit())",
+    ],
+    { detached: true, stdio: "ignore" },
+  );
+  await once(leader, "exit");
+  const group = leader.pid ?? 0;
+  const directory = folder("orphans");
+  writeState(directory, "lock.json", { pid: group, started: "1" });
+  expect(() => lockState(directory)).toThrow(`kill -9 -- -${group}`);
+  process.kill(-group, "SIGKILL");
+  await vi.waitFor(() => lockState(directory), { timeout: 60_000 }); // once init has reaped it
+});
+
 it("each pair of ports has a state of its own, and DEV_DIR goes before it", () => {
   vi.stubEnv("DEV_DIR", undefined);
   const usual = stateDirectory();

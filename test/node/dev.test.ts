@@ -7,6 +7,7 @@ import type { Demo, DemoRegion } from "../../scripts/dev-demo.ts";
 import { localSecrets } from "../../scripts/dev-settings.ts";
 import { isPortTaken } from "../../scripts/ports.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
+import { childPids } from "../../scripts/workerd.ts";
 import { devPorts } from "./support/dev-ports.ts";
 import { startProgram } from "./support/program.ts";
 import type { Program } from "./support/program.ts";
@@ -32,6 +33,14 @@ const balance = async ({ base_url, regional_key }: DemoRegion): Promise<number> 
   expect(answer.status).toBe(200);
   return ((await answer.json()) as { credits_micro: number }).credits_micro;
 };
+
+function isRunning(pid: number | undefined): boolean {
+  try {
+    return process.kill(pid ?? 0, 0);
+  } catch {
+    return false;
+  }
+}
 
 beforeAll(async () => {
   variables = {
@@ -73,6 +82,19 @@ it("npm start sells completions in both regions, and a restart keeps balance and
   expect(await start()).toEqual(demo);
   expect([await balance(demo.eu), await balance(demo.us)]).toEqual(left);
 });
+
+it.each(["npm start's own process", "the process that runs the regions"])(
+  "kill -9 of %s leaves no process behind, and the next start has the state",
+  async (killed) => {
+    const [leader] = childPids(dev.child.pid);
+    const running = childPids(leader);
+    expect(running.length).toBeGreaterThanOrEqual(2); // a workerd of each region
+    process.kill((killed.startsWith("npm") ? dev.child.pid : leader) ?? 0, "SIGKILL");
+    await expect.poll(() => [leader, ...running].filter(isRunning)).toEqual([]);
+    const demo = await start();
+    expect(await balance(demo.eu)).toBeLessThan(10_000_000);
+  },
+);
 
 it("the demo's secrets are readable for their owner alone", () => {
   for (const file of ["demo.json", "secrets.json"]) {

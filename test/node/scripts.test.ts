@@ -1,9 +1,13 @@
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { isPortTaken } from "../../scripts/ports.ts";
+import { HOST } from "../../scripts/region.ts";
 import { devPorts } from "./support/dev-ports.ts";
 import { startProgram } from "./support/program.ts";
 
@@ -21,9 +25,31 @@ it("npm start names a taken port and the variable that moves it, and starts noth
   });
   expect(await dev.ended).toBe(1);
   expect(dev.output()).toContain(`Port ${port} (US) is taken`);
-  expect(dev.output()).toContain("US_PORT=");
+  const hint = Number(/US_PORT=(\d+) npm start/.exec(dev.output())?.[1]);
+  expect(await isPortTaken(hint)).toBe(false);
   expect(existsSync(state)).toBe(false);
   await new Promise((resolve) => server.close(resolve));
+});
+
+it("npm start suggests a port only if that port and its identity provider's are free", async () => {
+  const { ports, variables } = await devPorts();
+  const taken = [0, 10, 20, 30].map((offset) => createServer().listen(ports.eu + offset, HOST));
+  await Promise.all(taken.map((server) => once(server, "listening")));
+  const dev = startProgram(["scripts/dev.ts"], variables);
+  expect(await dev.ended).toBe(1);
+  expect(dev.output()).toContain(`Port ${ports.eu} (EU) is taken`);
+  const hint = Number(/EU_PORT=(\d+) npm start/.exec(dev.output())?.[1]);
+  expect(await Promise.all([hint, hint + 10].map(isPortTaken))).toEqual([false, false]);
+  for (const server of taken) server.close();
+});
+
+it("npm start reports a state folder that it can't write, without a stack trace", async () => {
+  const { variables } = await devPorts();
+  const file = fileURLToPath(import.meta.url);
+  const dev = startProgram(["scripts/dev.ts"], { ...variables, DEV_DIR: path.join(file, "state") });
+  expect(await dev.ended).toBe(1);
+  expect(dev.output()).toContain("Choose another folder for the state with DEV_DIR");
+  expect(dev.output()).not.toContain("    at ");
 });
 
 it("npm start refuses a port that is none", async () => {

@@ -1,0 +1,57 @@
+import { spawn } from "node:child_process";
+import { constants } from "node:os";
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const PARENT_CHECK_MS = 500;
+/** Marks the process that does the work. */
+const MARK = "TURNPIKE_DEV_GROUP";
+
+/** Reports whether this process leads the group that `runInGroup` started. */
+export function isInGroup(): boolean {
+  return process.env[MARK] === "1";
+}
+
+/**
+ * Runs this program again as the leader of its own process group, passes signals on, and ends with its exit code.
+ * When the leader is killed, its workerd processes are killed too: left running, they would keep writing to a state
+ * that the next start uses.
+ */
+export function runInGroup(): void {
+  const child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
+    detached: true, // a process group of its own
+    stdio: "inherit",
+    env: { ...process.env, [MARK]: "1" },
+  });
+  for (const signal of SIGNALS) process.on(signal, () => child.kill(signal));
+  // npm may be killed without passing a signal on.
+  if (process.env["npm_lifecycle_event"] !== undefined) onParentGone(() => child.kill("SIGTERM"));
+  child.once("exit", (code, signal) => {
+    endGroup(child.pid);
+    process.exit(signal === null ? (code ?? 1) : 128 + constants.signals[signal]);
+  });
+}
+
+/** Calls `stop` once the process that started this one is gone. */
+export function onParentGone(stop: () => void): void {
+  const parent = process.ppid;
+  const check = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(check);
+    stop();
+  }, PARENT_CHECK_MS);
+  check.unref();
+}
+
+/** Reports whether a process of this group still runs. */
+export function hasGroup(leader: number): boolean {
+  try {
+    process.kill(-leader, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}
+
+function endGroup(leader: number | undefined): void {
+  if (leader !== undefined && hasGroup(leader)) process.kill(-leader, "SIGKILL");
+}
