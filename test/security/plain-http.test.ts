@@ -13,6 +13,17 @@ function ask(origin: string, path: string, method = "GET"): Promise<Response> {
   return exports.default.fetch(request);
 }
 
+const PUBLIC = [
+  "http://eu.test",
+  "http://127.0.0.1.eu.test",
+  "http://localhost.eu.test",
+  "http://local.eu.test",
+  "http://11.0.0.1",
+  "http://172.32.0.1",
+  "http://192.169.0.1",
+  "http://[2606:4700::1]",
+];
+
 it.each([
   ["GET", "/v1/models"],
   ["POST", "/v1/chat/completions"],
@@ -22,8 +33,8 @@ it.each([
   ["OPTIONS", "/v1/keys"],
   ["GET", "/healthz"],
 ])("%s %s by plain http is a 400 that says so, and leads nowhere", async (method, path) => {
-  for (const origin of ["http://eu.test", "http://127.0.0.1.eu.test", "http://localhost.eu.test"]) {
-    // oxlint-disable-next-line no-await-in-loop -- three in all
+  for (const origin of PUBLIC) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
     const response = await ask(origin, path, method);
     expect([response.status, response.headers.get("location")]).toEqual([400, null]);
     // oxlint-disable-next-line no-await-in-loop -- as above
@@ -31,9 +42,19 @@ it.each([
   }
 });
 
-it.each(["http://localhost:8787", "http://127.0.0.1:8787", "http://[::1]:8787", "https://eu.test"])(
-  "%s is answered",
-  async (origin) => {
-    expect((await ask(origin, "/v1/models")).status).toBe(200);
-  },
-);
+it.each([
+  "http://localhost:8787",
+  "http://eu.localhost",
+  "http://127.0.0.1:8787",
+  "http://[::1]:8787",
+  "http://gateway:8787",
+  "http://host.docker.internal:8787",
+  "http://laptop.local",
+  "http://10.1.2.3:8787",
+  "http://172.17.0.1:8787",
+  "http://192.168.1.9:8787",
+  "http://[fd00::1]:8787",
+  "https://eu.test",
+])("%s is served", async (origin) => {
+  expect((await ask(origin, "/v1/models")).status).toBe(200);
+});

@@ -126,12 +126,19 @@ export function failUnexpectedly(error: unknown, c: AppContext): Response {
 // Nothing is sent on to https: a client that follows would send its key by http again and again.
 const HTTPS_ALONE =
   "This address is served by https alone. A key that came by plain http may have been read on its way: replace it.";
-/** This machine's own, as `npm start` is asked: nobody reads on the way. A url may hold what no `URL` takes. */
-const LOOPBACK =
-  /^http:\/\/(?:(?:[\w-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?(?:[/?#]|$)/i;
+/** Names and addresses that only a local or private network resolves. A Worker on Cloudflare never receives them. */
+const PRIVATE_NAMES = [
+  "[\\w-]+", // a name without a dot: localhost, or a container's
+  "(?:[\\w-]+\\.)+(?:localhost|local|internal|lan|home\\.arpa)",
+  "(?:127|10)(?:\\.\\d{1,3}){3}",
+  "(?:192\\.168|169\\.254|172\\.(?:1[6-9]|2\\d|3[01]))(?:\\.\\d{1,3}){2}",
+  "\\[(?:::1|f[cd][0-9a-f:]+|fe[89ab][0-9a-f:]+)\\]",
+];
+/** Matches the text, because a request's URL may contain characters that `URL` rejects. */
+const PRIVATE = new RegExp(`^http://(?:${PRIVATE_NAMES.join("|")})(?::\\d+)?(?:[/?#]|$)`, "i");
 
 function isPlainHttp(url: string): boolean {
-  return url.startsWith("http:") && !LOOPBACK.test(url);
+  return url.startsWith("http:") && !PRIVATE.test(url);
 }
 
 /** What is answered before any route is asked, or null. */
