@@ -2,7 +2,6 @@
 // Ends with 0; 1 when something must be put right first; 2 when it was called wrongly.
 import { existsSync } from "node:fs";
 import path from "node:path";
-import { Option } from "commander";
 import type { Command } from "commander";
 import { WrongUsage } from "./admin/arguments.ts";
 import { targetOf } from "./admin/target.ts";
@@ -11,8 +10,6 @@ import { isReady, jsonOf, wordsOf } from "./deploy/report.ts";
 import type { SecretNames } from "./deploy/secrets.ts";
 import { cloudflareReader } from "./deploy/zone-findings.ts";
 import { programOf, runProgram } from "./program.ts";
-import { REGION_NAMES } from "./region-names.ts";
-import type { RegionName } from "./region-names.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
 /** As wrangler picks it. */
@@ -20,7 +17,7 @@ const FILE = [MERGED_FILE, SHARED_FILE].find((name) => existsSync(path.join(ROOT
 const NOT_READY = 1;
 
 type Options = {
-  readonly env: RegionName;
+  readonly env: string;
   readonly config: string;
   readonly set?: SecretNames;
   readonly live?: string;
@@ -32,9 +29,15 @@ await runProgram(async (given) => {
   const options = program().parse(given, { from: "user" }).opts<Options>();
   const running = options.live === undefined ? null : targetOf({ url: options.live }, process.env);
   const { check } = await import("./deploy/check.ts"); // it loads wrangler, which takes a second
+  const file = path.resolve(options.config);
+  const { environmentsIn } = await import("./deploy/settings.ts");
+  const names = environmentsIn(file);
+  if (names.length > 0 && !names.includes(options.env)) {
+    throw new WrongUsage(`--env must be one of ${names.join(", ")}, not "${options.env}".`);
+  }
   const report = await check({
-    region: options.env,
-    file: path.resolve(options.config),
+    env: options.env,
+    file,
     names: options.set,
     running,
     isAccepted: options.acceptAliasChange === true,
@@ -50,9 +53,7 @@ function program(): Command {
     "deploy:check",
     "Checks a region's configuration before `wrangler deploy`. Changes nothing.",
   )
-    .addOption(
-      new Option("--env <region>", "the region").choices(REGION_NAMES).makeOptionMandatory(),
-    )
+    .requiredOption("--env <name>", "the environment: a region, or another one such as eu-staging")
     .option("--config <file>", "the configuration", path.join(ROOT, FILE ?? SHARED_FILE))
     .option(
       "--set <names>",

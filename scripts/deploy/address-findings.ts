@@ -1,4 +1,3 @@
-import type { RegionName } from "../region-names.ts";
 import { OWN_FILE } from "./files.ts";
 import { error, those, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
@@ -10,8 +9,8 @@ export function addressFindings(settings: Settings): Finding[] {
   return [...ownFindings(settings), ...peerFindings(settings)];
 }
 
-function ownFindings({ region, config }: Settings): Finding[] {
-  const where = `[env.${region}] routes`;
+function ownFindings({ env, config }: Settings): Finding[] {
+  const where = `[env.${env}] routes`;
   const addresses = addressesOf(config);
   if (addresses.length === 0) {
     const remedy = 'Add { pattern = "<host name>", custom_domain = true }.';
@@ -35,7 +34,7 @@ function ownFindings({ region, config }: Settings): Finding[] {
   );
 }
 
-function peerFindings({ region, config, others }: Settings): Finding[] {
+function peerFindings({ env, config, others }: Settings): Finding[] {
   const peers = peersOf(config);
   if (peers.length === 0) {
     const remedy =
@@ -54,13 +53,14 @@ function peerFindings({ region, config, others }: Settings): Finding[] {
         ),
       ];
     }
-    const other = others.get(peer.region as RegionName);
-    if (other === undefined || addressesOf(other).some((one) => one.host === host)) return [];
+    const own = [...others.values()].filter(({ vars }) => vars["REGION"] === peer.region);
+    const hosts = own.flatMap(addressesOf).map((one) => one.host);
+    if (hosts.length === 0 || hosts.includes(host)) return [];
     return [
       error(
         "PEERS",
         `says that ${peer.region} answers on ${host}, but its routes do not name it`,
-        `Make PEERS of ${region} and routes of ${peer.region} the same.`,
+        `Make PEERS of ${env} and routes of ${peer.region} the same.`,
       ),
     ];
   });

@@ -14,7 +14,10 @@ export type Said = { readonly ok: boolean; readonly out: string; readonly err: s
  * Runs wrangler without a terminal, so that it never opens a browser. What it says is read and never repeated:
  * it may show a secret. Not `ok` where there is no wrangler, no login, or no answer within a minute.
  */
-export async function askWrangler(given: readonly string[]): Promise<Said> {
+export async function askWrangler(
+  given: readonly string[],
+  variables: Readonly<Record<string, string>> = {},
+): Promise<Said> {
   const child = spawn("wrangler", given, {
     cwd: ROOT,
     env: {
@@ -27,6 +30,7 @@ export async function askWrangler(given: readonly string[]): Promise<Said> {
       WRANGLER_LOG_PATH: path.join(tmpdir(), "turnpike-wrangler-logs"),
       WRANGLER_SEND_METRICS: "false",
       NO_COLOR: "1",
+      ...variables,
     },
     stdio: ["ignore", "pipe", "pipe"],
     timeout: ASK_MS,

@@ -1,7 +1,6 @@
 import { getHealth } from "../admin-client.ts";
 import { Refused, Unreachable } from "../admin/transport.ts";
 import type { AdminClient } from "../admin/transport.ts";
-import type { RegionName } from "../region-names.ts";
 import { addressFindings } from "./address-findings.ts";
 import { aliasChanges } from "./alias-changes.ts";
 import { error } from "./finding.ts";
@@ -11,7 +10,7 @@ import { staleFindings } from "./own-config.ts";
 import type { Report } from "./report.ts";
 import { askCloudflare, secretFindings } from "./secrets.ts";
 import type { SecretNames } from "./secrets.ts";
-import { databaseOf, readSettings, requiredSecrets } from "./settings.ts";
+import { databaseOf, readSettings } from "./settings.ts";
 import { outlookOf } from "./worker-findings.ts";
 import type { Outlook } from "./worker-findings.ts";
 import { zoneFindings } from "./zone-findings.ts";
@@ -19,7 +18,8 @@ import type { CloudflareReader } from "./zone-findings.ts";
 import { wranglerFindings } from "./wrangler-findings.ts";
 
 export type CheckOptions = {
-  readonly region: RegionName;
+  /** The environment: a region's name, or another one's. */
+  readonly env: string;
   /** The configuration, an absolute path. */
   readonly file: string;
   /** The secrets that are set; without it Cloudflare is asked. */
@@ -36,35 +36,39 @@ export type CheckOptions = {
 
 /** Everything that can be known before a deploy. Changes nothing. */
 export async function check(options: CheckOptions): Promise<Report> {
-  const { region, file, running, today } = options;
-  const settings = readSettings(file, region);
+  const { env, file, running, today } = options;
+  const settings = readSettings(file, env);
   if (settings === null) {
-    const remedy = `npx wrangler deploy --env ${region} --dry-run says why.`;
-    const unread = error("wrangler.toml", `cannot be read for ${region}`, remedy);
-    return { region, findings: [unread], aliases: new Map(), assumed: [] };
+    const remedy = `npx wrangler deploy --env ${env} --dry-run says why.`;
+    const unread = error("wrangler.toml", `cannot be read for ${env}`, remedy);
+    return { env, region: null, findings: [unread], aliases: new Map(), assumed: [] };
   }
-  const known = options.names ?? (await askCloudflare(region, file));
+  const { region } = settings;
+  const known = options.names ?? (await askCloudflare(env, file));
   const outlook = outlookOf(settings, known, today);
   // Where the secrets are named by hand, Cloudflare cannot be asked for anything else either.
-  const applied = options.names === undefined ? await askBook(region, file) : undefined;
+  const applied = options.names === undefined ? await askBook(env, file) : undefined;
   const findings = [
     ...staleFindings(file),
     ...wranglerFindings(settings, today),
     ...addressFindings(settings),
     ...(options.zones === undefined ? [] : await zoneFindings(settings, options.zones)),
     ...outlook.findings,
-    ...secretFindings(region, requiredSecrets(settings.config), known),
-    ...migrationFindings(region, databaseOf(settings), applied),
-    ...(running === null ? [] : await liveFindings(options, running, outlook)),
+    ...secretFindings(settings, known),
+    ...migrationFindings(env, databaseOf(settings), applied),
+    ...(running === null ? [] : await liveFindings(options, { region, running, outlook })),
   ];
-  return { region, findings, aliases: outlook.aliases ?? new Map(), assumed: outlook.assumed };
+  return { env, region, findings, aliases: outlook.aliases ?? new Map(), assumed: outlook.assumed };
 }
 
 /** What would change for the clients of the region that runs now. */
 async function liveFindings(
-  { region, isAccepted }: CheckOptions,
-  running: AdminClient,
-  { aliases: after, kindOf }: Outlook,
+  { isAccepted }: CheckOptions,
+  {
+    region,
+    running,
+    outlook: { aliases: after, kindOf },
+  }: { readonly region: string; readonly running: AdminClient; readonly outlook: Outlook },
 ): Promise<Finding[]> {
   try {
     const health = await getHealth(running);

@@ -1,5 +1,4 @@
 import { readMigrations } from "../migrations.ts";
-import type { RegionName } from "../region-names.ts";
 import { askWrangler } from "./ask-wrangler.ts";
 import { error, note, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
@@ -10,9 +9,9 @@ const WHERE = "migrations";
 export type AppliedMigrations = readonly string[] | null;
 
 /** Asks the book through wrangler. One that was never given any has none. */
-export async function askBook(region: RegionName, configFile: string): Promise<AppliedMigrations> {
+export async function askBook(env: string, configFile: string): Promise<AppliedMigrations> {
   const query = "SELECT name FROM d1_migrations ORDER BY id";
-  const where = ["--env", region, "--remote", "--json", "--config", configFile];
+  const where = ["--env", env, "--remote", "--json", "--config", configFile];
   const { ok, out, err } = await askWrangler(["d1", "execute", "DB", ...where, "--command", query]);
   if (ok) return namesIn(out);
   return /no such table: d1_migrations/.test(out + err) ? [] : null;
@@ -33,13 +32,13 @@ function namesIn(output: string): AppliedMigrations {
  * Undefined where nobody was asked.
  */
 export function migrationFindings(
-  region: RegionName,
+  env: string,
   database: string,
   applied: AppliedMigrations | undefined,
 ): Finding[] {
-  const apply = `npx wrangler d1 migrations apply ${database} --env ${region} --remote`;
+  const apply = `npx wrangler d1 migrations apply ${database} --env ${env} --remote`;
   if (applied === null || applied === undefined) {
-    const list = `npx wrangler d1 migrations list ${database} --env ${region} --remote`;
+    const list = `npx wrangler d1 migrations list ${database} --env ${env} --remote`;
     const remedy = `See that this lists none: ${list}. Else: ${apply}`;
     if (applied === undefined) return [note(WHERE, "were not compared with the database", remedy)];
     return [warning(WHERE, "cannot be compared: the database could not be asked", remedy)];

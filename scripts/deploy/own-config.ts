@@ -4,6 +4,7 @@ import { experimental_readRawConfig } from "wrangler";
 import { MERGED_FILE, OWN_FILE, SHARED_FILE } from "./files.ts";
 import { error } from "./finding.ts";
 import type { Finding } from "./finding.ts";
+import { requiredSecrets } from "./settings.ts";
 
 /** What each deploy does first, so that one with a file of an older checkout fails. */
 const FRESH_COMMAND = "node_modules/.bin/node scripts/deploy-config.ts --fresh";
@@ -15,7 +16,7 @@ type Table = Readonly<Record<string, unknown>>;
 export function mergedText(folder: string): string | null {
   const own = path.join(folder, OWN_FILE);
   if (!existsSync(own)) return null;
-  const merged = mergeTables(tableIn(path.join(folder, SHARED_FILE)), tableIn(own));
+  const merged = mergeEnvironments(tableIn(path.join(folder, SHARED_FILE)), tableIn(own));
   const build = isTable(merged["build"]) ? merged["build"] : {};
   const after = typeof build["command"] === "string" ? ` && ${build["command"]}` : "";
   const command = `${FRESH_COMMAND}${after}`;
@@ -33,6 +34,46 @@ export function staleFindings(file: string): Finding[] {
   if (path.basename(file) !== MERGED_FILE || isFresh(path.dirname(file))) return [];
   const problem = `is not what ${SHARED_FILE} and ${OWN_FILE} come to`;
   return [error(MERGED_FILE, problem, "npm run deploy:config")];
+}
+
+/**
+ * Lays `own` over `shared`. An environment that only `own` has (`eu-staging`) starts from the shared one of its
+ * REGION. Each environment requires the secrets of its own PEERS, so that wrangler refuses a deploy without them.
+ */
+function mergeEnvironments(shared: Table, own: Table): Table {
+  const bases = tableAt(shared, "env");
+  const environments = Object.entries({ ...bases, ...tableAt(own, "env") }).map(([name, one]) => {
+    const base = bases[name] ?? basedOn(bases, name, one);
+    const merged = mergeTables(isTable(base) ? base : {}, tableAt(tableAt(own, "env"), name));
+    return [name, { ...merged, secrets: secretsOf(merged) }] as const;
+  });
+  return { ...mergeTables(shared, own), env: Object.fromEntries(environments) };
+}
+
+/** The environment of the same region, with names of its own for the Worker and the database. */
+function basedOn(bases: Table, name: string, own: unknown): Table {
+  const region = tableAt(own, "vars")["REGION"];
+  const base = bases[String(region)];
+  if (!isTable(base)) return {};
+  const databases = base["d1_databases"];
+  const renamed = isBindings(databases)
+    ? databases.map((one) =>
+        mergeTables(one, { database_name: `turnpike-${name}`, database_id: "" }),
+      )
+    : [];
+  return { ...base, name: `turnpike-${name}`, d1_databases: renamed };
+}
+
+function secretsOf(environment: Table): Table {
+  const own = tableAt(environment, "secrets");
+  const listed: unknown = own["required"] ?? [];
+  const derived = requiredSecrets({ vars: tableAt(environment, "vars") });
+  return { ...own, required: [...new Set([...(Array.isArray(listed) ? listed : []), ...derived])] };
+}
+
+function tableAt(table: unknown, key: string): Table {
+  const value = isTable(table) ? table[key] : undefined;
+  return isTable(value) ? value : {};
 }
 
 /**

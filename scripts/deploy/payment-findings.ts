@@ -7,11 +7,11 @@ const SECRETS = "STRIPE_WEBHOOK_SECRETS";
 const TAX = "STRIPE_TAX";
 
 /** What of taking money is half set up, and what only a person can see: the mode of a key and whose a secret is. */
-export function paymentFindings({ region, config }: Settings, set: readonly string[]): Finding[] {
+export function paymentFindings({ env, config }: Settings, set: readonly string[]): Finding[] {
   const [hasKey, hasSecrets] = [set.includes(KEY), set.includes(SECRETS)];
   const isSandbox = config.vars["SANDBOX"] === "on" || set.includes("SANDBOX");
   const mode = isSandbox ? "test" : "live";
-  const put = (name: string): string => `npx wrangler secret put ${name} --env ${region}`;
+  const put = (name: string): string => `npx wrangler secret put ${name} --env ${env}`;
   return those(
     [
       hasKey && !hasSecrets,
@@ -34,7 +34,7 @@ export function paymentFindings({ region, config }: Settings, set: readonly stri
       warning(
         TAX,
         "is not said, so no tax is added to what is sold",
-        `Set it to on or off in [env.${region}] vars, as your adviser says.`,
+        `Set it to on or off in [env.${env}] vars, as your adviser says.`,
       ),
     ],
     [

@@ -4,7 +4,9 @@ import type { Finding } from "./finding.ts";
 
 /** What a check came to. */
 export type Report = {
-  readonly region: RegionName;
+  readonly env: string;
+  /** Null where the configuration can't be read. */
+  readonly region: RegionName | null;
   readonly findings: readonly Finding[];
   /** The model that each alias would mean after the deploy. */
   readonly aliases: ReadonlyMap<string, string>;
@@ -18,14 +20,21 @@ export function isReady({ findings }: Report): boolean {
 }
 
 export function jsonOf(report: Report): string {
-  const { region, findings, aliases, assumed } = report;
+  const { env, region, findings, aliases, assumed } = report;
   const ready = isReady(report);
-  return JSON.stringify({ region, ready, findings, aliases: Object.fromEntries(aliases), assumed });
+  return JSON.stringify({
+    env,
+    region,
+    ready,
+    findings,
+    aliases: Object.fromEntries(aliases),
+    assumed,
+  });
 }
 
 /** The report in words, errors first, each with what to do. */
 export function wordsOf(report: Report): string {
-  const { region, findings, aliases, assumed } = report;
+  const { env, findings, aliases, assumed } = report;
   const of = (level: Finding["level"]) => findings.filter((one) => one.level === level);
   const [errors, warnings, notes] = [of("error"), of("warning"), of("note")];
   const said = [...errors, ...warnings, ...notes].map(
@@ -46,8 +55,8 @@ export function wordsOf(report: Report): string {
       : [`(as if these were set, which nobody could say: ${assumed.join(", ")})`];
   const counts = `${counted(errors, "error")}, ${counted(warnings, "warning")}`;
   const verdict = isReady(report)
-    ? `${counts}. Next: npx wrangler deploy --env ${region}`
-    : `${counts}. Do not deploy ${region} yet.`;
+    ? `${counts}. Next: npx wrangler deploy --env ${env}`
+    : `${counts}. Do not deploy ${env} yet.`;
   return [...said, [meaning, ...assuming].join("\n"), verdict]
     .map((part) => part.split("\n").map(printable).join("\n"))
     .join("\n\n");

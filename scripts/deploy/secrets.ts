@@ -1,7 +1,8 @@
-import type { RegionName } from "../region-names.ts";
 import { askWrangler } from "./ask-wrangler.ts";
 import { error, note, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
+import { requiredSecrets } from "./settings.ts";
+import type { Settings } from "./settings.ts";
 
 const NEXT = /^PEER_(?:IN|OUT)_[A-Z]+_NEXT$/;
 
@@ -11,8 +12,8 @@ export type SecretNames = ReadonlySet<string> | null;
 /**
  * Asks Cloudflare through wrangler; what that says is read for names. A Worker that does not exist has none.
  */
-export async function askCloudflare(region: RegionName, configFile: string): Promise<SecretNames> {
-  const given = ["secret", "list", "--env", region, "--format", "json", "--config", configFile];
+export async function askCloudflare(env: string, configFile: string): Promise<SecretNames> {
+  const given = ["secret", "list", "--env", env, "--format", "json", "--config", configFile];
   const { ok, out, err } = await askWrangler(given);
   if (ok) return namesIn(out);
   return /Worker "[^"]*"(?: \(env: \w+\))? not found/.test(err) ? new Set() : null;
@@ -30,18 +31,16 @@ function namesIn(output: string): SecretNames {
 }
 
 /** Which required secrets are not set, and what only a person can make sure of. */
-export function secretFindings(
-  region: RegionName,
-  required: readonly string[],
-  known: SecretNames,
-): Finding[] {
+export function secretFindings(settings: Settings, known: SecretNames): Finding[] {
+  const { env, config } = settings;
+  const required = requiredSecrets(config);
   const always = note(
     "KEY_SECRETS",
     "must be the same in every region, and cannot be read back to compare",
     "Put it into every region from one place. Proof: a global key made in one region answers in the other; with another value there it is a 401.",
   );
   if (known === null) {
-    const list = `npx wrangler secret list --env ${region}`;
+    const list = `npx wrangler secret list --env ${env}`;
     return [
       warning(
         "secrets",
@@ -54,7 +53,7 @@ export function secretFindings(
   const missing = required.filter((name) => !known.has(name));
   const rotating = [...known].filter((name) => NEXT.test(name));
   return [
-    ...missing.map((name) => error(name, "is not set", remedyFor(name, region))),
+    ...missing.map((name) => error(name, "is not set", remedyFor(name, settings))),
     ...rotating.map((name) =>
       note(name, "is set: a rotation is under way", "End it, as docs/deploy.md says."),
     ),
@@ -62,8 +61,8 @@ export function secretFindings(
   ];
 }
 
-function remedyFor(name: string, region: RegionName): string {
-  const put = `npx wrangler secret put ${name} --env ${region}`;
+function remedyFor(name: string, { env, region }: Settings): string {
+  const put = `npx wrangler secret put ${name} --env ${env}`;
   const [, direction, peer] = /^PEER_(OUT|IN)_([A-Z]+)$/.exec(name) ?? [];
   if (direction !== undefined && peer !== undefined) {
     const there = `PEER_${direction === "OUT" ? "IN" : "OUT"}_${region.toUpperCase()}`;

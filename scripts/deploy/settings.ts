@@ -1,42 +1,61 @@
-import { unstable_readConfig } from "wrangler";
+import { experimental_readRawConfig, unstable_readConfig } from "wrangler";
 import type { Unstable_Config } from "wrangler";
-import { REGION_NAMES } from "../region-names.ts";
+import { regionNamed } from "../../src/shared/regions.ts";
 import type { RegionName } from "../region-names.ts";
 
 process.env["WRANGLER_LOG"] ??= "error"; // its warnings are not ours to repeat
 
-/** What wrangler.toml says of a region, as wrangler itself reads it, and of the others it knows. */
+type WithVars = { readonly vars: Readonly<Record<string, unknown>> };
+
+/** One environment's configuration, as wrangler reads it, with that of the file's other environments. */
 export type Settings = {
+  /** The environment: a region's name, or another one's (`eu-staging`). */
+  readonly env: string;
   readonly region: RegionName;
   readonly config: Unstable_Config;
-  readonly others: ReadonlyMap<RegionName, Unstable_Config>;
+  readonly others: ReadonlyMap<string, Unstable_Config>;
 };
 
-/** Null where wrangler cannot read the file or there is no such region in it. */
-export function readSettings(file: string, region: RegionName): Settings | null {
-  const config = readRegion(file, region);
-  if (config === null) return null;
-  const others = new Map<RegionName, Unstable_Config>();
-  for (const name of REGION_NAMES.filter((one) => one !== region)) {
-    const other = readRegion(file, name);
+/** Returns null where wrangler can't read the file, or the file has no such environment or no region for it. */
+export function readSettings(file: string, env: string): Settings | null {
+  const config = readEnvironment(file, env);
+  // The environment of a region's name is that region: a wrong REGION is a finding.
+  const region = regionNamed(env) ?? regionNamed(textOf(config?.vars["REGION"]));
+  if (config === null || region === undefined) return null;
+  const others = new Map<string, Unstable_Config>();
+  for (const name of environmentsIn(file).filter((one) => one !== env)) {
+    const other = readEnvironment(file, name);
     if (other !== null) others.set(name, other);
   }
-  return { region, config, others };
+  return { env, region, config, others };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+/** The file's environments; none where wrangler can't read it. */
+export function environmentsIn(file: string): string[] {
+  try {
+    return Object.keys(experimental_readRawConfig({ config: file }).rawConfig.env ?? {});
+  } catch {
+    return [];
+  }
 }
 
 /** Wrangler's own words are left out: they may show a line of the file, and a secret may stand there. */
-function readRegion(file: string, region: RegionName): Unstable_Config | null {
+function readEnvironment(file: string, env: string): Unstable_Config | null {
   try {
-    return unstable_readConfig({ config: file, env: region });
+    return unstable_readConfig({ config: file, env });
   } catch {
     return null;
   }
 }
 
 /** The name of a region's database. */
-export function databaseOf({ region, config }: Settings): string {
+export function databaseOf({ env, config }: Settings): string {
   const database = config.d1_databases.find(({ binding }) => binding === "DB");
-  return database?.database_name ?? `turnpike-${region}`;
+  return database?.database_name ?? `turnpike-${env}`;
 }
 
 /** The host names at which a region answers, and whether each is a custom domain. */
@@ -53,7 +72,7 @@ export function addressesOf(
 
 /** The entries of PEERS, as far as they are entries: parseConfig says what is wrong with the others. */
 export function peersOf(
-  config: Unstable_Config,
+  config: WithVars,
 ): readonly { readonly region: string; readonly url: string }[] {
   return entriesOf(config, "PEERS").flatMap(({ region, url }) =>
     typeof region === "string" && typeof url === "string" ? [{ region, url }] : [],
@@ -62,7 +81,7 @@ export function peersOf(
 
 /** The objects in the JSON array of a var; none where it is something else. */
 export function entriesOf(
-  config: Unstable_Config,
+  config: WithVars,
   variable: string,
 ): readonly Readonly<Record<string, unknown>>[] {
   const text = config.vars[variable];
@@ -77,7 +96,7 @@ export function entriesOf(
 }
 
 /** The secrets without which this region serves nothing. */
-export function requiredSecrets(config: Unstable_Config): readonly string[] {
+export function requiredSecrets(config: WithVars): readonly string[] {
   const links = peersOf(config).flatMap(({ region }) => {
     const name = region.toUpperCase();
     return [`PEER_OUT_${name}`, `PEER_IN_${name}`];

@@ -43,7 +43,7 @@ export type Outlook = {
  * nobody knows, all that could be set), and looks at what it would then sell. `today` is Unix ms.
  */
 export function outlookOf(settings: Settings, known: SecretNames, today: number): Outlook {
-  const { region, config } = settings;
+  const { env, config } = settings;
   const providers = providerSecrets(config);
   const set = known === null ? providers : [...known];
   const assumed = known === null ? providers : [];
@@ -56,7 +56,7 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
   ];
   const parsed = parseConfig(bindings);
   if (!parsed.ok) {
-    const remedy = `Correct it in [env.${region}] vars; docs/configuration.md says what it may be.`;
+    const remedy = `Correct it in [env.${env}] vars; docs/configuration.md says what it may be.`;
     const wrong = parsed.problems.map(({ variable, problem }) => error(variable, problem, remedy));
     return { findings: [...plain, ...wrong], aliases: null, kindOf: () => undefined, assumed };
   }
@@ -129,11 +129,11 @@ function standIn(name: string, isSandbox: boolean): string {
   return JSON.stringify({ client_email: plain, private_key: plain, project_id: "stand-in" });
 }
 
-function regionFindings({ region, config }: Settings, set: readonly string[]): Finding[] {
+function regionFindings({ env, region, config }: Settings, set: readonly string[]): Finding[] {
   const { REGION, JURISDICTION } = config.vars;
   const kept = rowOf(region).jurisdiction ?? "";
   const remedy = (name: string, value: string): string =>
-    `Set ${name} = "${value}" in [env.${region}] vars.`;
+    `Set ${name} = "${value}" in [env.${env}] vars.`;
   return those(
     [REGION !== region, error("REGION", `is not ${region}`, remedy("REGION", region))],
     [
@@ -149,7 +149,7 @@ function regionFindings({ region, config }: Settings, set: readonly string[]): F
       warning(
         SANDBOX,
         "is on: everybody with a key may use the test models, and CLOCK_OFFSET_MS counts",
-        `Unless this deployment is for tests, take it out of the vars, or, if it is a secret: npx wrangler secret delete ${SANDBOX} --env ${region}`,
+        `Unless this deployment is for tests, take it out of the vars, or, if it is a secret: npx wrangler secret delete ${SANDBOX} --env ${env}`,
       ),
     ],
   );
@@ -193,7 +193,7 @@ function readableFindings({ providers }: Config): Finding[] {
     );
 }
 
-function saleFindings({ region }: Settings, config: Config, catalog: Catalog): Finding[] {
+function saleFindings({ env }: Settings, config: Config, catalog: Catalog): Finding[] {
   const findings: Finding[] = [];
   const sold = [...catalog.models.values()];
   if (sold.every(({ routes }) => routes.every(({ provider }) => provider === "sandbox"))) {
@@ -201,7 +201,7 @@ function saleFindings({ region }: Settings, config: Config, catalog: Catalog): F
       warning(
         "providers",
         "are not live, so there is no real model to buy",
-        `npx wrangler secret put ${BUILT_IN_SECRETS[0]} --env ${region}, or another provider's key, or set PROVIDERS and MODELS.`,
+        `npx wrangler secret put ${BUILT_IN_SECRETS[0]} --env ${env}, or another provider's key, or set PROVIDERS and MODELS.`,
       ),
     );
   }
@@ -213,7 +213,7 @@ function saleFindings({ region }: Settings, config: Config, catalog: Catalog): F
       findings.push(error("PROVIDERS", `has "${id}" with a secret that is no name`, remedy));
       continue;
     }
-    const put = `npx wrangler secret put ${secret} --env ${region}`;
+    const put = `npx wrangler secret put ${secret} --env ${env}`;
     findings.push(
       warning("PROVIDERS", `has "${id}", which is not live: ${secret} is not set`, put),
     );

@@ -4,7 +4,7 @@ import { rowOf } from "../../src/shared/regions.ts";
 import { OWN_FILE } from "./files.ts";
 import { error, those, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
-import { databaseOf, requiredSecrets } from "./settings.ts";
+import { databaseOf } from "./settings.ts";
 import type { Settings } from "./settings.ts";
 
 const DAY_MS = 86_400_000;
@@ -31,7 +31,6 @@ export function wranglerFindings(settings: Settings, today: number): Finding[] {
     ...dateFindings(config, today),
     ...objectFindings(config),
     ...platformFindings(config),
-    ...requiredFindings(settings),
     ...assetFindings(config),
   ];
 }
@@ -63,9 +62,9 @@ function assetFindings({ assets }: Unstable_Config): Finding[] {
 }
 
 function databaseFindings(settings: Settings): Finding[] {
-  const { region, config, others } = settings;
+  const { env, region, config, others } = settings;
   const { jurisdiction } = rowOf(region);
-  const where = `[[env.${region}.d1_databases]]`;
+  const where = `[[env.${env}.d1_databases]]`;
   const database = config.d1_databases.find(({ binding }) => binding === "DB");
   if (database === undefined) {
     return [error(where, "has no database with the binding DB", "Add it, as in the other region.")];
@@ -77,7 +76,7 @@ function databaseFindings(settings: Settings): Finding[] {
       error(
         `${where} database_id`,
         id === "" ? "is not set" : "is a placeholder",
-        `npx wrangler d1 create ${name}${jurisdiction === null ? "" : ` --jurisdiction ${jurisdiction}`}, and put the id that it prints into ${OWN_FILE}. Then: npm run deploy:config; npx wrangler d1 migrations apply ${name} --env ${region} --remote`,
+        `npx wrangler d1 create ${name}${jurisdiction === null ? "" : ` --jurisdiction ${jurisdiction}`}, and put the id that it prints into ${OWN_FILE}. Then: npm run deploy:config; npx wrangler d1 migrations apply ${name} --env ${env} --remote`,
       ),
     ];
   }
@@ -165,19 +164,6 @@ function platformFindings(config: Unstable_Config): Finding[] {
           'Add binding = "CF_VERSION".',
         ),
       ],
-    ),
-  ];
-}
-
-function requiredFindings({ region, config }: Settings): Finding[] {
-  const listed = config.secrets?.required ?? [];
-  const missing = requiredSecrets(config).filter((name) => !listed.includes(name));
-  if (missing.length === 0) return [];
-  return [
-    error(
-      `[env.${region}.secrets] required`,
-      `lacks ${missing.join(", ")}`,
-      "Add them, so that wrangler refuses a deploy without them.",
     ),
   ];
 }

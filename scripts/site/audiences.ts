@@ -18,7 +18,7 @@ const TREES: Readonly<Record<Exclude<Audience, "develop">, readonly Group[]>> = 
     ["", ["credits", "webhooks", "models-and-prices", "regions", "people"]],
   ],
   run: [
-    ["Begin", ["start", "sandbox", "deploy", "configuration"]],
+    ["Begin", ["start", "sandbox", "deploy", "one-region", "configuration"]],
     ["Operate", ["operate", "alerts", "runbooks", "metrics"]],
     ["", ["log-ins", "providers", "prices", "residency", "security", "capacity", "figures"]],
   ],

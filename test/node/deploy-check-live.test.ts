@@ -61,7 +61,7 @@ describe("--live: what the running region's aliases would become", () => {
     for (const [more, problem] of [
       [{ running: { url: kept.region().adminUrl, token: CANARY } }, "answered 401"],
       [{ running: { url: "http://127.0.0.1:9/admin/v1", token: CANARY } }, "did not answer"],
-      [{ region: "us" }, "is the address of eu, not of us"],
+      [{ env: "us" }, "is the address of eu, not of us"],
     ] as const) {
       const said = await live(EU_SECRETS, more);
       expect(changed(said)).toEqual([]);

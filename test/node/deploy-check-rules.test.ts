@@ -16,7 +16,7 @@ type Checking = { readonly names?: readonly string[]; readonly days?: number };
 function checked(file: string, { names = EU_SECRETS, days = 0 }: Checking = {}): Promise<Report> {
   const today = TODAY + days * DAY_MS;
   const set = new Set(names);
-  return check({ region: "eu", file, names: set, running: null, isAccepted: false, today });
+  return check({ env: "eu", file, names: set, running: null, isAccepted: false, today });
 }
 const errors = ({ findings }: Report): Finding[] => findings.filter((one) => one.level === "error");
 const warnings = ({ findings }: Report): Finding[] =>

@@ -9,6 +9,8 @@ import { isFresh, mergedText, mergeTables } from "../../scripts/deploy/own-confi
 import { PAIR } from "../../scripts/region-names.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { blocksOf, pagePaths, readPage, ROOT } from "../documents/pages.ts";
+import { askWrangler } from "../../scripts/deploy/ask-wrangler.ts";
+import { serveEmptyAccount } from "./support/cloudflare.ts";
 import { DeployFiles, EU_SECRETS, euVars } from "./support/deploy-file.ts";
 import { checked } from "./support/deploy-run.ts";
 import { startProgram } from "./support/program.ts";
@@ -57,6 +59,9 @@ it("what the guide has an operator write makes wrangler.json the repository's fi
         PEERS: JSON.stringify([{ region: peer, url: `https://${peer}.gateway.test` }]),
       },
       d1_databases: [{ ...database, database_id: region === "eu" ? EU_ID : US_ID }],
+      secrets: {
+        required: ["KEY_SECRETS", "ADMIN_TOKEN", ...linkSecrets(peer)],
+      },
       build: {
         ...shared.build,
         command: expect.stringMatching(/ --fresh && .*scripts\/site\.ts$/),
@@ -66,6 +71,65 @@ it("what the guide has an operator write makes wrangler.json the repository's fi
     expect(merged).toEqual({ ...shared, ...own, ...paths });
   }
   expect(await stale()).toEqual([]);
+});
+
+function linkSecrets(peer: string): string[] {
+  return [`PEER_OUT_${peer.toUpperCase()}`, `PEER_IN_${peer.toUpperCase()}`];
+}
+
+/** The page's values for a deployment of one region and its staging environment. */
+function oneRegionText(): string {
+  const blocks = blocksOf(readPage("docs/one-region.md")).filter(({ info }) => info === "toml");
+  const ids = ["0a1b2c3d4e5f60718293a4b5c6d7e8f9", EU_ID, US_ID];
+  const text = blocks.map((block) => block.text).join("\n");
+  return text
+    .replaceAll("turnpike.example.com", "gateway.test")
+    .replaceAll(/<[^>]+>/g, () => ids.shift() ?? "one more");
+}
+
+it("one region and its staging environment are ready without the secrets of a link", async () => {
+  const place = mkdtempSync(path.join(tmpdir(), "turnpike-one-"));
+  writeFileSync(path.join(place, SHARED_FILE), readPage("wrangler.toml"));
+  writeFileSync(path.join(place, OWN_FILE), oneRegionText());
+  const merged = path.join(place, MERGED_FILE);
+  writeFileSync(merged, mergedText(place) ?? "");
+  const names = new Set(["KEY_SECRETS", "ADMIN_TOKEN", "OPENAI_API_KEY"]);
+  for (const env of ["eu", "eu-staging"]) {
+    const { findings } = await checked(merged, { env, names });
+    expect(findings.filter(({ level }) => level === "error")).toEqual([]);
+    const config = unstable_readConfig({ config: merged, env });
+    expect(config.secrets).toEqual({ required: ["KEY_SECRETS", "ADMIN_TOKEN"] });
+    expect(config.name).toBe(`turnpike-${env}`);
+    expect(config.durable_objects.bindings).toHaveLength(8);
+  }
+  // The same database in both is refused.
+  writeFileSync(path.join(place, OWN_FILE), oneRegionText().replace(US_ID, EU_ID));
+  writeFileSync(merged, mergedText(place) ?? "");
+  const { findings } = await checked(merged, { env: "eu-staging", names });
+  expect(findings.filter(({ level }) => level === "error")).toMatchObject([
+    { problem: "is also that of eu" },
+  ]);
+  removeDirectory(place);
+});
+
+it("wrangler's own check asks one region for no secret of a link", async () => {
+  const place = mkdtempSync(path.join(tmpdir(), "turnpike-wrangler-"));
+  writeFileSync(path.join(place, SHARED_FILE), readPage("wrangler.toml"));
+  writeFileSync(path.join(place, OWN_FILE), oneRegionText());
+  const merged = JSON.parse((mergedText(place) ?? "").replace(/^\/\/.*\n/, "")) as object;
+  const file = path.join(place, MERGED_FILE);
+  writeFileSync(path.join(place, "index.js"), "export default {}");
+  const unbuilt = { ...merged, build: {}, assets: undefined, main: "index.js", minify: false };
+  writeFileSync(file, JSON.stringify(unbuilt));
+  const cloudflare = await serveEmptyAccount();
+  const { out, err } = await askWrangler(
+    ["deploy", "--env", "eu", "--no-bundle", "--config", file],
+    { CLOUDFLARE_API_BASE_URL: cloudflare.url, CLOUDFLARE_API_TOKEN: "token" },
+  );
+  cloudflare.close();
+  const [, missing] = /required secrets have not been set: ([A-Z_, ]*)/.exec(out + err) ?? [];
+  expect(missing, out + err).toBe("KEY_SECRETS, ADMIN_TOKEN");
+  removeDirectory(place);
 });
 
 it("after a new release wrangler.json is refused until it is made again: by deploy:check and by each deploy's build", async () => {

@@ -115,7 +115,6 @@ export const FAULTS: readonly (readonly [
     ],
     /do not make Wallet with SQLite/,
   ],
-  ["a secret that is not required", [['"PEER_OUT_US", ', ""]], /required lacks PEER_OUT_US/],
   ["a number that is no text", [euVars("MARKUP_PERCENT = 5")], /MARKUP_PERCENT is no text/],
   [
     "a number out of range",

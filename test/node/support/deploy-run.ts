@@ -33,7 +33,7 @@ export async function run(
 /** What it says of the EU, in this process. Without `names` Cloudflare is asked. */
 export async function checked(file: string, more: Partial<CheckOptions> = {}): Promise<Said> {
   const today = Date.now();
-  const options = { region: "eu", file, running: null, isAccepted: false, today, ...more } as const;
+  const options = { env: "eu", file, running: null, isAccepted: false, today, ...more } as const;
   const report = await check(options);
   for (const said of [wordsOf(report), jsonOf(report)]) expect(said).not.toContain(CANARY);
   return JSON.parse(jsonOf(report)) as Said;
