@@ -1,3 +1,5 @@
+import { NEWEST_MIGRATION } from "../accounts/organizations/organizations.store.ts";
+import type { DatabaseState } from "../accounts/organizations/organizations.store.ts";
 import { METRICS, seriesOf } from "../events/metrics/series.ts";
 import type { Series } from "../shared/contracts/metrics.ts";
 import type { Model } from "../models/catalog/model.ts";
@@ -10,6 +12,7 @@ import type { Region } from "../shared/regions.ts";
 type Problem = { readonly kind: ProblemKind; readonly message: string };
 type ProblemKind =
   | "book_away"
+  | "migrations_missing"
   | "wallets_unavailable"
   | "wallets_in_conflict"
   | "model_refused"
@@ -18,12 +21,13 @@ type ProblemKind =
   | "payments_not_swept"
   | "outbox_silent"
   | "outbox_gave_up"
-  | "outbox_late";
+  | "outbox_late"
+  | "outbox_orphaned";
 
 /** What is known of the region when it is judged. */
 type RegionState = {
   readonly now: number;
-  readonly book: boolean;
+  readonly database: DatabaseState;
   /** How many wallets were asked, and which did not open. */
   readonly wallets: { readonly asked: number; readonly unavailable: readonly string[] };
   /** When the last sweep was, and how many wallets it found in conflict; null before the first. */
@@ -40,12 +44,14 @@ type RegionState = {
   readonly peers: readonly { readonly region: Region; readonly fault: string | null }[];
   /** Null for an outbox that cannot say. */
   readonly outboxes: readonly { readonly name: string; readonly depth: Depth | null }[];
+  /** Outboxes that hold messages for a region which is no longer a peer. */
+  readonly orphaned: readonly { readonly name: string }[];
 };
 
 /** Everything that is wrong, the nearest to the money first; none of a region that is well. */
 export function problemsOf(state: RegionState): readonly Problem[] {
   return [
-    ...(state.book ? [] : [problem("book_away", "The database does not answer.")]),
+    ...databaseProblems(state),
     ...walletProblems(state),
     ...modelProblems(state),
     ...state.peers.flatMap(({ region, fault }) =>
@@ -55,7 +61,19 @@ export function problemsOf(state: RegionState): readonly Problem[] {
     ),
     ...sweepProblems(state),
     ...outboxProblems(state),
+    ...problemOfMany(
+      "outbox_orphaned",
+      state.orphaned.map(({ name }) => name),
+      "outboxes have messages for a region that is no longer in PEERS",
+    ),
   ];
+}
+
+function databaseProblems({ database }: RegionState): Problem[] {
+  if (database === "ready") return [];
+  if (database === "away") return [problem("book_away", "The database does not answer.")];
+  const message = `The database lacks the migration ${NEWEST_MIGRATION}: apply this release's migrations.`;
+  return [problem("migrations_missing", message)];
 }
 
 function walletProblems({ wallets, sweep }: RegionState): Problem[] {

@@ -6,9 +6,10 @@ import type { Counted, Series } from "../shared/contracts/metrics.ts";
 import { METRICS } from "../events/metrics/series.ts";
 import type { MetricName } from "../events/metrics/series.ts";
 import { isolateGauges } from "../events/metrics/views.ts";
-import { bookAnswers } from "../accounts/organizations/organizations.store.ts";
-import { outboxNames } from "../regions/outbox-schedule.ts";
+import { databaseState } from "../accounts/organizations/organizations.store.ts";
+import { outboxNames, peerOutboxNames } from "../regions/outbox-schedule.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
+import { REGIONS } from "../shared/regions.ts";
 import { BYTES_MAX } from "./depths.ts";
 import { problemsOf } from "./health-problems.ts";
 import type { OperatorContext } from "./operator-context.ts";
@@ -22,15 +23,16 @@ import { askWallets } from "./wallets-asked.store.ts";
  */
 export async function getHealth(context: OperatorContext): Promise<Result<View>> {
   const { region, version, db, now, models } = context;
-  const [book, wallets, counted, peers, outboxes] = await Promise.all([
-    bookAnswers(db),
+  const [database, wallets, counted, peers, outboxes, orphaned] = await Promise.all([
+    databaseState(db),
     askWallets(db, now, (orgId) => context.wallet(orgId).balance()),
     context
       .metrics()
       .read()
       .catch(() => null),
     Promise.all(context.peers.map((peer) => peerState(context, peer))),
-    Promise.all(outboxNames(context.peers).map((name) => outboxState(context, name))),
+    outboxStates(context, outboxNames(context.peers)),
+    orphanedOutboxes(context),
   ]);
   const { gauges = null, sinceMs = null, jobs = {} } = counted ?? {};
   const sweep = gauges && {
@@ -41,13 +43,13 @@ export async function getHealth(context: OperatorContext): Promise<Result<View>>
   const { breakers } = context;
   const paymentsAtMs = jobs.payments?.atMs ?? null;
   const swept = { sweep, paymentsAtMs, sinceMs };
-  const standing = { now, book, wallets, ...swept, models, breakers, isolates };
+  const standing = { now, database, wallets, ...swept, models, breakers, isolates };
   return success({
     region,
     version,
-    problems: problemsOf({ ...standing, peers, outboxes }),
+    problems: problemsOf({ ...standing, peers, outboxes, orphaned }),
     aliases: Object.fromEntries(context.aliases),
-    book,
+    book: database !== "away",
     wallets,
     peers: peers.map(({ region: peer, url, fault, rttMs, lastOkMs }) => ({
       region: peer,
@@ -56,7 +58,7 @@ export async function getHealth(context: OperatorContext): Promise<Result<View>>
       rtt_ms: rttMs,
       last_ok_at: lastOkMs === null ? null : timestamp(lastOkMs),
     })),
-    outboxes: outboxes.map(outboxView),
+    outboxes: [...outboxes, ...orphaned].map(outboxView),
     sweep: gauges && sweepView(gauges),
     payments_swept_at: paymentsAtMs === null ? null : timestamp(paymentsAtMs),
     breakers: breakers.map(({ route, state, untilMs }) => {
@@ -87,6 +89,21 @@ function gaugeOf(series: Series, metric: MetricName): number {
 
 async function peerState(context: OperatorContext, region: OperatorContext["region"]) {
   return { region, ...(await context.askPeer(region)) };
+}
+
+function outboxStates(context: OperatorContext, names: readonly string[]) {
+  return Promise.all(names.map((name) => outboxState(context, name)));
+}
+
+/** Outboxes with messages for a region that is no longer a peer. */
+async function orphanedOutboxes(context: OperatorContext) {
+  const removed = REGIONS.filter(
+    (region) => region !== context.region && !context.peers.includes(region),
+  );
+  const states = await outboxStates(context, removed.flatMap(peerOutboxNames));
+  return states.filter(
+    ({ depth }) => depth !== null && depth.waiting + depth.dead + depth.parked > 0,
+  );
 }
 
 async function outboxState(context: OperatorContext, name: string) {

@@ -7,6 +7,7 @@ export const DELIVER_MAX = 100;
 /** A message that could not be delivered for this long is parked for an operator, never dropped. */
 export const PARK_AFTER_MS = 7 * 24 * 60 * 60 * 1000;
 const SHARDS = 16;
+const SHARD_NAMES = Array.from({ length: SHARDS }, (_, i) => String(i));
 
 const REVOCATIONS = "revocations";
 const BACKOFF_FIRST_MS = 1000;
@@ -55,11 +56,12 @@ export function revocationsShard(peer: Region): string {
 
 /** Every outbox of a region with these peers: whom a sweep pokes and a health check asks. */
 export function outboxNames(peers: readonly Region[]): readonly string[] {
-  const shards = Array.from({ length: SHARDS }, (_, i) => String(i));
-  return [
-    ...shards.map((shard) => `own/${shard}`),
-    ...peers.flatMap((peer) => [...shards, REVOCATIONS].map((shard) => `${peer}/${shard}`)),
-  ];
+  return [...SHARD_NAMES.map((shard) => `own/${shard}`), ...peers.flatMap(peerOutboxNames)];
+}
+
+/** Every outbox for this other region. */
+export function peerOutboxNames(peer: Region): readonly string[] {
+  return [...SHARD_NAMES, REVOCATIONS].map((shard) => `${peer}/${shard}`);
 }
 
 /** To whom an outbox of this name delivers what: `peer` null is this region's own wallets. */

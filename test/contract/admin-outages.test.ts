@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { refuse, success } from "../../src/shared/failure.ts";
+import { NEWEST_MIGRATION } from "../../src/accounts/organizations/organizations.store.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, bindingsWith, chat, openAccount, send } from "./client.ts";
 import { mockUpstream, UPSTREAM_VARS, upstreamError } from "./upstream.ts";
@@ -211,6 +212,32 @@ describe("GET /admin/v1/health names", () => {
     const silent = { getByName: () => ({ depth: () => Promise.reject(new Error("gone")) }) };
     expect(await problems(region({ REGION_OUTBOX: silent }))).toMatchObject([
       { kind: "outbox_silent" },
+    ]);
+  });
+
+  it("charges that wait for a region which is no longer in PEERS", async () => {
+    const whole = { waiting: 0, dead: 0, parked: 0, oldestMs: null };
+    const REGION_OUTBOX = {
+      getByName: (name: string) => ({
+        depth: async () => ({ ...whole, waiting: name === "us/3" ? 2 : 0 }),
+      }),
+    };
+    expect(await problems(region({ REGION_OUTBOX }))).toEqual([]);
+    const alone = await problems(region({ REGION_OUTBOX, PEERS: "[]" }));
+    expect(alone).toMatchObject([
+      { kind: "outbox_orphaned", message: expect.stringContaining("us/3") },
+    ]);
+  });
+
+  it("a database that lacks the newest migration", async () => {
+    expect(env.TEST_MIGRATIONS.at(-1)?.name).toBe(NEWEST_MIGRATION);
+    const remove = env.DB.prepare("DELETE FROM d1_migrations WHERE name = ?");
+    await remove.bind(NEWEST_MIGRATION).run();
+    const found = await problems(region());
+    const add = env.DB.prepare("INSERT INTO d1_migrations (name) VALUES (?)");
+    await add.bind(NEWEST_MIGRATION).run();
+    expect(found).toMatchObject([
+      { kind: "migrations_missing", message: expect.stringContaining(NEWEST_MIGRATION) },
     ]);
   });
 

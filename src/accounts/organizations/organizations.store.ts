@@ -197,12 +197,18 @@ function isSlugTaken(error: unknown): boolean {
   );
 }
 
-/** Whether D1 answers at all. */
-export async function bookAnswers(db: D1Database): Promise<boolean> {
+/** The newest migration that this release needs. */
+export const NEWEST_MIGRATION = "0010_company_issuers.sql";
+
+/** Whether the database answers, and whether it has this release's migrations. */
+export type DatabaseState = "ready" | "behind" | "away";
+
+export async function databaseState(db: D1Database): Promise<DatabaseState> {
   try {
-    await db.prepare("SELECT 1").first();
-    return true;
-  } catch {
-    return false;
+    const query = "SELECT name FROM d1_migrations WHERE name = ?";
+    const found = await db.prepare(query).bind(NEWEST_MIGRATION).first();
+    return found === null ? "behind" : "ready";
+  } catch (error) {
+    return String(error).includes("no such table") ? "behind" : "away";
   }
 }
