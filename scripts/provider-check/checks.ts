@@ -1,7 +1,7 @@
 import type { Usage } from "../../src/shared/usage.ts";
 import { promptTokens } from "../../src/shared/usage.ts";
 import { estimateTokens } from "../../src/shared/tokens.ts";
-import type { JsonObject, Provider } from "../../src/models/core/provider.ts";
+import type { JsonObject, Provider, ProviderFailure } from "../../src/models/core/provider.ts";
 import {
   ask,
   choiceOf,
@@ -79,7 +79,7 @@ function checksOf({ provider, stranger, chat, embeddings }: Subject): Check[] {
   const [kind, target] =
     chat === null ? (["embeddings", embeddings] as const) : (["chat", chat] as const);
   if (target === null) return checks;
-  checks.push({ name: "no such model", run: () => disabledCheck(provider, kind, NO_MODEL) });
+  checks.push({ name: "no such model", run: () => modelNameCheck(provider, kind) });
   if (stranger !== null) {
     checks.push({ name: "wrong key", run: () => disabledCheck(stranger, kind, target) });
   }
@@ -158,12 +158,22 @@ async function embeddingsCheck(provider: Provider, target: Target): Promise<stri
 }
 
 /** A model that is not there, or a key that nobody issued: the route is left out. */
+/** A server of one model (llama.cpp) may answer under any name; any other must refuse a name that it doesn't have. */
+async function modelNameCheck(provider: Provider, kind: "chat" | "embeddings"): Promise<string> {
+  const answer = await ask(provider, NO_MODEL, bodyFor(kind), { kind });
+  if (answer.kind !== "failure") return "answered: the server has one model under any name";
+  return disabledNote(answer.failure);
+}
+
 async function disabledCheck(
   provider: Provider,
   kind: "chat" | "embeddings",
   target: Pick<Target, "upstreamId">,
 ): Promise<string> {
-  const failure = failed(await ask(provider, target, bodyFor(kind), { kind }));
+  return disabledNote(failed(await ask(provider, target, bodyFor(kind), { kind })));
+}
+
+function disabledNote(failure: ProviderFailure): string {
   expect(failure.kind === "disabled", `kind disabled, not ${JSON.stringify(failure)}`);
   return `${failure.reason}: the route would be left out`;
 }

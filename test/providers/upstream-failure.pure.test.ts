@@ -160,3 +160,59 @@ it("a retry hint is read as ms, seconds or a date against the answer's own clock
   const bad = ["-1", "soon", "", "NaN", "1e9"];
   expect(bad.map((value) => wait({ "retry-after": value }))).toEqual(bad.map(() => null));
 });
+
+it.each([
+  "Range of input length should be [1, 129024]",
+  "Input length (160062 tokens) exceeds the maximum allowed length (32762 tokens). Use a shorter input.",
+  "invalid params, context window exceeds limit (2013)",
+  "prompt token count of 136581 exceeds the limit of 128000",
+  "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+  "input (12001 tokens) is too large to process. increase the physical batch size (current batch size: 512)",
+])("recognizes a context that is too long by its pattern, with 400 and 500: %s", (message) => {
+  for (const status of [400, 500]) {
+    expect(failure(status, { message })).toMatchObject({
+      kind: "refused",
+      code: "context_length_exceeded",
+    });
+  }
+});
+
+it.each([
+  "max_tokens must be at least 1",
+  "The image exceeds 5 MB",
+  "messages must not be empty",
+  "Invalid 'input': array too long",
+])("does not take another refusal for a context that is too long: %s", (message) => {
+  expect(failure(400, { message }).code).toBeNull();
+});
+
+it.each([
+  'Failed to parse tools: Unsupported tool type: {"type":"custom"}; tools = []',
+  "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+])(
+  "refuses a bad request that a server answers with 500, without advice to its operator: %s",
+  (message) => {
+    const refused = failure(500, { message, type: "server_error" });
+    expect(refused).toMatchObject({ kind: "refused" });
+    expect(refused.message).not.toMatch(/hint|mmproj/);
+  },
+);
+
+it.each([
+  [{ message: "/chat/completions: Invalid model name passed in model=m. Call `/v1/models`" }],
+  [{ message: "No connected db.", type: "no_db_connection" }],
+  [{ message: "model 'm' not found" }],
+])("disables a route whose server refuses our key or model name with 400 or 500: %o", (error) => {
+  for (const status of [400, 500]) expect(failure(status, error).kind).toBe("disabled");
+});
+
+it("disables a route whose server is pinned to another model", () => {
+  const body = JSON.stringify({ detail: "Server is pinned to '/srv/models/hf'; requested 'm'." });
+  expect(httpFailure(400, NO_HEADERS, body).kind).toBe("disabled");
+});
+
+it("removes file paths from a message but not the place of a field", () => {
+  expect(cleanedMessage("can't open '/srv/models/hf/a.gguf' at /messages/0/content")).toBe(
+    "can't open '[removed]' at /messages/0/content",
+  );
+});

@@ -33,6 +33,7 @@ const SECRETIVE: readonly RegExp[] = [
     `\\b(?![\\w-]{0,60}${COUNTS}:)(?:[a-z][\\w-]{0,62}:\\d{4,5}|(?=[a-z_]{0,62}[\\d-])[a-z][\\w-]{0,62}:\\d{2,5})\\b(?:/${REST}*)?`,
     "gi",
   ), // a host and a port
+  /(?<![\w.\]/])(?:~|[A-Z]:)?(?:[/\\](?!(?:v\d|chat|messages|tools|input|response|properties|\d)\b)[\w.@+-]{1,100}){2,20}/gi, // a file
   /\b\d{12}\b/g, // an account or a project by its number
   /\bBearer\s+\S+/gi,
   /\b(?:sk|pk|gsk|xai|key|api[-_]?key|token|svc_sk|org|organization|proj|project|acct|account|user|req|request)[-_][A-Za-z0-9*_-]{6,}/gi,

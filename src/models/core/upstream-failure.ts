@@ -94,22 +94,40 @@ function contentRefusal(
 /** The status that says what is wrong, where a host has chosen another. */
 function meantStatus(status: number, complaint: Complaint): number {
   if ([complaint.code, complaint.type].includes("insufficient_quota")) return 402;
-  return REFUSED.has(status) && isAboutUs(complaint) ? 404 : status;
+  const isBroken = status === 500;
+  if ((REFUSED.has(status) || isBroken) && isAboutUs(complaint)) return 404;
+  return isBroken && isAboutRequest(complaint) ? 400 : status;
 }
 
-const MODEL_CODES: ReadonlySet<string> = new Set([
+/** What servers such as llama.cpp say with a 500 of a request that they can't serve. */
+const ABOUT_REQUEST =
+  /^(?:failed to parse (?:tools|messages|grammar|tool_choice)\b|unsupported (?:tool|content)|json schema conversion failed)|^(?:image|audio|video) input is not supported/i;
+
+/** Reports whether a 500 is about the request: another attempt, or another server of that kind, would say the same. */
+function isAboutRequest(complaint: Complaint): boolean {
+  return ABOUT_REQUEST.test(complaint.message) || isAboutContext(complaint);
+}
+
+const OUR_CODES: ReadonlySet<string> = new Set([
   "invalid_model",
   "model_not_found",
   "unknown_model",
+  "invalid_api_key",
+  "no_db_connection", // LiteLLM without a database, of any key but its own
+  "token_not_found_in_db",
 ]);
 /** Whole messages only: clients can have their own words quoted inside of one. */
-const ABOUT_US = /^(?:incorrect api key|model not exist\b)|^\S+ is not a valid model id$/i;
+const ABOUT_US =
+  /^(?:incorrect api key|model not exist\b|(?:\/[\w/]{1,40}: )?invalid model name passed in|server is pinned to )|^\S+ is not a valid model id$|^model ['"`]?\S{1,200}['"`]? (?:is )?not found\b/i;
 
-/** Whether a 400 is about our key or our name for the model (xAI, Mistral, DeepSeek, OpenRouter). */
+/** Whether a 400 is about our key or our name for the model (xAI, Mistral, DeepSeek, OpenRouter, LiteLLM, transformers). */
 function isAboutUs({ code, type, message }: Complaint): boolean {
-  return MODEL_CODES.has(code) || MODEL_CODES.has(type) || ABOUT_US.test(message);
+  return OUR_CODES.has(code) || OUR_CODES.has(type) || ABOUT_US.test(message);
 }
 
+/** Advice to whoever runs the server, and LiteLLM's list of its own models. */
+const TO_OPERATOR =
+  /\s{0,3}(?:- )?\bhint: .*|\s{0,3}\bincrease the physical batch size.*|\s{0,3}\bReceived Model Group=.*/is;
 const TOO_LARGE = "413";
 const NOT_SAID = "The model provider refused this request.";
 const CONTEXT_CODE = "context_length_exceeded";
@@ -120,7 +138,7 @@ function refusal(
   complaint: Complaint,
   secret: string | undefined,
 ): ProviderFailure {
-  const cleaned = cleanedMessage(complaint.message, secret);
+  const cleaned = cleanedMessage(complaint.message.replace(TO_OPERATOR, ""), secret);
   const param = isCleanParam(complaint.param, secret) ? complaint.param : null;
   if (!isAboutContext(complaint)) {
     const code = isCleanCode(complaint.code, secret) ? complaint.code : null;
@@ -135,33 +153,28 @@ function refusal(
   return { kind: "refused", reason, message, param: param ?? "messages", code: CONTEXT_CODE };
 }
 
+/** A noun for what is too long, and in the same sentence a word for the excess, in either order. */
+const LENGTH =
+  "(?:context[ _-]?(?:length|window|limit|size)|maximum context|(?:prompt|input|`inputs`|message)s?\\b[^.:]{0,40}?\\b(?:length|tokens?)|(?:model )?token limit|model(?:'s)? (?:context )?length)";
+const EXCESS =
+  "(?:exceed|too (?:long|large|many)|longer than|larger than|maximum|must be|should be (?:\\[|at most|less)|while limit is)";
 /** How hosts say that the prompt is too long. */
 const CONTEXT_PATTERNS = new RegExp(
   [
-    "prompt is too long",
-    "exceed context limit",
-    "input is too long for requested model",
+    `${LENGTH}.{0,80}${EXCESS}`,
+    `${EXCESS}.{0,80}${LENGTH}`,
+    "(?:prompt|input) is too (?:long|large)",
     "context_length_exceeded",
-    "maximum context length",
-    "exceeds the context window",
-    "input token count .{0,80}exceeds the maximum number of tokens",
-    "maximum prompt length is \\d+",
+    "maximum (?:context|prompt) length",
     "reduce the length of the messages",
-    "too large for model with \\d+ maximum context",
     "current length is .{0,80}while limit is",
-    "is longer than the (maximum )?model('s)? (context )?length",
-    "`inputs` tokens \\+ `max_new_tokens` must be",
-    "exceeds the available context size",
-    "input tokens exceed the configured limit",
-    "exceeded model token limit",
-    "exceeded this model context window limit",
   ].join("|"),
   "i",
 );
 
 function isAboutContext(complaint: Complaint): boolean {
   if (complaint.code === CONTEXT_CODE) return true;
-  return complaint.code !== "string_above_max_length" && CONTEXT_PATTERNS.test(complaint.message);
+  return !complaint.code.endsWith("_above_max_length") && CONTEXT_PATTERNS.test(complaint.message);
 }
 
 /** Reads every error body in use: OpenAI's, the same without its envelope, a bare text, FastAPI's. */

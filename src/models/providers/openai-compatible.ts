@@ -21,6 +21,8 @@ type OpenAiHost = {
   readonly profile: Profile;
   /** Without one no key is sent (Ollama, vLLM on a private network). */
   readonly secret?: string;
+  /** Extra headers of every request, for gateways in front of a host. */
+  readonly headers?: Readonly<Record<string, string>>;
 };
 
 /** The adapter for every host that speaks OpenAI's chat completions and embeddings. */
@@ -32,9 +34,12 @@ export function openAiCompatible(host: OpenAiHost): Provider {
 }
 
 /** A host with two wires: Responses for those who speak it, and for models that need it. */
-function withResponses({ id, baseUrl, profile, secret }: OpenAiHost, chat: Wire): Provider {
+function withResponses(
+  { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
+  chat: Wire,
+): Provider {
   const url = `${trimmedUrl(baseUrl)}/responses`;
-  const headers = keyHeaders(profile, secret);
+  const headers = { ...extra, ...keyHeaders(profile, secret) };
   const responses = responsesWire({ id, url, headers, ...(secret !== undefined && { secret }) });
   return {
     id,
@@ -53,9 +58,9 @@ function needsResponses(call: ProviderCall): boolean {
   );
 }
 
-function wireOf({ id, baseUrl, profile, secret }: OpenAiHost): Wire {
+function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): Wire {
   const base = trimmedUrl(baseUrl);
-  const key = keyHeaders(profile, secret);
+  const key = { ...extra, ...keyHeaders(profile, secret) };
   const streamHeaders = { accept: "text/event-stream", ...key };
   const jsonHeaders = { accept: "application/json", ...key };
   const send = async (call: ProviderCall, path: string, request: UpstreamRequest) => {

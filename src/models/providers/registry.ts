@@ -87,12 +87,34 @@ function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider
     id: entry.id,
     baseUrl: entry.base_url,
     profile,
+    headers: headersOf(entry, config),
     ...(secret !== undefined && { secret }),
   });
 }
 
-/** An entry without a secret needs none; one that names a secret waits for it to be set. */
+/** An entry without a secret needs none; one that names secrets, in its headers too, waits for them to be set. */
 function isConfigured(entry: ProviderEntry, config: ProviderConfig): boolean {
   if (!PROFILES.has(entry.profile)) return false;
-  return entry.secret === undefined || config.secret(entry.secret) !== undefined;
+  const named = entry.secret === undefined ? [] : [entry.secret];
+  const inHeaders = Object.values(entry.headers ?? {}).flatMap((value) => secretsIn(value));
+  return [...named, ...inHeaders].every((name) => config.secret(name) !== undefined);
+}
+
+/** A secret's place in the value of a header: `Bearer $CF_AIG_TOKEN`. */
+const SECRET_PLACE = /\$([A-Z][A-Z0-9_]*)/g;
+
+function secretsIn(value: string): string[] {
+  return [...value.matchAll(SECRET_PLACE)].map(([, name = ""]) => name);
+}
+
+/** Returns the extra headers of an entry with its secrets in their places. */
+function headersOf(
+  { headers = {} }: ProviderEntry,
+  config: ProviderConfig,
+): Record<string, string> {
+  const filled = Object.entries(headers).map(([name, value]): [string, string] => [
+    name,
+    value.replace(SECRET_PLACE, (_, secret: string) => config.secret(secret) ?? ""),
+  ]);
+  return Object.fromEntries(filled);
 }

@@ -27,6 +27,16 @@ const price = z.strictObject({
 });
 const url = z.string().check(z.refine(isUrl, "must be a URL without spaces"));
 const peers = z.array(z.strictObject({ region, url }));
+/** The gateway sets these itself. */
+const headerName = z
+  .string()
+  .check(
+    z.regex(
+      /^(?!(?:host|accept|content-type|content-length|authorization|connection)$)[a-z0-9-]{1,100}$/,
+      "must be a lowercase header name that the gateway doesn't set itself",
+    ),
+  );
+const HEADER_VALUE = /^[\u0020-\u007e]{1,1000}$/;
 const providers = z.array(
   z.strictObject({
     id: z
@@ -35,6 +45,9 @@ const providers = z.array(
     base_url: url,
     profile: z._default(name, "generic"),
     secret: z.optional(name),
+    headers: z.optional(
+      z.record(headerName, z.string().check(z.regex(HEADER_VALUE, "must be printable ASCII"))),
+    ),
     regions: z.array(z.enum([...REGIONS, "global"])).check(z.minLength(1)),
   }),
 );

@@ -1,0 +1,33 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { PROFILES } from "../../src/models/providers/profile.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+it("a provider's extra headers go with every request, beside its key", async () => {
+  const sent: Headers[] = [];
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (_, init) => {
+    sent.push(new Headers(init?.headers));
+    return new Response("{}", { status: 500 });
+  });
+  const profile = PROFILES.get("generic");
+  if (profile === undefined) throw new Error("no generic profile");
+  const headers = { "cf-aig-authorization": "Bearer aig" };
+  const provider = openAiCompatible({
+    id: "up",
+    baseUrl: "http://up.test/v1",
+    profile,
+    secret: "key",
+    headers,
+  });
+  await provider.send({
+    kind: "chat",
+    body: { model: "m", messages: [{ role: "user", content: "Hi" }] },
+    upstreamId: "m",
+    cap: 10,
+    stream: false,
+    signal: new AbortController().signal,
+  });
+  expect(sent[0]?.get("cf-aig-authorization")).toBe("Bearer aig");
+  expect(sent[0]?.get("authorization")).toBe("Bearer key");
+});
