@@ -77,25 +77,40 @@ describe("a key with a limit of 1 that many callers use at once where it was nev
 });
 
 it("a key that is revoked while home's answer of who it is is on its way stays dead", async () => {
+  // On a busy machine home's answer may come before the revocation: then another key is tried.
+  let isOverlapped = false;
+  for (let tries = 0; !isOverlapped; tries++) {
+    expect(tries).toBeLessThan(40);
+    // oxlint-disable-next-line no-await-in-loop -- one key after another
+    isOverlapped = await revokedWhileAsked(300 + (tries % 5) * 300);
+  }
+});
+
+/** Revokes a key while home's answer is on its way for `delayMs`; false if the answer came first, or too late. */
+async function revokedWhileAsked(delayMs: number): Promise<boolean> {
+  await regions.toEu.set("pass");
   const { key: owner } = await openFar(regions);
   const victim = await makeKey(regions, owner);
-  regions.toEu.delayMs = 900;
+  regions.toEu.delayMs = delayMs;
   await regions.toEu.set((operation) => (operation === "lookup" ? "delay-reply" : "pass"));
   const { lookup = 0 } = regions.toEu.counts.operations;
   const { forwarded } = regions.toEu.counts;
   const first = statusOf(regions.us, victim.key);
-  await expect.poll(() => regions.toEu.counts.operations["lookup"]).toBe(lookup + 1);
-  await expect.poll(() => regions.toEu.counts.forwarded).toBe(forwarded + 1);
+  await expect.poll(() => regions.toEu.counts.operations["lookup"]).toBeGreaterThan(lookup);
+  await expect.poll(() => regions.toEu.counts.forwarded).toBeGreaterThan(forwarded);
   expect(await hasBeenAsked(victim.id)).toBe(true); // home said that it lives, and noted the use
   const { answered } = regions.toUs.counts;
   expect(await revoke(regions, owner, victim.id)).toBe(200);
-  await expect.poll(() => regions.toUs.counts.answered, RELAXED).toBe(answered + 1);
-  expect(regions.toEu.underWay).toBe(1); // what home said before is still on its way
-  expect(await first).toBe(401);
+  await expect.poll(() => regions.toUs.counts.answered, RELAXED).toBeGreaterThan(answered);
+  const isOnItsWay = regions.toEu.underWay === 1;
+  const status = await first;
+  if (!isOnItsWay || status === 503) return false;
+  expect(status).toBe(401);
   expect(await isBuriedAt(regions.us, victim)).toBe(true);
   await regions.toEu.set("refuse");
   expect(await statusOf(regions.us, victim.key)).toBe(401);
-});
+  return true;
+}
 
 async function hasBeenAsked(id: string): Promise<boolean> {
   const book = await regions.eu.miniflare.getD1Database("DB", "turnpike-eu");

@@ -23,8 +23,10 @@ const TOKENS = [
 /** Bytes of one token's event, roughly. */
 const EVENT_BYTES = sse(chunkOf({ content: " river" })).length;
 
-/** Output tokens that were sent for a request, by its user's text. */
-const sent = new Map<string, number>();
+const DRAIN_MS = 1000;
+
+/** When each output token of a request was sent and when its connection ended, by its user's text. */
+const sent = new Map<string, { readonly atMs: number[]; endedMs: number }>();
 let upstream: OpenAiMock;
 let regions: TwoRegions;
 beforeAll(async () => {
@@ -42,7 +44,7 @@ beforeAll(async () => {
   const bindings = {
     PROVIDERS: JSON.stringify([provider]),
     MODELS: JSON.stringify([model]),
-    DRAIN_S: "1",
+    DRAIN_S: String(DRAIN_MS / 1000),
   };
   regions = await startTwoRegions({ bindings });
 });
@@ -55,12 +57,16 @@ const writeCounted: MockScript = async ({ json }, response) => {
     max_tokens: number;
   };
   const text = messages[0]?.content ?? "";
+  const atMs: number[] = [];
+  const tokens = { atMs, endedMs: Infinity };
+  sent.set(text, tokens);
+  response.on("close", () => (tokens.endedMs = performance.now()));
   response.writeHead(200, { "content-type": "text/event-stream" }).write(sse(OPENING));
   for (let token = 0; token < cap; token++) {
     await sleep(PACE_MS);
     if (response.destroyed) return true;
     response.write(sse(chunkOf({ content: TOKENS[token % TOKENS.length] ?? "" })));
-    sent.set(text, token + 1);
+    atMs.push(performance.now());
   }
   const usage = { prompt_tokens: 20, completion_tokens: cap, total_tokens: 20 + cap };
   response.end(`${sse(FINISH)}${sse({ ...CHUNK, choices: [], usage })}${DONE}`);
@@ -84,6 +90,11 @@ async function leave(account: Account, n: number): Promise<Left> {
   return { id, text, passedOn: body.split('"content":"').length - 2 }; // the opening has an empty one
 }
 
+/** Returns the value of a range that is nearest to a number. */
+function nearest(value: number, least: number, most: number): number {
+  return Math.min(Math.max(value, least), most);
+}
+
 type Left = { readonly id: string; readonly text: string; readonly passedOn: number };
 
 it(`${CLIENTS} clients leave paced streams: each is charged, by usage or near to what it was passed on`, async () => {
@@ -103,7 +114,11 @@ it(`${CLIENTS} clients leave paced streams: each is charged, by usage or near to
       completion_tokens: number;
       estimated: boolean;
     };
-    const truth = estimated ? passedOn : (sent.get(text) ?? NaN);
+    const { atMs, endedMs } = sent.get(text) ?? { atMs: [], endedMs: NaN };
+    // The gateway passes tokens on until it notices the reset, which takes a while on a busy machine. From then on it
+    // drains for DRAIN_MS, so these tokens were sent before it noticed.
+    const noticed = atMs.filter((ms) => ms <= endedMs - DRAIN_MS).length;
+    const truth = estimated ? nearest(billed, passedOn, Math.max(passedOn, noticed)) : atMs.length;
     errors[estimated ? "estimated" : "reported"].push((100 * (billed - truth)) / truth);
   }
   const off = errors.estimated.map(Math.abs);

@@ -15,6 +15,7 @@ const BATCH = 100_000;
 const SAME_MS = 100;
 /** No turn is longer. */
 const TURN_MAX_MS = 50;
+const ATTEMPTS_MAX = 300;
 
 const ROW = `SELECT 'req_' || at.value || printf('%016d', n.value), 'settled', 0, 0, 1, 1, 1, 1, 0,
     ?3 + at.key * ${SAME_MS} + n.value, ?4 - at.key * ${SAME_MS} - n.value, 1, 1, 2, 10, 20, 0,
@@ -109,7 +110,10 @@ async function inSlices(stub: Stub): Promise<Reconciliation & { turns: readonly 
   }
 }
 
-/** One slice and the ms that it took. It only reads: one that took long is measured again, for the machine may have been busy. */
+/**
+ * Returns one slice and the least time that it took, in ms. A slice only reads, so one that took long is measured again:
+ * on a busy machine some attempt runs undisturbed, and a slice that is too long is so in every attempt.
+ */
 async function sliceOf(
   stub: Stub,
   from: ReconcileState,
@@ -119,7 +123,8 @@ async function sliceOf(
     const began = performance.now();
     const slice = valueOf(await stub.reconcile({ from, withinMs: 0 }));
     least = Math.min(least, performance.now() - began);
-    if (least < TURN_MAX_MS / 2 || attempt === 10) return { ...slice, took: least };
+    const isShort = least < (attempt < 10 ? TURN_MAX_MS / 2 : TURN_MAX_MS);
+    if (isShort || attempt === ATTEMPTS_MAX) return { ...slice, took: least };
   }
 }
 
