@@ -181,7 +181,9 @@ async function setUp(): Promise<void> {
 
 function runCrons(): void {
   for (const region of [regions.eu, regions.us]) {
-    void region.runCron(CRONS.watch).catch(() => undefined);
+    for (const cron of [CRONS.watch, CRONS.hourly]) {
+      void region.runCron(cron).catch(() => undefined);
+    }
   }
 }
 
