@@ -2,7 +2,8 @@ import type { Delta, DeltaCall } from "./chunk.ts";
 import { isCut } from "./finish-reason.ts";
 import type { StreamEvent } from "./provider.ts";
 import { newToolCallId } from "./said.ts";
-import type { FinishReason, Said } from "./said.ts";
+import type { FinishReason } from "./finish-reason.ts";
+import type { Said } from "./said.ts";
 
 type Tool = { hasArguments: boolean; readonly isCustom: boolean };
 

@@ -1,4 +1,5 @@
-import type { FinishReason } from "./said.ts";
+/** OpenAI's reasons to end a choice that a native provider can mean. */
+export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
 /** OpenAI's finish reasons by the names under which providers report them, in lower case. */
 const MEANINGS: ReadonlyMap<string, FinishReason> = new Map([

@@ -2,11 +2,9 @@ import { randomBase62 } from "../../shared/id.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { Completion, CompletionChoice, Delta, DeltaCall } from "./chunk.ts";
 import { isCut } from "./finish-reason.ts";
+import type { FinishReason } from "./finish-reason.ts";
 import type { JsonObject } from "./provider.ts";
 import { wireUsage } from "./wire-usage.ts";
-
-/** OpenAI's reasons to end a choice that a native provider can mean. */
-export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
 /** What a model says in one choice, piece by piece, by whatever wire it came. */
 export type Said =

@@ -5,14 +5,14 @@ import type { ProviderFailure, StreamEvent } from "./provider.ts";
 import { eventTooLarge } from "./spent.ts";
 
 /** One frame of a stream: its name and its JSON text. */
-export type Frame = { readonly name: string; readonly data: string };
+export type TextFrame = { readonly name: string; readonly data: string };
 
 /** Cuts the bytes of one stream into frames. */
 export type FrameSource = {
   /** Returns the frames that these bytes complete. */
-  events(bytes: Uint8Array): readonly Frame[];
+  events(bytes: Uint8Array): readonly TextFrame[];
   /** Returns the frame that the end of file leaves open. */
-  flushEvents(): readonly Frame[];
+  flushEvents(): readonly TextFrame[];
   /** Why no more frames can be read; null while they can. */
   readonly broken: ProviderFailure | null;
   /** The lines that are no frame's. */
@@ -21,7 +21,7 @@ export type FrameSource = {
 
 /** Reads one stream: frames from its bytes, events from its frames. */
 export function streamReader(source: FrameSource, reader: FrameReader): StreamReader {
-  const eventsOf = (frames: readonly Frame[]): StreamEvent[] => {
+  const eventsOf = (frames: readonly TextFrame[]): StreamEvent[] => {
     const events = frames.flatMap(({ name, data }) => reader.read(data, name));
     return source.broken === null ? events : [...events, ...reader.fail(source.broken)];
   };

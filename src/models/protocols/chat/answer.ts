@@ -6,6 +6,7 @@ import {
   finishReason,
   logprobsOf,
 } from "../../core/chat-message.ts";
+import type { Message } from "../../core/chat-message.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
 import type { Named } from "../../core/json-value.ts";
 import { readInputUsage, readUsage, usageIn } from "../../core/chat-usage.ts";
@@ -74,8 +75,12 @@ export function embeddingsAnswer(
 }
 
 /** Its `finish_reason` is null where it broke off. */
-function chatChoice(raw: RawChoice, said: JsonObject, position: number): CompletionChoice {
-  const finish_reason = finishReason(raw.finish_reason, listOf(said["tool_calls"]).some(isObject));
+function chatChoice(
+  raw: RawChoice,
+  said: JsonObject & Message,
+  position: number,
+): CompletionChoice {
+  const finish_reason = finishReason(raw.finish_reason, listOf(said.tool_calls).some(isObject));
   const message = answerMessage(said, finish_reason);
   return { index: indexOf(raw, position), message, logprobs: logprobsOf(raw), finish_reason };
 }

@@ -5,13 +5,13 @@ import { numberOf, parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { asIs, maybe, shape } from "../../core/shape.ts";
 import { streamReader } from "../../core/sse-reader.ts";
-import type { Frame, FrameSource } from "../../core/sse-reader.ts";
+import type { FrameSource, TextFrame } from "../../core/sse-reader.ts";
 import { eventTooLarge, failureEvents } from "../../core/spent.ts";
 import { exceptionFailure } from "./bedrock-failure.ts";
 import { BROKEN_OFF, claudeDetail, finishOf } from "./converse-answer.ts";
 import { converseUsage } from "./converse-usage.ts";
 import { FRAME_BYTES_MAX, FrameDecoder } from "./event-frames.ts";
-import type { Frame as BinaryFrame } from "./event-frames.ts";
+import type { Frame } from "./event-frames.ts";
 
 /** An event (Bedrock API reference, ConverseStreamOutput); the fields that its type has. */
 const event = shape({
@@ -22,6 +22,7 @@ const event = shape({
     toolUse: shape({ input: textOf }),
     reasoningContent: shape({ text: textOf, signature: textOf }),
   }),
+  __type: textOf,
   stopReason: asIs,
   usage: asIs,
 });
@@ -69,8 +70,9 @@ export class ConverseReader extends FrameReader {
   }
 
   protected frame(raw: JsonObject, type: string): StreamEvent[] {
-    if (type !== "error" && !type.endsWith("Exception")) return this.#event(type, event(raw));
-    const name = textOf(raw["__type"]) || type;
+    const said = event(raw);
+    if (type !== "error" && !type.endsWith("Exception")) return this.#event(type, said);
+    const name = said.__type || type;
     return failureEvents(exceptionFailure({ name, raw }, this.#secrets));
   }
 
@@ -164,7 +166,7 @@ export function converseReader(reader: ConverseReader): StreamReader {
 }
 
 /** A frame by its event type. Exceptions are named "error" and hold their own name as `__type`, as in JSON answers. */
-function textFrame({ headers, payload }: BinaryFrame): Frame {
+function textFrame({ headers, payload }: Frame): TextFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";
   if (kind === "event") return { name: headers.get(":event-type") ?? "", data };

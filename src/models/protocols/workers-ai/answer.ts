@@ -1,7 +1,8 @@
 import { parseJson } from "../../../shared/exact-json.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { completionOf, outputOf } from "../../core/said.ts";
-import type { FinishReason, Said, SaidCall } from "../../core/said.ts";
+import type { FinishReason } from "../../core/finish-reason.ts";
+import type { Said, SaidCall } from "../../core/said.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import { argumentsText, brokenOff } from "../../core/chat-message.ts";
 import { readUsage } from "../../core/chat-usage.ts";

@@ -2,7 +2,7 @@ import { finishMeaning } from "../../core/finish-reason.ts";
 import { textOf } from "../../core/json-value.ts";
 import { argumentsText } from "../../core/chat-message.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { FinishReason } from "../../core/said.ts";
+import type { FinishReason } from "../../core/finish-reason.ts";
 import { asIs, list, maybe, shape } from "../../core/shape.ts";
 import type { Read } from "../../core/shape.ts";
 
