@@ -1,5 +1,5 @@
 import { DEEPSEEK, MISTRAL, VOYAGE, XAI } from "./profiles/makers.ts";
-import { GENERIC, LOCAL, OPENAI } from "./profiles/openai.ts";
+import { GENERIC, LLAMA_CPP, LOCAL, OPENAI } from "./profiles/openai.ts";
 import { CEREBRAS, FIREWORKS, GROQ, OPENROUTER, TOGETHER } from "./profiles/resellers.ts";
 import type { Profile } from "../protocols/chat/profile.ts";
 
@@ -18,6 +18,7 @@ export const PROFILE_OF = {
   voyage: VOYAGE,
   ollama: LOCAL,
   vllm: LOCAL,
+  llamacpp: LLAMA_CPP,
   generic: GENERIC,
 } as const satisfies Readonly<Record<string, Profile>>;
 

@@ -60,3 +60,6 @@ export const GENERIC: Profile = {
 
 /** Local servers: low, medium, high or none. */
 export const LOCAL: Profile = { ...GENERIC, rules: [effort(null, THREE_EFFORTS)] };
+
+/** The llama.cpp server. It reports the usage of one choice, however many it was asked for. */
+export const LLAMA_CPP: Profile = { ...LOCAL, oneChoice: true };

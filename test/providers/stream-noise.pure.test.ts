@@ -1,0 +1,159 @@
+import { describe, expect, it } from "vitest";
+import { PROFILES } from "../../src/models/providers/profile.ts";
+import type { FrameReader } from "../../src/models/core/frame-reader.ts";
+import type { StreamReader } from "../../src/models/core/http-provider.ts";
+import type { StreamEvent } from "../../src/models/core/provider.ts";
+import { sseReader } from "../../src/models/core/sse-reader.ts";
+import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { CohereStream } from "../../src/models/protocols/cohere/stream.ts";
+import {
+  ConverseReader,
+  converseReader,
+} from "../../src/models/protocols/converse/converse-stream.ts";
+import { ChunkReader as GeminiReader } from "../../src/models/protocols/gemini/chunks.ts";
+import { MessagesReader } from "../../src/models/protocols/messages/host-messages-reader.ts";
+import { NativeReader as NativeMessages } from "../../src/models/protocols/messages/host-native.ts";
+import * as responses from "../../src/models/protocols/responses/host-stream.ts";
+import { WorkersAiStream } from "../../src/models/protocols/workers-ai/stream.ts";
+import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
+import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
+import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
+import { frame, joined } from "../fixtures/event-stream.ts";
+import { GOOGLE_CHAT } from "../fixtures/google-wire.ts";
+import { HOSTS_WIRE } from "../fixtures/hosts-wire.ts";
+import { RESPONSES_CHAT } from "../fixtures/responses-wire.ts";
+import type { ChatScenarios } from "../fixtures/wire-scenario.ts";
+import { WORKERS_AI_CHAT, WORKERS_AI_OPENAI_CHAT } from "../fixtures/workers-ai-wire.ts";
+import { messageOf, single } from "./adapter-kit.ts";
+
+/** Every protocol of server-sent events with its recorded streams. */
+const PROTOCOLS: readonly (readonly [string, () => FrameReader, ChatScenarios])[] = [
+  ["Messages", () => new MessagesReader(null, "key"), ANTHROPIC_CHAT],
+  ["Messages, native", () => new NativeMessages("key", false), ANTHROPIC_CHAT],
+  ["Responses", () => new responses.ChunkReader(), RESPONSES_CHAT],
+  ["Responses, native", () => new responses.NativeReader(), RESPONSES_CHAT],
+  ["Gemini", () => new GeminiReader(() => []), GOOGLE_CHAT],
+  ["Cohere", () => new CohereStream(), COHERE_CHAT],
+  ["Workers AI, its own form", () => new WorkersAiStream(256), WORKERS_AI_CHAT],
+  ["Workers AI, OpenAI's form", () => new WorkersAiStream(256), WORKERS_AI_OPENAI_CHAT],
+  ...HOSTS_WIRE.map(({ dialect: { profile }, chat }) => {
+    const usage = PROFILES.get(profile)?.usage;
+    return [`chat at ${profile}`, () => new ChunkReader("key", usage), chat] as const;
+  }),
+];
+
+/** Nothing of these is part of an answer. */
+const NOISE = [
+  ": keepalive",
+  ":",
+  "data: : keepalive",
+  "data: :",
+  "data:",
+  "data: null",
+  "data: []",
+  "data: {",
+  "data: <html>",
+  "data: [done]",
+  "event: ping",
+  "id: 7\nretry: 10",
+].map((lines) => `${lines}\n\n`);
+/** Once every choice has finished, these can't take the response back. */
+const AFTER = [
+  'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"no"}}\n\n',
+  "event: error\ndata: no\n\n",
+  'data: {"error":{"message":"no","code":500}}\n\n',
+];
+const DONE = "data: [DONE]\n\n";
+
+function eventsOf(reader: StreamReader, parts: readonly Uint8Array[]): StreamEvent[] {
+  return [...parts.flatMap((part) => reader.push(part)), ...reader.flush()];
+}
+
+/** What a client and the meter make of a stream; ids that an adapter mints are left out. */
+function resultOf(events: readonly StreamEvent[]): string {
+  const native = events.flatMap((event) => {
+    if (event.kind === "text") return [JSON.parse(event.json)];
+    return event.kind === "native" ? [event.said, event.finish] : [];
+  });
+  const result = { ...messageOf(events), native: native.join("|"), end: events.at(-1)?.kind };
+  return JSON.stringify(result).replaceAll(/"call_[A-Za-z0-9]{24}"/g, '"call_minted"');
+}
+
+/** The number of frames after which every choice has finished. */
+function finishedAt(frames: readonly string[], reader: () => FrameReader): number {
+  const isFinish = (event: StreamEvent): boolean =>
+    event.kind === "native"
+      ? event.finish !== null
+      : event.kind === "chunk" && event.chunk.choices.some((one) => one.finish_reason !== null);
+  const at = frames.findIndex((_, index) => {
+    const bytes = new TextEncoder().encode(frames.slice(0, index + 1).join(""));
+    return sseReader(reader()).push(bytes).some(isFinish);
+  });
+  return at === -1 ? frames.length : at + 1;
+}
+
+describe.each(PROTOCOLS)("a stream of %s", (_, reader, chat) => {
+  const streamed = Object.entries(chat).filter(([, { stream }]) => (stream.status ?? 200) === 200);
+  it.each(streamed)("with %s is not changed by noise", (__, { stream }) => {
+    const body = String(stream.body);
+    const read = (text: string): string =>
+      resultOf(eventsOf(sseReader(reader()), [new TextEncoder().encode(text)]));
+    const expected = read(body);
+    expect(expected).toContain('"end":"end"');
+    const frames = body.split(/(?<=\n\n|\r\n\r\n)/);
+    const finished = finishedAt(frames, reader);
+    for (let at = 0; at <= frames.length; at++) {
+      for (const noise of at < finished ? NOISE : [...NOISE, ...AFTER]) {
+        const noisy = frames.toSpliced(at, 0, noise).join("");
+        expect(read(noisy), `${JSON.stringify(noise)} before frame ${at}`).toBe(expected);
+      }
+    }
+    expect(read(body + DONE + DONE), "with two more markers").toBe(expected);
+    const lines = body.replaceAll("\r\n", "\n");
+    expect(read(`\ufeff${body}`), "with a byte order mark").toBe(expected);
+    expect(read(lines.replaceAll("\n", "\r\n")), "with CRLF").toBe(expected);
+    expect(read(lines.replaceAll("\n", "\r")), "with CR").toBe(expected);
+    const bytes = single(new TextEncoder().encode(frames.join(NOISE[0])));
+    expect(resultOf(eventsOf(sseReader(reader()), bytes)), "byte by byte").toBe(expected);
+  });
+});
+
+describe("a stream of Converse", () => {
+  const unreadable = new TextEncoder().encode("{");
+  const noise = ["citation", "contentBlockDelta", "metadata"].map((type) =>
+    frame([[":event-type", type]], unreadable),
+  );
+  const exception = frame(
+    [
+      [":message-type", "exception"],
+      [":exception-type", "internalServerException"],
+    ],
+    new TextEncoder().encode('{"message":"no"}'),
+  );
+  it.each(Object.entries(BEDROCK_CHAT))("with %s is not changed by noise", (_, { stream }) => {
+    const read = (parts: readonly Uint8Array[]): string =>
+      resultOf(eventsOf(converseReader(new ConverseReader(null, [])), parts));
+    const frames = framesOf(stream.body as Uint8Array);
+    const expected = read(frames);
+    expect(expected).toContain('"end":"end"');
+    for (let at = 0; at <= frames.length; at++) {
+      for (const one of noise) expect(read(frames.toSpliced(at, 0, one))).toBe(expected);
+    }
+    for (const junk of [exception, Uint8Array.of(1, 2, 3), new Uint8Array(64)]) {
+      expect(read([...frames, junk])).toBe(expected);
+    }
+    const last = frames.length - 1; // between the stop and the usage
+    expect(read(frames.toSpliced(last, 0, exception))).toBe(expected);
+    expect(read(single(joined(frames)))).toBe(expected);
+  });
+});
+
+function framesOf(bytes: Uint8Array): Uint8Array[] {
+  const frames: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length;) {
+    const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(at);
+    frames.push(bytes.subarray(at, at + length));
+    at += length;
+  }
+  return frames;
+}
