@@ -2,6 +2,7 @@ import { Option } from "commander";
 import type { Command } from "commander";
 import { endOf, programOf } from "../program.ts";
 import { REGION_NAMES } from "../region-names.ts";
+import packageFile from "../../package.json" with { type: "json" };
 import { addDerivedCommands } from "./derived-commands.ts";
 import { addHealthCommand } from "./health-command.ts";
 import { addCostCommands } from "./cost-commands.ts";
@@ -12,6 +13,7 @@ import { Refused, Unreachable } from "./transport.ts";
 import { printable } from "../table.ts";
 
 const REFUSED = 1;
+const VERSION = packageFile.version;
 
 /**
  * Does what these arguments ask, and says it on stdout and stderr. Resolves to what the program ends
@@ -23,13 +25,29 @@ export function run(given: readonly string[]): Promise<number | null> {
       await program().parseAsync(given, { from: "user" });
       return null;
     } catch (error) {
-      if (error instanceof Refused) sayRefused(error);
+      if (given.includes("--json") && isExpected(error)) note(JSON.stringify(errorJson(error)));
+      else if (error instanceof Refused) sayRefused(error);
       else if (error instanceof Unreachable) saySilent(error);
       else if (error instanceof NotFound) note(`error: ${error.message}`);
       else throw error;
       return REFUSED;
     }
   });
+}
+
+function isExpected(error: unknown): error is Refused | Unreachable | NotFound {
+  return error instanceof Refused || error instanceof Unreachable || error instanceof NotFound;
+}
+
+/** Returns what `--json` prints to stderr for an error. */
+function errorJson(error: Refused | Unreachable | NotFound): object {
+  const { message } = error;
+  if (error instanceof Refused) {
+    const { status, details, requestId } = error;
+    return { error: { message, status, ...details, request_id: requestId } };
+  }
+  const maybeDone = error instanceof Unreachable && error.maybeDone;
+  return { error: { message, maybe_done: maybeDone } };
 }
 
 /** Every command, with its flags and words. */
@@ -41,7 +59,8 @@ export function program(): Command {
         .choices(REGION_NAMES)
         .conflicts("url"),
     )
-    .option("--json", "print answers as they are")
+    .option("--json", "print answers and errors as JSON")
+    .version(VERSION)
     .helpCommand(false)
     .configureHelp({ showGlobalOptions: true });
   addDerivedCommands(admin);
