@@ -77,7 +77,13 @@ async function streamed(faults: readonly Fault[]): Promise<string> {
     ...runOf({ ...services, numbers }),
     answer: asResponse((response) => void texts.push(response.text())),
   };
-  await settle(run, await answerStream(run, SERVING, { events: eventsOf(), reply: STREAM_REPLY }));
+  await settle(
+    run,
+    await answerStream(run, SERVING, {
+      given: { kind: "stream", events: eventsOf() },
+      reply: STREAM_REPLY,
+    }),
+  );
   run.timers.close();
   return (await Promise.all(texts)).join();
 }

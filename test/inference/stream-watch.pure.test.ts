@@ -7,6 +7,7 @@ import { StreamWatch } from "../../src/models/requests/stream-watch.ts";
 
 const NUMBERS = {
   UPSTREAM_IDLE_MS: 400,
+  UPSTREAM_FIRST_MS: 2000,
   UPSTREAM_THINKING_MS: 4000,
   KEEP_ALIVE_MS: 200,
   READER_STUCK_MS: 1000,
@@ -122,9 +123,20 @@ function standStill(): void {
 
 it("an upstream is not silent while we stand still", () => {
   const { watch, seen } = watching();
+  watch.heard();
+  vi.advanceTimersByTime(50);
   for (let i = 0; i < 8; i++) standStill();
   expect(seen.cancelled).toBe(0);
   vi.advanceTimersByTime(50);
+  expect(seen.cancelled).toBe(1);
+  watch.close();
+});
+
+it("waits as long for the first event as before the stream was handed on", () => {
+  const { watch, seen } = watching();
+  vi.advanceTimersByTime(1700);
+  expect(seen.cancelled).toBe(0);
+  vi.advanceTimersByTime(400);
   expect(seen.cancelled).toBe(1);
   watch.close();
 });

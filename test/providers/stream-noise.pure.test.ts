@@ -79,12 +79,14 @@ function resultOf(events: readonly StreamEvent[]): string {
   return JSON.stringify(result).replaceAll(/"call_[A-Za-z0-9]{24}"/g, '"call_minted"');
 }
 
+function isFinish(event: StreamEvent): boolean {
+  return event.kind === "native"
+    ? event.finish !== null
+    : event.kind === "chunk" && event.chunk.choices.some((one) => one.finish_reason !== null);
+}
+
 /** The number of frames after which every choice has finished. */
 function finishedAt(frames: readonly string[], reader: () => FrameReader): number {
-  const isFinish = (event: StreamEvent): boolean =>
-    event.kind === "native"
-      ? event.finish !== null
-      : event.kind === "chunk" && event.chunk.choices.some((one) => one.finish_reason !== null);
   const at = frames.findIndex((_, index) => {
     const bytes = new TextEncoder().encode(frames.slice(0, index + 1).join(""));
     return sseReader(reader()).push(bytes).some(isFinish);
@@ -96,27 +98,31 @@ describe.each(PROTOCOLS)("a stream of %s", (_, reader, chat) => {
   const streamed = Object.entries(chat).filter(([, { stream }]) => (stream.status ?? 200) === 200);
   it.each(streamed)("with %s is not changed by noise", (__, { stream }) => {
     const body = String(stream.body);
-    const read = (text: string): string =>
+    const readText = (text: string): string =>
       resultOf(eventsOf(sseReader(reader()), [new TextEncoder().encode(text)]));
-    const expected = read(body);
+    const expected = readText(body);
     expect(expected).toContain('"end":"end"');
     const frames = body.split(/(?<=\n\n|\r\n\r\n)/);
     const finished = finishedAt(frames, reader);
     for (let at = 0; at <= frames.length; at++) {
       for (const noise of at < finished ? NOISE : [...NOISE, ...AFTER]) {
         const noisy = frames.toSpliced(at, 0, noise).join("");
-        expect(read(noisy), `${JSON.stringify(noise)} before frame ${at}`).toBe(expected);
+        expect(readText(noisy), `${JSON.stringify(noise)} before frame ${at}`).toBe(expected);
       }
     }
-    expect(read(body + DONE + DONE), "with two more markers").toBe(expected);
+    expect(readText(body + DONE + DONE), "with two more markers").toBe(expected);
     const lines = body.replaceAll("\r\n", "\n");
-    expect(read(`\ufeff${body}`), "with a byte order mark").toBe(expected);
-    expect(read(lines.replaceAll("\n", "\r\n")), "with CRLF").toBe(expected);
-    expect(read(lines.replaceAll("\n", "\r")), "with CR").toBe(expected);
+    expect(readText(`\ufeff${body}`), "with a byte order mark").toBe(expected);
+    expect(readText(lines.replaceAll("\n", "\r\n")), "with CRLF").toBe(expected);
+    expect(readText(lines.replaceAll("\n", "\r")), "with CR").toBe(expected);
     const bytes = single(new TextEncoder().encode(frames.join(NOISE[0])));
     expect(resultOf(eventsOf(sseReader(reader()), bytes)), "byte by byte").toBe(expected);
   });
 });
+
+function read(parts: readonly Uint8Array[]): string {
+  return resultOf(eventsOf(converseReader(new ConverseReader(null, [])), parts));
+}
 
 describe("a stream of Converse", () => {
   const unreadable = new TextEncoder().encode("{");
@@ -131,8 +137,6 @@ describe("a stream of Converse", () => {
     new TextEncoder().encode('{"message":"no"}'),
   );
   it.each(Object.entries(BEDROCK_CHAT))("with %s is not changed by noise", (_, { stream }) => {
-    const read = (parts: readonly Uint8Array[]): string =>
-      resultOf(eventsOf(converseReader(new ConverseReader(null, [])), parts));
     const frames = framesOf(stream.body as Uint8Array);
     const expected = read(frames);
     expect(expected).toContain('"end":"end"');

@@ -171,7 +171,8 @@ export type ProviderAnswer =
       /** Of a native answer. */
       readonly native?: NativeSaid;
     }
-  | { readonly kind: "stream"; readonly events: EventStream }
+  /** `isLate`: its first event is still to come. */
+  | { readonly kind: "stream"; readonly events: EventStream; readonly isLate?: true }
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
 export type Provider = {

@@ -37,7 +37,7 @@ export function answer(
     return answerJson(run, route, { given, reply });
   }
   if (given.kind === "stream" && reply.kind === "stream") {
-    return answerStream(run, route, { events: given.events, reply });
+    return answerStream(run, route, { given, reply });
   }
   throw new Error("an answer of another kind than was asked for");
 }
@@ -113,6 +113,7 @@ const RUNAWAY_TOKENS = 1024;
 const USAGE_LINGER_MS = 5000;
 const END_LINGER_MS = 1000;
 
+type StreamAnswer = Extract<ProviderAnswer, { kind: "stream" }>;
 type StreamReply = Extract<Reply, { kind: "stream" }>;
 
 type Streaming = {
@@ -130,6 +131,8 @@ type Streaming = {
   failure: ProviderFailure | null;
 };
 
+/** Keeps a connection alive before the first event, in every endpoint's format. */
+const COMMENT = ": keep-alive\n\n";
 const BEGINNING = { hasBegun: false, failure: null };
 const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
 const SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
@@ -141,9 +144,10 @@ const SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
 export async function answerStream(
   run: Run,
   route: ServingRoute,
-  { events, reply }: { readonly events: EventStream; readonly reply: StreamReply },
+  { given, reply }: { readonly given: StreamAnswer; readonly reply: StreamReply },
 ): Promise<Ended> {
   const { timer } = run;
+  const { events, isLate } = given;
   const beganMs = elapsedMs();
   const meter = meterOf(run, route, beganMs);
   const owed = (): Outcome => chargeOf({ run, route, meter }, "stopped", true);
@@ -157,7 +161,7 @@ export async function answerStream(
   const client = new StreamClient({ left: () => timer.clientLeft() });
   const response = new Response(client.readable, { headers });
   const { numbers } = run.services;
-  const ping = (): string => writer.ping;
+  const ping = (): string => (streaming.hasBegun ? writer.ping : COMMENT);
   const watch = new StreamWatch({ events, timer, client, ping, now: elapsedMs, numbers });
   const streaming = {
     run,
@@ -173,6 +177,7 @@ export async function answerStream(
   nowOpen(run, { owed, close: async () => close(streaming) });
   timer.whenClientGone(() => left(streaming));
   run.answer(response);
+  if (isLate === true) void client.write(COMMENT);
   nowOpen(run, { owed, close: (failure) => abandon(streaming, failure) });
   const ending = await pump(streaming);
   noteFault(streaming, ending);
@@ -219,7 +224,8 @@ function endOf(streaming: Streaming, ending: Ending): Ended {
         run.progress.told = toldWith(run, toldBy(streaming), outcome);
         return run.progress.told;
       };
-      await client.end(isWhole ? writer.end(made) : writer.fail(told(), made));
+      const begun = streaming.hasBegun ? "" : writer.begin(null);
+      await client.end(begun + (isWhole ? writer.end(made) : writer.fail(told(), made)));
       close(streaming);
       if (isWhole) receipt = made;
       return true;

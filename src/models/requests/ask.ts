@@ -107,6 +107,7 @@ async function callRoute(
       signal: run.timer.signal,
       headersMs: stream ? numbers.UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, routes),
       firstMs: numbers.UPSTREAM_FIRST_MS,
+      quietMs: numbers.KEEP_ALIVE_MS,
       after: run.timers.after,
       onAsked,
       onSpent,

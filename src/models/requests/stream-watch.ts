@@ -113,6 +113,7 @@ export class StreamWatch {
   #hasHeard = false;
   #hasSent = false;
   #isThinking = false;
+  #hasBegun = false;
   #lingerUntilMs = Infinity;
   #stopped = false;
   #silent = false;
@@ -146,6 +147,7 @@ export class StreamWatch {
   /** The upstream sent something; `last`: what it said last, if it was more than a sign of life. */
   heard(last?: StreamEvent): void {
     this.#hasHeard = true;
+    this.#hasBegun = true;
     if (last !== undefined) this.#isThinking = last.kind === "thinking";
   }
 
@@ -190,7 +192,10 @@ export class StreamWatch {
 
   /** For so long an upstream may say nothing. */
   #silenceMs(): number {
-    const { UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS } = this.#watched.numbers;
+    const { UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS, UPSTREAM_FIRST_MS, KEEP_ALIVE_MS } =
+      this.#watched.numbers;
+    // a stream that is handed on before its first event has had KEEP_ALIVE_MS already
+    if (!this.#hasBegun) return Math.max(UPSTREAM_IDLE_MS, UPSTREAM_FIRST_MS - KEEP_ALIVE_MS);
     return this.#isThinking ? Math.max(UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS) : UPSTREAM_IDLE_MS;
   }
 

@@ -39,6 +39,8 @@ export type AttemptOptions = {
   readonly headersMs: number;
   /** From the headers to the first event of a stream. */
   readonly firstMs: number;
+  /** A stream without an event for so long is handed on as it is, so that its client gets headers and comments. */
+  readonly quietMs?: number;
   /** The run's timers; a platform timer each unless given. */
   readonly after?: After;
   /** Told when the request goes out; not any more once the attempt was given up. */
@@ -109,15 +111,29 @@ function endingWith(runEnd: StopSignal): AbortController {
   return controller;
 }
 
-/** Waits for the first batch with events in it: comments show life but promise nothing. */
+/**
+ * Waits for the first batch with events in it: comments show life but promise nothing. After `quietMs` the stream is
+ * handed on all the same, and no other route is asked.
+ */
 async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderAnswer> {
-  const batch = await new TimeLimit(options.firstMs, options).of(firstBatch(events));
-  if (batch === null) return failed("timeout");
+  const { firstMs, quietMs = firstMs, signal } = options;
+  const first = firstBatch(events);
+  const batch = await new TimeLimit(Math.min(firstMs, quietMs), options).of(first);
+  if (batch === null) {
+    if (quietMs >= firstMs || signal.aborted) return failed("timeout");
+    return { kind: "stream", events: startingWith(first.then(unbroken), events), isLate: true };
+  }
   if (batch === BROKEN) return failed("connection");
   const error = batch.find((event) => event.kind === "error");
   if (error !== undefined) return { kind: "failure", failure: withSpentIn(error.failure, batch) };
   if (batch.every(({ kind }) => kind === "end" || kind === "usage")) return failed("empty_stream");
-  return { kind: "stream", events: startingWith(batch, events) };
+  return { kind: "stream", events: startingWith(Promise.resolve(batch), events) };
+}
+
+/** A late first batch as its stream gives it: null at the end of file. Throws for a broken connection. */
+function unbroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | null {
+  if (batch === BROKEN) throw new Error("the connection broke");
+  return batch.length === 0 ? null : batch;
 }
 
 /** In place of the first events, of a connection that broke before them. */
@@ -140,13 +156,14 @@ async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> 
 }
 
 /** The stream again, its first batch included. */
-function startingWith(first: readonly StreamEvent[], events: EventStream): EventStream {
+function startingWith(first: ReturnType<EventStream["next"]>, events: EventStream): EventStream {
+  first.catch(() => undefined); // whoever reads it is told
   let isFirst = true;
   return {
     next() {
       if (!isFirst) return events.next();
       isFirst = false;
-      return Promise.resolve(first);
+      return first;
     },
     cancel: () => events.cancel(),
   };

@@ -26,7 +26,7 @@ const event = shape({
   stopReason: asIs,
   usage: asIs,
 });
-type Event = ReturnType<typeof event>;
+type Event = Omit<ReturnType<typeof event>, "__type">;
 
 /** A content block that is under way. */
 type Block = {
@@ -70,9 +70,9 @@ export class ConverseReader extends FrameReader {
   }
 
   protected frame(raw: JsonObject, type: string): StreamEvent[] {
-    const said = event(raw);
+    const { __type: exception, ...said } = event(raw);
     if (type !== "error" && !type.endsWith("Exception")) return this.#event(type, said);
-    const name = said.__type || type;
+    const name = type === "error" ? exception : type;
     return failureEvents(exceptionFailure({ name, raw }, this.#secrets));
   }
 
