@@ -9,11 +9,13 @@ import { calledBy } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import type { Failure } from "../shared/failure.ts";
 import { vouchForOperator } from "../operator/operator-token.ts";
+import { readJson } from "../shared/http/read-json.ts";
+import { LOGIN_LIMITS } from "./session.route.ts";
 import { viewerOf } from "./as-customer.route.ts";
 import { PLAYGROUND } from "./may.ts";
 import { enterSession, failSession } from "./own-session.route.ts";
 import type { LiveIdentity, LivePerson, LiveSession } from "./own-session.route.ts";
-import { hasFreshLogIn, isLasting } from "./step-up.ts";
+import { dependsOnBody, hasFreshLogIn, isLasting } from "./step-up.ts";
 
 /** How a request is answered as if it had come from outside, and what of it asks a provider. */
 type Surface = {
@@ -50,7 +52,8 @@ export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Pro
   if (isPaid && !PLAYGROUND.has(path)) return notFound(c);
   const entered = await enterSession(c, !isPaid);
   if (!entered.ok) return failSession(c, entered.failure);
-  const barred = barredBy(c, entered.value, isPaid || !isLasting(c.req.method, path));
+  const isFree = isPaid || !(await needsFreshLogin(request, path, isFreshLogin(c, entered.value)));
+  const barred = barredBy(c, entered.value, isFree);
   if (barred !== null) return fail(c, barred);
   if (!vouched(c, request, { session: entered.value, path, isPaid })) {
     const roles = path.startsWith("/admin/") ? ["operator"] : EVERYONE;
@@ -74,13 +77,25 @@ function innerRequest(outer: Request): Request {
   return new Request(origin + path + search, { method, headers, body, signal });
 }
 
+function isFreshLogin(c: Context<AppEnv>, session: LiveSession): boolean {
+  return hasFreshLogIn(session, now(c.env), c.var.config.stepUp);
+}
+
+/** Reads the body only of a call whose need for a fresh login depends on it. */
+async function needsFreshLogin(request: Request, path: string, isFresh: boolean): Promise<boolean> {
+  if (isFresh) return false;
+  const { method } = request;
+  if (!dependsOnBody(method, path)) return isLasting(method, path);
+  const body = await readJson(request.clone(), LOGIN_LIMITS);
+  return isLasting(method, path, body.ok ? body.value : null);
+}
+
 /** What stands against a call before its role does: an operator only looks, or the log-in is too old for what lasts. */
 function barredBy(c: Context<AppEnv>, session: LiveSession, isFree: boolean): Failure | null {
   const { identity } = session;
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";
   if (identity.kind === "operator" && identity.as !== null && !isRead) return { kind: "read_only" };
-  const isFresh = isFree || hasFreshLogIn(session, now(c.env), c.var.config.stepUp);
-  return isFresh ? null : { kind: "login_too_old" };
+  return isFree ? null : { kind: "login_too_old" };
 }
 
 type Called = { readonly session: LiveSession; readonly path: string; readonly isPaid: boolean };

@@ -6,6 +6,7 @@ import type { Ticket } from "../accounts/identity-providers/ticket.ts";
 import { timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
+import { ensureConsoleKey } from "../accounts/keys/console-key.store.ts";
 import { mintId } from "../shared/id.ts";
 import { operatorOfLogin } from "../operator/operator-token.ts";
 import { newBrowserMail } from "../accounts/people/mail.ts";
@@ -77,6 +78,11 @@ async function ofPerson(
   const found = await served(c, () => whoIs(c, services, answered));
   if (!found.ok) return found;
   const { person, place } = found.value;
+  if (place !== null) {
+    const { memberId } = place;
+    const made = await served(c, async () => success(await ensureConsoleKey(services, memberId)));
+    if (!made.ok) return made;
+  }
   const identity: PersonSession = {
     kind: "person",
     personId: person.id,

@@ -143,8 +143,9 @@ export async function callbackRoute(c: AppContext): Promise<Response> {
   if (!isPage("sec-fetch-mode", "navigate") || !isPage("sec-fetch-dest", "document")) {
     return fail(c, { kind: "origin_not_allowed" });
   }
-  const done = await paced(c, () => callback(c));
-  const go = done.ok ? done.value.go : `#/login?why=${wordOf(done.failure)}`;
+  const ticket = await ticketOf(c);
+  const done = await paced(c, () => callback(c, ticket));
+  const go = done.ok ? done.value.go : failedAt(ticket?.go, wordOf(done.failure));
   c.header("set-cookie", endedTicket(region));
   for (const cookie of done.ok ? done.value.cookies : []) {
     c.header("set-cookie", cookie, { append: true });
@@ -161,13 +162,24 @@ function wordOf(failure: Failure): string {
   return failure.kind === "conflict" ? (failure.code ?? "conflict") : failure.kind;
 }
 
+/** Returns the page that asked for the login, with the reason why it failed. */
+function failedAt(go = "#/", why: string): string {
+  if (go === "#/") return `#/login?why=${why}`;
+  return `${go}${go.includes("?") ? "&" : "?"}why=${why}`;
+}
+
+function ticketOf(c: AppContext): Promise<Ticket | null> {
+  const { region, keySecrets: secrets } = c.var.config;
+  const at = { region, issuer: c.req.param("issuer") ?? "", secrets, nowMs: now(c.env) };
+  return ticketIn(c.req.header("cookie") ?? "", at);
+}
+
 async function callback(
   c: AppContext,
+  ticket: Ticket | null,
 ): Promise<Result<{ readonly go: string; readonly cookies: readonly string[] }>> {
   const id = c.req.param("issuer") ?? "";
-  const { region, keySecrets: secrets, operatorLogins: logins } = c.var.config;
-  const cookies = c.req.header("cookie") ?? "";
-  const ticket = await ticketIn(cookies, { region, issuer: id, secrets, nowMs: now(c.env) });
+  const { operatorLogins: logins } = c.var.config;
   if (ticket === null) return refuse({ kind: "login_refused", why: "expired" });
   const { connection: row = null } = ticket;
   const begun = row === null ? begin(c, id) : await goOnWithCompany(c, id, row);

@@ -91,7 +91,7 @@ export async function openSession(
 
 /** The object that has the sessions of who looks. */
 function accountOf(identity: ConsoleIdentity): string {
-  if (identity.kind === "person") return personAccount(identity.personId);
+  if (identity.kind === "person") return personAccount(identity.personId, identity.realm);
   if (identity.kind === "key") return consoleAccount(identity.key.hash);
   if (identity.kind === "operator") return consoleAccount(identity.tokenHash);
   return consoleAccount(`operator/${identity.issuer}/${identity.subject}`);

@@ -21,6 +21,9 @@ import type {
   PeopleServices,
   ShownSession,
 } from "../accounts/people/people-call.ts";
+import { listIdentities } from "../accounts/people/people.store.ts";
+import { personAccount } from "../accounts/people/removal.ts";
+import type { SessionPlace } from "./session-cookie.ts";
 import { askSessions, enterSession, failSession } from "./own-session.route.ts";
 import type { LivePerson, LiveSession } from "./own-session.route.ts";
 import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
@@ -134,15 +137,33 @@ async function answered(c: AppContext, ask: () => Promise<Answer>): Promise<Answ
 }
 
 function sessionsOf(c: AppContext, { place }: LiveSession, { session }: LivePerson): OwnSessions {
+  const { personId, realm } = session;
+  // The sessions of the companies' own providers, which have objects of their own.
+  const places = async (): Promise<readonly Pick<SessionPlace, "account">[]> => {
+    const known = realm === undefined ? await listIdentities(c.env.DB, personId) : [];
+    const realms = new Set(known.map((one) => one.realm).filter((one) => one !== ""));
+    return [place, ...[...realms].map((one) => ({ account: personAccount(personId, one) }))];
+  };
   return {
     id: place.session,
     list: async () => {
-      const listed = await askSessions(c, place, (own) => own.list());
-      if (!listed.ok) return listed;
-      const { realm } = session;
-      return success(listed.value.flatMap((one) => shownSession(one, realm)));
+      const listed: ShownSession[] = [];
+      for (const one of await places()) {
+        // oxlint-disable-next-line no-await-in-loop -- a person has few, and a failure stops it
+        const found = await askSessions(c, one, (own) => own.list());
+        if (!found.ok) return found;
+        listed.push(...found.value.flatMap((known) => shownSession(known, realm)));
+      }
+      return success(listed);
     },
-    close: (id) => askSessions(c, place, (own) => own.close(id)),
+    close: async (id) => {
+      for (const one of await places()) {
+        // oxlint-disable-next-line no-await-in-loop -- as above
+        const closed = await askSessions(c, one, (own) => own.close(id));
+        if (!closed.ok) return closed;
+      }
+      return success(null);
+    },
     act: (as) => {
       const { memberId = null, orgId = null } = as ?? {};
       const identity = { ...session, memberId, orgId };

@@ -12,7 +12,11 @@ import { sha256Hex } from "../shared/hash.ts";
 const nameOf = (region: Region): string => `__Host-turnpike-${region}`;
 /** How long a session lives: no call makes it longer. */
 export const SESSION_S = 12 * 60 * 60;
-const ATTRIBUTES = "HttpOnly; Secure; SameSite=Strict; Path=/";
+/**
+ * `Lax`, because an identity provider on another site sends the browser back: `Strict` would withhold the cookie from that
+ * navigation. `requireOwnPage` rejects all other requests of other sites.
+ */
+const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
 /** The id of a secret, randomness (256 bits), whose sessions it is one of, and the tag in hex. */
 const VALUE = /^(([0-9A-Za-z])[0-9A-Za-z]{43}([0-9a-f]{64}))([0-9a-f]{64})$/;
 

@@ -46,20 +46,54 @@ export function freshnessOf(
   return isReauth ? null : { freshAt: nowMs, freshBy: "exchange" };
 }
 
-/** What changes something and is free of it: it takes away, or spends what it may; all else that changes lasts. */
+/** Calls that need no fresh login whatever their body: they take access away or repeat a delivery. */
 const FREE: readonly RegExp[] = [
   /^DELETE \/v1\/(?:keys|sessions|responses)\/[^/]+$/,
-  /^(?:POST|PATCH|DELETE) \/v1\/users(?:\/.+)?$/,
-  /^PATCH \/v1\/orgs\/[^/]+\/settings$/,
   /^POST \/v1\/webhooks\/[^/]+\/(?:test|replay|resend)$/,
-  /^PATCH \/admin\/v1\/orgs\/[^/]+$/,
   /^DELETE \/admin\/v1\/orgs\/[^/]+\/(?:members|keys|sessions|invitations)\/[^/]+$/,
   /^POST \/admin\/v1\/orgs\/[^/]+\/reconcile$/,
   /^POST \/admin\/v1\/orgs\/[^/]+\/webhooks\/[^/]+\/(?:test|replay)$/,
 ];
 
-/** Whether a call below `/v1` or `/admin/v1` that asks no provider wants a fresh log-in. */
-export function isLasting(method: string, path: string): boolean {
+type Values = Readonly<Record<string, readonly unknown[]>>;
+
+/** Changes that need no fresh login where every field of the body has one of these values: they only lower limits. */
+const LOWERING: readonly (readonly [RegExp, Values])[] = [
+  [/^PATCH \/v1\/orgs\/[^/]+\/settings$/, { auto_top_up: [null] }],
+  [
+    /^(?:POST \/v1\/users|PATCH \/v1\/users\/.+)$/,
+    { monthly_quota_dollars: [0], daily_quota_dollars: [0] },
+  ],
+  [/^PATCH \/admin\/v1\/orgs\/[^/]+$/, { status: ["suspended"] }],
+];
+/** Fields that name the object of a change. */
+const NAMES: ReadonlySet<string> = new Set(["external_id"]);
+
+/**
+ * Reports whether a call below `/v1` or `/admin/v1` that asks no provider needs a fresh login. `body` is null where it
+ * could not be read.
+ */
+export function isLasting(
+  method: string,
+  path: string,
+  body: Readonly<Record<string, unknown>> | null = null,
+): boolean {
   if (method === "GET" || method === "HEAD") return false;
-  return !FREE.some((one) => one.test(`${method} ${path}`));
+  const call = `${method} ${path}`;
+  return !FREE.some((one) => one.test(call)) && !isLowering(call, body);
+}
+
+/** Reports whether the body of a call can make it one that only lowers limits. */
+export function dependsOnBody(method: string, path: string): boolean {
+  return LOWERING.some(([one]) => one.test(`${method} ${path}`));
+}
+
+function isLowering(call: string, body: Readonly<Record<string, unknown>> | null): boolean {
+  const values = LOWERING.find(([one]) => one.test(call))?.[1];
+  if (values === undefined || body === null) return false;
+  const changes = Object.entries(body).filter(([name]) => !NAMES.has(name));
+  return (
+    changes.length > 0 &&
+    changes.every(([name, value]) => Object.hasOwn(values, name) && values[name]?.includes(value))
+  );
 }

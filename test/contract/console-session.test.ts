@@ -38,7 +38,7 @@ describe("POST /console/api/login", () => {
     const response = await tryLogin(account.key);
     expect(response.status).toBe(200);
     expect(response.headers.get("set-cookie")).toMatch(
-      /^__Host-turnpike-eu=[0-9A-Za-z]{172}; HttpOnly; Secure; SameSite=Strict; Path=\/; Max-Age=43200$/,
+      /^__Host-turnpike-eu=[0-9A-Za-z]{172}; HttpOnly; Secure; SameSite=Lax; Path=\/; Max-Age=43200$/,
     );
     const seen = await response.json<{ expires_at: string }>();
     expect(seen).toEqual({

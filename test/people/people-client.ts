@@ -65,6 +65,8 @@ export type Bindings = Readonly<Record<string, unknown>>;
 /** A browser: it keeps cookies, and is on the console's page. */
 export class Browser {
   readonly cookies = new Map<string, string>();
+  /** The names of cookies that a browser withholds from another site's navigation. */
+  readonly #strict = new Set<string>();
   readonly #bindings: Env;
   address: string = crypto.randomUUID();
 
@@ -86,7 +88,7 @@ export class Browser {
         origin: ORIGIN,
         "sec-fetch-site": "same-origin",
         "cf-connecting-ip": this.address,
-        cookie: [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; "),
+        cookie: this.#sent(headers["sec-fetch-site"] === "cross-site"),
         ...(sent !== undefined && { "content-type": "application/json", ...declared(sent) }),
         ...headers,
       },
@@ -100,10 +102,16 @@ export class Browser {
     return seen;
   }
 
+  #sent(isCrossSite: boolean): string {
+    const sent = [...this.cookies].filter(([name]) => !isCrossSite || !this.#strict.has(name));
+    return sent.map(([name, value]) => `${name}=${value}`).join("; ");
+  }
+
   #keep(response: Response): void {
     for (const cookie of response.headers.getSetCookie()) {
       const [pair = ""] = cookie.split(";", 1);
       const at = pair.indexOf("=");
+      if (cookie.includes("SameSite=Strict")) this.#strict.add(pair.slice(0, at));
       if (cookie.includes("Max-Age=0")) this.cookies.delete(pair.slice(0, at));
       else this.cookies.set(pair.slice(0, at), pair.slice(at + 1));
     }

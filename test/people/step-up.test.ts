@@ -54,18 +54,43 @@ describe("what lasts wants a log-in of the last ten minutes", () => {
       "DELETE /v1/keys/x",
       "DELETE /v1/responses/resp_1",
       "DELETE /v1/sessions/x",
-      "DELETE /v1/users/x",
-      "PATCH /admin/v1/orgs/x",
-      "PATCH /v1/orgs/x/settings",
-      "PATCH /v1/users/x",
       "POST /admin/v1/orgs/x/reconcile",
       "POST /admin/v1/orgs/x/webhooks/x/replay",
       "POST /admin/v1/orgs/x/webhooks/x/test",
-      "POST /v1/users",
       "POST /v1/webhooks/x/replay",
       "POST /v1/webhooks/x/resend",
       "POST /v1/webhooks/x/test",
     ]);
+  });
+
+  it("by the body where a change can lower limits", () => {
+    const settings = (body: object | null) =>
+      isLasting("PATCH", "/v1/orgs/x/settings", { ...body });
+    expect(settings({ auto_top_up: null })).toBe(false);
+    expect(settings({ auto_top_up: { amount_dollars: 10 } })).toBe(true);
+    expect(settings({ auto_top_up: null, keep_responses_hours: 24 })).toBe(true);
+    expect(settings({ default_alert_threshold: 0.5 })).toBe(true);
+    expect(settings({})).toBe(true);
+    const ofOperator = (body: object) => isLasting("PATCH", "/admin/v1/orgs/x", { ...body });
+    expect(ofOperator({ status: "suspended" })).toBe(false);
+    expect(ofOperator({ status: "active" })).toBe(true);
+    expect(ofOperator({ status: "suspended", rpm_limit: null })).toBe(true);
+    expect(ofOperator({ price_list: null })).toBe(true);
+    expect(isLasting("PATCH", "/v1/users/x", { daily_quota_dollars: 0 })).toBe(false);
+    expect(isLasting("PATCH", "/v1/users/x", { daily_quota_dollars: null })).toBe(true);
+    expect(isLasting("POST", "/v1/users", { external_id: "x", daily_quota_dollars: 0 })).toBe(
+      false,
+    );
+    expect(isLasting("PATCH", "/v1/orgs/x/settings", null)).toBe(true);
+  });
+
+  it("an old session turns automatic top-up off, and not on", async () => {
+    const { browser, view } = await signUp(issuer);
+    const later = laterOn(browser);
+    const patch = (body: object) =>
+      later.ask("PATCH", `/console/api/v1/orgs/${view.organization.id}/settings`, body);
+    expect((await patch({ auto_top_up: null })).status).toBe(200);
+    expect(await codeOf(await patch({ keep_responses_hours: 24 }))).toEqual(TOO_OLD);
   });
 
   it("however its path is written", async () => {

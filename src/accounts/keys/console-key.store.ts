@@ -52,3 +52,32 @@ export function insertConsoleKey(
       accepted?.acceptedBy ?? null,
     );
 }
+
+/** Makes a member's console key if logging out everywhere has revoked the last one. */
+export async function ensureConsoleKey(
+  { db, ...mint }: Parameters<typeof mintConsoleKey>[0] & { readonly db: D1Database },
+  memberId: string,
+): Promise<void> {
+  await insertConsoleKey(db, await mintConsoleKey(mint), memberId, mint.now).run();
+}
+
+type LiveConsoleKey = Pick<ConsoleKey, "keyId" | "keyHash"> & {
+  readonly orgId: string;
+  readonly memberId: string;
+};
+
+/** Returns the live console keys of all members that a person is. */
+export async function consoleKeysOf(
+  db: D1Database,
+  personId: string,
+): Promise<readonly LiveConsoleKey[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT keys.id AS keyId, keys.hash AS keyHash, keys.org_id AS orgId, keys.member_id AS memberId FROM keys
+       JOIN member_people ON member_people.member_id = keys.member_id
+       WHERE member_people.person_id = ? AND keys.is_console = 1 AND keys.revoked_at IS NULL`,
+    )
+    .bind(personId)
+    .all<LiveConsoleKey>();
+  return results;
+}

@@ -10,7 +10,7 @@ import { reachObject } from "../../shared/reach-object.ts";
 import { closeOrganization, exportOrganization } from "./erasure.store.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
-import { endKeys, personAccount } from "./removal.ts";
+import { endKeys, endSessionsOfMember } from "./removal.ts";
 
 const AT_ONCE = 6;
 
@@ -59,7 +59,7 @@ export async function close(
     readonly isAlone?: boolean;
   },
 ): Promise<Result<null>> {
-  const { db, wallet, now: nowMs, consoles, deliveries } = services;
+  const { db, wallet, now: nowMs, deliveries } = services;
   const left = await mayLoseBalance(services, orgId, by.givesUp);
   if (!left.ok) return left;
   const closed = await closeOrganization(db, orgId, { ...by, nowMs });
@@ -73,10 +73,9 @@ export async function close(
   const configured = await reachObject(() =>
     wallet(orgId).configure({ suspended: true, rpmLimit: null }),
   );
-  const out = await atMost(AT_ONCE, closed.persons, async ({ personId, memberId }) => {
-    const told = await reachObject(() => consoles(personAccount(personId)).closeOf(memberId));
-    return told.unanswered ? refuse(told.failure) : told.result;
-  });
+  const out = await atMost(AT_ONCE, closed.persons, ({ personId, memberId }) =>
+    endSessionsOfMember(services, personId, { id: memberId, orgId }),
+  );
   // Its webhooks are gone, and with this what was sent to them.
   const undelivered = await reachObject(() => deliveries(orgId).refresh(orgId));
   services.takeEvents(orgId);

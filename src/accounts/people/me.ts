@@ -5,6 +5,8 @@ import { parseFields } from "../../shared/http/parse-body.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
+import { consoleKeysOf, ensureConsoleKey } from "../keys/console-key.store.ts";
+import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import { listMembers } from "../organizations/members.store.ts";
 import { nameSchema } from "../organizations/organization.ts";
 import { close, closing, mayLoseBalance } from "./closing.ts";
@@ -99,9 +101,20 @@ export async function deleteMySession(call: PeopleCall): Promise<Answer> {
   return ended.ok ? success({ id, ended: true }) : ended;
 }
 
-/** `POST /me/log-out`: everywhere, this browser too. */
+/**
+ * `POST /me/log-out`: ends every session, this browser's too, and revokes the person's console keys, so that session
+ * tokens made in the console end with them. The next login makes a new key.
+ */
 export async function postLogOut(call: PeopleCall): Promise<Answer> {
   await endSessionsOf(call.db, call.person.id, call.now + 1);
+  for (const key of await consoleKeysOf(call.db, call.person.id)) {
+    const ending = { ...key, scope: "regional", revokedAt: null } as const;
+    const actor = memberActor(key.memberId);
+    // oxlint-disable-next-line no-await-in-loop -- a failure stops it, and a repeat ends the rest
+    const revoked = await revokeKeyEverywhere({ ...call, actor }, ending);
+    if (!revoked.ok) return revoked;
+    call.takeEvents(key.orgId);
+  }
   const ended = await call.sessions.close(null);
   return ended.ok ? success({ ended: true }) : ended;
 }
@@ -146,6 +159,7 @@ export async function postAct(call: PeopleCall): Promise<Answer> {
     const message = "This organization is open to who logs in by its company's log-in alone.";
     return refuse({ kind: "conflict", message, param: null, code: "company_log_in_required" });
   }
+  await ensureConsoleKey(call, chosen.memberId);
   const acting = await sessions.act(chosen);
   if (!acting.ok) return acting;
   await seenAs(db, chosen.memberId, nowMs);

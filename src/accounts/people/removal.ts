@@ -11,9 +11,26 @@ import type { EndedKey, MemberName, Removed } from "../organizations/members.sto
 /** Keys that are ended at the same time: the platform lets six calls of one invocation wait for an answer. */
 const AT_ONCE = 6;
 
-/** The object of a person's sessions. */
-export function personAccount(personId: string): string {
-  return consoleAccount(`person/${personId}`);
+/**
+ * The object of a person's sessions in one realm. A company's own provider can open sessions at will, so they never
+ * evict or slow the person's sessions of other organizations. The empty realm belongs to the operator's providers.
+ */
+export function personAccount(personId: string, realm = ""): string {
+  return consoleAccount(realm === "" ? `person/${personId}` : `person/${personId}/${realm}`);
+}
+
+/** Ends the sessions that act as a member, of the operator's providers and of the company's own. */
+export async function endSessionsOfMember(
+  { consoles }: Pick<KeyServices, "consoles">,
+  personId: string,
+  member: MemberName,
+): Promise<Result<null>> {
+  const accounts = ["", member.orgId].map((realm) => personAccount(personId, realm));
+  const closed = await atMost(AT_ONCE, accounts, async (account) => {
+    const told = await reachObject(() => consoles(account).closeOf(member.id));
+    return told.unanswered ? refuse(told.failure) : told.result;
+  });
+  return closed.find((one) => !one.ok) ?? success(null);
 }
 
 /**
@@ -33,7 +50,7 @@ export async function removeMemberEverywhere(
   const { keys, personId, email } = removed.value;
   const ended = await endKeys(services, keys);
   if (!ended.ok) return ended;
-  const left = personId === null ? ended : await endSessions(services, personId, member.id);
+  const left = personId === null ? ended : await endSessionsOfMember(services, personId, member);
   return left.ok ? success({ email }) : left;
 }
 
@@ -44,13 +61,4 @@ export async function endKeys(
 ): Promise<Result<null>> {
   const ended = await atMost(AT_ONCE, keys, (key) => revokeKeyEverywhere(services, key));
   return ended.find((one) => !one.ok) ?? success(null);
-}
-
-async function endSessions(
-  { consoles }: KeyServices,
-  personId: string,
-  memberId: string,
-): Promise<Result<null>> {
-  const closed = await reachObject(() => consoles(personAccount(personId)).closeOf(memberId));
-  return closed.unanswered ? refuse(closed.failure) : closed.result;
 }

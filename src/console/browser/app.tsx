@@ -3,7 +3,7 @@ import { PAGES } from "./pages.ts";
 import type { Page } from "./pages.ts";
 import type { Box } from "./pages/box.tsx";
 import { Login } from "./pages/login.tsx";
-import { Invitation } from "./pages/ways-in.tsx";
+import { Invitation, WHY } from "./pages/ways-in.tsx";
 import { useCell } from "./state/cell.ts";
 import { login } from "./api/client.ts";
 import { foundConnection, lostConnection, onRetry } from "./state/connection.ts";
@@ -22,6 +22,7 @@ import {
   useSession,
 } from "./state/session.ts";
 import { Badge, Facts, Money } from "./ui/basics.tsx";
+import { Confirmed, ConfirmLogin } from "./ui/confirm-login.tsx";
 import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
 import { LazyPage, fetchAhead, fetchWhenIdle } from "./ui/lazy.tsx";
@@ -42,6 +43,7 @@ export function App() {
   const brought = useCell(broughtKey);
   const { path } = useCell(route);
   if (path[0] === "invitation" && who !== undefined) return <Invitation token={path[1] ?? ""} />;
+  if (path[0] === "confirmed") return <Confirmed />;
   if (who === undefined) return <ConnectionBar />;
   return (
     <>
@@ -87,7 +89,8 @@ function Offer({ brought }: { brought: string }) {
 
 function Shell() {
   const who = useSession();
-  const { path } = useCell(route);
+  const { path, query } = useCell(route);
+  const why = query["why"];
   const content = useRef<HTMLElement>(null);
   const pages = PAGES.filter(({ forWhom }) => forWhom(who));
   const page = pages.find((one) => one.path === (path[0] ?? "")) ?? pages[0];
@@ -115,11 +118,17 @@ function Shell() {
         {isViewing(who) && <ViewingBar />}
         <TopLine onFind={find} />
         <main ref={content} tabIndex={-1} key={page.path}>
+          {why !== undefined && (
+            <p class="notice" role="alert">
+              {WHY[why] ?? "That did not work. Try again."}
+            </p>
+          )}
           <LazyPage page={page} />
         </main>
       </div>
       {Found && <Found.Box pages={pages} onClose={() => setFound(null)} />}
       {more && <More pages={pages} onClose={() => setMore(false)} />}
+      <ConfirmLogin />
       {help && <Help pages={pages} onClose={() => setHelp(false)} />}
     </div>
   );

@@ -23,7 +23,7 @@ export function lastIssuer(): string | null {
   return localStorage.getItem(LAST);
 }
 
-/** Leaves for the issuer; what it failed with, when it did not. */
+/** Sends this tab, or the given one, to the identity provider. Returns the failure if there is one. */
 export async function startLogIn(
   purpose: Purpose,
   more: {
@@ -32,6 +32,7 @@ export async function startLogIn(
     readonly company?: string;
     readonly go?: string;
   } = {},
+  tab: Window = window,
 ): Promise<Outcome<unknown>> {
   const issuer = more.issuer ?? lastIssuer() ?? "";
   const started = await send("/console/api/login/start", {
@@ -41,7 +42,7 @@ export async function startLogIn(
   });
   if (!started.ok) return started;
   if (purpose !== "link") localStorage.setItem(LAST, issuer);
-  location.assign((started.value as { readonly location: string }).location);
+  tab.location.assign((started.value as { readonly location: string }).location);
   return started;
 }
 

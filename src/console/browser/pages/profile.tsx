@@ -1,7 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
+import type { Outcome } from "../api/client.ts";
 import type { Me } from "../api/types.ts";
 import { readLogIns, startLogIn } from "../api/people.ts";
 import type { LogIns } from "../api/people.ts";
+import { withFreshLogin } from "../state/confirming.ts";
 import { change, noteFailure, readOnce, useRead } from "../state/reads.ts";
 import { endSession, recallSession, session } from "../state/session.ts";
 import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
@@ -111,7 +113,7 @@ function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
         </p>
       ))}
       {ways?.issuers.map(({ id, name }) => (
-        <button key={id} type="button" class="quiet" onClick={() => void link(id)}>
+        <button key={id} type="button" class="quiet" onClick={() => void connect(id)}>
           Connect {name}
         </button>
       ))}
@@ -119,8 +121,9 @@ function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
   );
 }
 
-async function link(issuer: string): Promise<void> {
-  const started = await startLogIn("link", { issuer, go: "#/profile" });
+async function connect(issuer: string): Promise<void> {
+  const link = (): Promise<Outcome<unknown>> => startLogIn("link", { issuer, go: "#/profile" });
+  const started = await withFreshLogin("link", link);
   if (!started.ok) noteFailure(started.failure);
 }
 

@@ -7,8 +7,8 @@ import { route } from "../state/route.ts";
 import { Badge, Time } from "../ui/basics.tsx";
 import { Failed } from "../ui/states.tsx";
 
-/** Why a log-in came to nothing, in the word that its address has. */
-const WHY: Readonly<Record<string, string>> = {
+/** The sentence for each reason of a failed login. */
+export const WHY: Readonly<Record<string, string>> = {
   expired: "That took longer than ten minutes, or was done already. Try again.",
   denied: "The log-in was declined.",
   refused: "The answer of who knows you was not good. Try again.",

@@ -1,8 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, urlOf } from "../api/client.ts";
-import { startLogIn } from "../api/people.ts";
 import type { Call, CallFailure, Filling, Outcome, ReadCall } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
+import { withFreshLogin } from "./confirming.ts";
 import { foundConnection, lostConnection, onRetry } from "./connection.ts";
 import { endSession, session } from "./session.ts";
 
@@ -104,7 +104,7 @@ export async function change<C extends Call>(
   filling: Filling<C>,
   touches: readonly string[],
 ): Promise<Outcome<Calls[C]["answer"]>> {
-  const outcome = await call(name, filling);
+  const outcome = await withFreshLogin(name, async () => call(name, filling));
   if (outcome.ok) {
     touched(touches);
     otherTabs.postMessage(touches); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none
@@ -117,17 +117,13 @@ export async function readOnce<C extends ReadCall>(
   name: C,
   filling: Filling<C>,
 ): Promise<Outcome<Calls[C]["answer"]>> {
-  const outcome = await call(name, filling);
+  const outcome = await withFreshLogin(name, async () => call(name, filling));
   if (!outcome.ok) noteFailure(outcome.failure);
   return outcome;
 }
 
 /** What a failure means for the whole console: a session that ended, a region that is away. */
 export function noteFailure({ status, code }: CallFailure): void {
-  if (code === "login_too_old") {
-    if (session.get()?.kind === "person") void startLogIn("step_up", { go: location.hash });
-    else endSession("This wants a log-in of the last ten minutes: give the key or token again.");
-  }
   if (code === "other_organization") location.reload();
   if (status === 0) lostConnection();
   if (status === 401) {

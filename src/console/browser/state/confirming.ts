@@ -1,0 +1,75 @@
+import type { Outcome } from "../api/client.ts";
+import { cell } from "./cell.ts";
+
+/** A change that waits until its author has confirmed the login. */
+export type Confirming = {
+  /** The change, as the middle of a sentence: "creating a key". */
+  readonly change: string;
+  readonly finish: (isConfirmed: boolean) => void;
+};
+
+/** The dialog that asks for a fresh login; null while nothing waits for one. */
+export const confirming = cell<Confirming | null>(null);
+let waiting: Promise<boolean> | null = null;
+
+const CHANGES: Readonly<Record<string, string>> = {
+  "POST /v1/keys": "creating a key",
+  "PATCH /v1/keys/{id}": "changing a key",
+  "POST /v1/keys/{id}/rotate": "rotating a key",
+  "POST /v1/webhooks": "creating a webhook",
+  "POST /v1/credits/purchases": "buying credits",
+  "POST /console/api/people/invitations": "inviting a member",
+  "PATCH /console/api/people/members/{id}": "changing a role",
+  "DELETE /console/api/people/members/{id}": "removing a member",
+  "DELETE /console/api/people/me": "deleting your account",
+  "GET /console/api/people/me/export": "exporting your data",
+  link: "connecting an account",
+};
+
+/**
+ * Runs a call. If the region rejects it because the login is too old, asks the user to confirm the login and runs the
+ * call once more. The region made no change before, so the repeat is safe.
+ */
+export async function withFreshLogin<T>(
+  name: string,
+  run: () => Promise<Outcome<T>>,
+): Promise<Outcome<T>> {
+  const outcome = await run();
+  if (outcome.ok || outcome.failure.code !== "login_too_old") return outcome;
+  return (await askToConfirm(CHANGES[name] ?? "this change")) ? run() : outcome;
+}
+
+/** Opens the dialog, or waits for the open one. */
+function askToConfirm(change: string): Promise<boolean> {
+  waiting ??= new Promise<boolean>((resolve) => {
+    confirming.set({
+      change,
+      finish: (isConfirmed) => {
+        waiting = null;
+        confirming.set(null);
+        resolve(isConfirmed);
+      },
+    });
+  });
+  return waiting;
+}
+
+/** The result of a login that another tab made: `why` is the reason of a failure. */
+type Confirmed = { readonly flow: string; readonly why: string | null };
+const CHANNEL = "turnpike-confirmed";
+
+/** Tells the waiting tab how the login ended. */
+export function tellConfirmed(confirmed: Confirmed): void {
+  const channel = new BroadcastChannel(CHANNEL);
+  channel.postMessage(confirmed); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none
+  channel.close();
+}
+
+/** Calls `take` with the result of this flow, until the returned function is called. */
+export function watchConfirmed(flow: string, take: (why: string | null) => void): () => void {
+  const channel = new BroadcastChannel(CHANNEL);
+  channel.addEventListener("message", ({ data }: MessageEvent<Confirmed>) => {
+    if (data.flow === flow) take(data.why);
+  });
+  return () => channel.close();
+}

@@ -1,0 +1,229 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { bundleWorker } from "../../scripts/bundle.ts";
+import { serveIssuer } from "../../scripts/dev-issuer.ts";
+import type { ServedIssuer } from "../../scripts/dev-issuer.ts";
+import { servePayments } from "../../scripts/dev-payments.ts";
+import type { LocalPayments } from "../../scripts/dev-payments.ts";
+import { freePort } from "../../scripts/ports.ts";
+import { startRegion } from "../../scripts/region.ts";
+import type { Region } from "../../scripts/region.ts";
+import { buildSite } from "../../scripts/site/build.ts";
+import { removeDirectory } from "../../scripts/tmpfs.ts";
+import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
+import { goTo, launchBrowser, openPage, rail } from "./browser.ts";
+import { continueAs, signUp } from "./started.ts";
+
+// The region is 127.0.0.1 and the identity providers are localhost: two sites, so that SameSite applies.
+const directory = mkdtempSync(path.join(tmpdir(), "turnpike-cross-site-"));
+const company = { id: "company-ann", name: "Company Ann", email: "ann@acme.example.org" };
+let region: Region;
+let browser: Browser;
+let issuer: ServedIssuer;
+let companyIssuer: ServedIssuer;
+let payments: LocalPayments;
+let origin: string;
+let minutes = 0;
+
+beforeAll(async () => {
+  await buildSite();
+  issuer = await serveIssuer(0, [
+    ...["Ann", "Second Ann", "Ben", "Eve"].map((name) => {
+      const id = name.toLowerCase().replace(" ", "-");
+      return { id, name, email: `${id}@example.test`, isVerified: true };
+    }),
+  ]);
+  companyIssuer = await serveIssuer(0, [{ ...company, isVerified: true }]);
+  const [port, elsewhere, paymentsPort] = await Promise.all([freePort(), freePort(), freePort()]);
+  origin = `http://127.0.0.1:${port}`;
+  payments = await servePayments(directory, paymentsPort, { eu: port, us: elsewhere });
+  region = await startRegion({
+    region: "eu",
+    port,
+    peers: [],
+    code: await bundleWorker(
+      false,
+      path.join(import.meta.dirname, "../../scripts/workers/later.ts"),
+    ),
+    hasSite: true,
+    bindings: payments.bindingsOf("eu", {
+      KEY_SECRETS: `a:${"k".repeat(32)}`,
+      ADMIN_TOKEN,
+      SANDBOX: "on",
+      COMPANY_DOMAINS: "on",
+      ...issuer.bindings,
+    }),
+  });
+  browser = await launchBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await region?.miniflare.dispose();
+  issuer?.close();
+  companyIssuer?.close();
+  payments?.stripe.close();
+  removeDirectory(directory);
+});
+
+/** Moves the clocks of the region and of the identity providers past the ten minutes of a login. */
+async function waitElevenMinutes(): Promise<void> {
+  minutes += 11;
+  const moved = await fetch(`${origin}/v1/__test/later?minutes=11`, { method: "POST" });
+  expect(moved.status).toBe(204);
+  const shift = minutes * 60;
+  for (const { issuer: one } of [issuer, companyIssuer]) {
+    one.bend = {
+      claims: (claims) => ({
+        ...claims,
+        ...Object.fromEntries(
+          ["iat", "exp", "auth_time"].map((name) => [name, Number(claims[name]) + shift]),
+        ),
+      }),
+    };
+  }
+}
+
+async function open(at = "/console/"): Promise<Page> {
+  const { page } = await openPage(browser, new URL(at, origin).href);
+  return page;
+}
+
+const press = (page: Page, name: string): Promise<void> =>
+  page.getByRole("button", { name, exact: true }).click();
+
+/** A person with an organization of their own, whose session is older than ten minutes. */
+async function openOldSession(name: string): Promise<Page> {
+  const page = await open();
+  await signUp(page, name);
+  await waitElevenMinutes();
+  return page;
+}
+
+/** Confirms the login in the tab that the dialog opens, as this account. */
+async function confirmAs(page: Page, name: string): Promise<void> {
+  const opened = page.context().waitForEvent("page");
+  await press(page, "Continue with this machine");
+  const tab = await opened;
+  await tab.getByRole("link", { name: `Continue as ${name}`, exact: true }).click();
+}
+
+const identities = (page: Page): Promise<number> =>
+  page.evaluate(async () => {
+    const answer = await fetch("/console/api/people/me");
+    return ((await answer.json()) as { identities: unknown[] }).identities.length;
+  });
+
+it("logs in after a sign-up, and each login ends the session before", async () => {
+  const page = await open();
+  await signUp(page, "Ann");
+  await press(page, "Log out");
+  await continueAs(page, "Ann");
+  await page.reload();
+  await rail(page).waitFor();
+});
+
+it("makes the interrupted change after the login is confirmed, and keeps the form", async () => {
+  const page = await openOldSession("Ann");
+  await goTo(page, "Keys");
+  await page.getByRole("button", { name: "New key" }).first().click();
+  await page.getByLabel("Name").fill("after a while");
+  await press(page, "Create key");
+  await page.getByText("creating a key needs a login from the last ten minutes").waitFor();
+  await confirmAs(page, "Eve");
+  await page.getByText("another person's").waitFor();
+  await confirmAs(page, "Ann");
+  await page.locator(".secret code").waitFor();
+  await page.reload();
+  await page.getByText("after a while").first().waitFor();
+});
+
+it("keeps the form when the confirmation is canceled", async () => {
+  const page = await openOldSession("Ann");
+  await goTo(page, "Keys");
+  await page.getByRole("button", { name: "New key" }).first().click();
+  await page.getByLabel("Name").fill("never made");
+  await press(page, "Create key");
+  await page.getByText("Confirm it's you:").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByText("This needs a log-in of the last ten minutes").waitFor();
+  expect(await page.getByLabel("Name").inputValue()).toBe("never made");
+});
+
+it("connects a second account from an old session", async () => {
+  const page = await openOldSession("Ann");
+  const before = await identities(page);
+  await goTo(page, "Profile");
+  await press(page, "Connect this machine");
+  await confirmAs(page, "Ann");
+  await page.getByRole("link", { name: "Continue as Second Ann" }).click();
+  await page.getByRole("heading", { level: 1, name: "Profile" }).waitFor();
+  expect(await identities(page)).toBe(before + 1);
+});
+
+it("says on the page why an account was not connected", async () => {
+  const ben = await open();
+  await signUp(ben, "Ben");
+  const page = await openOldSession("Eve");
+  await goTo(page, "Profile");
+  await press(page, "Connect this machine");
+  await confirmAs(page, "Eve");
+  await page.getByRole("link", { name: "Continue as Ben" }).click();
+  await page.getByRole("alert").getByText("another person's").waitFor();
+});
+
+it("invites from an old session, and the invited person accepts", async () => {
+  const page = await openOldSession("Ann");
+  await goTo(page, "Team");
+  await press(page, "Invite");
+  await page.getByLabel("Address").fill("ben@example.test");
+  await press(page, "Make the link");
+  await page.getByText("inviting a member needs a login").waitFor();
+  await confirmAs(page, "Ann");
+  const link = (await page.locator(".secret code").textContent()) ?? "";
+  const ben = await open(link);
+  await ben.getByText("invites you to").waitFor();
+  await continueAs(ben, "Ben");
+});
+
+it("buys credits from an old session", async () => {
+  const page = await openOldSession("Ann");
+  await goTo(page, "Credits");
+  await press(page, "Pay 10 dollars");
+  await page.getByText("buying credits needs a login").waitFor();
+  await confirmAs(page, "Ann");
+  await press(page, "Pay");
+  await page.locator(".notice", { hasText: "$10.00 were added" }).waitFor();
+});
+
+it("connects an account at the company's own provider", async () => {
+  const page = await openOldSession("Ann");
+  const { id } = await page.evaluate(async () => {
+    const answer = await fetch("/console/api/session");
+    return ((await answer.json()) as { organization: { id: string } }).organization;
+  });
+  const book = await region.miniflare.getD1Database("DB", "turnpike-eu");
+  await book.prepare("UPDATE organizations SET is_personal = 0 WHERE id = ?").bind(id).run();
+  await book
+    .prepare(
+      `INSERT INTO company_domains (domain, org_id, nonce, created_at, proven_at, approved_at, checked_at)
+       VALUES ('acme.example.org', ?1, 'n', ?2, ?2, ?2, ?2)`,
+    )
+    .bind(id, Date.now())
+    .run();
+  await page.reload();
+  await rail(page).waitFor();
+  await goTo(page, "Team");
+  await press(page, "Set an issuer");
+  await page.getByLabel("Issuer, as its discovery says it").fill(companyIssuer.url);
+  await page.getByLabel("Client id").fill("turnpike-local");
+  await page.getByLabel("Client secret").fill(issuer.bindings["LOCAL_LOGIN_SECRET"] ?? "");
+  await press(page, "Set it");
+  await confirmAs(page, "Ann");
+  await press(page, "Connect your account there");
+  await page.getByRole("link", { name: "Continue as Company Ann" }).click();
+  await page.getByRole("button", { name: "Allow no other log-in" }).waitFor();
+});
