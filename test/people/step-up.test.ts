@@ -19,6 +19,10 @@ beforeEach(() => {
   issuer = startIssuer();
 });
 
+const settings = (body: object): boolean =>
+  isLasting("PATCH", "/v1/orgs/x/settings", { ...body });
+const ofOperator = (body: object): boolean =>
+  isLasting("PATCH", "/admin/v1/orgs/x", { ...body });
 const TOO_OLD = [403, "login_too_old"];
 const makeKey = (browser: Browser) => browser.ask("POST", "/console/api/v1/keys", { name: "one" });
 const keyMade = async (browser: Browser) => codeOf(await makeKey(browser));
@@ -64,14 +68,11 @@ describe("what lasts wants a log-in of the last ten minutes", () => {
   });
 
   it("by the body where a change can lower limits", () => {
-    const settings = (body: object | null) =>
-      isLasting("PATCH", "/v1/orgs/x/settings", { ...body });
     expect(settings({ auto_top_up: null })).toBe(false);
     expect(settings({ auto_top_up: { amount_dollars: 10 } })).toBe(true);
     expect(settings({ auto_top_up: null, keep_responses_hours: 24 })).toBe(true);
     expect(settings({ default_alert_threshold: 0.5 })).toBe(true);
     expect(settings({})).toBe(true);
-    const ofOperator = (body: object) => isLasting("PATCH", "/admin/v1/orgs/x", { ...body });
     expect(ofOperator({ status: "suspended" })).toBe(false);
     expect(ofOperator({ status: "active" })).toBe(true);
     expect(ofOperator({ status: "suspended", rpm_limit: null })).toBe(true);

@@ -21,9 +21,11 @@ export function ConfirmLogin() {
 
 /** Whether both sessions are of one person, key or operator, in one organization. */
 function isSame(one: Session, other: Session): boolean {
-  const ids = ({ kind, operator, organization, person, key }: Session): string =>
-    JSON.stringify([kind, operator, organization?.id, person?.id, key?.id]);
-  return ids(one) === ids(other);
+  return idsOf(one) === idsOf(other);
+}
+
+function idsOf({ kind, operator, organization, person, key }: Session): string {
+  return JSON.stringify([kind, operator, organization?.id, person?.id, key?.id]);
 }
 
 function ConfirmDialog({ change, finish }: Confirming) {

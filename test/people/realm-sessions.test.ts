@@ -1,0 +1,34 @@
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { personAccount } from "../../src/accounts/people/removal.ts";
+import type { PersonSession } from "../../src/shared/contracts/console-session.ts";
+
+const HOUR_MS = 3_600_000;
+
+it("a company's own provider evicts no session of the person's other organizations", async () => {
+  const personId = `per_${crypto.randomUUID()}`;
+  const session = (realm?: string): PersonSession => ({
+    kind: "person",
+    personId,
+    memberId: null,
+    orgId: null,
+    issuer: "local",
+    ...(realm !== undefined && { realm }),
+    openedAt: Date.now(),
+    freshAt: Date.now(),
+    freshBy: "exchange",
+    browser: "Firefox",
+  });
+  const objectOf = (realm?: string) =>
+    env.CONSOLE_SESSION.getByName(personAccount(personId, realm));
+  const expiresAt = Date.now() + HOUR_MS;
+  const own = objectOf();
+  expect(await own.open("own", session(), expiresAt)).toMatchObject({ ok: true });
+  const realm = crypto.randomUUID();
+  for (let count = 0; count < 25; count++) {
+    // oxlint-disable-next-line no-await-in-loop -- more than the limits of one object, one after the other
+    await objectOf(realm).open(`company ${count}`, session(realm), expiresAt);
+  }
+  expect(await own.enter("own", true)).toMatchObject({ ok: true });
+  expect(await own.open("another", session(), expiresAt)).toMatchObject({ ok: true });
+});
