@@ -75,14 +75,9 @@ async function ofPerson(
   answered: Answered,
 ): Promise<Finished> {
   const { ticket, entry, claims } = answered;
-  const found = await served(c, () => whoIs(c, services, answered));
+  const found = await served(c, () => whoActs(c, services, answered));
   if (!found.ok) return found;
   const { person, place } = found.value;
-  if (place !== null) {
-    const { memberId } = place;
-    const made = await served(c, async () => success(await ensureConsoleKey(services, memberId)));
-    if (!made.ok) return made;
-  }
   const identity: PersonSession = {
     kind: "person",
     personId: person.id,
@@ -138,6 +133,19 @@ type KnownPerson = Result<{
   /** Whether this log-in has made the person. */
   readonly isNew: boolean;
 }>;
+
+/** Finds the person of a login, whose member then has a console key to act by. */
+async function whoActs(
+  c: AppContext,
+  services: PeopleServices,
+  answered: Answered,
+): Promise<KnownPerson> {
+  const found = await whoIs(c, services, answered);
+  if (found.ok && found.value.place !== null) {
+    await ensureConsoleKey(services, found.value.place.memberId);
+  }
+  return found;
+}
 
 /** The person of a log-in and what they act as: known, or made by a sign-up or an invitation. */
 async function whoIs(

@@ -19,10 +19,8 @@ beforeEach(() => {
   issuer = startIssuer();
 });
 
-const settings = (body: object): boolean =>
-  isLasting("PATCH", "/v1/orgs/x/settings", { ...body });
-const ofOperator = (body: object): boolean =>
-  isLasting("PATCH", "/admin/v1/orgs/x", { ...body });
+const settings = (body: object): boolean => isLasting("PATCH", "/v1/orgs/x/settings", { ...body });
+const ofOperator = (body: object): boolean => isLasting("PATCH", "/admin/v1/orgs/x", { ...body });
 const TOO_OLD = [403, "login_too_old"];
 const makeKey = (browser: Browser) => browser.ask("POST", "/console/api/v1/keys", { name: "one" });
 const keyMade = async (browser: Browser) => codeOf(await makeKey(browser));
