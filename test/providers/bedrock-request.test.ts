@@ -171,15 +171,9 @@ it("inline images are sent as they are, those on the web are downloaded", async 
   ]);
 });
 
-it("what cannot be done is refused: several choices, legacy functions, arguments that are no object", async () => {
+it("what cannot be done is refused: several choices, legacy functions", async () => {
   expect(await refused({ n: 2 })).toMatchObject({ kind: "refused", param: "n" });
   expect(await refused({ functions: [] })).toMatchObject({ param: "functions" });
-  const broken = { id: "a", type: "function", function: { name: "f", arguments: "[" } };
-  const given = [user("Hi"), { role: "assistant", content: null, tool_calls: [broken] }];
-  expect(await refused({ messages: given })).toMatchObject({
-    kind: "refused",
-    param: "messages[1].tool_calls[0].function.arguments",
-  });
 });
 
 it("a prompt to be cached has one cache point: after the user's last words, Nova's after its instructions", async () => {

@@ -125,12 +125,10 @@ it("images are inline bytes or an address; empty texts are left out; thoughts co
   ]);
 });
 
-it.each([
-  ["no JSON", "{oops", "messages[1].tool_calls[0].function.arguments"],
-  ["no object", "[1]", "messages[1].tool_calls[0].function.arguments"],
-])("arguments that are %s are the client's 400", (_, given, param) => {
+it.each(["{oops", "[1]"])("wraps the arguments %s in an object", (given) => {
   const messages = [user("a"), { role: "assistant", tool_calls: [call("1", given)] }];
-  expect(conversationOf(chatOf({ messages }))).toMatchObject({ kind: "refused", param });
+  const { turns } = conversationOf(chatOf({ messages })) as Conversation;
+  expect(turns[1]?.parts).toMatchObject([{ kind: "call", input: { invalid_arguments: given } }]);
 });
 
 it("custom tools and legacy functions are refused and named", () => {

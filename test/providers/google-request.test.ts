@@ -181,11 +181,6 @@ describe("calls and their results", () => {
 
 it.each([
   ["a result of no call", { messages: [user("Hi"), result("x", "1")] }, "messages"],
-  [
-    "arguments that are no object",
-    { messages: [called(toolCall("a", "f", "[1]"))] },
-    "messages[0].tool_calls[0].function.arguments",
-  ],
   ["legacy functions", { functions: [] }, "functions"],
   ["custom tools", { tools: [{ type: "custom", custom: { name: "f" } }] }, "tools[0]"],
 ])("%s: a 400 before anything is asked", async (_name, body, param) => {

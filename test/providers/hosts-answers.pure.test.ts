@@ -110,7 +110,7 @@ it.each(HOSTS_WIRE)(
 
 it.each(HOSTS_WIRE)("$dialect.profile: nothing of its own fields leaves", async (wire) => {
   const own =
-    /obfuscation|filter_results|x_groq|queue_time|time_info|provider|native_|cost|num_sources|token_id|cache_hit|reasoning_details|"p":|is_byok|seed/;
+    /obfuscation|filter_results|x_groq|queue_time|time_info|provider|native_|cost|num_sources|token_id|cache_hit|"p":|is_byok|seed/;
   for (const name of SCENARIOS) {
     const events = await eventsOf(providerOf(wire), {}, wire.chat[name].stream);
     expect(JSON.stringify(events)).not.toMatch(own);

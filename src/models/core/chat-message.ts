@@ -1,5 +1,5 @@
 import { randomBase62 } from "../../shared/id.ts";
-import { isObject, isShallow, textOf } from "./json-value.ts";
+import { isObject, isShallow, isTyped, textOf } from "./json-value.ts";
 import type { Named } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, DeltaCall } from "./chunk.ts";
@@ -45,12 +45,29 @@ export function answerMessage(raw: JsonObject & Message, finish: string | null):
 /** What message and delta have in common beside content, refusal and tool calls; never null. */
 export function extras(raw: JsonObject): Delta {
   const { function_call: call, annotations, reasoning_content: thought, reasoning, content } = raw;
+  const { reasoning_details: details } = raw;
   const reasoned = text(thought) ?? text(reasoning) ?? thinkingText(content) ?? "";
   return {
     ...(reasoned !== "" && { reasoning_content: reasoned }),
+    ...(hasDetails(details) && { reasoning_details: details }),
     ...(isObject(call) && { function_call: texts(call, ["name", "arguments"]) }),
     ...(Array.isArray(annotations) && isShallow(annotations, LEVELS_MAX) && { annotations }),
   };
+}
+
+/** Reports whether a message has what OpenRouter wants back in the next turn. */
+function hasDetails(details: unknown): details is readonly JsonObject[] {
+  return (
+    Array.isArray(details) &&
+    details.length > 0 &&
+    details.every((detail) => isObject(detail) && isTyped(detail)) &&
+    isShallow(details, LEVELS_MAX)
+  );
+}
+
+/** Returns what stands next to a call and must come back with it: Google's thought signature. */
+export function besideCall({ extra_content: extra }: JsonObject): Pick<DeltaCall, "extra_content"> {
+  return isObject(extra) && isShallow(extra, LEVELS_MAX) ? { extra_content: extra } : {};
 }
 
 /** The log probabilities of a choice, or null. */
@@ -135,5 +152,6 @@ function answerToolCall(raw: Called, finish: string | null): DeltaCall {
       name: text(called.name) ?? "",
       arguments: given === "" && !isCut(finish) ? "{}" : given,
     },
+    ...besideCall(raw),
   };
 }

@@ -1,3 +1,4 @@
+import { acceptedArguments } from "./accepted-history.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
@@ -39,7 +40,7 @@ export type Conversation = { readonly system: readonly string[]; readonly turns:
 /**
  * The messages of a checked chat request as a conversation. Leading system and developer messages are
  * the instructions; later ones stand where they were, as user text in a <system> element. Neighbours
- * of one role are merged. Refused: arguments that are no JSON object, legacy functions, custom tools.
+ * of one role are merged. Refused: legacy functions, custom tools.
  */
 export function conversationOf({ messages }: ChatBody): Conversation | ProviderFailure {
   const system: string[] = [];
@@ -153,11 +154,7 @@ function assistantParts(
     const place = `messages[${index}].tool_calls[${at}]`;
     if (call.type === "custom") return unsupported("Custom tool calls", place);
     const { name, arguments: given } = call.function;
-    const input = given.trim() === "" ? {} : parseObject(given);
-    if (input === null) {
-      const problem = "The arguments of a tool call must be a JSON object.";
-      return refusal(problem, `${place}.function.arguments`);
-    }
+    const input = parseObject(acceptedArguments(given)) ?? {};
     names.set(call.id, name);
     parts.push({ kind: "call", id: call.id, name, input, extra: call.extra_content ?? null });
   }

@@ -3,7 +3,7 @@ import { parseBody } from "../../shared/http/parse-body.ts";
 import { externalIdProblem } from "../../shared/external-id.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { isObject } from "./json-value.ts";
+import { isObject, isTyped } from "./json-value.ts";
 import type { JsonObject, Named } from "./json-value.ts";
 
 export const PDF = "application/pdf";
@@ -15,7 +15,6 @@ export const FILENAME = "document.pdf";
 const MESSAGES_MAX = 10_000;
 export const CHOICES_MAX = 128;
 export const MODEL_CHARACTERS_MAX = 256;
-const isTyped = ({ type }: Named<"type">): boolean => typeof type === "string" && type !== "";
 const nonempty = z.string().check(z.minLength(1));
 /** An object that is forwarded as it came: a copy by zod would lack a property called `__proto__`. */
 export const opaqueObject = z.custom<JsonObject>(isObject, "must be an object");
@@ -229,10 +228,11 @@ export function parseChatRequest(value: object): Result<ChatBody> {
       "messages",
     );
   }
-  const parsed = isPlainChat(value)
-    ? success(value as ChatBody)
-    : parseBody(chatBody, withoutNulls(value));
-  return parsed.ok ? (undeclared(parsed.value) ?? parsed) : explainPart(value, parsed);
+  if (isPlainChat(value)) return success(value as ChatBody);
+  const parsed = parseBody(chatBody, withoutNulls(value));
+  if (!parsed.ok) return explainPart(value, parsed);
+  const body = parsed.value;
+  return undeclared(body) ?? parsed;
 }
 
 /** The refusal of a choice of a tool that is not among the tools, which hosts tell each in its own way, or not at all. */

@@ -39,6 +39,11 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Reports whether an object names its type. */
+export function isTyped<T extends Named<"type">>(value: T): value is T & { readonly type: string } {
+  return typeof value.type === "string" && value.type !== "";
+}
+
 /** Whether a value nests no deeper than so many objects and lists; what nests by the thousand cannot be written again. */
 export function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return true;

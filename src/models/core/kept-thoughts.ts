@@ -5,30 +5,69 @@ import { isObject, listOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
 
 /**
- * What a model's next turn needs of this one and a client's dialect has no field for: the core's
- * `reasoning_details`, and the `extra_content` of calls by their id.
+ * The parts of a turn that the model needs in its next one, for clients whose protocol has no field for them: the
+ * core's `reasoning_details`, the `extra_content` of calls by their id, and readable thoughts.
  */
 export type KeptThoughts = {
   readonly details: readonly JsonObject[];
   readonly extras: Readonly<Record<string, JsonObject>>;
+  /** The `reasoning_content`, which is sent back where there are no details. */
+  readonly text: string;
 };
+
+export const NO_THOUGHTS: KeptThoughts = { details: [], extras: {}, text: "" };
 
 /** First the version, last a check of what stands between: it finds damage, it is no secret. */
 const VERSION = "tk1";
 /** It is a part of a body of at most 20 MB; no maker's reasoning of one turn comes near. */
 const CHARACTERS_MAX = 4_000_000;
 
-/** Whether there is nothing to keep. */
-export function isEmpty({ details, extras }: KeptThoughts): boolean {
-  return details.length === 0 && Object.keys(extras).length === 0;
+/** Reports whether there is nothing to keep. */
+export function isEmpty({ details, extras, text }: KeptThoughts): boolean {
+  return details.length === 0 && Object.keys(extras).length === 0 && text === "";
+}
+
+/** Returns the thoughts of two pieces of one turn. */
+export function joined(one: KeptThoughts, next: KeptThoughts): KeptThoughts {
+  return {
+    details: [...one.details, ...next.details],
+    extras: { ...one.extras, ...next.extras },
+    text: one.text + next.text,
+  };
+}
+
+/** Returns streamed details with the pieces of each text put together, as the provider returns them without a stream. */
+function wholeDetails(details: readonly JsonObject[]): readonly JsonObject[] {
+  const whole: JsonObject[] = [];
+  for (const detail of details) {
+    const last = whole.at(-1);
+    const field = last === undefined ? null : pieceField(last, detail);
+    if (last === undefined || field === null) whole.push(detail);
+    else {
+      const text = textOf(last[field]) + textOf(detail[field]);
+      whole.splice(-1, 1, { ...last, ...detail, [field]: text });
+    }
+  }
+  return whole;
+}
+
+/** The field of OpenRouter's `reasoning_details` that comes in pieces, where two details are pieces of one. */
+function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | null {
+  const { type, index } = one;
+  const { type: nextType, index: nextIndex } = next;
+  if (type !== nextType || typeof index !== "number" || index !== nextIndex) return null;
+  if (type === "reasoning.text") return "text";
+  return type === "reasoning.summary" ? "summary" : null;
 }
 
 /**
  * A text that a client keeps and sends back. It is opaque, not secret: its parts are signed or encrypted by the
  * model's maker, who refuses what was changed.
  */
-export function sealed({ details, extras }: KeptThoughts): string {
-  const json = JSON.stringify({ details, extras });
+export function sealed({ details, extras, text }: KeptThoughts): string {
+  const isReadable = details.length === 0 && text !== ""; // details hold their own text
+  const kept = { details: wholeDetails(details), extras, ...(isReadable && { text }) };
+  const json = JSON.stringify(kept);
   const payload = toBase64Url(new TextEncoder().encode(json));
   return `${VERSION}.${payload}.${checkOf(payload)}`;
 }
@@ -39,15 +78,15 @@ export function isSealed(text: string): boolean {
 }
 
 /** What `sealed` kept; null for another's text, a damaged or an oversized one. Never throws. */
-export function unsealed(text: string): KeptThoughts | null {
-  if (text.length > CHARACTERS_MAX) return null;
-  const [version, payload, check, rest] = text.split(".", 4);
+export function unsealed(seal: string): KeptThoughts | null {
+  if (seal.length > CHARACTERS_MAX) return null;
+  const [version, payload, check, rest] = seal.split(".", 4);
   if (version !== VERSION || payload === undefined || rest !== undefined) return null;
   if (check !== checkOf(payload)) return null;
   const json = decoded(payload);
   const parsed = json === null ? null : parseJsonText(json);
   if (parsed?.ok !== true) return null;
-  const { details, extras } = parsed.value;
+  const { details, extras, text } = parsed.value;
   return {
     details: listOf(details)
       .filter(isObject)
@@ -57,6 +96,7 @@ export function unsealed(text: string): KeptThoughts | null {
         isObject(extra) ? [[id, extra]] : [],
       ),
     ),
+    text: textOf(text),
   };
 }
 

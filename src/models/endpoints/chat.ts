@@ -3,6 +3,7 @@ import type { Result } from "../../shared/failure.ts";
 import type { JsonObject } from "../core/provider.ts";
 import type { Chunk } from "../core/chunk.ts";
 import { wireUsage } from "../core/wire-usage.ts";
+import { withAcceptedHistory } from "../core/accepted-history.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type { Asked, Door, Receipt, Head, StreamWriter } from "../core/door.ts";
 import { aroundMark, MARK, OpenAiStream } from "./openai-events.ts";
@@ -20,7 +21,7 @@ export const chatDoor: Door = {
 function parse(value: object): Result<Asked> {
   const parsed = parseChatRequest(value);
   if (!parsed.ok) return parsed;
-  const body = parsed.value;
+  const body = withAcceptedHistory(parsed.value);
   const includeUsage = body.stream_options?.include_usage === true;
   return success({
     request: { kind: "chat", body },

@@ -2,6 +2,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { keepsAnHour } from "../protocols/messages/host-native.ts";
 import type { JsonObject } from "../core/provider.ts";
+import { withAcceptedHistory } from "../core/accepted-history.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type { Asked, Door, DoorContext, Receipt, Reply } from "../core/door.ts";
 import { envelope, saidOf, usageOf, wholeBlock } from "../protocols/messages/client-answer.ts";
@@ -38,7 +39,7 @@ function parse(value: object, at: DoorContext): Result<Asked> {
   const core = parseChatRequest({ ...converted.value.body, ...caching });
   if (!core.ok) return core;
   return success({
-    request: { kind: "chat", body: core.value },
+    request: { kind: "chat", body: withAcceptedHistory(core.value) },
     user: null,
     dropped: [...unknownIn(body), ...losses.dropped, ...dropped, ...unconverted],
     place: placeOf(body),

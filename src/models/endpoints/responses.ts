@@ -1,3 +1,4 @@
+import { acceptedHistory } from "../core/accepted-history.ts";
 import { RESPONSE_ID } from "../../shared/contracts/kept.ts";
 import type { Recalled } from "../../shared/contracts/kept.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
@@ -142,7 +143,7 @@ function conversationOf({ instructions, input }: ResponsesBody): Result<Heard> {
     return invalid("input: at least one item must say something", "input");
   }
   const after = new Map([...places].map(([index, place]) => [index + first.length, place]));
-  return success({ messages: [...first, ...messages], left, places: after });
+  return success({ messages: [...first, ...acceptedHistory(messages)], left, places: after });
 }
 
 type Heard = Omit<Converted, "messages"> & { readonly messages: ChatMessage[] };

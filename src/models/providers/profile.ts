@@ -1,5 +1,5 @@
 import { DEEPSEEK, MISTRAL, VOYAGE, XAI } from "./profiles/makers.ts";
-import { GENERIC, LLAMA_CPP, LOCAL, OPENAI } from "./profiles/openai.ts";
+import { GENERIC, LLAMA_CPP, LOCAL, OLLAMA, OPENAI } from "./profiles/openai.ts";
 import { CEREBRAS, FIREWORKS, GROQ, OPENROUTER, TOGETHER } from "./profiles/resellers.ts";
 import type { Profile } from "../protocols/chat/profile.ts";
 
@@ -16,7 +16,7 @@ export const PROFILE_OF = {
   cerebras: CEREBRAS,
   openrouter: OPENROUTER,
   voyage: VOYAGE,
-  ollama: LOCAL,
+  ollama: OLLAMA,
   vllm: LOCAL,
   llamacpp: LLAMA_CPP,
   generic: GENERIC,

@@ -112,7 +112,7 @@ describe("a Messages request in the core's words", () => {
             {
               type: "thinking",
               thinking: "Hm.",
-              signature: sealed({ details: [openai], extras: { a: extra } }),
+              signature: sealed({ details: [openai], extras: { a: extra }, text: "" }),
             },
             { type: "thinking", thinking: "Claude's", signature: "c2ln" },
             { type: "redacted_thinking", data: "zz" },

@@ -202,7 +202,7 @@ describe("what is refused, by the field that it is about", () => {
     ["input[0].type", { input: [{ type: "computer_call", call_id: "a" }] }],
     ["input[1].call_id", { input: [{ role: "user", content: "x" }, output("a")] }],
     ["input[2].call_id", { input: [call("a"), output("a"), output("a")] }, /two outputs/],
-    ["input[1].call_id", { input: [call("a"), call("a"), output("a")] }],
+    ["input", { input: [call("a"), call("a"), output("a")] }],
     ["input", { input: [call("a")] }, /No tool output/],
     ["input[0].call_id", { input: [{ type: "function_call_output", output: "x" }] }],
     ["input[0].content[0].file_id", file({ file_id: "file_1" })],

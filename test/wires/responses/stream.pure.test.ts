@@ -275,7 +275,10 @@ it("what is kept of an answer has the thoughts and the extra content of calls th
     reply.kept?.(completion(message), { ...RECEIPT, keeps })?.["response"] as AnyResponse;
   const [thought] = kept(true).output;
   if (thought?.type !== "reasoning") throw new Error("no reasoning");
-  expect(unsealed(thought.encrypted_content ?? "")).toEqual({ details, extras: { c: extra } });
+  expect(unsealed(thought.encrypted_content ?? "")).toMatchObject({
+    details,
+    extras: { c: extra },
+  });
   expect(kept(false).output.map(({ type }) => type)).toEqual(["function_call"]);
 });
 

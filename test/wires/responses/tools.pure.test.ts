@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chatBody } from "../../../src/models/core/core-request.ts";
-import { sealed, unsealed } from "../../../src/models/core/kept-thoughts.ts";
+import { NO_THOUGHTS, sealed, unsealed } from "../../../src/models/core/kept-thoughts.ts";
 import { flatName } from "../../../src/models/core/namespaces.ts";
 import { core, messages, call, output, coreCall, tool, parse, fn } from "./request-kit.ts";
 
@@ -118,6 +118,7 @@ describe("encrypted_content", () => {
   const kept = fc.record({
     details: fc.array(detail, { minLength: 1, maxLength: 3 }),
     extras: fc.dictionary(fc.string(), fc.record({ a: value }), { maxKeys: 2 }),
+    text: fc.constant(""),
   });
 
   it("brings back what was put in, unchanged", () => {
@@ -152,7 +153,7 @@ describe("encrypted_content", () => {
       type: "reasoning",
       id: "rs_1",
       summary: [],
-      encrypted_content: sealed({ details, extras }),
+      encrypted_content: sealed({ details, extras, text: "" }),
     };
     expect(messages([{ role: "user", content: "Go" }, item, call("a"), output("a")])).toEqual([
       { role: "user", content: "Go" },
@@ -206,7 +207,7 @@ it("answers any body with a request of the core or a 400, and never throws", () 
       tools: fc.jsonValue(),
       encrypted_content: fc.oneof(
         fc.string(),
-        fc.constant(sealed({ details: [{ type: "x" }], extras: {} })),
+        fc.constant(sealed({ ...NO_THOUGHTS, details: [{ type: "x" }] })),
       ),
     },
     { requiredKeys: ["type"] },

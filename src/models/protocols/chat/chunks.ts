@@ -1,5 +1,6 @@
 import {
   argumentsText,
+  besideCall,
   brokenOff,
   contentText,
   customCall,
@@ -263,7 +264,7 @@ function begun(raw: Called, choice: ChoiceState, theirs: number): DeltaCall {
   choice.current.set(theirs, index);
   if (custom !== null) return { index, id, type: "custom", custom };
   const named = { name: text(called.name) ?? "", arguments: given };
-  return { index, id, type: "function", function: named };
+  return { index, id, type: "function", function: named, ...besideCall(raw) };
 }
 
 function continued(raw: Called, tool: Tool, index: number): DeltaCall {
@@ -274,7 +275,7 @@ function continued(raw: Called, tool: Tool, index: number): DeltaCall {
   const called: Named<"name" | "arguments"> = objectOf(raw.function);
   const given = argumentsText(called.arguments);
   tool.given += given;
-  return { index, function: { arguments: given } };
+  return { index, function: { arguments: given }, ...besideCall(raw) };
 }
 
 /** The end of a choice: `{}` for each whole call without arguments, because clients parse them, then its finish chunk. */

@@ -78,15 +78,18 @@ class PlainTurns {
     this.list.push({
       role: "assistant",
       content,
-      ...this.#reasoning(message.reasoning_content ?? "", content),
+      ...this.#reasoning(message, content),
       ...(calls.length > 0 && { tool_calls: calls.flatMap((call) => this.#call(call)) }),
       ...named,
     });
     return null;
   }
 
-  #reasoning(text: string, content: string): JsonObject {
+  #reasoning(message: Assistant, content: string): JsonObject {
     const reasoning = this.#reasons ? this.#style.reasoning : undefined;
+    const details = reasoning?.details === true ? hostDetails(message.reasoning_details) : [];
+    if (details.length > 0) return { reasoning_details: details };
+    const text = message.reasoning_content ?? "";
     if (reasoning === undefined || (text === "" && reasoning.always !== true)) return {};
     if (reasoning.as !== "thinking") return { [reasoning.as]: text };
     const thinking = { type: "thinking", thinking: [{ type: "text", text }] };
@@ -108,6 +111,11 @@ class PlainTurns {
     if (this.#style.bridge === undefined || this.list.at(-1)?.role !== "tool") return;
     this.list.push({ role: "assistant", content: this.#style.bridge });
   }
+}
+
+/** The details that OpenRouter made; those of our own adapters have other types. */
+export function hostDetails(details: Assistant["reasoning_details"]): readonly JsonObject[] {
+  return (details ?? []).filter(({ type }) => type.startsWith("reasoning."));
 }
 
 /** Text, or text and images where there is one. */

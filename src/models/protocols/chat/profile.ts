@@ -24,6 +24,8 @@ export type Profile = {
   readonly developerRole: boolean;
   /** Set where only what every model knows may be sent; otherwise messages and tools go as OpenAI has them. */
   readonly plain?: PlainStyle;
+  /** The fields of its earlier turns that go back to it next to OpenAI's; with `plain`, `PlainStyle` says so. */
+  readonly returned?: readonly ReturnedField[];
   /** It has POST /responses too. */
   readonly speaksResponses?: boolean;
   /** The only number of choices is 1. */
@@ -62,6 +64,13 @@ export type Implied = {
   readonly fields: JsonObject;
 };
 
+/** A field that hosts add to an assistant's message, or to a call in it. */
+export type ReturnedField =
+  | "reasoning_content"
+  | "reasoning"
+  | "reasoning_details"
+  | "extra_content";
+
 /** Messages and tools for hosts that refuse what they do not know. */
 export type PlainStyle = {
   /** Whether messages may carry `name`. */
@@ -72,6 +81,8 @@ export type PlainStyle = {
     readonly models?: RegExp;
     /** Also where there was none. */
     readonly always?: boolean;
+    /** Whether `reasoning_details` go back instead, where there are any. */
+    readonly details?: boolean;
   };
   /** The only tool call ids that it takes; others are mapped, results alike. */
   readonly toolIds?: IdShape;

@@ -1,5 +1,6 @@
 import { refusal } from "../../core/conversation.ts";
 import { tellLeft } from "../../core/dropped.ts";
+import { besideCall } from "../../core/chat-message.ts";
 import { isObject } from "../../core/json-value.ts";
 import type {
   ChatCall,
@@ -8,8 +9,8 @@ import type {
   ProviderCall,
   ProviderFailure,
 } from "../../core/provider.ts";
-import { plainBody } from "./plain-body.ts";
-import type { Profile, Rule } from "./profile.ts";
+import { hostDetails, plainBody } from "./plain-body.ts";
+import type { Profile, ReturnedField, Rule } from "./profile.ts";
 import { FILENAME } from "../../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { AssistantCall } from "../../core/conversation.ts";
@@ -109,20 +110,30 @@ function forwarded(field: string, value: unknown, profile: Profile): unknown {
   return field === "tools" ? (value as Tool[]).map(forwardedTool) : value;
 }
 
-function forwardedMessage(message: ChatMessage, { developerRole }: Profile): JsonObject {
+function forwardedMessage(message: ChatMessage, profile: Profile): JsonObject {
+  const { developerRole } = profile;
   const { role, content } = message;
   const parts = Array.isArray(content) ? content.map(forwardedPart) : content;
   return {
     role: role === "developer" && !developerRole ? "system" : role,
     ...(parts !== undefined && { content: parts }),
     ...picked(message, ["name", "refusal", "tool_call_id"]),
-    ...(role === "assistant" && forwardedCalls(message)),
+    ...(role === "assistant" && forwardedTurn(message, profile)),
   };
 }
 
-function forwardedCalls({ tool_calls: calls, function_call: legacy }: Assistant): JsonObject {
+function forwardedTurn(message: Assistant, { returned = [] }: Profile): JsonObject {
+  const { tool_calls: calls, function_call: legacy } = message;
+  const { reasoning_content: thought, reasoning_details: given } = message;
+  const details = hostDetails(given);
+  const isReturned = (field: ReturnedField): boolean => returned.includes(field);
   return {
-    ...(calls && { tool_calls: calls.map(forwardedCall) }),
+    ...(thought && isReturned("reasoning_content") && { reasoning_content: thought }),
+    ...(thought && isReturned("reasoning") && { reasoning: thought }),
+    ...(details.length > 0 && isReturned("reasoning_details") && { reasoning_details: details }),
+    ...(calls && {
+      tool_calls: calls.map((call) => forwardedCall(call, isReturned("extra_content"))),
+    }),
     ...(legacy && { function_call: picked(legacy, ["name", "arguments"]) }),
   };
 }
@@ -144,10 +155,15 @@ function forwardedPart(part: Part): JsonObject {
   }
 }
 
-function forwardedCall(call: AssistantCall): JsonObject {
+function forwardedCall(call: AssistantCall, hasExtra: boolean): JsonObject {
   const { id, type } = call;
   return type === "function"
-    ? { id, type, function: picked(call.function, ["name", "arguments"]) }
+    ? {
+        id,
+        type,
+        function: picked(call.function, ["name", "arguments"]),
+        ...(hasExtra && besideCall(call)),
+      }
     : { id, type, custom: picked(call.custom, ["name", "input"]) };
 }
 

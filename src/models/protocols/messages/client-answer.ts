@@ -1,5 +1,6 @@
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
+import { acceptedArguments } from "../../core/accepted-history.ts";
 import { isEmpty, sealed } from "../../core/kept-thoughts.ts";
 import type { Named } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
@@ -55,6 +56,7 @@ function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly Js
         isObject(extra) ? [[textOf(id), extra]] : [],
       ),
     ),
+    text: "", // stands in the block itself
   };
   // Claude's blocks say what was readable; their text stands nowhere else.
   const thinking = claude.length > 0 ? "" : textOf(message.reasoning_content);
@@ -66,8 +68,7 @@ function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly Js
 function useOf({ id, function: called }: JsonObject, names: Names): JsonObject {
   const { name: sent, arguments: said } = objectOf(called);
   const name = names.get(textOf(sent)) ?? sent;
-  const text = textOf(said);
-  const input = text.trim() === "" ? {} : (parseObject(text) ?? { invalid_arguments: text });
+  const input = parseObject(acceptedArguments(textOf(said))) ?? {};
   return { type: "tool_use", id, name, input, caller: DIRECT };
 }
 

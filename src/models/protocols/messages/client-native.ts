@@ -2,6 +2,7 @@ import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
+import { CallPairs } from "../../core/call-pairs.ts";
 import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
 import type { Weight, Weights } from "../../core/prompt-size.ts";
 import { BLOCKS, isPassingBeta, MESSAGE, REQUEST, UNCONVERTED } from "./client-native-fields.ts";
@@ -119,12 +120,14 @@ class Picker {
   readonly weights = new Map<object, Weight>();
   readonly #betas: ReadonlySet<string>;
   readonly #ids = new ToolCallIds(WORD_64);
+  readonly #pairs = new CallPairs();
 
   constructor(betas: readonly string[]) {
     this.#betas = new Set(betas);
   }
 
   message({ role, ...fields }: Message): JsonObject {
+    if (role === "assistant") this.#pairs.beginTurn();
     return { role, ...this.fields(fields, MESSAGE, "messages.") };
   }
 
@@ -172,7 +175,9 @@ class Picker {
     if (rule === "json") return { value };
     if (rule === "word") return typeof value !== "object" && { value };
     if (rule === "content") return this.#content(value, place);
-    return typeof value === "string" && { value: this.#ids.idFor(value) };
+    if (typeof value !== "string") return false;
+    const id = place.endsWith(".id") ? this.#pairs.call(value) : this.#pairs.result(value);
+    return { value: this.#ids.idFor(id) };
   }
 
   #list(values: readonly unknown[], rule: Rule, place: string): unknown[] {

@@ -73,6 +73,8 @@ class TextBlock extends Block {
 class ThinkingBlock extends Block {
   readonly details: JsonObject[] = [];
   readonly extras: Record<string, JsonObject> = {};
+  /** Empty: the block itself says it. */
+  readonly text = "";
   /** Claude signs a thought as a whole: the next one is another block. */
   isSigned = false;
 

@@ -2,12 +2,14 @@ import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { fromBase64 } from "../../core/base64.ts";
 import { PDF_HEAD } from "../../core/core-request.ts";
-import { isObject, listOf, textOf } from "../../core/json-value.ts";
+import { isObject, isTyped, listOf, textOf } from "../../core/json-value.ts";
+import { list, shape } from "../../core/shape.ts";
 import { flatName } from "../../core/namespaces.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ChatMessage } from "../../core/core-request.ts";
 import type { InputItem, InputPart } from "./client-request.ts";
 import { unsealed } from "../../core/kept-thoughts.ts";
+import type { KeptThoughts } from "../../core/kept-thoughts.ts";
 import { customArguments } from "./client-tools.ts";
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
@@ -39,15 +41,25 @@ type Output = Extract<InputItem, { type: "function_call_output" | "custom_tool_c
 type Called = Pick<Extract<InputItem, { type: "function_call" }>, "call_id" | "name" | "namespace">;
 type Placed = { readonly item: Output; readonly at: string };
 
-function outputsOf(items: readonly InputItem[]): Result<Map<string, Placed>> {
-  const outputs = new Map<string, Placed>();
+/** The outputs of each call id in their order: some hosts repeat an id in a later turn. */
+type Outputs = ReadonlyMap<string, readonly Placed[]>;
+
+function outputsOf(items: readonly InputItem[]): Result<Outputs> {
+  const calls = new Map<string, number>();
+  for (const item of items) {
+    if (item.type !== "function_call" && item.type !== "custom_tool_call") continue;
+    calls.set(item.call_id, (calls.get(item.call_id) ?? 0) + 1);
+  }
+  const outputs = new Map<string, Placed[]>();
   for (const [index, item] of items.entries()) {
     if (item.type !== "function_call_output" && item.type !== "custom_tool_call_output") continue;
     const at = `input[${index}]`;
-    if (outputs.has(item.call_id)) {
+    const before = outputs.get(item.call_id) ?? [];
+    const most = calls.get(item.call_id) ?? 0;
+    if (before.length > 0 && before.length >= most) {
       return invalid(`The call '${shown(item.call_id)}' has two outputs.`, `${at}.call_id`);
     }
-    outputs.set(item.call_id, { item, at });
+    outputs.set(item.call_id, [...before, { item, at }]);
   }
   return success(outputs);
 }
@@ -57,6 +69,9 @@ class Turn {
   text: string | null = null;
   refusal: string | null = null;
   readonly calls: Call[] = [];
+  /** Of each call. */
+  readonly outputs: Placed[] = [];
+  reasoning = "";
   readonly details: JsonObject[] = [];
   readonly extras = new Map<string, JsonObject>();
 }
@@ -65,12 +80,13 @@ class Turn {
 class ItemReader {
   readonly #messages: ChatMessage[] = [];
   readonly #left = new Set<string>();
-  readonly #outputs: ReadonlyMap<string, Placed>;
+  readonly #outputs: Outputs;
   readonly #places = new Map<number, string>();
-  readonly #called = new Set<string>();
+  /** The number of calls read so far, by id. */
+  readonly #called = new Map<string, number>();
   #turn: Turn | null = null;
 
-  constructor(outputs: ReadonlyMap<string, Placed>) {
+  constructor(outputs: Outputs) {
     this.#outputs = outputs;
   }
 
@@ -81,9 +97,12 @@ class ItemReader {
     }
     const refused = this.#endTurn();
     if (refused !== null) return refused;
-    for (const [id, { at }] of this.#outputs) {
-      if (this.#called.has(id)) continue;
-      return invalid(`No tool call found for the output of '${shown(id)}'.`, `${at}.call_id`);
+    for (const [id, [placed]] of this.#outputs) {
+      if (placed === undefined || this.#called.has(id)) continue;
+      return invalid(
+        `No tool call found for the output of '${shown(id)}'.`,
+        `${placed.at}.call_id`,
+      );
     }
     return success({ messages: this.#messages, left: this.#left, places: this.#places });
   }
@@ -94,14 +113,14 @@ class ItemReader {
       case "message":
         return this.#message(item, at);
       case "function_call":
-        return this.#call(item, item.arguments, at);
+        return this.#call(item, item.arguments);
       case "custom_tool_call":
-        return this.#call(item, customArguments(item.input), at);
+        return this.#call(item, customArguments(item.input));
       case "function_call_output":
       case "custom_tool_call_output":
         return this.#called.has(item.call_id) ? this.#endTurn() : null;
       case "reasoning":
-        this.#reasoning(item.encrypted_content ?? null);
+        this.#reasoning(item);
         return null;
       case "agent_message":
         return this.#spoken("user", agentText(item));
@@ -167,27 +186,28 @@ class ItemReader {
     return null;
   }
 
-  #call({ call_id: id, name, namespace }: Called, args: string, at: string): Refusal | null {
-    if (this.#called.has(id)) {
-      return invalid(`Two calls are named '${shown(id)}'.`, `${at}.call_id`);
-    }
-    if (!this.#outputs.has(id)) {
+  #call({ call_id: id, name, namespace }: Called, args: string): Refusal | null {
+    const number = this.#called.get(id) ?? 0;
+    const output = this.#outputs.get(id)?.[number];
+    if (output === undefined) {
       return invalid(`No tool output found for the call '${shown(id)}'.`, "input");
     }
-    this.#called.add(id);
+    this.#called.set(id, number + 1);
     const turn = (this.#turn ??= new Turn());
     const called = { name: flatName(namespace ?? null, name), arguments: args };
     turn.calls.push({ id, type: "function", function: called });
+    turn.outputs.push(output);
     return null;
   }
 
-  #reasoning(encrypted: string | null): void {
-    const kept = encrypted === null ? null : unsealed(encrypted);
+  #reasoning({ encrypted_content: encrypted, summary }: Reasoning): void {
+    const kept = encrypted ? unsealed(encrypted) : readable(summary);
     if (kept === null) {
       this.#left.add("reasoning");
       return;
     }
     const turn = (this.#turn ??= new Turn());
+    turn.reasoning += kept.text;
     for (const detail of kept.details) turn.details.push(detail);
     for (const [id, extra] of Object.entries(kept.extras)) turn.extras.set(id, extra);
   }
@@ -200,9 +220,8 @@ class ItemReader {
     if (turn.text === null && turn.refusal === null && turn.calls.length === 0) return null;
     this.#messages.push(messageOf(turn));
     const shownParts: UserPart[] = [];
-    for (const { id } of turn.calls) {
-      const placed = this.#outputs.get(id);
-      if (placed === undefined) continue;
+    for (const placed of turn.outputs) {
+      const id = placed.item.call_id;
       const parts = outputParts(placed);
       if (!parts.ok) return parts;
       const images = parts.value.filter((part) => part.type !== "text");
@@ -218,7 +237,19 @@ class ItemReader {
   }
 }
 
-function messageOf({ text, refusal, calls, details, extras }: Turn): Assistant {
+type Reasoning = Extract<InputItem, { type: "reasoning" }>;
+
+const summaryParts = list(shape({ text: textOf }));
+
+/** Thoughts of which a client has the summary alone; null where it has none. */
+function readable(summary: unknown): KeptThoughts | null {
+  const text = summaryParts(summary)
+    .map((part) => part.text)
+    .join("\n\n");
+  return text === "" ? null : { details: [], extras: {}, text };
+}
+
+function messageOf({ text, refusal, calls, reasoning, details, extras }: Turn): Assistant {
   const named = calls.map((call) => {
     const extra = extras.get(call.id);
     return extra === undefined ? call : { ...call, extra_content: extra };
@@ -227,8 +258,9 @@ function messageOf({ text, refusal, calls, details, extras }: Turn): Assistant {
     role: "assistant",
     content: text,
     ...(refusal !== null && { refusal }),
+    ...(reasoning !== "" && { reasoning_content: reasoning }),
     ...(details.length > 0 && {
-      reasoning_details: details.map((detail) => ({ ...detail, type: textOf(detail["type"]) })),
+      reasoning_details: details.filter(isTyped),
     }),
     ...(named.length > 0 && { tool_calls: named }),
   };
@@ -247,8 +279,8 @@ export function partsInText(text: string): readonly InputPart[] | null {
   if (!text.startsWith("[")) return null;
   try {
     const value: unknown = JSON.parse(text);
-    const list = listOf(value);
-    return list.length > 0 && list.every(isPart) ? list : null;
+    const parts = listOf(value);
+    return parts.length > 0 && parts.every(isPart) ? parts : null;
   } catch {
     return null;
   }

@@ -340,7 +340,7 @@ export class NativeItems {
     if (detail === null) return said;
     said += this.#beginReasoning(index);
     const item = this.#items.get(index);
-    if (item instanceof ReasoningDraft) item.keep({ details: [detail], extras: {} });
+    if (item instanceof ReasoningDraft) item.keep({ details: [detail], extras: {}, text: "" });
     return said;
   }
 

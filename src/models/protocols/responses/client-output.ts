@@ -1,4 +1,4 @@
-import { isEmpty } from "../../core/kept-thoughts.ts";
+import { isEmpty, joined, NO_THOUGHTS } from "../../core/kept-thoughts.ts";
 import type { KeptThoughts } from "../../core/kept-thoughts.ts";
 import { objectOf, textOf } from "../../core/json-value.ts";
 import { flatName } from "../../core/namespaces.ts";
@@ -39,7 +39,7 @@ export class Output {
   readonly #write: Write;
   /** 24 characters that every id has after its prefix. */
   readonly #own: string;
-  #kept: KeptThoughts = { details: [], extras: {} };
+  #kept: KeptThoughts = NO_THOUGHTS;
 
   constructor(own: string, wanted: Wanted, write: Write) {
     this.#own = own;
@@ -135,8 +135,11 @@ export class Output {
   }
 
   #thought({ reasoning_content: text = "", reasoning_details: details = [] }: Delta): string {
-    const said = this.#wanted.shown.summary && text !== "" ? this.#summary(text) : "";
-    if (this.#gathers && details.length > 0) this.#keep({ details, extras: {} });
+    const isShown = this.#wanted.shown.summary && text !== "";
+    const said = isShown ? this.#summary(text) : "";
+    if (this.#gathers && (details.length > 0 || text !== "")) {
+      this.#keep({ details, extras: {}, text });
+    }
     return said;
   }
 
@@ -173,7 +176,7 @@ export class Output {
     this.#unnamed.delete(index);
     const callId = begun.id || `call_${this.#own}${index}`;
     if (this.#gathers && extra !== undefined) {
-      this.#keep({ details: [], extras: { [callId]: extra } });
+      this.#keep({ details: [], extras: { [callId]: extra }, text: "" });
     }
     const { said, draft } = this.#beginCall(name, callId);
     this.#calls.set(index, draft);
@@ -191,16 +194,13 @@ export class Output {
     return said + this.#drafts.advance();
   }
 
-  #keep({ details, extras }: KeptThoughts): void {
+  #keep(thoughts: KeptThoughts): void {
     const last = this.#drafts.last;
     if (last instanceof ReasoningDraft) {
-      last.keep({ details, extras });
+      last.keep(thoughts);
       return;
     }
-    this.#kept = {
-      details: [...this.#kept.details, ...details],
-      extras: { ...this.#kept.extras, ...extras },
-    };
+    this.#kept = joined(this.#kept, thoughts);
   }
 
   /** An item for what is kept and stands nowhere yet. */
@@ -217,7 +217,7 @@ export class Output {
 
   #takeKept(): KeptThoughts {
     const kept = this.#kept;
-    this.#kept = { details: [], extras: {} };
+    this.#kept = NO_THOUGHTS;
     return kept;
   }
 

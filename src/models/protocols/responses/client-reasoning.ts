@@ -1,6 +1,5 @@
-import { isEmpty, sealed } from "../../core/kept-thoughts.ts";
+import { isEmpty, joined, NO_THOUGHTS, sealed } from "../../core/kept-thoughts.ts";
 import type { KeptThoughts } from "../../core/kept-thoughts.ts";
-import type { JsonObject } from "../../core/provider.ts";
 import { BaseDraft } from "./client-drafts.ts";
 import type { DraftPlace } from "./client-drafts.ts";
 import type { OutputItem, SummaryPart } from "./client-response-object.ts";
@@ -9,8 +8,7 @@ import type { OutputItem, SummaryPart } from "./client-response-object.ts";
 export class ReasoningDraft extends BaseDraft {
   readonly isWhole = true;
   #summary = "";
-  readonly #details: JsonObject[] = [];
-  readonly #extras: Record<string, JsonObject> = {};
+  #thoughts: KeptThoughts = NO_THOUGHTS;
   /** Whether the client asked to see what its next turn needs. */
   readonly #isShown: boolean;
 
@@ -30,9 +28,8 @@ export class ReasoningDraft extends BaseDraft {
     return (isFirst ? this.#sayPart("added", "") : "") + this.#saySummary("delta", { delta: text });
   }
 
-  keep({ details, extras }: KeptThoughts): void {
-    this.#details.push(...details);
-    for (const [id, extra] of Object.entries(extras)) this.#extras[id] = extra;
+  keep(thoughts: KeptThoughts): void {
+    this.#thoughts = joined(this.#thoughts, thoughts);
   }
 
   item(): OutputItem {
@@ -45,8 +42,8 @@ export class ReasoningDraft extends BaseDraft {
     const isDone = status !== "in_progress";
     const summary: SummaryPart[] =
       this.isOpen && this.#summary !== "" ? [{ type: "summary_text", text: this.#summary }] : [];
-    const kept = { details: this.#details, extras: this.#extras };
-    const encrypted_content = isDone && !isEmpty(kept) ? sealed(kept) : null;
+    const isAny = isDone && !isEmpty(this.#thoughts);
+    const encrypted_content = isAny ? sealed(this.#thoughts) : null;
     return { id, type: "reasoning", status, summary, encrypted_content };
   }
 

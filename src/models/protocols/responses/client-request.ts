@@ -60,7 +60,12 @@ const item = z.discriminatedUnion("type", [
   z.object({ type: z.literal("function_call_output"), ...answered }),
   z.object({ type: z.literal("custom_tool_call"), ...called, input: z.string() }),
   z.object({ type: z.literal("custom_tool_call_output"), ...answered }),
-  z.object({ type: z.literal("reasoning"), id: text, encrypted_content: text }),
+  z.object({
+    type: z.literal("reasoning"),
+    id: text,
+    encrypted_content: text,
+    summary: z.optional(z.unknown()),
+  }),
   z.object({ type: z.literal("additional_tools"), tools }),
   z.looseObject({ type: z.literal("agent_message") }),
   // What a provider's own tools did: its answer followed, which the history holds.

@@ -56,6 +56,7 @@ export const GENERIC: Profile = {
   ...COMMON,
   chatFields: new Set([...ALL_FIELDS, ...SAMPLERS]),
   embeddingFields: EMBEDDING_FIELDS,
+  returned: ["reasoning_content", "reasoning_details", "extra_content"],
 };
 
 /** Local servers: low, medium, high or none. */
@@ -63,3 +64,6 @@ export const LOCAL: Profile = { ...GENERIC, rules: [effort(null, THREE_EFFORTS)]
 
 /** The llama.cpp server. It reports the usage of one choice, however many it was asked for. */
 export const LLAMA_CPP: Profile = { ...LOCAL, oneChoice: true };
+
+/** The same under Ollama's name for thoughts. */
+export const OLLAMA: Profile = { ...LOCAL, returned: ["reasoning", "extra_content"] };

@@ -1,0 +1,51 @@
+import { CallPairs } from "./call-pairs.ts";
+import type { ChatBody, ChatMessage } from "./core-request.ts";
+import { isObject } from "./json-value.ts";
+
+/** Returns a checked chat request with messages that every provider accepts. */
+export function withAcceptedHistory(body: ChatBody): ChatBody {
+  const hasCalls = body.messages.some(
+    (message) => "tool_calls" in message || message.role === "tool",
+  );
+  return hasCalls ? { ...body, messages: acceptedHistory(body.messages) } : body;
+}
+
+/**
+ * Returns messages that every provider accepts, though a model may have said some of them badly: arguments that are
+ * no JSON object are wrapped in one, and repeated ids of calls are made unique.
+ */
+export function acceptedHistory(messages: readonly ChatMessage[]): ChatMessage[] {
+  const pairs = new CallPairs();
+  return messages.map((message) => {
+    if (message.role === "tool") {
+      const id = pairs.result(message.tool_call_id);
+      return id === message.tool_call_id ? message : { ...message, tool_call_id: id };
+    }
+    if (message.role !== "assistant" || !message.tool_calls) return message;
+    pairs.beginTurn();
+    return {
+      ...message,
+      tool_calls: message.tool_calls.map((call) => acceptedCall(call, pairs.call(call.id))),
+    };
+  });
+}
+
+type Call = NonNullable<Extract<ChatMessage, { role: "assistant" }>["tool_calls"]>[number];
+
+function acceptedCall(call: Call, id: string): Call {
+  if (call.type === "custom") return { ...call, id };
+  const { name, arguments: given } = call.function;
+  return { ...call, id, function: { name, arguments: acceptedArguments(given) } };
+}
+
+/** Returns arguments as the text of a JSON object; other text is wrapped in one, so that the model sees its mistake. */
+export function acceptedArguments(text: string): string {
+  if (text.trim() === "") return "{}";
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return text;
+  } catch {
+    // wrapped below
+  }
+  return JSON.stringify({ invalid_arguments: text });
+}
