@@ -1,6 +1,7 @@
 import { acceptedArguments } from "./accepted-history.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
-import { parseObject } from "./json-value.ts";
+import { isMarked } from "./cache-marks.ts";
+import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
 /** An image of a request, inline or somewhere on the web; or a PDF, where the provider reads those. */
@@ -8,11 +9,16 @@ export type Image =
   | { readonly mediaType: string; readonly base64: string }
   | { readonly url: string };
 
-/** A part of a turn. Texts are never empty. */
+/** A part of a turn. Texts are never empty; the prompt up to a marked part is to be cached. */
 export type Part =
-  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "text"; readonly text: string; readonly isMarked?: true }
   /** `at`: its place in the request (`messages[0].content[1].image_url`). */
-  | { readonly kind: "image"; readonly image: Image; readonly at: string }
+  | {
+      readonly kind: "image";
+      readonly image: Image;
+      readonly at: string;
+      readonly isMarked?: true;
+    }
   /** What the provider itself wanted back (`reasoning_details`), as it said it. */
   | { readonly kind: "thought"; readonly detail: JsonObject }
   | {
@@ -35,7 +41,12 @@ export type Part =
 export type Turn = { readonly role: "user" | "assistant"; readonly parts: readonly Part[] };
 
 /** A conversation as native providers want it: instructions first, then turns that alternate. */
-export type Conversation = { readonly system: readonly string[]; readonly turns: readonly Turn[] };
+export type Conversation = {
+  readonly system: readonly string[];
+  /** The instructions after which the prompt is to be cached, by their index. */
+  readonly markedSystem?: ReadonlySet<number>;
+  readonly turns: readonly Turn[];
+};
 
 /**
  * The messages of a checked chat request as a conversation. Leading system and developer messages are
@@ -43,7 +54,7 @@ export type Conversation = { readonly system: readonly string[]; readonly turns:
  * of one role are merged. Refused: legacy functions, custom tools.
  */
 export function conversationOf({ messages }: ChatBody): Conversation | ProviderFailure {
-  const system: string[] = [];
+  const system: Instruction[] = [];
   const turns: Open[] = [];
   const names = new Map<string, string>();
   for (const [index, message] of messages.entries()) {
@@ -52,7 +63,7 @@ export function conversationOf({ messages }: ChatBody): Conversation | ProviderF
     if (role === "system" || role === "developer") {
       const text = plainText(message.content);
       if (text === "") continue;
-      if (turns.length === 0) system.push(text);
+      if (turns.length === 0) system.push({ text, isMarked: hasMark(message.content) });
       else append(turns, "user", [{ kind: "text", text: `<system>${text}</system>` }]);
     } else if (role === "tool") {
       const { tool_call_id: id, content } = message;
@@ -67,7 +78,7 @@ export function conversationOf({ messages }: ChatBody): Conversation | ProviderF
       append(turns, "user", userParts(message.content, `messages[${index}].content`));
     }
   }
-  return { system, turns: turns.map(({ role, parts }) => ({ role, parts: inOrder(parts) })) };
+  return conversationIn(system, turns);
 }
 
 /** Whether a message calls or answers a function as models of long ago did. */
@@ -82,6 +93,24 @@ export function plainText(content: Content): string {
     .map(({ text = "" }) => text)
     .filter((text) => text !== "")
     .join("\n");
+}
+
+type Instruction = { readonly text: string; readonly isMarked: boolean };
+
+function conversationIn(
+  instructions: readonly Instruction[],
+  turns: readonly Open[],
+): Conversation {
+  const marked = instructions.flatMap(({ isMarked: isEnd }, index) => (isEnd ? [index] : []));
+  return {
+    system: instructions.map(({ text }) => text),
+    ...(marked.length > 0 && { markedSystem: new Set(marked) }),
+    turns: turns.map(({ role, parts }) => ({ role, parts: inOrder(parts) })),
+  };
+}
+
+function hasMark(content: unknown): boolean {
+  return listOf(content).filter(isObject).some(isMarked);
 }
 
 type Content = string | readonly { readonly text?: string }[] | null | undefined;
@@ -109,20 +138,27 @@ export type UserPart = Exclude<UserContent, string>[number];
 function userParts(content: UserContent, place: string): Part[] {
   if (typeof content === "string") return content === "" ? [] : [{ kind: "text", text: content }];
   return content.flatMap((part, at): Part[] => {
+    const mark = isMarked(part) ? ({ isMarked: true } as const) : {};
     switch (part.type) {
       case "text":
-        return part.text === "" ? [] : [{ kind: "text", text: part.text }];
+        return part.text === "" ? [] : [{ kind: "text", text: part.text, ...mark }];
       case "file":
         return [
           {
             kind: "image",
             image: imageOf(part.file.file_data),
             at: `${place}[${at}].file.file_data`,
+            ...mark,
           },
         ];
       case "image_url":
         return [
-          { kind: "image", image: imageOf(part.image_url.url), at: `${place}[${at}].image_url` },
+          {
+            kind: "image",
+            image: imageOf(part.image_url.url),
+            at: `${place}[${at}].image_url`,
+            ...mark,
+          },
         ];
     }
   });

@@ -30,9 +30,12 @@ const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
  * Known fields are kept, the rest is dropped: agents send vendor fields that other hosts refuse. Where
  * a field may be left out it may be null: SDKs send an answer's message back as they model it.
  */
+/** Anthropic's `cache_control`; read by `isMarked`, and never a 400. */
+const cache_control = z.optional(z.unknown());
 const textPart = z.object({
   type: z.literal("text"),
   text: z.string(),
+  cache_control,
 });
 const imagePart = z.object({
   type: z.literal("image_url"),
@@ -40,6 +43,7 @@ const imagePart = z.object({
     url: nonempty,
     detail: z.nullish(z.enum(["auto", "low", "high"])),
   }),
+  cache_control,
 });
 const NO_FILES = "must be absent: files are not stored here, send the file itself";
 /** A PDF in the request itself. */
@@ -52,6 +56,7 @@ const filePart = z.object({
     filename: z.nullish(z.string().check(z.maxLength(256))),
     file_id: z.nullish(z.never({ error: NO_FILES })),
   }),
+  cache_control,
 });
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 

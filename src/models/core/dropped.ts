@@ -1,3 +1,4 @@
+import { lostMarks } from "./cache-marks.ts";
 import { isObject, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
@@ -30,20 +31,27 @@ const NO_LOSS: ReadonlySet<string> = new Set([
 ]);
 
 /** Tells the call which of its fields are not in the body that is sent. */
-export function tellDropped(call: ProviderCall, sent: JsonObject, places: Places): void {
+export function tellDropped(
+  call: ProviderCall,
+  sent: JsonObject,
+  places: Places,
+  sendsMarks = false,
+): void {
   if (call.onDropped === undefined) return;
-  tellLeft(call, (field) => (places[field] ?? []).some((place) => has(sent, place)));
+  tellLeft(call, (field) => (places[field] ?? []).some((place) => has(sent, place)), sendsMarks);
 }
 
-/** The same, where `isSent` says what is. */
+/** The same, where `isSent` says what is. `sendsMarks`: the `cache_control` of parts and tools is sent. */
 export function tellLeft(
   { body, onDropped }: ProviderCall,
   isSent: (field: string) => boolean,
+  sendsMarks = false,
 ): void {
+  if (onDropped === undefined) return;
   const left = Object.keys(body).filter(
     (field) => !NO_LOSS.has(field) && asks(body, field) && !isSent(field),
   );
-  onDropped?.(left);
+  onDropped([...left, ...lostMarks(body, sendsMarks)]);
 }
 
 /** Whether a field asks for anything that leaving it out would not give. */

@@ -1,3 +1,4 @@
+import { isMarked } from "./cache-marks.ts";
 import { refusal, unsupported } from "./conversation.ts";
 import type { ChatBody } from "./core-request.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
@@ -10,6 +11,8 @@ export type Tool = {
   /** Its JSON schema; an object without properties when it takes nothing. */
   readonly parameters: JsonObject;
   readonly strict: boolean;
+  /** Whether the prompt up to it is to be cached. */
+  readonly isMarked?: true;
 };
 
 /** The tools of a request and how freely the model may choose among them. */
@@ -33,7 +36,8 @@ export function toolsOf(body: ChatBody): Tools | ProviderFailure {
   const list: Tool[] = [];
   for (const [index, tool] of tools.entries()) {
     if (tool.type === "custom") return unsupported("Custom tools", `tools[${index}]`);
-    list.push(toolOf(tool.function));
+    const one = toolOf(tool.function);
+    list.push(isMarked(tool) ? { ...one, isMarked: true } : one);
   }
   const chosen = choose(list, choice);
   if ("kind" in chosen) return chosen;

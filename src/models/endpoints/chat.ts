@@ -6,6 +6,7 @@ import { wireUsage } from "../core/wire-usage.ts";
 import { withAcceptedHistory } from "../core/accepted-history.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type { Asked, Door, Receipt, Head, StreamWriter } from "../core/door.ts";
+import { unknownInside } from "./chat-losses.ts";
 import { aroundMark, MARK, OpenAiStream } from "./openai-events.ts";
 import type { Around } from "./openai-events.ts";
 
@@ -26,7 +27,7 @@ function parse(value: object): Result<Asked> {
   return success({
     request: { kind: "chat", body },
     user: body.user ?? null,
-    dropped: [],
+    dropped: unknownInside(value),
     reply:
       body.stream === true
         ? { kind: "stream", stream: (head) => new ChatStream(head, includeUsage) }

@@ -1,5 +1,7 @@
 import { plainText, refusal, unsupported, usesFunctions } from "../../core/conversation.ts";
 import type { Assistant, AssistantCall, UserContent, UserPart } from "../../core/conversation.ts";
+import { CACHE_MARK, isMarked } from "../../core/cache-marks.ts";
+import { isObject, listOf } from "../../core/json-value.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds } from "../../core/tool-call-id.ts";
@@ -30,7 +32,7 @@ export function plainBody(
     body: {
       ...body,
       messages: turns.list,
-      tools: hasTools ? found.list.map(plainTool) : null,
+      tools: hasTools ? found.list.map((tool) => plainTool(tool, style.marks === true)) : null,
       tool_choice: isChosen ? plainChoice(found.choice) : null,
     },
   };
@@ -62,8 +64,13 @@ class PlainTurns {
       this.list.push({ role, content: spoken(message.content), tool_call_id: id });
     } else if (role === "user") {
       this.#bridge();
-      this.list.push({ role, content: userContent(message.content), ...named });
-    } else this.list.push({ role: "system", content: spoken(message.content), ...named });
+      this.list.push({ role, content: this.#content(message.content), ...named });
+    } else {
+      const { content } = message;
+      const isMarkedText = this.#style.marks === true && hasMark(content);
+      const said = isMarkedText ? this.#content(content) : spoken(content);
+      this.list.push({ role: "system", content: said, ...named });
+    }
     return null;
   }
 
@@ -107,6 +114,20 @@ class PlainTurns {
     return this.#ids === null ? id : this.#ids.idFor(id);
   }
 
+  /** Text, or parts where there is an image or a mark that the host takes. */
+  #content(content: UserContent): unknown {
+    const keepsMarks = this.#style.marks === true && hasMark(content);
+    if (typeof content === "string" || !(keepsMarks || content.some(isImage))) {
+      return spoken(content);
+    }
+    return content.map((part) => {
+      const mark = keepsMarks && isMarked(part) ? CACHE_MARK : {};
+      if (part.type !== "image_url") return { type: "text", text: textIn(part), ...mark };
+      const { url, detail } = part.image_url;
+      return { type: "image_url", image_url: { url, ...(detail && { detail }) }, ...mark };
+    });
+  }
+
   #bridge(): void {
     if (this.#style.bridge === undefined || this.list.at(-1)?.role !== "tool") return;
     this.list.push({ role: "assistant", content: this.#style.bridge });
@@ -118,16 +139,12 @@ export function hostDetails(details: Assistant["reasoning_details"]): readonly J
   return (details ?? []).filter(({ type }) => type.startsWith("reasoning."));
 }
 
-/** Text, or text and images where there is one. */
-function userContent(content: UserContent): unknown {
-  if (typeof content === "string" || !content.some(({ type }) => type === "image_url")) {
-    return spoken(content);
-  }
-  return content.map((part) => {
-    if (part.type !== "image_url") return { type: "text", text: textIn(part) };
-    const { url, detail } = part.image_url;
-    return { type: "image_url", image_url: { url, ...(detail && { detail }) } };
-  });
+function hasMark(content: unknown): boolean {
+  return listOf(content).filter(isObject).some(isMarked);
+}
+
+function isImage({ type }: UserPart): boolean {
+  return type === "image_url";
 }
 
 /** The text of a content, refusals too. */
@@ -147,9 +164,13 @@ function textIn(part: Spoken): string {
   return part.type === "text" ? part.text : "";
 }
 
-function plainTool({ name, description, parameters, strict }: Tool): JsonObject {
+function plainTool(
+  { name, description, parameters, strict, isMarked: isEnd }: Tool,
+  keepsMarks: boolean,
+): JsonObject {
   return {
     type: "function",
+    ...(keepsMarks && isEnd === true && CACHE_MARK),
     function: {
       name,
       ...(description !== "" && { description }),

@@ -75,6 +75,8 @@ export type ReturnedField =
 export type PlainStyle = {
   /** Whether messages may carry `name`. */
   readonly names?: boolean;
+  /** Whether parts and tools may carry `cache_control`. */
+  readonly marks?: boolean;
   /** How earlier reasoning is sent back; absent: it is not. */
   readonly reasoning?: {
     readonly as: "reasoning_content" | "reasoning" | "thinking";

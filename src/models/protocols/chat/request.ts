@@ -74,7 +74,7 @@ function addFields(
     if (set !== value && isObject(set)) Object.assign(body, set);
     else body[profile.renamed?.[field] ?? field] = isPlain ? set : forwarded(field, set, profile);
   }
-  tellLeft(call, (field) => !left.has(field));
+  tellLeft(call, (field) => !left.has(field), profile.plain?.marks);
 }
 
 function streamFlags({ streamOptions }: Profile): JsonObject {

@@ -252,7 +252,9 @@ export class BlockWriter {
 /** Claude's own signature as it was made; else what the other maker needs back. */
 function signatureIn(thought: KeptThoughts): string {
   const claude = thought.details.map(claudeBlock).find((block) => block !== null);
-  return claude === undefined ? sealed(thought) : textOf(claude?.["signature"]);
+  if (claude === undefined) return sealed(thought);
+  const { signature } = claude ?? {};
+  return textOf(signature);
 }
 
 /** A stream of the core's chunks. */

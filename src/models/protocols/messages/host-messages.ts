@@ -1,4 +1,5 @@
 import { PDF } from "../../core/core-request.ts";
+import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { badImage } from "../../core/conversation.ts";
 import type { Conversation, Image, Part, Turn } from "../../core/conversation.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
@@ -20,14 +21,14 @@ const OPENING = "Hello.";
  * otherwise they are left out. Texts of white space alone are left out: there they are a 400.
  */
 export function messagesOf(
-  { system, turns }: Conversation,
+  { system, markedSystem, turns }: Conversation,
   thinks: boolean,
 ): { readonly system: readonly JsonObject[]; readonly messages: readonly JsonObject[] } {
   const ids = new ToolCallIds(WORD_64);
   const messages = turns
     .map(({ role, parts }) => ({ role, content: blocksOf(parts, thinks, ids) }))
     .filter(({ content }) => content.length > 0);
-  const instructions = system.flatMap(textBlocks);
+  const instructions = system.flatMap((text, index) => textBlocks(text, markedSystem?.has(index)));
   if (messages.length === 0) {
     // Instructions alone: they are what is asked.
     const content = instructions.length > 0 ? instructions : textBlocks(OPENING);
@@ -79,9 +80,15 @@ function blocksOf(parts: readonly Part[], thinks: boolean, ids: ToolCallIds): Bl
 function blockOf(part: Part, thinks: boolean, ids: ToolCallIds): Block[] {
   switch (part.kind) {
     case "text":
-      return textBlocks(part.text);
+      return textBlocks(part.text, part.isMarked);
     case "image":
-      return [{ type: isPdf(part.image) ? "document" : "image", source: imageSource(part.image) }];
+      return [
+        {
+          type: isPdf(part.image) ? "document" : "image",
+          source: imageSource(part.image),
+          ...(part.isMarked && CACHE_MARK),
+        },
+      ];
     case "thought": {
       const block = thinks ? thoughtBlock(part.detail) : null;
       return block === null ? [] : [block];
@@ -95,8 +102,8 @@ function blockOf(part: Part, thinks: boolean, ids: ToolCallIds): Block[] {
   }
 }
 
-function textBlocks(text: string): Block[] {
-  return text.trim() === "" ? [] : [{ type: "text", text }];
+function textBlocks(text: string, isMarked = false): Block[] {
+  return text.trim() === "" ? [] : [{ type: "text", text, ...(isMarked && CACHE_MARK) }];
 }
 
 /** Whether a block holds a thought, redacted or not. */

@@ -54,7 +54,7 @@ export function messagesRequest(
   if (problem !== null) return problem;
   const rules = claudeRules(call.upstreamId);
   const { body: sent, beta } = requestBody({ call, rules, prompt });
-  tellDropped(call, sent, PLACES);
+  tellDropped(call, sent, PLACES, true);
   return {
     beta,
     body: {
@@ -100,14 +100,14 @@ function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
  */
 function told(said: Conversation, always: string | null, now: string | null): Conversation {
   const system = always === null ? said.system : [...said.system, always];
-  if (now === null) return { system, turns: said.turns };
+  if (now === null) return { ...said, system };
   const part = { kind: "text" as const, text: `<system>${now}</system>` };
   const last = said.turns.at(-1);
   if (last?.role !== "user") {
-    return { system, turns: [...said.turns, { role: "user", parts: [part] }] };
+    return { ...said, system, turns: [...said.turns, { role: "user", parts: [part] }] };
   }
   const turn = { role: last.role, parts: [...last.parts, part] };
-  return { system, turns: [...said.turns.slice(0, -1), turn] };
+  return { ...said, system, turns: [...said.turns.slice(0, -1), turn] };
 }
 
 function thinkingOf({ thinking }: Reasoning, isBound: boolean): JsonObject {

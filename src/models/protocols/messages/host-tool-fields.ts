@@ -1,4 +1,5 @@
 import type { Conversation } from "../../core/conversation.ts";
+import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { keepExact } from "../../../shared/exact-json.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Tool, Tools } from "../../core/tools.ts";
@@ -69,6 +70,7 @@ function offeredTools(list: readonly Tool[], rules: ClaudeRules): JsonObject[] {
       ...(tool.description !== "" && { description: tool.description }),
       input_schema: isStrict ? cleanedSchema(schema) : schema,
       ...(isStrict && { strict: true }),
+      ...(tool.isMarked && CACHE_MARK),
     };
   });
 }

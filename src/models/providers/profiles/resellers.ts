@@ -63,7 +63,7 @@ export const OPENROUTER: Profile = {
   chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "verbosity"]),
   embeddingFields: EMBEDDING_FIELDS,
   rules: [effort(null, { max: "xhigh" })],
-  plain: { names: true, reasoning: { as: "reasoning", details: true } },
+  plain: { names: true, marks: true, reasoning: { as: "reasoning", details: true } },
   summarizesThoughts: true,
   oneChoice: true,
 };

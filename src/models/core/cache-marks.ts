@@ -1,0 +1,30 @@
+import { isObject, listOf } from "./json-value.ts";
+import type { JsonObject, Named } from "./json-value.ts";
+
+/** Reports whether a part or a tool is marked to be the end of a cached prompt. */
+export function isMarked({ cache_control: mark }: JsonObject): boolean {
+  return isObject(mark) && isEphemeral(mark);
+}
+
+function isEphemeral({ type }: Named<"type">): boolean {
+  return type === "ephemeral";
+}
+
+/** The mark as it is sent. It lives for five minutes: an hour has another price. */
+export const CACHE_MARK = { cache_control: { type: "ephemeral" } } as const;
+
+/** The names of marks that a request has. `isSent`: whether its adapter sends them, as far as it may. */
+export function lostMarks({ messages, tools }: JsonObject, isSent: boolean): readonly string[] {
+  const parts = listOf(messages)
+    .filter(isObject)
+    .flatMap(({ content }: Named<"content">) => listOf(content));
+  const marked = [...parts, ...listOf(tools)].filter(isObject).filter(isMarked);
+  if (marked.length === 0) return [];
+  if (!isSent) return ["cache_control"];
+  return marked.some(livesLonger) ? ["cache_control.ttl"] : [];
+}
+
+function livesLonger({ cache_control: mark }: Named<"cache_control">): boolean {
+  const { ttl }: Named<"ttl"> = isObject(mark) ? mark : {};
+  return ttl !== undefined && ttl !== null && ttl !== "5m";
+}
