@@ -1,5 +1,6 @@
 import { CallPairs } from "./call-pairs.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
+import { fittingName } from "./tool-name.ts";
 import { isObject } from "./json-value.ts";
 
 /** Returns a checked chat request with messages that every provider accepts. */
@@ -12,7 +13,8 @@ export function withAcceptedHistory(body: ChatBody): ChatBody {
 
 /**
  * Returns messages that every provider accepts, though a model may have said some of them badly: arguments that are
- * no JSON object are wrapped in one, and repeated ids of calls are made unique.
+ * no JSON object are wrapped in one, names of tools get the letters that all hosts take, and repeated ids of calls are
+ * made unique.
  */
 export function acceptedHistory(messages: readonly ChatMessage[]): ChatMessage[] {
   const pairs = new CallPairs();
@@ -35,7 +37,8 @@ type Call = NonNullable<Extract<ChatMessage, { role: "assistant" }>["tool_calls"
 function acceptedCall(call: Call, id: string): Call {
   if (call.type === "custom") return { ...call, id };
   const { name, arguments: given } = call.function;
-  return { ...call, id, function: { name, arguments: acceptedArguments(given) } };
+  const called = { name: fittingName(name), arguments: acceptedArguments(given) };
+  return { ...call, id, function: called };
 }
 
 /** Returns arguments as the text of a JSON object; other text is wrapped in one, so that the model sees its mistake. */

@@ -1,0 +1,143 @@
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { parseJson } from "../../src/shared/exact-json.ts";
+import { PROVIDERS } from "../fixtures/provider-table.ts";
+import type { ChatProvider } from "../fixtures/provider-table.ts";
+import type { WireReply } from "../fixtures/wire-scenario.ts";
+import { openOrganization } from "../fixtures/worker-app.ts";
+import { network } from "../providers/adapter-kit.ts";
+import { askAt, SPEECH } from "./door-speech.ts";
+import type { DoorSpeech } from "./door-speech.ts";
+
+/** A response that is hard to take back: the odd things that hosts say in one message. */
+const DIGITS = '{"b":2512292042121000001,"1":1.0,"0":{"z":-0,"2":1e3}}';
+const CUT = '{"path": "/data/x", "text": "abc';
+const ARGUMENTS = [CUT, "", "[1]", DIGITS, "null"];
+const SIGNATURE = "c2lnbmF0dXJlLTE=";
+const calls = ARGUMENTS.map((given, at) => ({
+  id: at < 2 ? "call_0" : `functions.get_weather:${at}`,
+  type: "function",
+  function: { name: at === 2 ? "get.weather ö" : "get_weather", arguments: given },
+  extra_content: at === 3 ? { google: { thought_signature: SIGNATURE } } : undefined,
+}));
+const MESSAGE = {
+  role: "assistant",
+  content: null,
+  reasoning_content: "THOUGHT",
+  reasoning_details: [{ type: "reasoning.encrypted", data: SIGNATURE, index: 0 }],
+  tool_calls: calls,
+};
+const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+const REPLY: WireReply = {
+  status: 200,
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify({
+    id: "c",
+    object: "chat.completion",
+    created: 1,
+    model: "m",
+    choices: [{ index: 0, message: MESSAGE, finish_reason: "tool_calls" }],
+    usage: USAGE,
+  }),
+};
+
+const named = (name: string): ChatProvider => {
+  const found = PROVIDERS.find((provider) => provider.name === name);
+  if (found === undefined) throw new Error(`no provider ${name}`);
+  return found;
+};
+
+type Item = Readonly<Record<string, unknown>>;
+type Turn = { readonly said: readonly Item[]; readonly results: readonly Item[] };
+
+/** The response as its client sends it back, with a result for each call, read as text so that no digit is lost. */
+function turnOf({ name }: DoorSpeech, text: string): Turn {
+  const body = parseJson(text) as {
+    choices?: { message: Item }[];
+    output?: Item[];
+    content?: Item[];
+  };
+  if (name === "chat") {
+    const message = body.choices?.[0]?.message ?? {};
+    const ids = (message["tool_calls"] as { id: string }[]).map(({ id }) => id);
+    return {
+      said: [message],
+      results: ids.map((id) => ({ role: "tool", tool_call_id: id, content: "ok" })),
+    };
+  }
+  if (name === "responses") {
+    const ids = (body.output ?? []).flatMap(({ call_id: id }) =>
+      typeof id === "string" ? [id] : [],
+    );
+    return {
+      said: body.output ?? [],
+      results: ids.map((id) => ({ type: "function_call_output", call_id: id, output: "ok" })),
+    };
+  }
+  const ids = (body.content ?? []).filter(({ type }) => type === "tool_use").map(({ id }) => id);
+  return {
+    said: [{ role: "assistant", content: body.content }],
+    results: [
+      {
+        role: "user",
+        content: ids.map((id) => ({ type: "tool_result", tool_use_id: id, content: "ok" })),
+      },
+    ],
+  };
+}
+
+/** A provider that takes arguments as an object, or as the text of one. */
+function argumentsIn(sent: string): readonly string[] {
+  const texts = [...sent.matchAll(/"arguments":("(?:[^"\\]|\\.)*")/g)].map(([, literal]) =>
+    String(JSON.parse(literal ?? '""')),
+  );
+  return texts;
+}
+
+describe.each(Object.values(SPEECH).map((door) => [door.name, door] as const))(
+  "a response at %s with everything that hosts get wrong",
+  (_name, door) => {
+    let key = "";
+    beforeAll(async () => {
+      ({ key } = await openOrganization({ credits: 1_000_000_000 }));
+    });
+
+    const others = PROVIDERS.filter(
+      ({ name }) => door.name !== "responses" || !name.startsWith("openai"),
+    );
+    it.each(others.map((second) => [second.name, second] as const))(
+      "is accepted as history, twice, and sent to %s in a form that it takes",
+      async (__, second) => {
+        const first = named("openrouter");
+        const wish = { turns: [door.user("Weather?")], tools: true, thinks: true };
+        network(REPLY);
+        const begun = await askAt(door, { key, providers: [first], wish });
+        expect([begun.status, begun.text]).toEqual([200, expect.any(String)]);
+        vi.restoreAllMocks();
+        const { said, results } = turnOf(door, begun.text);
+        const turn = [...said, ...results];
+        const history = [door.user("Weather?"), ...turn, door.user("And?"), ...turn];
+        const asked = network(second.chat.text.json);
+        const got = await askAt(door, {
+          key,
+          providers: [second],
+          wish: { ...wish, turns: history },
+        });
+        vi.restoreAllMocks();
+        expect([got.status, got.text]).toEqual([200, expect.any(String)]);
+        const last = asked.at(-1);
+        if (last === undefined) throw new Error("nobody was asked");
+        const ids = second.idsIn(last.json);
+        expect(new Set(ids.calls).size, last.text).toBe(2 * calls.length);
+        expect(new Set(ids.results)).toEqual(new Set(ids.calls));
+        for (const id of ids.calls) expect(String(id)).toMatch(second.idPattern);
+        for (const given of argumentsIn(last.text)) {
+          expect(JSON.parse(given)).toEqual(expect.any(Object));
+          expect(Array.isArray(JSON.parse(given))).toBe(false);
+        }
+        expect(last.text).toContain("invalid_arguments");
+        const isValue = last.text.includes(DIGITS);
+        expect(isValue || last.text.includes(JSON.stringify(DIGITS).slice(1, -1))).toBe(true);
+      },
+    );
+  },
+);
