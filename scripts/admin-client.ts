@@ -44,7 +44,7 @@ export function postMember(
   return ask<record.Member>(admin, { method: "POST", path, body });
 }
 
-/** One key of an organisation. */
+/** One key of an organization. */
 type KeyPath = { readonly orgId: string; readonly keyId: string };
 
 export function patchKey(
@@ -162,7 +162,7 @@ export type NewKey = {
   readonly rpmLimit?: number;
 };
 
-/** Makes an organisation with its owner and that owner's first key; what scripts need of it. */
+/** Makes an organization with its owner and that owner's first key; what scripts need of it. */
 export async function createOrganization(admin: AdminClient, made: NewOrganization): Promise<Made> {
   const { organization, member, key } = await postOrganization(admin, {
     name: made.name,

@@ -81,9 +81,9 @@ await runProgram(async (given) => {
     .option("--knee", "how many requests a second the machine bears; at most 90 s")
     .option(
       "--hot",
-      "one wallet pressed, and what 24 organisations wait for beside one at overload",
+      "one wallet pressed, and what 24 organizations wait for beside one at overload",
     )
-    .option("--book", "what 10,000 organisations in use ask of a region's database")
+    .option("--book", "what 10,000 organizations in use ask of a region's database")
     .option("--seconds <n>", "with --hot: measured time of each run", whole, 12)
     .option("--json", "the figures as JSON: { figures, rounds } or { figures, steps }")
     .parse(given, { from: "user" });

@@ -1,4 +1,4 @@
-import { CATALOGUE } from "../src/models/catalog/models.ts";
+import { CATALOG } from "../src/models/catalog/models.ts";
 import { mintId } from "../src/shared/id.ts";
 import { micros } from "../src/shared/money.ts";
 import type { Price, Usage } from "../src/shared/usage.ts";
@@ -119,7 +119,7 @@ function skewed(random: number, length: number): number {
 function modelOf(random: number): readonly [id: string, provider: string, price: Price] {
   let rest = random;
   const [id] = MODELS.find(([, part]) => (rest -= part) < 0) ?? MODELS[0] ?? [""];
-  const route = CATALOGUE.find((entry) => entry.id === id)?.routes.find(({ regions }) =>
+  const route = CATALOG.find((entry) => entry.id === id)?.routes.find(({ regions }) =>
     regions.includes(FIRST_REGION),
   );
   if (route === undefined) throw new Error(`${id} is not sold in ${FIRST_REGION}`);

@@ -23,10 +23,10 @@ export type Demo = { readonly [region in RegionName]: DemoRegion } & {
 };
 
 /**
- * A demo organisation in each region with 10 dollars of credits and an owner with two keys, made
+ * A demo organization in each region with 10 dollars of credits and an owner with two keys, made
  * through `/admin/v1` like any other. What `demo.json` in `directory` already names is kept as long
  * as its keys still answer; the file is written anew (addresses may have changed). Throws `StateRefused`
- * where the region does not know the organisation that is named there: then its state is another one.
+ * where the region does not know the organization that is named there: then its state is another one.
  */
 export async function ensureDemo(
   regions: Readonly<Record<RegionName, Place>>,
@@ -76,14 +76,14 @@ async function ensureOrganization(
   return { base_url, admin_url, org_id: orgId, regional_key: key, global_key };
 }
 
-/** The demo's keys have ended: that is its owner's doing, unless the organisation is not there at all. */
+/** The demo's keys have ended: that is its owner's doing, unless the organization is not there at all. */
 async function mustKnow(admin: AdminClient, orgId: string, region: string): Promise<void> {
   try {
     await getOrganization(admin, orgId);
   } catch (error) {
     if (!(error instanceof Refused) || error.status !== 404) throw error;
     throw new StateRefused(
-      `The ${region.toUpperCase()} region's state is not that of demo.json: it has no organisation ${orgId}. Put both back as they were together, or forget the state: npm start -- --clean`,
+      `The ${region.toUpperCase()} region's state is not that of demo.json: it has no organization ${orgId}. Put both back as they were together, or forget the state: npm start -- --clean`,
     );
   }
 }

@@ -28,7 +28,7 @@ const KEYS = [
   ["Old server", 0],
 ] as const;
 
-/** An organisation with a past: its id and keys that log in, one of each kind of member. */
+/** An organization with a past: its id and keys that log in, one of each kind of member. */
 export type Showcase = {
   readonly org_id: string;
   readonly owner_key: string;
@@ -43,7 +43,7 @@ export function readShowcase(directory: string): Showcase | null {
 }
 
 /**
- * An organisation of 90 days, made by the gateway's own calls on a clock that is moved: operators' for members,
+ * An organization of 90 days, made by the gateway's own calls on a clock that is moved: operators' for members,
  * keys and credits, the wallet's hold and settle for each request, its own for quotas. No upstream is asked. The
  * region runs for this alone, and ends.
  */
@@ -99,7 +99,7 @@ type Opened = {
   readonly showcase: Showcase;
 };
 
-/** The organisation, its members, their keys and its first credits. */
+/** The organization, its members, their keys and its first credits. */
 async function open(admin: AdminClient): Promise<Opened> {
   const { organization, member, key } = await postOrganization(admin, {
     name: "Northwind Labs",

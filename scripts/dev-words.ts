@@ -7,10 +7,10 @@ const FIRST = FIRST_REGION.toUpperCase();
 
 export const HELP = `npm start
 
-Runs the regions of the gateway on this machine, with an organisation to try in each.
+Runs the regions of the gateway on this machine, with an organization to try in each.
 
-  npm start -- --demo     also an organisation of 90 days in the ${FIRST}, to look at in the console
-  npm start -- --clean    forget the state (organisations, keys, balances) and start anew
+  npm start -- --demo     also an organization of 90 days in the ${FIRST}, to look at in the console
+  npm start -- --clean    forget the state (organizations, keys, balances) and start anew
   npm start -- --help     this text
 
 Environment:
@@ -37,10 +37,10 @@ export function welcome(
   },
 ): string {
   const shown = showcase?.owner_key ?? demo[FIRST_REGION].regional_key;
-  const whose = showcase === null ? `the ${FIRST}'s organisation` : "the organisation of 90 days";
+  const whose = showcase === null ? `the ${FIRST}'s organization` : "the organization of 90 days";
   return [
     ...REGION_NAMES.map((region) => regionWords(region.toUpperCase(), demo[region])),
-    `Each organisation began with 10 dollars of credits. State: ${directory} (keys in demo.json; npm start -- --clean forgets it).`,
+    `Each organization began with 10 dollars of credits. State: ${directory} (keys in demo.json; npm start -- --clean forgets it).`,
     "Operate them with: npm run -s admin -- --help",
     `Console of ${whose}, as its owner:\n  ${consoleAt(demo[FIRST_REGION].base_url, shown)}`,
     `Console of the ${FIRST}, as an operator:\n  ${consoleAt(demo[FIRST_REGION].base_url, demo.admin_token)}`,

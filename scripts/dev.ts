@@ -1,4 +1,4 @@
-// npm start: the regions on real workerd, persisted, with a demo organisation in each.
+// npm start: the regions on real workerd, persisted, with a demo organization in each.
 import path from "node:path";
 import { bundleWorker } from "./bundle.ts";
 import { developerBindings } from "./dev-bindings.ts";
@@ -86,12 +86,12 @@ async function main(flags: readonly string[]): Promise<void> {
   stopOnSignal(regions);
   await Promise.all(Object.values(regions).map(mustBeConfigured));
   const adminToken = bindings[FIRST_REGION]["ADMIN_TOKEN"] ?? ADMIN_TOKEN;
-  progress("demo organisations");
+  progress("demo organizations");
   const demo = await ensureDemo(regions, adminToken, directory);
   const showcase = readShowcase(directory);
   const hasPayments = payments.isOf(bindings[FIRST_REGION]);
   if (showcase !== null && hasPayments) {
-    progress("automatic top-up of the organisation of 90 days");
+    progress("automatic top-up of the organization of 90 days");
     await topUpByItself(regions[FIRST_REGION].url, showcase, payments.stripe);
   }
   progress("ready");
@@ -152,12 +152,12 @@ function forget(directory: string): void {
   progress(`forgot the state in ${directory}`);
 }
 
-/** The organisation with a past, in the first region, before that starts; once for each state. */
+/** The organization with a past, in the first region, before that starts; once for each state. */
 async function fillDemo({ ports, directory, bindings, link }: Start): Promise<void> {
   const name = FIRST_REGION;
   if (bindings[name]["SANDBOX"] !== "on") throw new CannotStart("--demo needs the sandbox.");
   if (readShowcase(directory) !== null) return;
-  progress("an organisation of 90 days");
+  progress("an organization of 90 days");
   const own = { ...linkBindings(name, link), ...bindings[name] };
   const region = { region: name, port: ports[name], peers: [], bindings: own };
   const at = {

@@ -1,4 +1,4 @@
-/** An organisation in use, by what its wallet's publishes carry. */
+/** An organization in use, by what its wallet's publishes carry. */
 export type Active = {
   /** Keys that were used since the last publish, and those of them that have a budget. */
   readonly keys: number;
@@ -31,14 +31,14 @@ export function publishWork({ keys, budgets, endUsers }: Active): BookWork {
   return { statements: 2 + lists, rowsWritten: 2 + keys + budgets + endUsers };
 }
 
-/** An hour of it: its publishes, and once that the organisation is in use. */
+/** An hour of it: its publishes, and once that the organization is in use. */
 export function hourlyWork(active: Active): BookWork {
   const publishes = HOUR_MINUTES / publishMinutes(active);
   const { statements, rowsWritten } = publishWork(active);
   return { statements: 1 + publishes * statements, rowsWritten: 1 + publishes * rowsWritten };
 }
 
-/** What so many such organisations ask of one database in a second. */
+/** What so many such organizations ask of one database in a second. */
 export function workPerSecond(organizations: number, active: Active): BookWork {
   const { statements, rowsWritten } = hourlyWork(active);
   const each = organizations / 3600;

@@ -1,4 +1,4 @@
-import { dayOf, isOver, priceOn } from "../src/models/catalog/dated.ts";
+import { dayOf, hasEnded, priceOn } from "../src/models/catalog/dated-prices.ts";
 import type { RouteEntry } from "../src/models/catalog/entry.ts";
 
 const DAY_MS = 86_400_000;
@@ -17,5 +17,5 @@ export function isStale(
 ): boolean {
   const day = dayOf(today);
   const { seenOn } = priceOn(route, day);
-  return isOver(route, day) || today - Date.parse(seenOn) > days * DAY_MS;
+  return hasEnded(route, day) || today - Date.parse(seenOn) > days * DAY_MS;
 }

@@ -1,22 +1,22 @@
-import { dayOf, priceOn } from "../src/models/catalog/dated.ts";
-import type { CatalogueEntry, DatedPrice, RouteEntry } from "../src/models/catalog/entry.ts";
-import { CATALOGUE } from "../src/models/catalog/models.ts";
+import { dayOf, priceOn } from "../src/models/catalog/dated-prices.ts";
+import type { CatalogEntry, DatedPrice, RouteEntry } from "../src/models/catalog/entry.ts";
+import { CATALOG } from "../src/models/catalog/models.ts";
 import { isStale } from "./price-age.ts";
 import { textTable } from "./table.ts";
 import type { Column } from "./table.ts";
 
 /** One route of one model, its price in force and those after it, and whether it should be looked up again. */
 export type PricedRoute = {
-  readonly model: CatalogueEntry["id"];
+  readonly model: CatalogEntry["id"];
   readonly route: RouteEntry;
   readonly inForce: DatedPrice;
   readonly later: readonly DatedPrice[];
   readonly stale: boolean;
 };
 
-/** Every built-in route but the sandbox's, in the catalogue's order. `today` is Unix ms. */
+/** Every built-in route but the sandbox's, in the catalog's order. `today` is Unix ms. */
 export function pricedRoutes(today: number, days: number): PricedRoute[] {
-  return CATALOGUE.flatMap(({ id: model, routes }) =>
+  return CATALOG.flatMap(({ id: model, routes }) =>
     routes.map((route) => {
       const inForce = priceOn(route, dayOf(today));
       const later = route.prices.slice(route.prices.indexOf(inForce) + 1);

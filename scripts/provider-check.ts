@@ -99,8 +99,8 @@ function providerCheck(): Command {
     .addOption(
       new Option("--region <region>", "the region whose host is called").choices(REGION_NAMES),
     )
-    .option("--model <id>", "the catalogue's chat model; else the provider's cheapest")
-    .option("--embeddings <id>", "the catalogue's embedding model; else its cheapest")
+    .option("--model <id>", "the catalog's chat model; else the provider's cheapest")
+    .option("--embeddings <id>", "the catalog's embedding model; else its cheapest")
     .option("--raw", "print what went over the wire also for checks that pass")
     .option("--json", "print the findings as JSON")
     .addHelpText(

@@ -5,7 +5,7 @@ import type { Region } from "../src/shared/regions.ts";
 export type RegionName = Region;
 export const REGION_NAMES = REGIONS;
 
-/** The one whose organisation and console are shown first. */
+/** The one whose organization and console are shown first. */
 export const FIRST_REGION: RegionName = "eu";
 
 /** Two that are enough to show what one home and one away do: those of the bench and the soak. */

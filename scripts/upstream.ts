@@ -1,12 +1,12 @@
 // The upstream of bench and soak, in a process of its own: OpenAI's chat, Responses and embeddings and Anthropic's
-// Messages at their paths, each model behaving as BEHAVIOURS says. Started by `startProgram`, it sends its port to
+// Messages at their paths, each model behaving as BEHAVIORS says. Started by `startProgram`, it sends its port to
 // its parent and ends with it.
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** How a model answers, by how its name ends; the bench's come first. */
-type Behaviour = {
+type Behavior = {
   /** Before the first byte. */
   readonly firstMs?: number;
   /** Between words: without it a gateway reads many as one chunk and looks cheap. */
@@ -18,7 +18,7 @@ type Behaviour = {
   /** Answers differ in length, and JSON in time. */
   readonly isVaried?: true;
 };
-const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
+const BEHAVIORS: Readonly<Record<string, Behavior>> = {
   typical: { paceMs: 20 },
   steady: { paceMs: 5 },
   slow: { firstMs: 50, paceMs: 40 },
@@ -28,7 +28,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   busy: { paceMs: 6, refuses: [503, 1] },
   cutting: { paceMs: 6, isVaried: true, breaksOff: true },
 };
-const USUAL: Behaviour = { paceMs: 2 };
+const USUAL: Behavior = { paceMs: 2 };
 const WORDS_MAX = 200;
 const VARIED_MAX = 60;
 const TEXT = "A short answer of some twenty words. ".repeat(4);
@@ -52,7 +52,7 @@ const server = createServer((request, response) => {
   request.on("data", (text: string) => (body += text));
   request.on("end", () => {
     const asked = { path: request.url ?? "", body, turn: turns++ };
-    const { firstMs } = behaviourIn(body);
+    const { firstMs } = behaviorIn(body);
     if (firstMs === undefined) answer(asked, response);
     else setTimeout(() => answer(asked, response), firstMs);
   });
@@ -66,7 +66,7 @@ process.on("SIGINT", () => undefined);
 type Asked = { readonly path: string; readonly body: string; readonly turn: number };
 
 function answer({ path, body, turn }: Asked, response: ServerResponse): void {
-  const how = behaviourIn(body);
+  const how = behaviorIn(body);
   const [status, oneIn] = how.refuses ?? [0, 0];
   if (oneIn > 0 && turn % oneIn === 0) return json(response, status, REFUSAL);
   if (path === "/v1/embeddings") return json(response, 200, embeddings(body));
@@ -91,7 +91,7 @@ function json(response: ServerResponse, status: number, body: object): void {
 function stream(
   response: ServerResponse,
   wire: WireAnswer,
-  { count, paceMs, breaksOff }: Behaviour & { readonly count: number },
+  { count, paceMs, breaksOff }: Behavior & { readonly count: number },
 ): void {
   response.writeHead(200, { "content-type": "text/event-stream" });
   response.write(wire.first);
@@ -109,9 +109,9 @@ function stream(
   }, paceMs);
 }
 
-function behaviourIn(body: string): Behaviour {
+function behaviorIn(body: string): Behavior {
   const name = /"model":\s*"([^"]*)"/.exec(body)?.[1] ?? "";
-  return Object.entries(BEHAVIOURS).find(([end]) => name.endsWith(end))?.[1] ?? USUAL;
+  return Object.entries(BEHAVIORS).find(([end]) => name.endsWith(end))?.[1] ?? USUAL;
 }
 
 function capOf(body: string): number {

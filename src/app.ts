@@ -1,7 +1,7 @@
 import { HonoBase } from "hono/hono-base";
 import { RegExpRouter } from "hono/router/reg-exp-router";
 import type { MiddlewareHandler } from "hono";
-import { seeAsNobodyRoute, seeAsRoute } from "./console/as-customer.route.ts";
+import { endViewRoute, viewAsRoute } from "./console/as-customer.route.ts";
 import { consoleDispatch } from "./console/dispatch.route.ts";
 import { callbackRoute, issuersRoute, startRoute } from "./console/login.route.ts";
 import { requireOwnPage } from "./console/own-session.route.ts";
@@ -12,12 +12,12 @@ import type { AppEnv } from "./shared/http/context.ts";
 import { notFound, refuseOtherMethods } from "./shared/http/not-found.ts";
 import { routingPath } from "./shared/http/routing-path.ts";
 import { authorizePeer } from "./models/requests/authorize.peer.ts";
-import { speakDialect } from "./models/endpoints/dialect.route.ts";
+import { selectDialect } from "./models/endpoints/dialect.route.ts";
 import { requireLiveAtHome } from "./models/requests/home-or-away.route.ts";
 import { deploymentOf } from "./models/requests/deployment.ts";
-import { tellFailedFirst } from "./models/requests/failed-requests.route.ts";
+import { flushFailedFirst } from "./models/requests/failed-requests.route.ts";
 import { failuresPeer } from "./models/requests/failures.peer.ts";
-import { keptPeer } from "./models/requests/kept.peer.ts";
+import { storedResponsesPeer } from "./models/requests/stored-responses.peer.ts";
 import { outcomesPeer } from "./models/requests/outcomes.peer.ts";
 import { requireSoundDeployment } from "./models/requests/sound-deployment.route.ts";
 import {
@@ -34,12 +34,12 @@ import {
   requireMember,
   requireOwnOrganization,
   requireRole,
-  tellWallet,
+  notifyWallet,
 } from "./accounts/organizations/member.route.ts";
 import { countRequests } from "./events/metrics/count-requests.route.ts";
 import { operatorRoutes } from "./operator/operator.route.ts";
-import { ASKING_PATHS, EVERYONE, isAnsweredAtHome, PAID_PATHS, PATHS } from "./routes.ts";
-import type { Path, Reach } from "./routes.ts";
+import { PROVIDER_ROUTES, EVERYONE, isAnsweredAtHome, PAID_ROUTES, ROUTES } from "./routes.ts";
+import type { RouteRow, Reach } from "./routes.ts";
 import { stripeWebhookRoute } from "./money/payments/webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
@@ -54,7 +54,7 @@ import { requirePeer } from "./regions/require-peer.peer.ts";
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
 
 app.use(countRequests);
-app.use(speakDialect);
+app.use(selectDialect);
 app.use(requestContext);
 app.onError(failUnexpectedly);
 app.notFound(notFound);
@@ -75,11 +75,11 @@ app.post("/internal/v1/lookup", lookupPeer);
 app.post("/internal/v1/outcomes", outcomesPeer);
 app.post("/internal/v1/revocations", revocationsPeer);
 app.post("/internal/v1/authorize", authorizePeer);
-app.post("/internal/v1/kept", keptPeer);
+app.post("/internal/v1/kept", storedResponsesPeer);
 app.post("/internal/v1/failures", failuresPeer);
 app.post("/internal/v1/forward", (c) => forwardPeer(c, { dispatch: app.fetch, isAnsweredAtHome }));
 
-app.use("/v1/*", startAdmission(PAID_PATHS));
+app.use("/v1/*", startAdmission(PAID_ROUTES));
 serve("paid");
 
 app.use("/v1/*", requireAdmission);
@@ -88,13 +88,15 @@ for (const path of new Set(rowsOf("here").map((row) => row.path))) app.use(path,
 serve("here");
 refuseOtherMethods(app, rowsOf("here"));
 
-for (const path of ["/v1/generations/*", "/v1/errors"]) app.use(path, tellFailedFirst);
+for (const path of ["/v1/generations/*", "/v1/errors"]) app.use(path, flushFailedFirst);
 app.use("/v1/*", forwardToHome);
 serve("home");
 refuseOtherMethods(app, rowsOf("home"));
 
 app.use("/v1/*", requireUnlimited);
-for (const path of ["/v1/keys/*", "/v1/orgs/:org_id", "/v1/webhooks/*"]) app.use(path, tellWallet);
+for (const path of ["/v1/keys/*", "/v1/orgs/:org_id", "/v1/webhooks/*"]) {
+  app.use(path, notifyWallet);
+}
 serve("managed");
 refuseOtherMethods(app, rowsOf("managed"));
 
@@ -105,11 +107,11 @@ app.use("/console/api/*", requireOwnPage);
 app.get("/console/api/login", issuersRoute);
 app.post("/console/api/login/start", startRoute);
 app.route("/console/api/people", peopleRoutes());
-app.post("/console/api/login", (c) => loginRoute(c, PATHS));
-app.get("/console/api/session", (c) => sessionRoute(c, PATHS));
+app.post("/console/api/login", (c) => loginRoute(c, ROUTES));
+app.get("/console/api/session", (c) => sessionRoute(c, ROUTES));
 app.post("/console/api/logout", logoutRoute);
-app.post("/console/api/as", (c) => seeAsRoute(c, PATHS));
-app.delete("/console/api/as", (c) => seeAsNobodyRoute(c, PATHS));
+app.post("/console/api/as", (c) => viewAsRoute(c, ROUTES));
+app.delete("/console/api/as", (c) => endViewRoute(c, ROUTES));
 refuseOtherMethods(app, [
   { method: "GET", path: "/console/api/login" },
   { method: "POST", path: "/console/api/login" },
@@ -121,12 +123,12 @@ refuseOtherMethods(app, [
 ]);
 for (const path of ["/console/api/v1/*", "/console/api/admin/v1/*"]) {
   app.on(["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"], path, (c) =>
-    consoleDispatch(c, { dispatch: app.fetch, askingPaths: ASKING_PATHS }),
+    consoleDispatch(c, { dispatch: app.fetch, askingPaths: PROVIDER_ROUTES }),
   );
 }
 
-function rowsOf(reach: Reach): readonly Path[] {
-  return PATHS.filter((row) => row.reach === reach);
+function rowsOf(reach: Reach): readonly RouteRow[] {
+  return ROUTES.filter((row) => row.reach === reach);
 }
 
 /** Registers the rows of a reach, each behind its own gates. */
@@ -134,8 +136,8 @@ function serve(reach: Reach): void {
   for (const row of rowsOf(reach)) app.on(row.method, [row.path], ...gatesOf(row), row.handle);
 }
 
-/** Another's organisation is told apart before any role is; a role is known once the member is. */
-function gatesOf({ path, who }: Path): MiddlewareHandler<AppEnv>[] {
+/** Another's organization is told apart before any role is; a role is known once the member is. */
+function gatesOf({ path, who }: RouteRow): MiddlewareHandler<AppEnv>[] {
   const gates: MiddlewareHandler<AppEnv>[] = [];
   if (path.includes("/:org_id")) gates.push(requireOwnOrganization);
   if (who.member !== "unread") gates.push(who.member === "read" ? requireMember : readMember);

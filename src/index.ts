@@ -2,7 +2,7 @@ import { app } from "./app.ts";
 import { runCron } from "./operator/scheduled.ts";
 
 export { ConsoleSession } from "./console/console-session.do.ts";
-export { KeptResponses } from "./models/stored-responses/kept-responses.do.ts";
+export { KeptResponses } from "./models/stored-responses/stored-responses.do.ts";
 export { KeyRegister } from "./accounts/keys/key-register.do.ts";
 export { Payments } from "./money/payments/payments.do.ts";
 export { RegionMetrics } from "./events/metrics/region-metrics.do.ts";

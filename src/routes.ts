@@ -5,15 +5,15 @@ import type { AppContext } from "./shared/http/context.ts";
 import { respond } from "./shared/http/endpoint.ts";
 import type { Answer } from "./shared/http/endpoint.ts";
 import { countTokensRoute } from "./models/requests/count-tokens.route.ts";
-import { DOORS } from "./models/endpoints/doors.ts";
+import { ENDPOINTS } from "./models/endpoints/endpoints.ts";
 import { soldHere } from "./models/requests/pricing.route.ts";
 import { deploymentOf } from "./models/requests/deployment.ts";
-import { answerPaid } from "./models/requests/paid-path.route.ts";
+import { handlePaidRequest } from "./models/requests/paid-path.route.ts";
 import {
   deleteResponseRoute,
   listInputItemsRoute,
   readResponseRoute,
-} from "./models/stored-responses/kept.route.ts";
+} from "./models/stored-responses/stored-responses.route.ts";
 import {
   createKeyRoute,
   listKeysRoute,
@@ -82,7 +82,7 @@ import {
 export type Reach = "paid" | "here" | "home" | "managed";
 
 /** Who may ask a path. */
-export type Who = {
+export type AllowedCallers = {
   readonly roles: readonly Role[];
   /** Whether the caller's member is read from the book before the handler runs; `tried`: the handler can do without. */
   readonly member: "unread" | "read" | "tried";
@@ -90,34 +90,36 @@ export type Who = {
   readonly others?: readonly Role[];
 };
 
-/** One method of one path, in Hono's notation; what holds a parameter `org_id` is the caller's organisation alone. */
-export type Path = {
+/** One method of one path, in Hono's notation; what holds a parameter `org_id` is the caller's organization alone. */
+export type RouteRow = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
   readonly reach: Reach;
-  readonly who: Who;
+  readonly who: AllowedCallers;
   readonly handle: (c: AppContext) => Response | Promise<Response>;
 };
 
 export const EVERYONE: readonly Role[] = ["owner", "admin", "billing", "member"];
 const SENIORS: readonly Role[] = ["owner", "admin", "billing"];
 /** Whoever holds a live key; nobody is read from the book. */
-const ANY: Who = { roles: EVERYONE, member: "unread" };
-const MEMBERS: Who = { roles: EVERYONE, member: "read" };
+const ANY: AllowedCallers = { roles: EVERYONE, member: "unread" };
+const MEMBERS: AllowedCallers = { roles: EVERYONE, member: "read" };
 /** A `member` reaches only what is its own. */
-const OWN: Who = { ...MEMBERS, others: SENIORS };
+const OWN: AllowedCallers = { ...MEMBERS, others: SENIORS };
 /** Who may read what was spent, and change what may be. */
-const ACCOUNTANTS: Who = { roles: SENIORS, member: "read" };
-/** Who says where an organisation's events go. */
-const MANAGERS: Who = { roles: ["owner", "admin"], member: "read" };
+const ACCOUNTANTS: AllowedCallers = { roles: SENIORS, member: "read" };
+/** Who says where an organization's events go. */
+const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
 
 /**
  * Every path below `/v1`; the operators' are `operator/endpoints.ts`. From these rows come the routes with
  * their gates and their 405s (`app.ts`), what costs money, what home answers for a peer, the tests of who
  * may what, and the OpenAPI document. All rows of one path have one reach.
  */
-export const PATHS: readonly Path[] = [
-  ...DOORS.map((door) => path("POST " + door.path, "paid", ANY, (c) => answerPaid(c, door))),
+export const ROUTES: readonly RouteRow[] = [
+  ...ENDPOINTS.map((door) =>
+    path("POST " + door.path, "paid", ANY, (c) => handlePaidRequest(c, door)),
+  ),
   path("POST /v1/messages/count_tokens", "here", ANY, countTokensRoute),
   path("GET /v1/models", "here", ANY, async (c) => listModelsRoute(c, await soldHere(c))),
   path("GET /v1/models/:id{.+}", "here", ANY, async (c) => readModelRoute(c, await soldHere(c))),
@@ -184,18 +186,18 @@ export const PATHS: readonly Path[] = [
 ];
 
 /** What costs money: a POST to one of these takes a place among what an isolate works on at once. */
-export const PAID_PATHS: ReadonlySet<string> = new Set(
-  PATHS.filter(({ reach }) => reach === "paid").map((row) => row.path),
+export const PAID_ROUTES: ReadonlySet<string> = new Set(
+  ROUTES.filter(({ reach }) => reach === "paid").map((row) => row.path),
 );
 
 /** What asks a provider, paid or not. */
-export const ASKING_PATHS: ReadonlySet<string> = new Set(
-  PATHS.filter(
+export const PROVIDER_ROUTES: ReadonlySet<string> = new Set(
+  ROUTES.filter(
     ({ method, reach }) => method === "POST" && (reach === "paid" || reach === "here"),
   ).map((row) => row.path),
 );
 
-const PEERS_OWN = PATHS.filter(({ reach }) => reach === "paid" || reach === "here").map(
+const PEERS_OWN = ROUTES.filter(({ reach }) => reach === "paid" || reach === "here").map(
   (row) =>
     new RegExp(`^${row.path.replaceAll(/:\w+(?:\{(.+?)\})?/g, (_, is = "[^/]+") => String(is))}$`),
 );
@@ -206,8 +208,13 @@ export function isAnsweredAtHome(routedPath: string): boolean {
   return isBelow && !PEERS_OWN.some((pattern) => pattern.test(routedPath));
 }
 
-function path(name: string, reach: Reach, who: Who, handle: Path["handle"]): Path {
-  const [method, at] = name.split(" ") as [Path["method"], string];
+function path(
+  name: string,
+  reach: Reach,
+  who: AllowedCallers,
+  handle: RouteRow["handle"],
+): RouteRow {
+  const [method, at] = name.split(" ") as [RouteRow["method"], string];
   return { method, path: at, reach, who, handle };
 }
 
@@ -215,9 +222,9 @@ function path(name: string, reach: Reach, who: Who, handle: Path["handle"]): Pat
 function endpoint(
   name: string,
   reach: "home" | "managed",
-  who: Who,
+  who: AllowedCallers,
   handle: (c: AppContext) => Promise<Answer>,
-): Path {
+): RouteRow {
   return path(name, reach, who, async (c) => respond(c, await handle(c)));
 }
 

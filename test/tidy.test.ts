@@ -74,8 +74,8 @@ const CLEAN: Files = {
   "src/app.ts": `import { Hono } from "hono";\nimport { price } from "./models/catalog/price.ts";\nexport const app = new Hono(); price();`,
   "src/models/catalog/price.ts": `import * as z from "zod/mini";\nimport { now } from "../../shared/clock.ts";\n/** any process! */\nexport const price = () => [z, now, "any", \`a \${now({ a: 1 })} any! \${2}\`, /any!"/.test("")];\nexport const signal = AbortSignal.any([]);`,
   "src/shared/clock.ts": `export const now = () => Date.now();`,
-  "src/money/wallet/wallet.do.ts": `import { DurableObject } from "cloudflare:workers";\nimport { rows } from "./book.store.ts";\nexport class Wallet extends DurableObject { rows = rows(this.env.DB); a = 1 !== 2 && !this.b; }`,
-  "src/money/wallet/book.store.ts": `export const rows = (db: D1Database) => db.prepare("SELECT 1").all();`,
+  "src/money/wallet/wallet.do.ts": `import { DurableObject } from "cloudflare:workers";\nimport { rows } from "./snapshot.store.ts";\nexport class Wallet extends DurableObject { rows = rows(this.env.DB); a = 1 !== 2 && !this.b; }`,
+  "src/money/wallet/snapshot.store.ts": `export const rows = (db: D1Database) => db.prepare("SELECT 1").all();`,
   "src/env.d.ts": `interface Env { any: any }`,
 };
 const ZOD =
@@ -89,7 +89,7 @@ const longBody = "\n  price();".repeat(60);
 const PLANTED: readonly (readonly [string, Files, string])[] = [
   [
     "a sibling",
-    inPrice(`import { rows } from "../../money/wallet/book.store.ts";`),
+    inPrice(`import { rows } from "../../money/wallet/snapshot.store.ts";`),
     "src/models/catalog/price.ts: models/catalog may not import money/wallet",
   ],
   [
@@ -99,7 +99,7 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
   ],
   [
     "a re-export across the ladder",
-    inPrice(`export { rows } from "../../money/wallet/book.store.ts";`),
+    inPrice(`export { rows } from "../../money/wallet/snapshot.store.ts";`),
     "src/models/catalog/price.ts: models/catalog may not import money/wallet",
   ],
   [

@@ -86,10 +86,10 @@ export function idText(text: string): string {
   throw new InvalidArgumentError("It must be an id.");
 }
 
-/** An organisation's id or slug. */
+/** An organization's id or slug. */
 export function organizationName(text: string): string {
   if (isId(text) || /^[a-z0-9-]{3,32}$/.test(text)) return text;
-  throw new InvalidArgumentError("It must be an organisation's id or slug.");
+  throw new InvalidArgumentError("It must be an organization's id or slug.");
 }
 
 /** A member's id or email address. */
@@ -98,7 +98,7 @@ export function memberName(text: string): string {
   throw new InvalidArgumentError("It must be a member's id or email address.");
 }
 
-/** Whether a text is an id of organisations and members (no slug is as long). */
+/** Whether a text is an id of organizations and members (no slug is as long). */
 export function isId(text: string): boolean {
   return UUID.test(text);
 }

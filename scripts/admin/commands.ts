@@ -37,7 +37,7 @@ export type Row = Asked & {
   readonly widths?: readonly number[];
   /** What is printed instead, with `{field}`s of the answer. */
   readonly words?: string | ((answer: Answer) => string);
-  /** What is said beside it: `{org}` is the organisation as it was named, `{changes}` what was sent. */
+  /** What is said beside it: `{org}` is the organization as it was named, `{changes}` what was sent. */
   readonly note?: string;
 };
 
@@ -68,13 +68,13 @@ export const BY_HAND = [
 export const ROWS: readonly Row[] = [
   {
     operation: "POST /orgs",
-    says: "make an organisation with its owner and its first key; the key is shown once",
+    says: "make an organization with its owner and its first key; the key is shown once",
     help: { rpm_limit: "requests per minute of the first key" },
     examples: [
       "--name Example --slug example --owner-email owner@example.com",
       "--name Shop --slug shop --owner-email it@shop.example --key-scope global --json",
     ],
-    words: `organisation  {organization.id}
+    words: `organization  {organization.id}
 slug          {organization.slug}
 owner         {member.email} ({member.id})
 key id        {key.id}
@@ -94,7 +94,7 @@ key           {key.key}`,
   {
     command: "orgs rename",
     operation: `PATCH ${ORG}`,
-    says: "change an organisation's name or slug",
+    says: "change an organization's name or slug",
     takes: ["name", "slug"],
     help: { name: "its new name", slug: "its new slug" },
     examples: ['--name "Example Ltd" --slug example-ltd'],
@@ -104,7 +104,7 @@ key           {key.key}`,
   {
     command: "orgs suspend",
     operation: `PATCH ${ORG}`,
-    says: "refuse an organisation's paid calls and writes (403); its reads still work",
+    says: "refuse an organization's paid calls and writes (403); its reads still work",
     takes: [],
     sends: { status: "suspended" },
     columns: ORGANIZATION,
@@ -113,7 +113,7 @@ key           {key.key}`,
   {
     command: "orgs resume",
     operation: `PATCH ${ORG}`,
-    says: "let a suspended organisation call again",
+    says: "let a suspended organization call again",
     takes: [],
     sends: { status: "active" },
     columns: ORGANIZATION,
@@ -122,7 +122,7 @@ key           {key.key}`,
   {
     command: "orgs limit",
     operation: `PATCH ${ORG}`,
-    says: "bound an organisation's paid requests per minute, over all its keys",
+    says: "bound an organization's paid requests per minute, over all its keys",
     takes: ["<rpm_limit>"],
     help: { rpm_limit: "paid requests per minute" },
     examples: ["5000", "none"],
@@ -132,7 +132,7 @@ key           {key.key}`,
   {
     command: "orgs prices",
     operation: `PATCH ${ORG}`,
-    says: "give an organisation a price list of its own, at once",
+    says: "give an organization a price list of its own, at once",
     takes: ["<price_list>"],
     help: { price_list: "the list's name" },
     examples: ["partners", "none"],

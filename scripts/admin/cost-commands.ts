@@ -51,7 +51,7 @@ function withMargin(group: Group): Answer {
   return { ...group, margin_micro: group.charged_micro - group.bought_micro };
 }
 
-/** The pages of organisations added up, and whether there were several. */
+/** The pages of organizations added up, and whether there were several. */
 async function wholeMargin(
   { admin }: Session,
   { from, to, by }: Days,
@@ -158,7 +158,7 @@ function addRerate(program: Command): void {
     )
     .requiredOption(
       "--id <text>",
-      "names the correction: each organisation is credited once for it",
+      "names the correction: each organization is credited once for it",
     )
     .requiredOption("--model <id>", "whose requests")
     .requiredOption("--from <time>", "admitted from then on, in UTC")
@@ -167,7 +167,7 @@ function addRerate(program: Command): void {
     .option("--output <dollars>", "of the answer")
     .option("--cached <dollars>", "of what was read from a cache")
     .option("--cache-write <dollars>", "of what was written to one")
-    .option("--organization <id>", "of one organisation alone, by id or slug")
+    .option("--organization <id>", "of one organization alone, by id or slug")
     .option("--yes", "credit it");
   examples(
     rerate,

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { dayOf, priceOn } from "../../src/models/catalog/dated.ts";
-import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import { dayOf, priceOn } from "../../src/models/catalog/dated-prices.ts";
+import { CATALOG } from "../../src/models/catalog/models.ts";
 import { WrongUsage } from "./arguments.ts";
 import { csvLines, numberIn, readGiven } from "./csv.ts";
 import type { CsvLine } from "./csv.ts";
@@ -168,7 +168,7 @@ function whole(price: Fields): Fields {
 
 /** A built-in model at its first provider's list price of today. */
 function listedRow(item: string): Said | null {
-  const route = CATALOGUE.find(({ id }) => id === item)?.routes[0];
+  const route = CATALOG.find(({ id }) => id === item)?.routes[0];
   if (route === undefined) return item.endsWith("*") ? { percent: 0 } : null;
   const { input, cached, cacheWrite, output } = priceOn(route, dayOf(Date.now())).price;
   const dollars = Object.entries({ input, cached, cache_write: cacheWrite, output }).map(

@@ -3,7 +3,7 @@
 export type Scope = "regional" | "global";
 export type Role = "owner" | "admin" | "billing" | "member";
 
-/** Null where the organisation's wallet did not answer. */
+/** Null where the organization's wallet did not answer. */
 export type Standing = {
   readonly credits_micro: number | null;
   readonly held_micro: number | null;

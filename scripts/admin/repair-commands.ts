@@ -22,11 +22,11 @@ function addReconcile(program: Command): void {
     .command("reconcile")
     .description("compare ledger, balance, holds and database; ends with 1 when they differ")
     .argument("[org]", "id or slug", organizationName)
-    .option("--all", "every organisation of the region; shows those that differ");
+    .option("--all", "every organization of the region; shows those that differ");
   examples(reconcile, "reconcile --local eu example", "reconcile --local eu --all");
   does(reconcile, async (session, [org]: [string | undefined], { all }: { all?: true }) => {
     if ((org === undefined) === (all === undefined)) {
-      throw new WrongUsage("Name an organisation, or give --all.");
+      throw new WrongUsage("Name an organization, or give --all.");
     }
     if (org === undefined) return reconcileAll(session);
     const answer = await reconciled(session, org, org);
@@ -49,7 +49,7 @@ function reconciled({ admin }: Session, id: string, org: string): Promise<Reconc
   return postReconcile(admin, id, (rows) => note(`${org}: ${rows} rows read`));
 }
 
-/** One organisation that cannot be compared hides no other. */
+/** One organization that cannot be compared hides no other. */
 async function reconcileAll(session: Session): Promise<void> {
   const compared: (Compared & { readonly id: string })[] = [];
   let refused = 0;
@@ -62,10 +62,10 @@ async function reconcileAll(session: Session): Promise<void> {
       note(`${slug}: ${printable(error.message)} (status ${error.status}, ${error.requestId})`);
     }
     const done = compared.length + refused;
-    if (done % 50 === 0) note(`${done} organisations`);
+    if (done % 50 === 0) note(`${done} organizations`);
   }
   const different = compared.filter((one) => !isEqual(one));
-  const summary = `${compared.length} organisations compared, ${different.length} with differences, ${refused} not answered.`;
+  const summary = `${compared.length} organizations compared, ${different.length} with differences, ${refused} not answered.`;
   show(session, { organizations: compared }, () =>
     different.length === 0 ? summary : `${differenceTable(different)}\n\n${summary}`,
   );
@@ -79,7 +79,7 @@ function isEqual({ differences }: Reconciliation): boolean {
 function differenceTable(compared: readonly Compared[]): string {
   return table(
     compared.flatMap(({ slug, differences }) => differences.map((one) => ({ slug, ...one }))),
-    "slug organisation, what, >expected, >found",
+    "slug organization, what, >expected, >found",
   );
 }
 

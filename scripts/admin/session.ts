@@ -64,7 +64,7 @@ export function fail(): void {
   process.exitCode = 1;
 }
 
-/** The id of a member who is named by id or email address, of this organisation. Throws `NotFound`. */
+/** The id of a member who is named by id or email address, of this organization. Throws `NotFound`. */
 export async function memberId(session: Session, org: string, member: string): Promise<string> {
   if (isId(member)) return member;
   const { members } = await getMembers(session.admin, org);
@@ -73,7 +73,7 @@ export async function memberId(session: Session, org: string, member: string): P
   return found.id;
 }
 
-/** Every organisation of the region, page by page. */
+/** Every organization of the region, page by page. */
 export async function* organizations(
   session: Session,
 ): AsyncGenerator<Pick<Organization, "id" | "slug">> {

@@ -11,7 +11,7 @@ import { estimate, progress, watchOthers } from "./figure.ts";
 import type { Figure, Report } from "./figure.ts";
 import type { Stage } from "./gateway.ts";
 
-/** Organisations of one database, all in use, and what each has in it. */
+/** Organizations of one database, all in use, and what each has in it. */
 const ORGANIZATIONS = 10_000;
 const DAYS = 30;
 const ACTIVE: Active = { keys: 3, budgets: 0, endUsers: 0, requestsPerMinute: 1 };
@@ -19,18 +19,18 @@ const ACTIVE: Active = { keys: 3, budgets: 0, endUsers: 0, requestsPerMinute: 1 
 const BUSY_PERCENT_MAX = 40;
 const RULE_MS = 1;
 const PUBLISHES = 500; // of a round
-const STORE = "../../src/money/wallet/book.store.ts";
+const STORE = "../../src/money/wallet/snapshot.store.ts";
 
 type Org = { readonly id: string; readonly hashes: readonly string[]; revision: number };
 
 /**
- * A database of 10,000 organisations with three keys and a month of usage each, on SQLite with D1's schema: what
+ * A database of 10,000 organizations with three keys and a month of usage each, on SQLite with D1's schema: what
  * publishes cost it, and how busy all of them keep it.
  */
 export async function measureBook(stage: Stage, rounds: number): Promise<Report> {
   const book = new DatabaseSync(path.join(stage.directory, "book.sqlite"));
   book.exec("PRAGMA journal_mode = WAL");
-  progress(`making ${ORGANIZATIONS} organisations`);
+  progress(`making ${ORGANIZATIONS} organizations`);
   const organizations = fill(book);
   const others = watchOthers();
   const lent = new LentBook(book, await publisher());
@@ -70,7 +70,7 @@ export async function measureBook(stage: Stage, rounds: number): Promise<Report>
   return {
     figures,
     more: { organizations: ORGANIZATIONS, keys: ACTIVE.keys },
-    how: `${rounds} rounds of ${PUBLISHES} publishes of organisations at random, each a transaction on disk or tmpfs.`,
+    how: `${rounds} rounds of ${PUBLISHES} publishes of organizations at random, each a transaction on disk or tmpfs.`,
   };
 }
 

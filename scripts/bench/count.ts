@@ -20,7 +20,7 @@ export type Counted = {
   readonly forged: number;
 };
 
-/** A gateway at home with counters around it, and an organisation of so many keys; it runs until `work` has ended. */
+/** A gateway at home with counters around it, and an organization of so many keys; it runs until `work` has ended. */
 export async function whileCounting<T>(
   stage: Stage,
   { keys, ...options }: GatewayOptions & { readonly keys: number },

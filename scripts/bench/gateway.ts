@@ -125,7 +125,7 @@ export async function startGateway(
   };
 }
 
-/** An organisation with credits and so many keys of 1000 requests a minute. */
+/** An organization with credits and so many keys of 1000 requests a minute. */
 export async function openOrganization(
   admin: AdminClient,
   scope: Scope,

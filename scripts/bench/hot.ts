@@ -10,17 +10,17 @@ import { answersTo, turned } from "./load.ts";
 import type { Answered, Ask, Target } from "./load.ts";
 import { measurePressed, pressedFigures } from "./pressed.ts";
 
-/** The other organisations' p99 may rise by so much beside a hot one, in percent. */
+/** The other organizations' p99 may rise by so much beside a hot one, in percent. */
 export const RISE_PERCENT_MAX = 20;
 const OTHERS = 24;
 const HOT_KEYS = 20;
 /** Until the hot one has all that it may have in flight: what is due before does not count. */
 const RAMP_SECONDS = 5;
-/** Of one slice on one organisation: its keys have so many requests in their minute. */
+/** Of one slice on one organization: its keys have so many requests in their minute. */
 const PRESSED_SECONDS_MAX = 3;
 
 export type HotOptions = {
-  /** Pairs of runs, one without the hot organisation and one with it. */
+  /** Pairs of runs, one without the hot organization and one with it. */
   readonly rounds: number;
   /** Measured time of each run. */
   readonly seconds: number;
@@ -43,7 +43,7 @@ const OTHER_STREAM = stream(25);
 const HOT_STREAMS = [50, 75, 125, 150].map(stream);
 const HOT_RATE = 64;
 
-/** Presses one organisation, then takes pairs of runs in turn, there and back, of each checkout. */
+/** Presses one organization, then takes pairs of runs in turn, there and back, of each checkout. */
 export async function measureHot(stage: Stage, options: HotOptions): Promise<Report> {
   const { rounds, seconds, against } = options;
   const all = against === undefined ? [NOW] : [NOW, checkOut(against, stage.directory)];
@@ -72,12 +72,12 @@ export async function measureHot(stage: Stage, options: HotOptions): Promise<Rep
     more: { rounds, pressed },
     isMissed: !isKept,
     how:
-      `Medians of ${rounds} paired runs of ${seconds} s, without the hot organisation and beside it; times from when ` +
+      `Medians of ${rounds} paired runs of ${seconds} s, without the hot organization and beside it; times from when ` +
       `each request was due; load, upstream and gateway on this machine.`,
   };
 }
 
-/** A checkout whose others are asked, and beside them its hot organisation. */
+/** A checkout whose others are asked, and beside them its hot organization. */
 type Side = {
   readonly name: string;
   readonly pid: number;
@@ -87,7 +87,7 @@ type Side = {
 };
 
 async function startSide(stage: Stage, { name, root }: Checkout): Promise<Side> {
-  progress(`${name}: starting, and making organisations`);
+  progress(`${name}: starting, and making organizations`);
   const home = stage.keep(await startHome(stage, { place: `hot-${name}`, root }));
   const open = (keys: number, slug: string): Promise<string[]> =>
     openOrganization(home.admin, "regional", keys, slug);

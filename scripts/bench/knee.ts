@@ -72,8 +72,8 @@ export function holds(step: Step, low: Step): boolean {
   return step.p99Ms <= SLOWER_MAX * low.p99Ms && step.achieved >= ACHIEVED_MIN * step.offered;
 }
 
-/** The knee of many organisations together, and of one alone, each with as many keys as it needs. */
-const KNEES = { all: "knee in all", one: "knee of one organisation" } as const;
+/** The knee of many organizations together, and of one alone, each with as many keys as it needs. */
+const KNEES = { all: "knee in all", one: "knee of one organization" } as const;
 export type Knees = Readonly<Record<keyof typeof KNEES, Knee>> & { readonly others: Figure };
 
 const ASK = { kind: "json", words: 256 } as const;
@@ -104,7 +104,7 @@ export async function measureKnees(stage: Stage): Promise<Report> {
   const others = watchOthers();
   const all = await search("in all", targetOf("home", [home], many), reached, leftMs() / 2);
   const target = targetOf("home", [home], ofOne);
-  const one = await search("of one organisation", target, reached, leftMs());
+  const one = await search("of one organization", target, reached, leftMs());
   const figures = kneeFigures({ all, one, others: others() });
   progress("");
   for (const [which, { isFound }] of Object.entries({ all, one })) {
@@ -151,7 +151,7 @@ async function openMany(home: RunningRegion, keysEach: number): Promise<string[]
   for (let i = 0; i < ORGANIZATIONS; i++) {
     keys.push(await openOrganization(home.admin, "regional", keysEach, `bench-${i}`));
   }
-  // One key of each organisation after the other, not one organisation after the other.
+  // One key of each organization after the other, not one organization after the other.
   return Array.from({ length: keysEach }, (_, i) =>
     keys.flatMap((of) => of.slice(i, i + 1)),
   ).flat();

@@ -14,7 +14,7 @@ import type { Ask, Target } from "./load.ts";
 
 /** A steady rate: JSON, or streams of 60 words with one every 5 ms. */
 export type Rate = { readonly kind: "json" | "stream"; readonly perSecond: number };
-/** Where rates are offered beside the upstream itself and the floor, each with one organisation or a hundred. */
+/** Where rates are offered beside the upstream itself and the floor, each with one organization or a hundred. */
 export const OPEN_PLACES = ["home", "home100", "away", "away100"] as const;
 export type OpenPlace = (typeof OPEN_PLACES)[number];
 /** Of one rate: each place's times in ms, a list for each round. JSON: to the last byte; streams: to the first. */
@@ -34,7 +34,7 @@ export type OpenOptions = {
   readonly rounds: number;
   /** Other gateways, over the same upstream. */
   readonly beside: readonly Other[];
-  /** A commit whose home, with one organisation, is asked in the same rounds. */
+  /** A commit whose home, with one organization, is asked in the same rounds. */
   readonly against?: string;
 };
 
@@ -42,7 +42,7 @@ const ASKS: Readonly<Record<Rate["kind"], Ask>> = {
   json: { kind: "json", words: 256 },
   stream: { kind: "stream", words: 60, pace: "steady" },
 };
-const HOME = "home, one organisation";
+const HOME = "home, one organization";
 const BEFORE = "home before";
 const ORGANIZATIONS = 100;
 const KEY_PER_SECOND = 1000 / 60;
@@ -52,7 +52,7 @@ const DIRECT_SHARE = 0.25;
 /** Offers each rate to each place in turn, there and back. */
 export async function measureOpen(stage: Stage, options: OpenOptions): Promise<Report> {
   const { requests, rounds } = options;
-  progress("starting, and making organisations");
+  progress("starting, and making organizations");
   const places = await startPlaces(stage, options);
   for (const target of places) await wake(target, ASKS.json, WARMING);
   const others = watchOthers();
@@ -87,10 +87,10 @@ async function startPlaces(
   };
   const started: Target[] = [stage.direct, floor];
   const add = (name: string, target: Target): unknown => started.push({ ...target, name });
-  const crowd = `${ORGANIZATIONS} organisations`;
+  const crowd = `${ORGANIZATIONS} organizations`;
   if (places.includes("home")) add(HOME, home);
   if (places.includes("home100")) add(`home, ${crowd}`, await crowdOf(home, "regional"));
-  if (places.includes("away")) add("away, one organisation", peer);
+  if (places.includes("away")) add("away, one organization", peer);
   if (places.includes("away100")) add(`away, ${crowd}`, await crowdOf(peer, "global"));
   if (against !== undefined) {
     const { root } = checkOut(against, stage.directory);

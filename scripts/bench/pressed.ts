@@ -14,7 +14,7 @@ import type { RunningRegion, Stage } from "./gateway.ts";
 import { attempt, prepare, run, turned } from "./load.ts";
 import type { Outcome, Target } from "./load.ts";
 
-/** So many JSON completions of one organisation at once: the first few, and what it may have in flight and beyond. */
+/** So many JSON completions of one organization at once: the first few, and what it may have in flight and beyond. */
 const LEVELS = [8, 64, 256] as const;
 /** Above it, calls are not counted: most of it is shed. */
 const COUNTED_MOST = 64;
@@ -29,7 +29,7 @@ const GROUPS = "export class WalletGroups { walletOf(_, stub) { return stub(); }
 
 /** Figures of one slice, by the end of their name; their units are UNITS'. */
 type Slice = Readonly<Record<string, number>>;
-/** Of one checkout, slice by slice: of its organisation at each level, and of its wallet alone. */
+/** Of one checkout, slice by slice: of its organization at each level, and of its wallet alone. */
 export type PressedRuns = {
   readonly checkout: string;
   readonly slices: Readonly<Record<string, readonly Slice[]>>;
@@ -55,7 +55,7 @@ type Side = {
   readonly slices: Record<string, Slice[]>;
 };
 
-/** Presses one organisation, then one wallet without anything around it, of each checkout in turn, there and back. */
+/** Presses one organization, then one wallet without anything around it, of each checkout in turn, there and back. */
 export async function measurePressed(
   stage: Stage,
   checkouts: readonly Checkout[],
@@ -69,7 +69,7 @@ export async function measurePressed(
       for (const atOnce of LEVELS) {
         const slice = { ": object calls a request": calls[atOnce] ?? NaN };
         const pressed = Object.assign(slice, await press(hot, atOnce, seconds));
-        (slices[`one organisation, ${atOnce} JSON at once`] ??= []).push(pressed);
+        (slices[`one organization, ${atOnce} JSON at once`] ??= []).push(pressed);
       }
     }
     for (const { driver, slices } of turned(sides, round)) {

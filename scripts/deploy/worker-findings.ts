@@ -2,12 +2,12 @@ import type { Unstable_Config } from "wrangler";
 import { ALIAS_KINDS } from "../../src/models/catalog/aliases.ts";
 import { allowedTags } from "../../src/models/catalog/catalog.ts";
 import type { Kind } from "../../src/shared/kinds.ts";
-import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import { CATALOG } from "../../src/models/catalog/models.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Config } from "../../src/shared/config/config.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
-import { dayOf, priceOn } from "../../src/models/catalog/dated.ts";
+import { dayOf, priceOn } from "../../src/models/catalog/dated-prices.ts";
 import { rowOf } from "../../src/shared/regions.ts";
 import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { isStale, PRICE_DAYS } from "../price-age.ts";
@@ -251,7 +251,7 @@ function unsoldFindings(config: Config): Finding[] {
 /** Built-in prices at which something would be sold, and which nobody has looked at for long. */
 function priceFindings(config: Config, catalog: Catalog, today: number): Finding[] {
   const own = new Set(config.models.map(({ id }) => id));
-  const sold = CATALOGUE.filter(({ id }) => !own.has(id)).flatMap(({ id, routes }) => {
+  const sold = CATALOG.filter(({ id }) => !own.has(id)).flatMap(({ id, routes }) => {
     const live = catalog.models.get(id)?.routes.map(({ provider }) => provider) ?? [];
     return routes
       .filter((route) => live.includes(route.provider) && isStale(route, today, PRICE_DAYS))

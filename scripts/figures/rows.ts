@@ -21,7 +21,7 @@ const long = (name: string, named?: string): Source => {
   const tests = `test/node/${name}.long.test.ts`;
   return named === undefined ? { tests, inFull: true } : { tests, named, inFull: true };
 };
-const MIXED_LOAD = "{requests} requests, {organizations} organisations, both regions";
+const MIXED_LOAD = "{requests} requests, {organizations} organizations, both regions";
 const added = (place: string): string =>
   ["JSON, total", "stream, first byte", "stream, total"]
     .map((moment) => {
@@ -116,7 +116,7 @@ export const ROWS: readonly Row[] = [
     figure: "knee on 2 cores",
     target: "",
     sources: [{ bench: ["--knee"] }],
-    words: `${knee("in all")}; ${knee("of one organisation")}; load and upstream on the same machine`,
+    words: `${knee("in all")}; ${knee("of one organization")}; load and upstream on the same machine`,
   },
   {
     figure: "fuzzed inputs; 500s",
@@ -150,7 +150,7 @@ export const ROWS: readonly Row[] = [
     words: `{shortfall} micros; {estimated} of {charges} charges (${MIXED_LOAD}, an eighth of the clients leave, with DRAIN_S 1)`,
   },
   {
-    figure: "others' p99 beside one hot organisation",
+    figure: "others' p99 beside one hot organization",
     target: "+ 20 %",
     sources: [{ bench: ["--hot", "--rounds", "5", "--seconds", "8"] }],
     words: `first byte ${rise("first byte")}, whole ${rise("total")}; median of 5 paired runs, {hot one's shed} % of the hot one's refused`,

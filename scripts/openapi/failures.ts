@@ -1,4 +1,4 @@
-import { anchorOf, wireOf } from "../../src/shared/http/failure-wire.ts";
+import { anchorOf, errorResponseOf } from "../../src/shared/http/failure-mapping.ts";
 import type { Dialect, Limits } from "../../src/shared/http/dialect.ts";
 import { dialectOf } from "../../src/models/endpoints/dialect.route.ts";
 import type { Failure } from "../../src/shared/failure.ts";
@@ -167,7 +167,7 @@ export function toldFailures(
 function toldIn(dialect: Dialect | null, anchor: string, failure: Failure): ToldFailure {
   const own = dialect?.error(failure, "req_1") ?? null;
   if (own === null) {
-    const { status, headers = {} } = wireOf(failure);
+    const { status, headers = {} } = errorResponseOf(failure);
     return { anchor, status, headers: Object.keys(headers), shape: "openai" };
   }
   const headers = Object.keys(own.headers).filter((name) => name !== "content-type");

@@ -18,7 +18,7 @@ const RESET = text("When the whole limit is there again.", "^(?:\\d+m)?\\d+s$");
 export const RESPONSE_HEADERS: Readonly<Record<string, Described>> = {
   "x-request-id": text("The request's id, for support and for GET /v1/generations/{id}."),
   "request-id": text("The same as `x-request-id`, as Anthropic's clients read it."),
-  "openai-organization": text("The id of the key's organisation."),
+  "openai-organization": text("The id of the key's organization."),
   "x-ratelimit-limit-requests": whole("The key's requests a minute."),
   "x-ratelimit-remaining-requests": whole(LEFT),
   "x-ratelimit-reset-requests": RESET,
@@ -90,13 +90,13 @@ export function idempotencyKey(required: boolean): HeaderParameter {
   };
 }
 
-/** Which organisation the page shows that a person's session asks from. */
+/** Which organization the page shows that a person's session asks from. */
 export const SHOWN_ORGANIZATION: HeaderParameter = {
   name: "x-organization",
   in: "header",
   required: false,
   description:
-    "The id of the organisation that the page shows: another than the session's is refused.",
+    "The id of the organization that the page shows: another than the session's is refused.",
   schema: { type: "string" },
 };
 

@@ -65,7 +65,7 @@ const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
   [/^\/v1\/keys?(?:\/|$)/, "Keys"],
   [/^\/v1\/sessions/, "Sessions"],
   [/^\/v1\/users/, "End users"],
-  [/^\/v1\/orgs/, "Organisation"],
+  [/^\/v1\/orgs/, "Organization"],
 ];
 
 /** What the table of paths says of a row, in the document's words. */

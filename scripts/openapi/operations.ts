@@ -8,11 +8,11 @@ import { pageQuery } from "../../src/shared/http/parse-body.ts";
 import { keysParameters } from "../../src/accounts/keys/keys.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
-import { inputItemsQuery } from "../../src/models/stored-responses/kept.route.ts";
+import { inputItemsQuery } from "../../src/models/stored-responses/stored-responses.route.ts";
 import { newSessionSchema, sessionsParameters } from "../../src/accounts/keys/sessions.route.ts";
 import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
 import { organizationChangeSchema } from "../../src/accounts/organizations/organization.ts";
-import { PATHS } from "../../src/routes.ts";
+import { ROUTES } from "../../src/routes.ts";
 import {
   creditsQuery,
   purchaseBody,
@@ -78,7 +78,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/responses": described("OpenAI's Responses, as JSON or as a stream", {
     200: record.response,
     description:
-      "As OpenAI's Responses. Answers are kept, so that `previous_response_id` and `item_reference` continue them, for as long as the organisation's setting `keep_responses_hours` says; at first nothing is kept, and the whole input is to be sent. Tools that run at a provider are left out and named in `x-dropped`. `usage.cost_micro` says what it cost.",
+      "As OpenAI's Responses. Answers are kept, so that `previous_response_id` and `item_reference` continue them, for as long as the organization's setting `keep_responses_hours` says; at first nothing is kept, and the whole input is to be sent. Tools that run at a provider are left out and named in `x-dropped`. `usage.cost_micro` says what it cost.",
     body: responsesBody,
     events: stream.responseEvent,
     headers: PAID_HEADERS,
@@ -174,7 +174,7 @@ const OTHERS: Readonly<Record<string, Description>> = {
     headers: [LIST_VERSION],
     errors: ["model_not_allowed", "model_not_found"],
   }),
-  "GET /v1/balance": described("What the organisation has", { 200: record.balance }),
+  "GET /v1/balance": described("What the organization has", { 200: record.balance }),
   "GET /v1/usage": described("Spend by day, model, key, end user or member, or by two of these", {
     200: spent.usage,
     description:
@@ -206,7 +206,7 @@ const OTHERS: Readonly<Record<string, Description>> = {
     200: record.alerts,
     query: pageQuery,
   }),
-  "GET /v1/events": described("What happened to the organisation, newest first", {
+  "GET /v1/events": described("What happened to the organization, newest first", {
     200: record.events,
     description:
       "Kept for a year, at most 100,000 of them; `dropped` says what that has cost. `from` is included, `to` is not.",
@@ -327,7 +327,7 @@ const OTHERS: Readonly<Record<string, Description>> = {
     body: changeBody,
   }),
   "DELETE /v1/users/{external_id}": described("Forget an end user", { 200: record.deletedEndUser }),
-  "GET /v1/orgs/{org_id}": described("The organisation's name and slug", {
+  "GET /v1/orgs/{org_id}": described("The organization's name and slug", {
     200: record.organization,
   }),
   "PATCH /v1/orgs/{org_id}": described("Change its name or slug", {
@@ -348,7 +348,7 @@ const OTHERS: Readonly<Record<string, Description>> = {
 
 /** Every operation below `/v1`, `/admin/v1` and of persons that answers JSON, from the tables of paths. */
 export const OPERATIONS: readonly Operation[] = [
-  ...operationsOf(PATHS, "", { ...PAID_OPERATIONS, ...OTHERS }, standingOf),
+  ...operationsOf(ROUTES, "", { ...PAID_OPERATIONS, ...OTHERS }, standingOf),
   ...operationsOf(OPERATOR_ENDPOINTS, "/admin/v1", OPERATOR_OPERATIONS, operatorStanding),
   ...PEOPLE_OPERATIONS,
 ];

@@ -12,14 +12,14 @@ import { marginQuery, newBills } from "../../src/operator/margin.ts";
 import { rerateFields } from "../../src/operator/rerate.ts";
 import { newPrices } from "../../src/operator/price-fields.ts";
 import { pricesQuery } from "../../src/operator/prices.ts";
-import { unsaved } from "../../src/operator/recovery.ts";
+import { unsavedSettlementBody } from "../../src/operator/recovery.ts";
 import { credit, ledgerQuery, reconcileAsk } from "../../src/operator/wallets.ts";
 import { forgiveSchema, refundSchema } from "../../src/operator/purchases.ts";
 import { creditsQuery, purchasesQuery } from "../../src/money/payments/purchases.route.ts";
 import { deliveriesParameters } from "../../src/events/webhooks/deliveries.route.ts";
 import { replaySchema } from "../../src/events/webhooks/webhooks.route.ts";
-import { givingUp } from "../../src/operator/people.ts";
-import { newInvitation } from "../../src/accounts/people/inviting.ts";
+import { closeOrganizationBody } from "../../src/operator/people.ts";
+import { newInvitationBody } from "../../src/accounts/people/invitation-handlers.ts";
 import { ended, madeInvitation, organizationDomains } from "./people-records.ts";
 import { idempotencyKey } from "./headers.ts";
 import { described, within } from "./operation.ts";
@@ -40,35 +40,35 @@ const ROTATION =
   "Needs an `Idempotency-Key`: a repeat within a day by the same operator is the same secret. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not.";
 /** Every operation below `/admin/v1`. */
 export const OPERATOR_OPERATIONS = within(PREFIX, {
-  "POST /orgs": described("Make an organisation, its owner and a first key", {
+  "POST /orgs": described("Make an organization, its owner and a first key", {
     201: record.createdOrganization,
     body: newOrganization,
     errors: ["conflict"],
   }),
   "GET /orgs": described(
-    "Organisations, sorted, with what they have, spend and how long it lasts",
+    "Organizations, sorted, with what they have, spend and how long it lasts",
     {
       200: record.heldOrganizations,
       description:
-        "From the database alone. With `balance` each organisation's wallet is asked, which wakes it.",
+        "From the database alone. With `balance` each organization's wallet is asked, which wakes it.",
       query: organizationsQuery,
     },
   ),
-  [`GET ${ORG}`]: described("An organisation with its credits and open holds", {
+  [`GET ${ORG}`]: described("An organization with its credits and open holds", {
     200: record.heldOrganization,
   }),
   [`PATCH ${ORG}`]: described(
-    "Rename, suspend, resume or limit an organisation, or give it a price list",
+    "Rename, suspend, resume or limit an organization, or give it a price list",
     { 200: record.heldOrganization, body: organizationChange, errors: ["conflict"] },
   ),
-  [`DELETE ${ORG}`]: described("Close an organisation for good; its ledger stays", {
+  [`DELETE ${ORG}`]: described("Close an organization for good; its ledger stays", {
     200: record.deleted,
-    query: givingUp,
+    query: closeOrganizationBody,
     errors: ["conflict"],
   }),
   [`POST ${ORG}/invitations`]: described(
-    "Invite into an organisation, or give a member with keys alone a log-in; the link is in the answer",
-    { 201: madeInvitation, body: newInvitation, errors: ["conflict", "role_required"] },
+    "Invite into an organization, or give a member with keys alone a log-in; the link is in the answer",
+    { 201: madeInvitation, body: newInvitationBody, errors: ["conflict", "role_required"] },
   ),
   [`DELETE ${ORG}/invitations/{invitation_id}`]: described("Withdraw an invitation", {
     200: ended,
@@ -143,7 +143,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     { 200: paid.credits, query: creditsQuery },
   ),
   [`GET ${ORG}/purchases`]: described(
-    "Purchases of an organisation, newest first, automatic ones too",
+    "Purchases of an organization, newest first, automatic ones too",
     { 200: paid.operatorPurchases, query: purchasesQuery },
   ),
   [`GET ${PURCHASE}`]: described("One purchase, with its names at Stripe", {
@@ -156,7 +156,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     {
       202: paid.operatorPurchase,
       description:
-        "Needs an `Idempotency-Key`: a repeat is the same refund. The organisation's balance follows in proportion; what it has spent already is owed.",
+        "Needs an `Idempotency-Key`: a repeat is the same refund. The organization's balance follows in proportion; what it has spent already is owed.",
       headers: [idempotencyKey(true)],
       body: refundSchema,
       isBodyOptional: true,
@@ -168,7 +168,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     { 200: paid.owed, body: forgiveSchema, errors: ["conflict"] },
   ),
   [`GET ${ORG}/ledger`]: described(
-    "Every charge, credit and correction of an organisation, oldest first",
+    "Every charge, credit and correction of an organization, oldest first",
     {
       200: record.ledger,
       description:
@@ -179,13 +179,13 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
   [`POST ${ORG}/reconcile`]: described("Compare ledger, balance, holds and database", {
     200: record.reconciliation,
     description:
-      "All rows are read in short turns, between which the organisation goes on; figures and differences are as of the moment it began. With `within_ms` the answer comes about then: where it has `next_after`, not all was read, and the next call goes on with it as `after`.",
+      "All rows are read in short turns, between which the organization goes on; figures and differences are as of the moment it began. With `within_ms` the answer comes about then: where it has `next_after`, not all was read, and the next call goes on with it as `after`.",
     body: reconcileAsk,
     isBodyOptional: true,
     errors: ["conflict"],
   }),
   [`GET ${ORG}/usage`]: described(
-    "Requests, tokens and cost of an organisation, by day, model, key or end user",
+    "Requests, tokens and cost of an organization, by day, model, key or end user",
     { 200: spent.usage, query: usageParameters },
   ),
   [`GET ${ORG}/alerts`]: described("Quotas nearly used up and low balances, newest first", {
@@ -215,7 +215,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
   ),
   [`POST ${ORG}/settle`]: described("Post a charge that is in the log alone", {
     200: record.settlement,
-    body: unsaved,
+    body: unsavedSettlementBody,
   }),
   [`POST ${ORG}/rebuild-wallet`]: described("Make a lost wallet again", {
     200: record.rebuilt,
@@ -240,11 +240,11 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     errors: ["price_in_force", "price_list_in_use"],
   }),
   "GET /margin": described(
-    "What was charged beside what it cost to buy, by day and provider, model or organisation",
+    "What was charged beside what it cost to buy, by day and provider, model or organization",
     {
       200: priced.margin,
       description:
-        "Wallets are asked, 100 organisations a call: whoever follows `next_after` adds the pages up. Bills stand beside it by provider, where one page is all.",
+        "Wallets are asked, 100 organizations a call: whoever follows `next_after` adds the pages up. Bills stand beside it by provider, where one page is all.",
       query: marginQuery,
     },
   ),
@@ -258,7 +258,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     },
   ),
   "POST /rerate": described(
-    "Credit what requests of a model would have cost less at another price, once an organisation and id",
+    "Credit what requests of a model would have cost less at another price, once an organization and id",
     { 200: priced.rerated, body: rerateFields },
   ),
   "GET /health": described("Whether the region is well", { 200: record.health }),

@@ -1,11 +1,14 @@
 import { PEOPLE_ENDPOINTS } from "../../src/console/people-endpoints.ts";
 import type { PeopleEndpoint } from "../../src/console/people-endpoints.ts";
-import { namedDomain } from "../../src/accounts/people/company.ts";
-import { newIssuer, requiring } from "../../src/accounts/people/company-issuer.ts";
-import { closing } from "../../src/accounts/people/closing.ts";
-import { heldInvitation, newInvitation } from "../../src/accounts/people/inviting.ts";
-import { actingAs, identityName, ownOrganization } from "../../src/accounts/people/me.ts";
-import { roleChange } from "../../src/accounts/people/team.ts";
+import { domainBody } from "../../src/accounts/people/company.ts";
+import { newIssuerBody, requireIssuerBody } from "../../src/accounts/people/company-issuer.ts";
+import { closeOrganizationBody } from "../../src/accounts/people/close-organization.ts";
+import {
+  invitationTokenBody,
+  newInvitationBody,
+} from "../../src/accounts/people/invitation-handlers.ts";
+import { actAsBody, identityBody, newOrganizationBody } from "../../src/accounts/people/me.ts";
+import { roleChangeBody } from "../../src/accounts/people/team.ts";
 import { SHOWN_ORGANIZATION } from "./headers.ts";
 import { described, operationsOf, within } from "./operation.ts";
 import type { Operation, Standing } from "./operation.ts";
@@ -31,48 +34,48 @@ const DESCRIBED = within(
     }),
     "DELETE /me": described("Leave everything and be forgotten, in this region", {
       200: deleted,
-      body: closing,
+      body: closeOrganizationBody,
       isBodyOptional: true,
       errors: ["last_owner", "conflict"],
     }),
     "GET /me/export": described("All that this region has of the person", { 200: record.myExport }),
-    "POST /me/act": described("Act in another organisation of the person's", {
+    "POST /me/act": described("Act in another organization of the person's", {
       200: record.actsAs,
-      body: actingAs,
+      body: actAsBody,
       errors: ["not_found"],
     }),
     "POST /me/log-out": described("Log out everywhere", { 200: record.endedAll }),
     "POST /me/unlink": described("Take a way to log in away; ends all sessions", {
       200: record.endedAll,
-      body: identityName,
+      body: identityBody,
       errors: ["conflict"],
     }),
     "DELETE /me/sessions/{id}": described("End a session", { 200: record.ended }),
-    "POST /organizations": described("Make one more organisation in this region", {
+    "POST /organizations": described("Make one more organization in this region", {
       201: record.ownOrganization,
-      body: ownOrganization,
+      body: newOrganizationBody,
       errors: ["conflict", "login_refused"],
     }),
     "POST /invitation/accept": described("Accept an invitation as who is logged in", {
       200: record.accepted,
-      body: heldInvitation,
+      body: invitationTokenBody,
       errors: ["conflict", "not_found"],
     }),
     "POST /invitation/preview": described(
       "What an invitation is for, as who holds its link sees it",
-      { 200: record.shownInvitation, body: heldInvitation, errors: ["conflict", "not_found"] },
+      { 200: record.shownInvitation, body: invitationTokenBody, errors: ["conflict", "not_found"] },
     ),
     "GET /invitations": described("Open invitations", { 200: record.invitations }),
     "POST /invitations": described("Invite: the link is in the answer", {
       201: record.madeInvitation,
-      body: newInvitation,
+      body: newInvitationBody,
       errors: ["conflict", "not_found"],
     }),
     "DELETE /invitations/{id}": described("Withdraw an invitation", { 200: record.ended }),
     "GET /members": described("The team", { 200: record.team }),
     "PATCH /members/{id}": described("Change a member's role, from its next request on", {
       200: record.changedMember,
-      body: roleChange,
+      body: roleChangeBody,
       errors: ["last_owner", "conflict"],
     }),
     "DELETE /members/{id}": described(
@@ -84,7 +87,7 @@ const DESCRIBED = within(
     }),
     "POST /company/domains": described(
       "Name a domain of the company: the record that proves it is in the answer",
-      { 201: record.domain, body: namedDomain, errors: ["conflict"] },
+      { 201: record.domain, body: domainBody, errors: ["conflict"] },
     ),
     "POST /company/domains/{domain}/prove": described(
       "Look a domain's record up, at two resolvers",
@@ -101,25 +104,29 @@ const DESCRIBED = within(
     }),
     "POST /company/issuer": described(
       "Set the company's own issuer: a draft until an owner has connected it",
-      { 201: record.companyIssuer, body: newIssuer, errors: ["conflict", "issuer_unreachable"] },
+      {
+        201: record.companyIssuer,
+        body: newIssuerBody,
+        errors: ["conflict", "issuer_unreachable"],
+      },
     ),
     "POST /company/issuer/require": described(
-      "Say whether nobody acts in the organisation but who came by the company's log-in",
-      { 200: record.companyIssuer, body: requiring, errors: ["conflict", "not_found"] },
+      "Say whether nobody acts in the organization but who came by the company's log-in",
+      { 200: record.companyIssuer, body: requireIssuerBody, errors: ["conflict", "not_found"] },
     ),
     "DELETE /company/issuer": described("Take the company's own log-in away", {
       200: deleted,
       errors: ["not_found"],
     }),
-    "POST /organization/team": described("Make a personal organisation a team, for good", {
+    "POST /organization/team": described("Make a personal organization a team, for good", {
       200: record.teamOrganization,
     }),
-    "GET /organization/export": described("What the region's database has of the organisation", {
+    "GET /organization/export": described("What the region's database has of the organization", {
       200: record.organizationExport,
     }),
-    "DELETE /organization": described("Close the organisation for good", {
+    "DELETE /organization": described("Close the organization for good", {
       200: deleted,
-      body: closing,
+      body: closeOrganizationBody,
       isBodyOptional: true,
       errors: ["conflict"],
     }),

@@ -48,7 +48,7 @@ export const companyIssuer = record("CompanyIssuer", {
   issuer: z.string().nullable(),
   client_id: z.string().nullable(),
   state: z.enum(["none", "draft", "on"]).describe("draft: nobody comes in by it yet."),
-  required: z.boolean().describe("Nobody acts in the organisation but who came in by it."),
+  required: z.boolean().describe("Nobody acts in the organization but who came in by it."),
   created_at: time.nullable(),
 });
 export const domains = record("CompanyDomains", { domains: z.array(domain) });

@@ -1,7 +1,7 @@
 import { EVERYONE } from "../../src/routes.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import type { OperatorEndpoint } from "../../src/operator/operator-context.ts";
-import type { Path } from "../../src/routes.ts";
+import type { RouteRow } from "../../src/routes.ts";
 import type { Description, Row, Standing } from "./operation.ts";
 
 /** Refusals of any path, whoever asks. */
@@ -32,7 +32,7 @@ function errorsOfRow(
 }
 
 /** Of a row below `/v1`. */
-export function standingOf(row: Path, { body }: Description): Standing {
+export function standingOf(row: RouteRow, { body }: Description): Standing {
   const { reach, who, method } = row;
   const isPaid = reach === "paid";
   const changes = method !== "GET" && (reach === "home" || reach === "managed");
@@ -45,7 +45,7 @@ export function standingOf(row: Path, { body }: Description): Standing {
   return { roles: rolesOf(row), errors, isPaid, isStrict: changes };
 }
 
-function rolesOf({ who: { roles, others } }: Path): string {
+function rolesOf({ who: { roles, others } }: RouteRow): string {
   if (others === undefined) return roles.join(", ");
   return others.length === 0 ? "everyone its own" : `${others.join(", ")}; everyone else its own`;
 }

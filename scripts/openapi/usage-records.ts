@@ -102,7 +102,7 @@ const money = {
   price_from: time
     .nullable()
     .describe("Since when its price was in force; null where that is not known or has no day."),
-  price_list: z.string().nullable().describe("The price list that had it; null: the catalogue's."),
+  price_list: z.string().nullable().describe("The price list that had it; null: the catalog's."),
   failed_attempts: failedAttempts,
 };
 const answered = {

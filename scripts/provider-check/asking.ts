@@ -2,7 +2,7 @@ import type { Kind } from "../../src/shared/kinds.ts";
 import type {
   JsonObject,
   Provider,
-  ProviderAnswer,
+  ProviderResult,
   ProviderCall,
   ProviderFailure,
   StreamEvent,
@@ -21,13 +21,13 @@ export function ask(
   { upstreamId }: Pick<Target, "upstreamId">,
   body: JsonObject,
   { stream = false, kind = "chat" }: { stream?: boolean; kind?: Kind } = {},
-): Promise<ProviderAnswer> {
+): Promise<ProviderResult> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   return provider.send({ kind, upstreamId, body, stream, cap: CAP, signal } as ProviderCall);
 }
 
 /** Every event of a stream. */
-export async function eventsOf(answer: ProviderAnswer): Promise<StreamEvent[]> {
+export async function eventsOf(answer: ProviderResult): Promise<StreamEvent[]> {
   if (answer.kind !== "stream") throw new Difference(`expected a stream, not ${summary(answer)}`);
   const events: StreamEvent[] = [];
   try {
@@ -43,18 +43,18 @@ export async function eventsOf(answer: ProviderAnswer): Promise<StreamEvent[]> {
 }
 
 /** A JSON answer. */
-export function json(answer: ProviderAnswer): Extract<ProviderAnswer, { kind: "json" }> {
+export function json(answer: ProviderResult): Extract<ProviderResult, { kind: "json" }> {
   if (answer.kind === "json") return answer;
   throw new Difference(`expected an answer, not ${summary(answer)}`);
 }
 
 /** A failure. */
-export function failed(answer: ProviderAnswer): ProviderFailure {
+export function failed(answer: ProviderResult): ProviderFailure {
   if (answer.kind === "failure") return answer.failure;
   throw new Difference(`expected a failure, not ${summary(answer)}`);
 }
 
-function summary(answer: ProviderAnswer): string {
+function summary(answer: ProviderResult): string {
   return answer.kind === "failure" ? JSON.stringify(answer.failure) : answer.kind;
 }
 

@@ -1,4 +1,4 @@
-import type { HostPlace } from "../../src/models/providers/hosts.ts";
+import type { HostPlace } from "../../src/models/providers/openai-hosts.ts";
 
 /** What is wrong where a provider refuses a request, and what to do about it. */
 export type Diagnosis = {

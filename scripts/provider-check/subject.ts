@@ -4,8 +4,8 @@ import { parseConfig } from "../../src/shared/config/config.ts";
 import type { AiBinding, Config } from "../../src/shared/config/config.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
-import type { BuiltIn } from "../../src/models/core/built-in.ts";
-import { placesOf } from "../../src/models/providers/hosts.ts";
+import type { BuiltInProvider } from "../../src/models/core/built-in.ts";
+import { placesOf } from "../../src/models/providers/openai-hosts.ts";
 import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { WrongUsage } from "../admin/arguments.ts";
 import { REGION_NAMES } from "../region-names.ts";
@@ -27,7 +27,7 @@ export type Subject = {
   readonly secrets: readonly string[];
 };
 
-/** A model of the catalogue and how the provider calls it. */
+/** A model of the catalog and how the provider calls it. */
 export type Target = {
   readonly model: string;
   readonly upstreamId: string;
@@ -84,7 +84,7 @@ export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject
 /** Why a region with these variables sells nothing of a provider; null where it does, or nobody can say. */
 function unsoldIn(
   region: RegionName,
-  builtIn: BuiltIn | undefined,
+  builtIn: BuiltInProvider | undefined,
   env: Environment,
 ): string | null {
   const residency = env["RESIDENCY"] === "relaxed" ? "relaxed" : "strict";

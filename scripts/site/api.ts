@@ -83,7 +83,7 @@ function groupsOf(all: readonly Named[]): Group[] {
 
 function resourceOf(path: string, operation: Operation): string {
   if (!path.startsWith("/admin/")) return operation.tags[0] ?? "";
-  const [, , , , , noun = "organisations"] = path.split("/");
+  const [, , , , , noun = "organizations"] = path.split("/");
   return `Operators: ${path.includes("/orgs") ? noun.replaceAll("-", " ") : "region"}`;
 }
 

@@ -23,7 +23,7 @@ import type { Heading } from "./markdown.ts";
 import { replaceSite } from "./replace.ts";
 import { writeTokenTable } from "./tokens.ts";
 
-/** The colours, which the console has too. */
+/** The colors, which the console has too. */
 const TOKENS = path.join(import.meta.dirname, "../../src/console/browser/tokens.css");
 const ROOT = path.join(import.meta.dirname, "../..");
 const DOCS = path.join(ROOT, "docs");

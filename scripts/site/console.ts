@@ -121,7 +121,7 @@ function loadedWith(outputs: Metafile["outputs"], at: string, known = new Set<st
 }
 
 /** Operators' pages; those of their parts are fetched by them. */
-const OPERATORS_PAGES = ["organizations", "business", "catalogue", "health"];
+const OPERATORS_PAGES = ["organizations", "business", "catalog", "health"];
 
 /** All that a script can come to load, by whatever is done in it, but for what only `without` leads to. */
 function reachedFrom(outputs: Metafile["outputs"], at: string, without: ReadonlySet<string>) {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { getHealth, getLedger, getOrganization, postReconcile } from "../admin-client.ts";
-import { atMost } from "../../src/shared/at-most.ts";
+import { mapConcurrently } from "../../src/shared/map-concurrently.ts";
 import { clockMs } from "../exchange.ts";
 import type { Tenant } from "./tenants.ts";
 import { sumOf } from "./trace.ts";
@@ -30,7 +30,7 @@ function tenantsAt({ name }: SoakedRegion, tenants: readonly Tenant[]): readonly
   return tenants.filter(({ home }) => home === name);
 }
 
-/** What the wallets of the organisations at home in a region have stored. Throws while it is away. */
+/** What the wallets of the organizations at home in a region have stored. Throws while it is away. */
 function walletsAt(
   region: SoakedRegion,
   tenants: readonly Tenant[],
@@ -73,7 +73,7 @@ async function unrestIn(region: SoakedRegion, tenants: readonly Tenant[]): Promi
   const open = sumOf(await walletsAt(region, tenants), (wallet) => wallet?.open ?? 0);
   if (waiting + open > 0) return `${waiting} messages and ${open} holds in ${name}`;
   const books = new Map((await booksOf(region)).map((row) => [row.org_id, row.credits_micro]));
-  const wallets = await atMost(READERS, tenantsAt(region, tenants), ({ orgId }) =>
+  const wallets = await mapConcurrently(READERS, tenantsAt(region, tenants), ({ orgId }) =>
     getOrganization(admin, orgId),
   );
   const behind = wallets.filter(({ id, credits_micro }) => books.get(id) !== credits_micro);
@@ -94,7 +94,7 @@ function booksOf({ control }: SoakedRegion): Promise<readonly Balance[]> {
   return control("rows", { sql: "SELECT org_id, credits_micro FROM balances", values: [] });
 }
 
-/** The regions at rest: every organisation, outbox, and what registers and wallets have stored. */
+/** The regions at rest: every organization, outbox, and what registers and wallets have stored. */
 export async function readAll(
   { regions }: World,
   tenants: readonly Tenant[],
@@ -102,7 +102,9 @@ export async function readAll(
   const each = <T>(of: (region: SoakedRegion) => Promise<T>): Promise<T[]> =>
     Promise.all(REGIONS.map((name) => of(regions[name])));
   const books = new Map((await each(booksOf)).flat().map((row) => [row.org_id, row.credits_micro]));
-  const estates = await atMost(READERS, tenants, (one) => estateOf(regions[one.home], one, books));
+  const estates = await mapConcurrently(READERS, tenants, (one) =>
+    estateOf(regions[one.home], one, books),
+  );
   const outboxes = await each(outboxOf);
   const stored = (await each((home) => storedOf(home, regions, tenants))).flat();
   return { estates, outboxes, stored };
@@ -135,7 +137,7 @@ async function estateOf(
   };
 }
 
-/** What is stored of the keys and organisations of a home, there and in the other region. */
+/** What is stored of the keys and organizations of a home, there and in the other region. */
 async function storedOf(
   home: SoakedRegion,
   regions: World["regions"],

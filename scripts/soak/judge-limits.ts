@@ -56,7 +56,7 @@ export function judgeLimits({ traces, stored }: Evidence): Judged {
     when(most > limit, `${whose}: ${most} ${what} in 60 s, limit ${limit}`),
   );
   return {
-    figure: `fullest ${fullest.toFixed(3)} of its limit, ${registers} registers, ${stored.length - registers} organisations`,
+    figure: `fullest ${fullest.toFixed(3)} of its limit, ${registers} registers, ${stored.length - registers} organizations`,
     broken: [...passed, ...refusedTooEarly({ traces, stored })],
   };
 }

@@ -10,7 +10,7 @@ export function judgeLedgers({ estates }: Evidence): Judged {
   const off = sumOf(estates, ({ ledger, balance }) => Math.abs(total(ledger) - balance));
   const rows = sumOf(estates, ({ ledger }) => ledger.length);
   return {
-    figure: `${off} micros off, ${estates.length} organisations, ${rows} rows`,
+    figure: `${off} micros off, ${estates.length} organizations, ${rows} rows`,
     broken: estates.flatMap(({ orgId, balance, ledger, credited }) => {
       const granted = total(ledger.filter(({ kind }) => kind === "credit"));
       const charged = 0 - total(ledger.filter(({ kind }) => CHARGES.has(kind)));
@@ -162,7 +162,7 @@ function mayCost(trace: Trace): boolean {
 
 /**
  * Charges of requests whose id no client has seen must each belong to one of the requests that ended
- * before their headers came: of the same organisation, sent no later than the id was minted. Each takes, of those
+ * before their headers came: of the same organization, sent no later than the id was minted. Each takes, of those
  * that it may belong to, the one that ends first: none is wasted.
  */
 function unsent(charges: readonly Charge[], traces: readonly Trace[]): string[] {

@@ -96,7 +96,7 @@ export function wordsOf(random: number): string {
   return Array.from({ length: count }, (_, i) => WORDS[(i * 7 + count) % WORDS.length]).join(" ");
 }
 
-/** Who sends: the hot organisation, any other, those with end users, those that run dry, keys of few requests, forgers. */
+/** Who sends: the hot organization, any other, those with end users, those that run dry, keys of few requests, forgers. */
 export type Sender = "hot" | "any" | "users" | "dry" | "small" | "forger";
 
 /** A request to come. Numbers from 0 to 1 choose among what there is. */
@@ -156,7 +156,7 @@ export function* arrivals({ seed, rate, durationMs }: Planned): Generator<Arriva
     if (phase < gapMs) storm++;
     const stormy = LOADS.find(([sender]) => sender === STORMS[storm % STORMS.length]);
     if (phase < everyMs * (1 - STORM_SHARE) || stormy === undefined) continue;
-    // as many requests again, all of one organisation, and of one end user with a small quota
+    // as many requests again, all of one organization, and of one end user with a small quota
     const round = Math.floor(storm / STORMS.length);
     const aim = { which: (round % 5) / 5, user: (3 + (round % 2) + 0.5) / 6 };
     yield { ...arrival(at + gapMs, stormy, random), ...aim };

@@ -40,7 +40,7 @@ export async function soak(wish: Wish, stop: AbortSignal): Promise<Report | null
   progress(`storage in ${world.directory}`);
   wish.started();
   try {
-    progress("making organisations");
+    progress("making organizations");
     const tenants = await makeTenants(world);
     return stop.aborted ? null : await underLoad(world, tenants, wish, stop);
   } finally {

@@ -6,7 +6,7 @@ import {
   postMemberKey,
 } from "../admin-client.ts";
 import type { Scope } from "../admin-client.ts";
-import { atMost } from "../../src/shared/at-most.ts";
+import { mapConcurrently } from "../../src/shared/map-concurrently.ts";
 import type { PairName } from "../region-names.ts";
 import type { Sender } from "./plan.ts";
 import type { World } from "./world.ts";
@@ -19,7 +19,7 @@ export type Tenant = {
   readonly memberId: string;
   readonly home: PairName;
   readonly role: Role;
-  /** Of the organisation itself; null: none. */
+  /** Of the organization itself; null: none. */
   readonly limit: number | null;
   readonly regional: readonly SoakedKey[];
   readonly global: readonly SoakedKey[];
@@ -45,7 +45,7 @@ const UNMADE = "fay";
 const ATTEMPTS = 40;
 const PAUSE_MS = 400;
 
-/** `rpm`: of its keys; `limit`: of the organisation, in place of theirs. */
+/** `rpm`: of its keys; `limit`: of the organization, in place of theirs. */
 type Wanted = {
   readonly role: Role;
   readonly micro?: number;
@@ -62,9 +62,11 @@ const WANTED: readonly Wanted[] = [
   ...Array.from({ length: 24 }, () => ({ role: "any" }) as const),
 ];
 
-/** 40 organisations, half at home in each region. */
+/** 40 organizations, half at home in each region. */
 export function makeTenants(world: World): Promise<readonly Tenant[]> {
-  return atMost(CALLERS, [...WANTED.entries()], ([i, wanted]) => makeTenant(world, i, wanted));
+  return mapConcurrently(CALLERS, [...WANTED.entries()], ([i, wanted]) =>
+    makeTenant(world, i, wanted),
+  );
 }
 
 async function makeTenant({ regions }: World, index: number, wanted: Wanted): Promise<Tenant> {

@@ -37,7 +37,7 @@ export type Seen = {
   readonly retryAfter: string | null;
   /** Whether the key's register let it pass: the answer says what is left of its limit, and no 429 of the key's. */
   readonly isAdmitted: boolean;
-  /** Whether a 429 is the organisation's limit and not the key's. */
+  /** Whether a 429 is the organization's limit and not the key's. */
   readonly isOrganizationLimit: boolean;
 };
 
@@ -67,7 +67,7 @@ export type LedgerRow = {
   readonly balance_micro: number;
   readonly generation_id: string | null;
 };
-/** An organisation at rest. Money in micros. */
+/** An organization at rest. Money in micros. */
 export type Estate = {
   readonly orgId: string;
   /** Of its wallet. */
@@ -86,7 +86,7 @@ export type Estate = {
 
 /** When a wallet or a register has stored that it let requests pass, and how many it may in any 60 s. */
 export type Stored = {
-  /** Of a key in a region; null: of the organisation `whose`. */
+  /** Of a key in a region; null: of the organization `whose`. */
   readonly key: { readonly keyId: string; readonly region: PairName } | null;
   readonly whose: string;
   readonly limit: number;
@@ -127,9 +127,9 @@ export type Evidence = {
   readonly load: { readonly fromMs: number; readonly untilMs: number; readonly leftOut: number };
   /** The longest that a request may run, in ms: then it is ended, as an upstream's failure. */
   readonly runMaxMs: number;
-  /** Organisations whose credit is meant to run out. */
+  /** Organizations whose credit is meant to run out. */
   readonly dry: ReadonlySet<string>;
-  /** End users with a quota, as `organisation external_id`. */
+  /** End users with a quota, as `organization external_id`. */
   readonly capped: ReadonlySet<string>;
   readonly estates: readonly Estate[];
   /** Messages in each region's outboxes, by what has become of them. */
@@ -157,7 +157,7 @@ export function killsIn({ windows }: Pick<Evidence, "windows">): readonly FaultW
 
 /** A request for a report's reader. */
 export function nameOf(trace: Trace): string {
-  const whose = trace.orgId === null ? "a forged key" : `organisation ${trace.orgId}`;
+  const whose = trace.orgId === null ? "a forged key" : `organization ${trace.orgId}`;
   return `${trace.shape} in ${trace.region} of ${whose}, request ${trace.id ?? "without an id"}`;
 }
 

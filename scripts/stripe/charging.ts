@@ -1,4 +1,4 @@
-import type { CardBehaviour, CardError, Charge, Intent, PaymentMethod } from "./objects.ts";
+import type { CardBehavior, CardError, Charge, Intent, PaymentMethod } from "./objects.ts";
 import type { World } from "./world.ts";
 
 type Wanted = Pick<Intent, "amount" | "customer" | "metadata" | "setup_future_usage">;
@@ -104,17 +104,17 @@ export function ask(
 }
 
 /** The error of a bank that does not pay; null where it does, or wants its customer. */
-export function declineOf(behaviour: CardBehaviour, method: PaymentMethod): CardError | null {
-  if (typeof behaviour === "string") return null;
+export function declineOf(behavior: CardBehavior, method: PaymentMethod): CardError | null {
+  if (typeof behavior === "string") return null;
   const error: CardError = {
     type: "card_error",
     code: "card_declined",
     message: "Your card was declined.",
     payment_method: { id: method.id },
   };
-  if ("blocked" in behaviour) return error;
-  const isExpired = behaviour.decline_code === "expired_card";
-  return { ...error, ...behaviour, code: isExpired ? "expired_card" : error.code };
+  if ("blocked" in behavior) return error;
+  const isExpired = behavior.decline_code === "expired_card";
+  return { ...error, ...behavior, code: isExpired ? "expired_card" : error.code };
 }
 
 function newCharge(

@@ -1,5 +1,5 @@
 import { ask, capture, decline, declineOf, newCard, newIntent } from "./charging.ts";
-import type { CardBehaviour, Intent, PaymentMethod, Session, SessionTerms } from "./objects.ts";
+import type { CardBehavior, Intent, PaymentMethod, Session, SessionTerms } from "./objects.ts";
 import type { Params } from "./params.ts";
 import { paidInvoice } from "./invoices.ts";
 import { badParameter, wrongState } from "./refusal.ts";
@@ -185,15 +185,15 @@ function expire(world: World, session: Session): void {
 }
 
 /** The buyer gives a card on the session's page; a bank that says no leaves the session open for another one. */
-export function payOnPage(world: World, id: string, behaviour: CardBehaviour): Intent {
+export function payOnPage(world: World, id: string, behavior: CardBehavior): Intent {
   expireSessions(world);
   const session = found(world.sessions, id, "checkout.session");
   if (session.status !== "open") throw wrongState(`This session is ${session.status}.`);
-  const method = newCard(world, lastFourOf(behaviour));
+  const method = newCard(world, lastFourOf(behavior));
   const intent = intentOf(world, session);
-  const error = declineOf(behaviour, method);
+  const error = declineOf(behavior, method);
   if (error !== null) decline(world, intent, method, error);
-  else if (behaviour === "ok") complete(world, session, intent, method);
+  else if (behavior === "ok") complete(world, session, intent, method);
   else ask(world, intent, method, false);
   return intent;
 }
@@ -217,9 +217,9 @@ export function answerBank(world: World, id: string, isApproved: boolean): Inten
   return intent;
 }
 
-function lastFourOf(behaviour: CardBehaviour): string {
-  if (behaviour === "ok") return "4242";
-  return typeof behaviour === "string" ? "3155" : "0002";
+function lastFourOf(behavior: CardBehavior): string {
+  if (behavior === "ok") return "4242";
+  return typeof behavior === "string" ? "3155" : "0002";
 }
 
 function intentOf(world: World, session: Session): Intent {

@@ -223,16 +223,16 @@ export function payInvoice(world: World, id: string, params: Params): Invoice {
 
 function attempt(world: World, invoice: Invoice, method: PaymentMethod): Invoice {
   const intent = defaultIntent(world, invoice);
-  const behaviour = world.nextCharges.shift() ?? world.cards.get(method.id) ?? "ok";
+  const behavior = world.nextCharges.shift() ?? world.cards.get(method.id) ?? "ok";
   invoice.attempted = true;
   invoice.attempt_count++;
-  if (behaviour === "ok") {
+  if (behavior === "ok") {
     settleBy(world, invoice, intent, method);
     return invoice;
   }
-  const declined = declineOf(behaviour, method);
+  const declined = declineOf(behavior, method);
   if (declined !== null) decline(world, intent, method, declined);
-  const error = declined ?? ask(world, intent, method, behaviour === "asks");
+  const error = declined ?? ask(world, intent, method, behavior === "asks");
   if (declined === null) world.emit("invoice.payment_action_required", invoice);
   world.emit("invoice.payment_failed", invoice);
   throw cardRefused(error, structuredClone(intent));

@@ -244,7 +244,7 @@ export type StripeEvent = {
 };
 
 /** What a bank says of a card from now on. `asks_invalid` is the same wish, told by the other of Stripe's two errors. */
-export type CardBehaviour =
+export type CardBehavior =
   | "ok"
   | "asks"
   | "asks_invalid"

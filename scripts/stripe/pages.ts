@@ -1,6 +1,6 @@
 import { button, html, money, page } from "./page-words.ts";
 import type { FakeStripe } from "./fake.ts";
-import type { CardBehaviour } from "./objects.ts";
+import type { CardBehavior } from "./objects.ts";
 import { Refusal } from "./refusal.ts";
 
 type Fields = URLSearchParams;
@@ -18,7 +18,7 @@ const PAGES: readonly Shown[] = [
 ];
 
 /** How a kept card behaves, by the word that its button sends. */
-const BEHAVIOURS: Readonly<Record<string, readonly [string, CardBehaviour]>> = {
+const BEHAVIORS: Readonly<Record<string, readonly [string, CardBehavior]>> = {
   ok: ["Pay", "ok"],
   soft: ["Decline: no money on it", { decline_code: "insufficient_funds" }],
   hard: ["Decline: lost", { decline_code: "lost_card", advice_code: "do_not_try_again" }],
@@ -112,7 +112,7 @@ function portal(fake: FakeStripe, id: string, asked: URL): Response {
   const home = back === null ? "" : `<p><a href="${html(back)}">Back to the shop</a></p>`;
   const cards = [...fake.world.methods.values()].filter(({ customer }) => customer === id);
   const shown = cards.map(({ id: card, card: { brand, last4 } }) => {
-    const behave = Object.entries(BEHAVIOURS).map(([word, [label]]) =>
+    const behave = Object.entries(BEHAVIORS).map(([word, [label]]) =>
       button(word, label, { card }),
     );
     const remove = button("remove", "Remove this card", { card });
@@ -133,9 +133,9 @@ function portal(fake: FakeStripe, id: string, asked: URL): Response {
 function changeCard({ bank }: FakeStripe, _customer: string, fields: Fields): null {
   const card = fields.get("card") ?? "";
   const what = fields.get("do") ?? "";
-  const behaviour = BEHAVIOURS[what]?.[1];
+  const behavior = BEHAVIORS[what]?.[1];
   if (what === "remove") bank.detach(card);
-  if (behaviour !== undefined) bank.card(card, behaviour);
+  if (behavior !== undefined) bank.card(card, behavior);
   return null;
 }
 

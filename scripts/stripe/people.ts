@@ -2,7 +2,7 @@ import { capture, newCard, newIntent } from "./charging.ts";
 import { answerBank, payOnPage } from "./checkout.ts";
 import { deleteCustomer, detach } from "./customers.ts";
 import { payElsewhere, payOnInvoicePage } from "./invoices.ts";
-import type { CardBehaviour, DisputeStatus, RefundStatus } from "./objects.ts";
+import type { CardBehavior, DisputeStatus, RefundStatus } from "./objects.ts";
 import { dispute, moveDispute, moveRefund, refund, warn } from "./returns.ts";
 import { liveCustomer } from "./world.ts";
 import type { World } from "./world.ts";
@@ -54,13 +54,13 @@ export class Bank {
   }
 
   /** How a kept card behaves from now on. */
-  card(method: string, behaviour: CardBehaviour): void {
-    this.#world.cards.set(method, behaviour);
+  card(method: string, behavior: CardBehavior): void {
+    this.#world.cards.set(method, behavior);
   }
 
   /** How the next charge of a kept card goes, whichever it is; several calls stand in a row. */
-  next(behaviour: CardBehaviour): void {
-    this.#world.nextCharges.push(behaviour);
+  next(behavior: CardBehavior): void {
+    this.#world.nextCharges.push(behavior);
   }
 
   /** Gives money back, all that is left where no amount is said. Returns the refund's id. */

@@ -19,9 +19,9 @@ export type World = {
   /** What of a dispute came back, in cents of the charge. */
   readonly reinstated: Map<string, number>;
   readonly warnings: Map<string, Kept.Warning>;
-  readonly cards: Map<string, Kept.CardBehaviour>;
+  readonly cards: Map<string, Kept.CardBehavior>;
   /** How the next charges of kept cards go, before what `cards` says. */
-  readonly nextCharges: Kept.CardBehaviour[];
+  readonly nextCharges: Kept.CardBehavior[];
   readonly seconds: () => number;
   /** A new id; none is ever given twice, in another run neither. */
   readonly id: (prefix: string) => string;

@@ -1,6 +1,6 @@
 /**
  * The gateway with a clock that can be moved, for `npm start -- --demo`: POST /__demo/clock sets it, and POST
- * /__demo/use has an organisation's wallet hold and settle what its requests came to, each at its own time.
+ * /__demo/use has an organization's wallet hold and settle what its requests came to, each at its own time.
  * Everything else is the gateway's own answer at that time.
  */
 import worker, * as gateway from "../../src/index.ts";

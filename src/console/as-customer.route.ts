@@ -4,19 +4,19 @@ import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { readJson } from "../shared/http/read-json.ts";
-import { askBook } from "../shared/ask-book.ts";
+import { queryDatabase } from "../shared/query-database.ts";
 import type { Admitted } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { RateState } from "../shared/key-terms.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
-import type { MayRow } from "./may.ts";
-import { askSessions, enterSession, failSession } from "./own-session.route.ts";
-import type { LiveOperator, LiveSession } from "./own-session.route.ts";
+import type { RightsRow } from "./allowed-calls.ts";
+import { callSessions, enterSession, failSession } from "./own-session.route.ts";
+import type { ActiveOperator, ActiveSession } from "./own-session.route.ts";
 import { sessionView } from "./session-view.route.ts";
-import { findViewed, tellViewed } from "./viewed.store.ts";
-import type { Viewed } from "./viewed.store.ts";
+import { findViewedOrganization, recordView } from "./viewed.store.ts";
+import type { ViewedOrganization } from "./viewed.store.ts";
 
 type AppContext = Context<AppEnv>;
 
@@ -24,10 +24,10 @@ const LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(100)) });
 
 /**
- * POST /console/api/as { org }: from here on this operator's session reads `/v1` as an owner of the organisation would
- * (its id or slug), and changes nothing. The organisation's log says so, once an hour. Answers the session anew.
+ * POST /console/api/as { org }: from here on this operator's session reads `/v1` as an owner of the organization would
+ * (its id or slug), and changes nothing. The organization's log says so, once an hour. Answers the session anew.
  */
-export async function seeAsRoute(c: AppContext, rows: readonly MayRow[]): Promise<Response> {
+export async function viewAsRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   const body = await readJson(c.req.raw, LIMITS);
   const fields = body.ok ? parseFields(asSchema, [], body.value) : body;
   if (!fields.ok) return fail(c, fields.failure);
@@ -42,13 +42,13 @@ export async function seeAsRoute(c: AppContext, rows: readonly MayRow[]): Promis
 }
 
 /** DELETE /console/api/as: the operator's session is an operator's again. */
-export async function seeAsNobodyRoute(c: AppContext, rows: readonly MayRow[]): Promise<Response> {
+export async function endViewRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   const entered = await operatorSession(c);
   if (!entered.ok) return failSession(c, entered.failure);
   return become(c, rows, { session: entered.value, orgId: null });
 }
 
-type OperatorSession = LiveSession & { readonly identity: LiveOperator };
+type OperatorSession = ActiveSession & { readonly identity: ActiveOperator };
 
 async function operatorSession(c: AppContext): Promise<Result<OperatorSession>> {
   const entered = await enterSession(c, true);
@@ -59,18 +59,21 @@ async function operatorSession(c: AppContext): Promise<Result<OperatorSession>> 
     : refuse({ kind: "role_required", roles: ["operator"] });
 }
 
-async function organizationCalled(c: AppContext, name: string): Promise<Result<Viewed>> {
-  const read = (): Promise<Viewed | null> => findViewed(c.env.DB, name);
-  const found = await askBook(read, "organization_unreadable", { org_id: name });
+async function organizationCalled(
+  c: AppContext,
+  name: string,
+): Promise<Result<ViewedOrganization>> {
+  const read = (): Promise<ViewedOrganization | null> => findViewedOrganization(c.env.DB, name);
+  const found = await queryDatabase(read, "organization_unreadable", { org_id: name });
   if (!found.ok) return found;
   if (found.value !== null) return success(found.value);
   return refuse({ kind: "not_found", message: "No such organization." });
 }
 
-/** In the organisation's log before anything of it is shown. */
+/** In the organization's log before anything of it is shown. */
 async function told(c: AppContext, orgId: string, operator: string): Promise<Result<null>> {
-  const tell = (): Promise<void> => tellViewed(c.env.DB, orgId, { operator, nowMs: now(c.env) });
-  const done = await askBook(tell, "view_untold", { org_id: orgId });
+  const tell = (): Promise<void> => recordView(c.env.DB, orgId, { operator, nowMs: now(c.env) });
+  const done = await queryDatabase(tell, "view_untold", { org_id: orgId });
   if (!done.ok) return done;
   const telling = objectsOf(c.env).wallet(orgId).takeEvents();
   c.executionCtx.waitUntil(telling.catch(() => undefined));
@@ -79,13 +82,13 @@ async function told(c: AppContext, orgId: string, operator: string): Promise<Res
 
 async function become(
   c: AppContext,
-  rows: readonly MayRow[],
+  rows: readonly RightsRow[],
   { session, orgId }: { readonly session: OperatorSession; readonly orgId: string | null },
 ): Promise<Response> {
   const { as: _, ...own } = session.identity.session;
   const identity = orgId === null ? own : { ...own, as: orgId };
   const { place, expiresAt } = session;
-  const became = await askSessions(c, place, (sessions) =>
+  const became = await callSessions(c, place, (sessions) =>
     sessions.become(place.session, identity),
   );
   if (!became.ok) return failSession(c, became.failure);

@@ -9,7 +9,7 @@ import { makeTables, openTables } from "../shared/tables.do.ts";
 import type { Tables } from "../shared/tables.do.ts";
 import type {
   ConsoleIdentity,
-  Entered,
+  EnteredSession,
   ListedSession,
 } from "../shared/contracts/console-session.ts";
 import { storedJson } from "../shared/stored-json.ts";
@@ -72,7 +72,7 @@ export class ConsoleSession extends DurableObject<Env> {
    * Whose session it is; takes a place in the minute of all of them where the call is counted. `no_console_session` when
    * there is none (any more), `rate_limited`.
    */
-  enter(name: string, isCounted: boolean): Result<Entered> {
+  enter(name: string, isCounted: boolean): Result<EnteredSession> {
     const session = this.#remember().sessions.get(name);
     if (session === undefined || session.expiresAt <= now(this.env)) {
       return refuse({ kind: "no_console_session" });

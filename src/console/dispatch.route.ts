@@ -5,17 +5,17 @@ import { giveId } from "../shared/http/given-id.ts";
 import { notFound } from "../shared/http/not-found.ts";
 import { routingPath } from "../shared/http/routing-path.ts";
 import { vouchFor, vouchForKey, admittedAs } from "../accounts/keys/vouched.ts";
-import { calledBy } from "../shared/caller.ts";
+import { requestCredential } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import type { Failure } from "../shared/failure.ts";
 import { vouchForOperator } from "../operator/operator-token.ts";
 import { readJson } from "../shared/http/read-json.ts";
 import { LOGIN_LIMITS } from "./session.route.ts";
 import { viewerOf } from "./as-customer.route.ts";
-import { PLAYGROUND } from "./may.ts";
+import { PLAYGROUND } from "./allowed-calls.ts";
 import { enterSession, failSession } from "./own-session.route.ts";
-import type { LiveIdentity, LivePerson, LiveSession } from "./own-session.route.ts";
-import { dependsOnBody, hasFreshLogIn, isLasting } from "./step-up.ts";
+import type { ActiveIdentity, ActivePerson, ActiveSession } from "./own-session.route.ts";
+import { dependsOnBody, hasFreshLogIn, requiresFreshLogin } from "./step-up.ts";
 
 /** How a request is answered as if it had come from outside, and what of it asks a provider. */
 type Surface = {
@@ -77,7 +77,7 @@ function innerRequest(outer: Request): Request {
   return new Request(origin + path + search, { method, headers, body, signal });
 }
 
-function isFreshLogin(c: Context<AppEnv>, session: LiveSession): boolean {
+function isFreshLogin(c: Context<AppEnv>, session: ActiveSession): boolean {
   return hasFreshLogIn(session, now(c.env), c.var.config.stepUp);
 }
 
@@ -85,20 +85,20 @@ function isFreshLogin(c: Context<AppEnv>, session: LiveSession): boolean {
 async function needsFreshLogin(request: Request, path: string, isFresh: boolean): Promise<boolean> {
   if (isFresh) return false;
   const { method } = request;
-  if (!dependsOnBody(method, path)) return isLasting(method, path);
+  if (!dependsOnBody(method, path)) return requiresFreshLogin(method, path);
   const body = await readJson(request.clone(), LOGIN_LIMITS);
-  return isLasting(method, path, body.ok ? body.value : null);
+  return requiresFreshLogin(method, path, body.ok ? body.value : null);
 }
 
 /** What stands against a call before its role does: an operator only looks, or the log-in is too old for what lasts. */
-function barredBy(c: Context<AppEnv>, session: LiveSession, isFree: boolean): Failure | null {
+function barredBy(c: Context<AppEnv>, session: ActiveSession, isFree: boolean): Failure | null {
   const { identity } = session;
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";
   if (identity.kind === "operator" && identity.as !== null && !isRead) return { kind: "read_only" };
   return isFree ? null : { kind: "login_too_old" };
 }
 
-type Called = { readonly session: LiveSession; readonly path: string; readonly isPaid: boolean };
+type Called = { readonly session: ActiveSession; readonly path: string; readonly isPaid: boolean };
 
 /** From here on the request is the session's; false when it may not ask this at all. */
 function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean {
@@ -116,7 +116,7 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
   const { verified, known } = key;
   if (called.isPaid) vouchForKey(request, verified);
   else {
-    const by = calledBy(verified.hash, verified.shown);
+    const by = requestCredential(verified.hash, verified.shown);
     const admitted = admittedAs(known, by, c.var.config.region);
     const isPerson = identity.kind === "person";
     const caller = { ...admitted.caller, ...(isPerson && { isPerson }) };
@@ -125,8 +125,10 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
   return true;
 }
 
-/** What an identity pays and is admitted with; null for a person in no organisation. */
-function keyOf(identity: Exclude<LiveIdentity, { readonly kind: "operator" }>): LivePerson["key"] {
+/** What an identity pays and is admitted with; null for a person in no organization. */
+function keyOf(
+  identity: Exclude<ActiveIdentity, { readonly kind: "operator" }>,
+): ActivePerson["key"] {
   return identity.kind === "person"
     ? identity.key
     : { verified: identity.key, known: identity.known };

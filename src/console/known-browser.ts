@@ -1,5 +1,5 @@
 import type { KeySecret } from "../shared/config/config.ts";
-import { hmacOf, sameText, sign } from "../accounts/keys/api-key.ts";
+import { hmacOf, isSameSecret, sign } from "../accounts/keys/api-key.ts";
 import type { Region } from "../shared/regions.ts";
 
 const nameOf = (region: Region): string => `__Host-turnpike-${region}-known`;
@@ -19,7 +19,7 @@ export async function knownBrowser(
   const ours = new RegExp(`(?:^|;)\\s*${nameOf(region)}=([0-9a-f.]{1,400})(?:;|$)`).exec(cookies);
   const before = (ours?.[1] ?? "").split(".").filter((tag) => tag.length === TAG_LENGTH);
   const tags = await Promise.all(keySecrets.map((secret) => tagOf(secret, region, personId)));
-  const isTheirs = (tag: string): boolean => tags.some((one) => sameText(one, tag));
+  const isTheirs = (tag: string): boolean => tags.some((one) => isSameSecret(one, tag));
   const others = before.filter((tag) => !isTheirs(tag));
   const kept = [...tags.slice(0, 1), ...others].slice(0, KNOWN_MAX);
   return {

@@ -6,24 +6,29 @@ import type { AppEnv } from "../shared/http/context.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { readJson } from "../shared/http/read-json.ts";
 import type { Claims } from "../accounts/identity-providers/claims.ts";
-import { randomTicket } from "../accounts/identity-providers/log-in.ts";
+import { randomTicket } from "../accounts/identity-providers/issuer-cache.ts";
 import {
-  endedTicket,
+  expiredTicketCookie,
   PURPOSES,
   ticketCookie,
-  ticketIn,
+  readTicket,
 } from "../accounts/identity-providers/ticket.ts";
 import type { Ticket } from "../accounts/identity-providers/ticket.ts";
 import { now } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
 import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
-import { beginCompany, COMPANY, goOnWithCompany, mayBegin } from "./company-log-in.route.ts";
-import type { Begun } from "./company-log-in.route.ts";
-import { atOf, issuersOf } from "./issuer-at.route.ts";
-import { finishLogIn } from "./finish-log-in.route.ts";
+import {
+  startCompanyLogin,
+  COMPANY,
+  resumeCompanyLogin,
+  canStartLogin,
+} from "./company-login.route.ts";
+import type { StartedLogin } from "./company-login.route.ts";
+import { issuerContext, issuerCache } from "./issuer-context.route.ts";
+import { finishLogIn } from "./finish-login.route.ts";
 import { enterSession } from "./own-session.route.ts";
-import { LOGIN_LIMITS, paced } from "./session.route.ts";
+import { LOGIN_LIMITS, limitFailedLogins } from "./session.route.ts";
 import { hasFreshLogIn } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
@@ -76,7 +81,9 @@ async function start(
 ): Promise<Result<{ readonly location: string; readonly cookie: string }>> {
   const { issuer, purpose } = asked;
   const isCompanys = issuer === COMPANY;
-  const begun = isCompanys ? await beginCompany(c, purpose, asked.company ?? "") : begin(c, issuer);
+  const begun = isCompanys
+    ? await startCompanyLogin(c, purpose, asked.company ?? "")
+    : begin(c, issuer);
   if (!begun.ok) return begun;
   const { at, connection } = begun.value;
   const person = await personOf(c, purpose, connection);
@@ -87,7 +94,7 @@ async function start(
     personId: person.value,
     at: at.nowMs,
   };
-  const location = await issuersOf(c).location(at, ticket);
+  const location = await issuerCache(c).location(at, ticket);
   if (!location.ok) return location;
   const { region, keySecrets: secrets } = c.var.config;
   const cookie = await ticketCookie(ticket, { region, issuer: at.entry.id, secrets });
@@ -105,8 +112,8 @@ function ticketFor({ purpose, invitation, company, go }: z.infer<typeof startSch
   };
 }
 
-function begin(c: AppContext, issuer: string): Result<Begun> {
-  const at = atOf(c, issuer);
+function begin(c: AppContext, issuer: string): Result<StartedLogin> {
+  const at = issuerContext(c, issuer);
   return at === null
     ? invalid("There is no such log-in here.", "issuer")
     : success({ at, connection: null });
@@ -123,7 +130,7 @@ async function personOf(
   if (!entered.ok) return entered;
   const { identity } = entered.value;
   if (identity.kind !== "person") return refuse({ kind: "no_console_session" });
-  if (!mayBegin(identity, purpose, connection)) {
+  if (!canStartLogin(identity, purpose, connection)) {
     return refuse({ kind: "role_required", roles: ["person"] });
   }
   // What is linked opens the account for good: a session that somebody took must not do it.
@@ -144,9 +151,9 @@ export async function callbackRoute(c: AppContext): Promise<Response> {
     return fail(c, { kind: "origin_not_allowed" });
   }
   const ticket = await ticketOf(c);
-  const done = await paced(c, () => callback(c, ticket));
+  const done = await limitFailedLogins(c, () => callback(c, ticket));
   const go = done.ok ? done.value.go : failedAt(ticket?.go, wordOf(done.failure));
-  c.header("set-cookie", endedTicket(region));
+  c.header("set-cookie", expiredTicketCookie(region));
   for (const cookie of done.ok ? done.value.cookies : []) {
     c.header("set-cookie", cookie, { append: true });
   }
@@ -171,7 +178,7 @@ function failedAt(go = "#/", why: string): string {
 function ticketOf(c: AppContext): Promise<Ticket | null> {
   const { region, keySecrets: secrets } = c.var.config;
   const at = { region, issuer: c.req.param("issuer") ?? "", secrets, nowMs: now(c.env) };
-  return ticketIn(c.req.header("cookie") ?? "", at);
+  return readTicket(c.req.header("cookie") ?? "", at);
 }
 
 async function callback(
@@ -182,11 +189,11 @@ async function callback(
   const { operatorLogins: logins } = c.var.config;
   if (ticket === null) return refuse({ kind: "login_refused", why: "expired" });
   const { connection: row = null } = ticket;
-  const begun = row === null ? begin(c, id) : await goOnWithCompany(c, id, row);
+  const begun = row === null ? begin(c, id) : await resumeCompanyLogin(c, id, row);
   if (!begun.ok && isGone(begun.failure)) return refuse({ kind: "login_refused", why: "expired" });
   if (!begun.ok) return begun;
   const { at, connection } = begun.value;
-  const claims: Result<Claims> = await issuersOf(c).claims(at, ticket, new URL(c.req.url));
+  const claims: Result<Claims> = await issuerCache(c).claims(at, ticket, new URL(c.req.url));
   if (!claims.ok) return claims;
   return finishLogIn(c, { entry: at.entry, logins, ticket, connection, claims: claims.value });
 }

@@ -2,7 +2,7 @@ import type { Context, Next } from "hono";
 import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
 
-import { askBook } from "../shared/ask-book.ts";
+import { queryDatabase } from "../shared/query-database.ts";
 import { secretOf } from "../shared/caller.ts";
 import type { VerifiedKey } from "../shared/caller.ts";
 import { consoleAccount } from "../shared/console-account.ts";
@@ -12,33 +12,33 @@ import type { Failure, Result } from "../shared/failure.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
 import type { Key } from "../shared/key.ts";
 import { readObject } from "../shared/reach-object.ts";
-import { operatorHashed, operatorOfLogin } from "../operator/operator-token.ts";
+import { operatorByHash, operatorOfLogin } from "../operator/operator-token.ts";
 import type { Operator } from "../operator/operator-token.ts";
-import { findActing } from "../accounts/people/people.store.ts";
-import type { Acting } from "../accounts/people/people.store.ts";
+import { findActingPerson } from "../accounts/people/people.store.ts";
+import type { ActingPerson } from "../accounts/people/people.store.ts";
 import { personAccount } from "../accounts/people/removal.ts";
 import type {
   ConsoleIdentity,
   ConsoleSessionCalls,
-  Entered,
+  EnteredSession,
   OperatorIdentity,
   PersonSession,
 } from "../shared/contracts/console-session.ts";
-import { endedCookie, mintCookie, SESSION_S, sessionOf } from "./session-cookie.ts";
+import { expiredCookie, mintCookie, SESSION_S, readSessionCookie } from "./session-cookie.ts";
 import type { SessionPlace } from "./session-cookie.ts";
 
 type AppContext = Context<AppEnv>;
 
 /** A person as they act; the key is their member's console key, null while they act as no member. */
-export type LivePerson = {
+export type ActivePerson = {
   readonly kind: "person";
   readonly session: PersonSession;
-  readonly acting: Acting;
+  readonly acting: ActingPerson;
   readonly key: { readonly verified: VerifiedKey; readonly known: Key } | null;
 };
 
-/** An operator; `as`: the organisation that the session reads as its owner would, null for none. */
-export type LiveOperator = {
+/** An operator; `as`: the organization that the session reads as its owner would, null for none. */
+export type ActiveOperator = {
   readonly kind: "operator";
   readonly operator: Operator;
   readonly as: string | null;
@@ -46,13 +46,13 @@ export type LiveOperator = {
 };
 
 /** Who a live session is: an operator, a person, or what the register says of its key. */
-export type LiveIdentity =
-  | LiveOperator
+export type ActiveIdentity =
+  | ActiveOperator
   | { readonly kind: "key"; readonly key: VerifiedKey; readonly known: Key }
-  | LivePerson;
+  | ActivePerson;
 /** A session that may call, and who calls. */
-export type LiveSession = Omit<Entered, "identity"> & {
-  readonly identity: LiveIdentity;
+export type ActiveSession = Omit<EnteredSession, "identity"> & {
+  readonly identity: ActiveIdentity;
   readonly place: SessionPlace;
 };
 
@@ -79,11 +79,11 @@ export async function openSession(
 ): Promise<Result<{ readonly cookie: string; readonly expiresAt: number } & SessionPlace>> {
   const expiresAt = now(c.env) + SESSION_S * 1000;
   const cookie = await mintCookie(c.var.config, accountOf(identity), SESSION_S);
-  const opened = await askSessions(c, cookie, (own) =>
+  const opened = await callSessions(c, cookie, (own) =>
     own.open(cookie.session, identity, expiresAt),
   );
   if (!opened.ok) return opened;
-  const before = await ownSession(c);
+  const before = await findOwnSession(c);
   if (before !== null) c.executionCtx.waitUntil(closeSession(c, before));
   const { header, account, session } = cookie;
   return success({ cookie: header, expiresAt, account, session });
@@ -99,25 +99,25 @@ function accountOf(identity: ConsoleIdentity): string {
 
 /**
  * The session of a request's cookie while its key, operator or member lives, which is asked at every call. A session
- * whose key or member has ended is over: 401, like one that never was. A page that shows another organisation
+ * whose key or member has ended is over: 401, like one that never was. A page that shows another organization
  * (`x-organization`) than the session acts in is 409 before anything is done.
  */
 export async function enterSession(
   c: AppContext,
   isCounted: boolean,
-): Promise<Result<LiveSession>> {
-  const place = await ownSession(c);
+): Promise<Result<ActiveSession>> {
+  const place = await findOwnSession(c);
   if (place === null) return refuse({ kind: "no_console_session" });
-  const entered = await askSessions(c, place, (own) => own.enter(place.session, isCounted));
+  const entered = await callSessions(c, place, (own) => own.enter(place.session, isCounted));
   if (!entered.ok) return entered;
-  const live = await liveIdentity(c, entered.value.identity);
+  const live = await findActiveIdentity(c, entered.value.identity);
   if (live.ok) return isShown(c, { ...entered.value, identity: live.value, place });
   if (live.failure.kind !== "invalid_api_key") return live;
   c.executionCtx.waitUntil(closeSession(c, place));
   return refuse({ kind: "no_console_session" });
 }
 
-function isShown(c: AppContext, session: LiveSession): Result<LiveSession> {
+function isShown(c: AppContext, session: ActiveSession): Result<ActiveSession> {
   const shown = c.req.header("x-organization");
   const { identity } = session;
   if (shown === undefined || identity.kind === "key") return success(session);
@@ -131,16 +131,16 @@ function isShown(c: AppContext, session: LiveSession): Result<LiveSession> {
 export function failSession(c: AppContext, failure: Failure): Response {
   const response = fail(c, failure);
   if (failure.kind === "no_console_session") {
-    response.headers.set("set-cookie", endedCookie(c.var.config.region));
+    response.headers.set("set-cookie", expiredCookie(c.var.config.region));
   }
   return response;
 }
 
 /** `invalid_api_key` when the key, operator, person or member has ended, or never was. */
-export async function liveIdentity(
+export async function findActiveIdentity(
   c: AppContext,
   identity: ConsoleIdentity,
-): Promise<Result<LiveIdentity>> {
+): Promise<Result<ActiveIdentity>> {
   const { operators, operatorLogins } = c.var.config;
   if (identity.kind === "person") return livePerson(c, identity);
   if (identity.kind === "key") {
@@ -149,17 +149,21 @@ export async function liveIdentity(
   }
   const operator =
     identity.kind === "operator"
-      ? await operatorHashed(identity.tokenHash, operators)
+      ? await operatorByHash(identity.tokenHash, operators)
       : operatorOfLogin(identity, operatorLogins);
   if (operator === null) return refuse({ kind: "invalid_api_key" });
   return success({ kind: "operator", operator, as: identity.as ?? null, session: identity });
 }
 
 /** One statement of the book says who they are now; the register of their member's console key, that it lives. */
-async function livePerson(c: AppContext, session: PersonSession): Promise<Result<LiveIdentity>> {
-  const found = await askBook(() => findActing(c.env.DB, session), "person_unreadable", {
-    org_id: session.orgId ?? session.personId,
-  });
+async function livePerson(c: AppContext, session: PersonSession): Promise<Result<ActiveIdentity>> {
+  const found = await queryDatabase(
+    () => findActingPerson(c.env.DB, session),
+    "person_unreadable",
+    {
+      org_id: session.orgId ?? session.personId,
+    },
+  );
   if (!found.ok) return found;
   const acting = found.value;
   if (acting === null) return refuse({ kind: "invalid_api_key" });
@@ -176,15 +180,15 @@ function keyOf(c: AppContext, key: VerifiedKey): Promise<Result<Key>> {
 }
 
 /** Where the session of this request's cookie is kept, or null. */
-export function ownSession(c: AppContext): Promise<SessionPlace | null> {
-  return sessionOf(c.req.header("cookie"), c.var.config);
+export function findOwnSession(c: AppContext): Promise<SessionPlace | null> {
+  return readSessionCookie(c.req.header("cookie"), c.var.config);
 }
 
 export function closeSession(c: AppContext, place: SessionPlace): Promise<Result<null>> {
-  return askSessions(c, place, (own) => own.close(place.session));
+  return callSessions(c, place, (own) => own.close(place.session));
 }
 
-export function askSessions<T>(
+export function callSessions<T>(
   c: AppContext,
   { account }: Pick<SessionPlace, "account">,
   call: (sessions: ConsoleSessionCalls) => Promise<Result<T>>,

@@ -1,18 +1,21 @@
 import type { Role } from "../shared/caller.ts";
-import { deleteOrganization, getOrganizationExport } from "../accounts/people/closing.ts";
+import {
+  deleteOrganization,
+  getOrganizationExport,
+} from "../accounts/people/close-organization.ts";
 import { deleteDomain, getDomains, postDomain, postProof } from "../accounts/people/company.ts";
 import {
   deleteIssuer,
   getIssuer,
   postIssuer,
-  postRequired,
+  postIssuerRequired,
 } from "../accounts/people/company-issuer.ts";
 import {
   acceptRoute,
   deleteInvitation,
   getInvitations,
   postInvitation,
-} from "../accounts/people/inviting.ts";
+} from "../accounts/people/invitation-handlers.ts";
 import {
   deleteMe,
   deleteMySession,
@@ -68,7 +71,7 @@ export const PEOPLE_ENDPOINTS: readonly PeopleEndpoint[] = [
   of(OWNERS, "DELETE /company/domains/:domain", deleteDomain, "lasting"),
   of(MANAGERS, "GET /company/issuer", getIssuer),
   of(OWNERS, "POST /company/issuer", postIssuer, "lasting"),
-  of(OWNERS, "POST /company/issuer/require", postRequired, "lasting"),
+  of(OWNERS, "POST /company/issuer/require", postIssuerRequired, "lasting"),
   of(OWNERS, "DELETE /company/issuer", deleteIssuer, "lasting"),
   of(OWNERS, "POST /organization/team", postTeam),
   of(OWNERS, "GET /organization/export", getOrganizationExport, "lasting"),

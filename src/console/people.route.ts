@@ -12,25 +12,25 @@ import type { Result } from "../shared/failure.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
-import { mailer } from "../accounts/people/mail.ts";
-import { previewInvitation } from "../accounts/people/inviting.ts";
+import { mailSender } from "../accounts/people/mail.ts";
+import { previewInvitation } from "../accounts/people/invitation-handlers.ts";
 import { memberActor } from "../accounts/people/people-call.ts";
 import type {
   OwnSessions,
   PeopleCall,
   PeopleServices,
-  ShownSession,
+  SessionSummary,
 } from "../accounts/people/people-call.ts";
 import { listIdentities } from "../accounts/people/people.store.ts";
 import { personAccount } from "../accounts/people/removal.ts";
 import type { SessionPlace } from "./session-cookie.ts";
-import { askSessions, enterSession, failSession } from "./own-session.route.ts";
-import type { LivePerson, LiveSession } from "./own-session.route.ts";
+import { callSessions, enterSession, failSession } from "./own-session.route.ts";
+import type { ActivePerson, ActiveSession } from "./own-session.route.ts";
 import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
 import type { PeopleEndpoint } from "./people-endpoints.ts";
 import type { ListedSession } from "../shared/contracts/console-session.ts";
-import { paced } from "./session.route.ts";
-import { companysAt, issuersOf } from "./issuer-at.route.ts";
+import { limitFailedLogins } from "./session.route.ts";
+import { companyIssuerContext, issuerCache } from "./issuer-context.route.ts";
 import { hasFreshLogIn } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
@@ -54,7 +54,7 @@ async function previewRoute(c: AppContext): Promise<Response> {
   const body = await readBody(c);
   if (!body.ok) return fail(c, body.failure);
   const { json } = body.value;
-  const shown = await paced(c, async () => {
+  const shown = await limitFailedLogins(c, async () => {
     const asked = await answered(c, () => previewInvitation(peopleServices(c), json));
     const isForged = !asked.ok && asked.failure.kind === "not_found";
     return isForged ? refuse({ kind: "login_refused", why: "refused" }) : asked;
@@ -83,7 +83,7 @@ async function answer(c: AppContext, endpoint: PeopleEndpoint): Promise<Response
 /** What the endpoint works with, once it is known that a person asks, whose log-in is as fresh as it wants. */
 async function callOf(
   c: AppContext,
-  session: LiveSession,
+  session: ActiveSession,
   endpoint: PeopleEndpoint,
 ): Promise<Result<PeopleCall>> {
   const { identity } = session;
@@ -109,8 +109,8 @@ async function callOf(
   });
 }
 
-/** A company's issuer says who somebody is in its organisation; what is the person's own it must not touch. */
-function mayAsk({ session }: LivePerson, { roles, method, path }: PeopleEndpoint): boolean {
+/** A company's issuer says who somebody is in its organization; what is the person's own it must not touch. */
+function mayAsk({ session }: ActivePerson, { roles, method, path }: PeopleEndpoint): boolean {
   const isOwn = roles === null && !(method === "GET" && path === "/me");
   return session.realm === undefined || !isOwn;
 }
@@ -120,7 +120,10 @@ function hasBody(c: AppContext, { method }: PeopleEndpoint): boolean {
 }
 
 /** D1's and objects' errors are our own fault: 503, one log line. */
-export async function served<T>(c: AppContext, ask: () => Promise<Result<T>>): Promise<Result<T>> {
+export async function withStorageFailures<T>(
+  c: AppContext,
+  ask: () => Promise<Result<T>>,
+): Promise<Result<T>> {
   try {
     return await ask();
   } catch (error) {
@@ -132,11 +135,15 @@ export async function served<T>(c: AppContext, ask: () => Promise<Result<T>>): P
 
 /** The same for an answer. */
 async function answered(c: AppContext, ask: () => Promise<Answer>): Promise<Answer> {
-  const asked = await served<Answer>(c, async () => success(await ask()));
+  const asked = await withStorageFailures<Answer>(c, async () => success(await ask()));
   return asked.ok ? asked.value : asked;
 }
 
-function sessionsOf(c: AppContext, { place }: LiveSession, { session }: LivePerson): OwnSessions {
+function sessionsOf(
+  c: AppContext,
+  { place }: ActiveSession,
+  { session }: ActivePerson,
+): OwnSessions {
   const { personId, realm } = session;
   // The sessions of the companies' own providers, which have objects of their own.
   const places = async (): Promise<readonly Pick<SessionPlace, "account">[]> => {
@@ -147,10 +154,10 @@ function sessionsOf(c: AppContext, { place }: LiveSession, { session }: LivePers
   return {
     id: place.session,
     list: async () => {
-      const listed: ShownSession[] = [];
+      const listed: SessionSummary[] = [];
       for (const one of await places()) {
         // oxlint-disable-next-line no-await-in-loop -- a person has few, and a failure stops it
-        const found = await askSessions(c, one, (own) => own.list());
+        const found = await callSessions(c, one, (own) => own.list());
         if (!found.ok) return found;
         listed.push(...found.value.flatMap((known) => shownSession(known, realm)));
       }
@@ -159,7 +166,7 @@ function sessionsOf(c: AppContext, { place }: LiveSession, { session }: LivePers
     close: async (id) => {
       for (const one of await places()) {
         // oxlint-disable-next-line no-await-in-loop -- as above
-        const closed = await askSessions(c, one, (own) => own.close(id));
+        const closed = await callSessions(c, one, (own) => own.close(id));
         if (!closed.ok) return closed;
       }
       return success(null);
@@ -167,7 +174,7 @@ function sessionsOf(c: AppContext, { place }: LiveSession, { session }: LivePers
     act: (as) => {
       const { memberId = null, orgId = null } = as ?? {};
       const identity = { ...session, memberId, orgId };
-      return askSessions(c, place, (own) => own.become(place.session, identity));
+      return callSessions(c, place, (own) => own.become(place.session, identity));
     },
   };
 }
@@ -175,7 +182,7 @@ function sessionsOf(c: AppContext, { place }: LiveSession, { session }: LivePers
 function shownSession(
   { name, identity, expiresAt }: ListedSession,
   realm: string | undefined,
-): readonly ShownSession[] {
+): readonly SessionSummary[] {
   if (identity.kind !== "person") return [];
   if (realm !== undefined && identity.realm !== realm) return [];
   const { browser, issuer, openedAt, freshAt, freshBy } = identity;
@@ -202,8 +209,8 @@ export function peopleServices(c: AppContext): PeopleServices {
     origin: new URL(c.req.url).origin,
     companyDomains,
     isSandbox: config.sandbox,
-    reachIssuer: (entry) => issuersOf(c).reach(companysAt(c, entry, "")),
-    mail: mailer(mail, (work) => c.executionCtx.waitUntil(work)),
+    reachIssuer: (entry) => issuerCache(c).reach(companyIssuerContext(c, entry, "")),
+    mail: mailSender(mail, (work) => c.executionCtx.waitUntil(work)),
     signUp: {
       mode: signUp,
       anHour: numbers.SIGN_UPS_AN_HOUR,

@@ -1,5 +1,5 @@
 import type { KeySecret } from "../shared/config/config.ts";
-import { hmacOf, sameText, sign } from "../accounts/keys/api-key.ts";
+import { hmacOf, isSameSecret, sign } from "../accounts/keys/api-key.ts";
 import type { Region } from "../shared/regions.ts";
 import { assert } from "../shared/assert.ts";
 import { randomBase62 } from "../shared/id.ts";
@@ -43,7 +43,7 @@ export async function mintCookie(
 }
 
 /** What ends a session in the browser. */
-export function endedCookie(region: Region): string {
+export function expiredCookie(region: Region): string {
   return `${nameOf(region)}=; ${ATTRIBUTES}; Max-Age=0`;
 }
 
@@ -55,7 +55,7 @@ export function hasSessionCookie(region: Region, cookies = ""): boolean {
 /**
  * Where the session of this `Cookie` header is kept, or null for one that holds none of ours, or two. A made-up one is found out by its tag, under the secret that it names: it costs no I/O.
  */
-export async function sessionOf(
+export async function readSessionCookie(
   cookies = "",
   { keySecrets: secrets, region }: CookieConfig,
 ): Promise<SessionPlace | null> {
@@ -65,7 +65,7 @@ export async function sessionOf(
   const [, untagged = "", secretId, account = "", tag = ""] = VALUE.exec(value) ?? [];
   const secret = secrets.find(({ id }) => id === secretId);
   if (secret === undefined || second !== undefined) return null;
-  if (!sameText(tag, await tagOf(secret, region, untagged))) return null;
+  if (!isSameSecret(tag, await tagOf(secret, region, untagged))) return null;
   return { account, session: await sha256Hex(value) };
 }
 

@@ -1,44 +1,48 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../shared/http/context.ts";
-import { askBook } from "../shared/ask-book.ts";
+import { queryDatabase } from "../shared/query-database.ts";
 import { timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { isLimited } from "../shared/key-terms.ts";
-import type { Acting } from "../accounts/people/people.store.ts";
-import type { LiveIdentity } from "./own-session.route.ts";
-import { mayOf } from "./may.ts";
-import type { MayRow, Standing } from "./may.ts";
-import { findViewed } from "./viewed.store.ts";
+import type { ActingPerson } from "../accounts/people/people.store.ts";
+import type { ActiveIdentity } from "./own-session.route.ts";
+import { allowedCalls } from "./allowed-calls.ts";
+import type { RightsRow, SessionIdentity } from "./allowed-calls.ts";
+import { findViewedOrganization } from "./viewed.store.ts";
 import { findViewer } from "./viewer.store.ts";
 
 /** The JSON of a session: what the console's first page needs to know, and what it may ask of `rows`. */
 export async function sessionView(
   c: Context<AppEnv>,
-  rows: readonly MayRow[],
-  { identity, expiresAt }: { readonly identity: LiveIdentity; readonly expiresAt: number },
+  rows: readonly RightsRow[],
+  { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },
 ): Promise<Result<object>> {
   const viewed = await whoOf(c, identity);
   if (!viewed.ok) return viewed;
   const { who, standing } = viewed.value;
   const common = { region: c.var.config.region, expires_at: timestamp(expiresAt) };
-  return success({ ...who, ...common, may: mayOf(rows, standing) });
+  return success({ ...who, ...common, may: allowedCalls(rows, standing) });
 }
 
-type Who = { readonly who: object; readonly standing: Standing };
+type Who = { readonly who: object; readonly standing: SessionIdentity };
 
-async function whoOf(c: Context<AppEnv>, identity: LiveIdentity): Promise<Result<Who>> {
+async function whoOf(c: Context<AppEnv>, identity: ActiveIdentity): Promise<Result<Who>> {
   if (identity.kind === "operator") {
     const { as, operator } = identity;
     const viewed =
       as === null
         ? success(null)
-        : await askBook(() => findViewed(c.env.DB, as), "organization_unreadable", { org_id: as });
+        : await queryDatabase(
+            () => findViewedOrganization(c.env.DB, as),
+            "organization_unreadable",
+            { org_id: as },
+          );
     if (!viewed.ok) return viewed;
     const role = viewed.value === null ? "operator" : "owner";
     const nobody = { organization: viewed.value, key: null, member: null };
     const who = { kind: "operator", role, operator: operator.role, ...nobody };
-    const standing: Standing =
+    const standing: SessionIdentity =
       viewed.value === null ? { kind: "operator", role: operator.role } : { kind: "viewer" };
     return success({ who, standing });
   }
@@ -49,7 +53,11 @@ async function whoOf(c: Context<AppEnv>, identity: LiveIdentity): Promise<Result
   }
   const { keyId, orgId, terms } = identity.known;
   const fields = { key_id: keyId, org_id: orgId };
-  const viewer = await askBook(() => findViewer(c.env.DB, keyId), "viewer_unreadable", fields);
+  const viewer = await queryDatabase(
+    () => findViewer(c.env.DB, keyId),
+    "viewer_unreadable",
+    fields,
+  );
   if (!viewer.ok) return viewer;
   if (viewer.value === null) return refuse({ kind: "invalid_api_key" });
   const { key, member } = viewer.value;
@@ -60,7 +68,7 @@ async function whoOf(c: Context<AppEnv>, identity: LiveIdentity): Promise<Result
   });
 }
 
-function personView({ person, as }: Acting): object {
+function personView({ person, as }: ActingPerson): object {
   const { id, name, email } = person;
   return {
     kind: "person",

@@ -13,15 +13,15 @@ import {
   closeSession,
   enterSession,
   failSession,
-  liveIdentity,
+  findActiveIdentity,
   openSession,
-  ownSession,
+  findOwnSession,
 } from "./own-session.route.ts";
 import type { ConsoleIdentity } from "../shared/contracts/console-session.ts";
-import type { MayRow } from "./may.ts";
-import { endedCookie, hasSessionCookie } from "./session-cookie.ts";
+import type { RightsRow } from "./allowed-calls.ts";
+import { expiredCookie, hasSessionCookie } from "./session-cookie.ts";
 import { sessionView } from "./session-view.route.ts";
-import { forgetOldest } from "../shared/forget-oldest.ts";
+import { evictOldest } from "../shared/evict-oldest.ts";
 import { sha256Hex } from "../shared/hash.ts";
 
 const WINDOW_MS = 60_000;
@@ -47,7 +47,7 @@ class LoginPace {
     const known = this.#failures.get(address);
     const isOver = known === undefined || nowMs - known.sinceMs >= WINDOW_MS;
     this.#failures.delete(address);
-    forgetOldest(this.#failures, ADDRESSES_MAX);
+    evictOldest(this.#failures, ADDRESSES_MAX);
     const next = isOver ? { sinceMs: nowMs, count: 1 } : { ...known, count: known.count + 1 };
     this.#failures.set(address, next);
   }
@@ -66,10 +66,12 @@ const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_
  * 12 hours in a cookie. 401 for anything else, 400 for a key of another home, 429 for too many tries. What
  * was forged is found out without I/O.
  */
-export async function loginRoute(c: AppContext, rows: readonly MayRow[]): Promise<Response> {
+export async function loginRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   const body = await readJson(c.req.raw, LOGIN_LIMITS);
   const fields = body.ok ? parseFields(loginSchema, [], body.value) : body;
-  const made = fields.ok ? await paced(c, () => logIn(c, rows, fields.value.key.trim())) : fields;
+  const made = fields.ok
+    ? await limitFailedLogins(c, () => logIn(c, rows, fields.value.key.trim()))
+    : fields;
   if (!made.ok) return fail(c, made.failure);
   c.header("set-cookie", made.value.cookie);
   return c.json(made.value.view);
@@ -78,7 +80,10 @@ export async function loginRoute(c: AppContext, rows: readonly MayRow[]): Promis
 type Login = Result<{ readonly view: object; readonly cookie: string }>;
 
 /** What an address asks that has not failed too often of late: a forged key, or what is no log-in of an issuer. */
-export async function paced<T>(c: AppContext, ask: () => Promise<Result<T>>): Promise<Result<T>> {
+export async function limitFailedLogins<T>(
+  c: AppContext,
+  ask: () => Promise<Result<T>>,
+): Promise<Result<T>> {
   const pace = Isolate.of(c.var.config).get(makePace);
   const address = c.req.header("cf-connecting-ip") ?? "";
   const nowMs = now(c.env);
@@ -97,10 +102,10 @@ export async function paced<T>(c: AppContext, ask: () => Promise<Result<T>>): Pr
 const makePace = (): LoginPace => new LoginPace();
 
 /** A session for who holds this text, counted as a login: its JSON and its cookie. */
-async function logIn(c: AppContext, rows: readonly MayRow[], text: string): Promise<Login> {
+async function logIn(c: AppContext, rows: readonly RightsRow[], text: string): Promise<Login> {
   const found = await identityOf(c, text);
   if (!found.ok) return found;
-  const live = await liveIdentity(c, found.value);
+  const live = await findActiveIdentity(c, found.value);
   if (!live.ok) return live;
   const opened = await openSession(c, found.value);
   if (!opened.ok) return opened;
@@ -115,7 +120,7 @@ async function logIn(c: AppContext, rows: readonly MayRow[], text: string): Prom
  * GET /console/api/session: who is logged in, until when, and what of `rows` and more it may ask. 204 for a browser that has no cookie of ours: to open the
  * page is no error. 401 for one whose session is over.
  */
-export async function sessionRoute(c: AppContext, rows: readonly MayRow[]): Promise<Response> {
+export async function sessionRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   if (!hasSessionCookie(c.var.config.region, c.req.header("cookie"))) return c.body(null, 204);
   const entered = await enterSession(c, true);
   if (!entered.ok) return failSession(c, entered.failure);
@@ -125,12 +130,12 @@ export async function sessionRoute(c: AppContext, rows: readonly MayRow[]): Prom
 
 /** POST /console/api/logout: 204, with or without a session. */
 export async function logoutRoute(c: AppContext): Promise<Response> {
-  const session = await ownSession(c);
+  const session = await findOwnSession(c);
   if (session !== null) {
     const ended = await closeSession(c, session);
     if (!ended.ok) return fail(c, ended.failure);
   }
-  c.header("set-cookie", endedCookie(c.var.config.region));
+  c.header("set-cookie", expiredCookie(c.var.config.region));
   return c.body(null, 204);
 }
 

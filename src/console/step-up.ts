@@ -1,6 +1,6 @@
 import type { PersonSession } from "../shared/contracts/console-session.ts";
 import { SESSION_S } from "./session-cookie.ts";
-import type { LiveIdentity } from "./own-session.route.ts";
+import type { ActiveIdentity } from "./own-session.route.ts";
 
 /** How long a log-in is fresh. */
 const FRESH_MS = 600_000;
@@ -21,7 +21,7 @@ export function isFresh(freshAt: number, nowMs: number): boolean {
  * that text again.
  */
 export function hasFreshLogIn(
-  { identity, expiresAt }: { readonly identity: LiveIdentity; readonly expiresAt: number },
+  { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },
   nowMs: number,
   stepUp: StepUp,
 ): boolean {
@@ -73,7 +73,7 @@ const NAMES: ReadonlySet<string> = new Set(["external_id"]);
  * Reports whether a call below `/v1` or `/admin/v1` that asks no provider needs a fresh login. `body` is null where it
  * could not be read.
  */
-export function isLasting(
+export function requiresFreshLogin(
   method: string,
   path: string,
   body: Readonly<Record<string, unknown>> | null = null,

@@ -3,23 +3,26 @@ import { eventIfChanged } from "../shared/events.store.ts";
 import { HOUR_MS } from "../shared/clock.ts";
 
 /** What an operator looks at, as a session shows it. */
-export type Viewed = {
+export type ViewedOrganization = {
   readonly id: string;
   readonly name: string;
   readonly slug: string;
   readonly status: "active" | "suspended";
 };
 
-/** An organisation by its id or slug, or null; no id looks like a slug. Throws when D1 fails, as what follows does. */
-export function findViewed(db: D1Database, name: string): Promise<Viewed | null> {
+/** An organization by its id or slug, or null; no id looks like a slug. Throws when D1 fails, as what follows does. */
+export function findViewedOrganization(
+  db: D1Database,
+  name: string,
+): Promise<ViewedOrganization | null> {
   return db
     .prepare("SELECT id, name, slug, status FROM organizations WHERE id = ?1 OR slug = ?1 LIMIT 1")
     .bind(name)
-    .first<Viewed>();
+    .first<ViewedOrganization>();
 }
 
-/** That an operator looks at it, for the organisation's log; told again within the hour it is the same event. */
-export async function tellViewed(
+/** That an operator looks at it, for the organization's log; told again within the hour it is the same event. */
+export async function recordView(
   db: D1Database,
   orgId: string,
   by: { readonly operator: string; readonly nowMs: number },

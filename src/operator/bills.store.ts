@@ -38,7 +38,7 @@ export async function readBills(
   return results;
 }
 
-/** Organisations by their ids, after one of them. */
+/** Organizations by their ids, after one of them. */
 export async function organizationIds(
   db: D1Database,
   page: { readonly after: string; readonly limit: number },

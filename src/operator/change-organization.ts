@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { REGION_LIST } from "../models/catalog/price-lists.ts";
-import { hasRows } from "../models/catalog/prices.store.ts";
+import { hasListRows } from "../models/catalog/prices.store.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Refusal } from "../shared/failure.ts";
 import { organizationChangeSchema } from "../accounts/organizations/organization.ts";
@@ -10,7 +10,7 @@ import {
   findOrganization,
   updateOrganization,
 } from "../accounts/organizations/organizations.store.ts";
-import { followBook } from "../shared/follow-book.ts";
+import { syncWithDatabase } from "../shared/sync-with-database.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { listName } from "./price-fields.ts";
 import { SHOWN_READ_ONLY, withBalance } from "./organizations.ts";
@@ -24,7 +24,7 @@ export const organizationChange = z.extend(organizationChangeSchema, {
 
 /**
  * `PATCH /orgs/{id}`: the book first, so that a taken slug changes nothing, then its wallet, which
- * refuses what is paid while `status` is suspended and keeps the organisation's `rpm_limit` and `price_list`, by which
+ * refuses what is paid while `status` is suspended and keeps the organization's `rpm_limit` and `price_list`, by which
  * it is charged from this answer on. Its price list is for who may change prices, the rest for who helps customers.
  */
 export async function patchOrganization(call: OperatorCall): Promise<Answer> {
@@ -45,7 +45,7 @@ export async function patchOrganization(call: OperatorCall): Promise<Answer> {
     },
   );
   if (!changed.ok) return changed;
-  const followed = await followBook(changed.value, {
+  const followed = await syncWithDatabase(changed.value, {
     tell: (row) =>
       call.wallet(row.id).configure({
         rpmLimit: row.rpmLimit,
@@ -84,7 +84,7 @@ async function refuseList(
   if (list === REGION_LIST) {
     return invalid(`price_list: '${list}' is everyone's; null is no other.`, "price_list");
   }
-  return (await hasRows(db, list))
+  return (await hasListRows(db, list))
     ? null
     : invalid(`price_list: nothing is posted in the list '${list}' here.`, "price_list");
 }

@@ -1,9 +1,9 @@
-import type { BookedOrganization } from "../accounts/organizations/organization.ts";
-import { COLUMNS } from "../accounts/organizations/organizations.store.ts";
+import type { StoredOrganization } from "../accounts/organizations/organization.ts";
+import { ORGANIZATION_COLUMNS } from "../accounts/organizations/organizations.store.ts";
 import { periodOf } from "../shared/period.ts";
 
-/** An organisation as the list of customers has it: what the database knows, no wallet is asked. */
-export type Customer = BookedOrganization & {
+/** An organization as the list of customers has it: what the database knows, no wallet is asked. */
+export type Customer = StoredOrganization & {
   readonly ownerEmail: string | null;
   /** As its wallet published it last; null: it never did. */
   readonly balanceMicro: number | null;
@@ -42,7 +42,7 @@ const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> 
 };
 export const ORDERS = ["asc", "desc"] as const;
 
-/** Whether ?1, which may be null, is a part of what an organisation is known by, or of a key or member of it. */
+/** Whether ?1, which may be null, is a part of what an organization is known by, or of a key or member of it. */
 const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
   OR EXISTS (SELECT 1 FROM members WHERE org_id = organizations.id AND removed_at IS NULL
     AND instr(lower(email), lower(?1)) > 0)
@@ -51,7 +51,7 @@ const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(low
 /** What is asked of the list; null: of all. */
 export type CustomersQuery = {
   readonly q: string | null;
-  readonly status: BookedOrganization["status"] | null;
+  readonly status: StoredOrganization["status"] | null;
   readonly endsWithinDays: number | null;
   readonly sort: Sort;
   readonly order: (typeof ORDERS)[number] | null;
@@ -71,7 +71,7 @@ export async function listCustomers(
   const [rows, counts] = await db.batch<Customer & { readonly total: number }>([
     db
       .prepare(
-        `SELECT ${COLUMNS}, (SELECT email FROM members WHERE org_id = organizations.id AND role = 'owner'
+        `SELECT ${ORGANIZATION_COLUMNS}, (SELECT email FROM members WHERE org_id = organizations.id AND role = 'owner'
             AND removed_at IS NULL ORDER BY created_at, id LIMIT 1) AS ownerEmail,
           ${BALANCE} AS balanceMicro, ${SPEND} AS spend30dMicro, ${RUNWAY} AS daysLeft, ${USED} AS lastUsedAt
          FROM organizations WHERE id IN (SELECT id FROM organizations WHERE ${where}

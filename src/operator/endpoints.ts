@@ -7,7 +7,7 @@ import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
 import { isClosed } from "../accounts/people/erasure.store.ts";
 import { slugSchema } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
-import { getCatalog } from "./catalogue.ts";
+import { getCatalog } from "./catalog.ts";
 import { patchOrganization } from "./change-organization.ts";
 import {
   deleteCompanyIssuer,
@@ -24,7 +24,7 @@ import type { OperatorCall, OperatorEndpoint } from "./operator-context.ts";
 import {
   getOrganization,
   getOrganizations,
-  noSuchOrganization,
+  organizationNotFound,
   postMemberKey,
   postOrganization,
 } from "./organizations.ts";
@@ -133,18 +133,18 @@ function endpoint(
   };
 }
 
-/** What makes or changes something of an organisation that is not closed: nobody gets into one that is. */
+/** What makes or changes something of an organization that is not closed: nobody gets into one that is. */
 function isOfLiving(method: OperatorEndpoint["method"], path: string): boolean {
   const isChange = method === "PATCH" || method === "POST";
   return isChange && /^\/orgs\/:id(?:\/(?:members|keys|invitations)(?:\/.+)?)?$/.test(path);
 }
 
-/** The same call with an organisation's id, where its path names it by its slug. No id looks like one. */
+/** The same call with an organization's id, where its path names it by its slug. No id looks like one. */
 async function byId(call: OperatorCall): Promise<Result<OperatorCall>> {
   const { id: slug = "" } = call.params;
   if (!slugSchema.safeParse(slug).success) return success(call);
   const id = await findIdOfSlug(call.db, slug);
-  if (id === null) return noSuchOrganization();
+  if (id === null) return organizationNotFound();
   const url = call.url.replace(`/orgs/${slug}`, `/orgs/${id}`);
   return success({ ...call, url, params: { ...call.params, id } });
 }

@@ -4,7 +4,7 @@ import { METRICS, seriesOf } from "../events/metrics/series.ts";
 import type { Series } from "../shared/contracts/metrics.ts";
 import type { Model } from "../models/catalog/model.ts";
 import { routeName } from "../models/routing/route-health.ts";
-import type { RouteStanding } from "../models/routing/route-health.ts";
+import type { RouteStatus } from "../models/routing/route-health.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 import type { Region } from "../shared/regions.ts";
 
@@ -38,7 +38,7 @@ type RegionState = {
   readonly sinceMs: number | null;
   readonly models: ReadonlyMap<string, Pick<Model, "routes">>;
   /** The routes that this isolate does not ask freely, and what the others said last, as gauges. */
-  readonly breakers: readonly RouteStanding[];
+  readonly breakers: readonly RouteStatus[];
   readonly isolates: Series;
   /** Why a peer cannot be asked; null for one that answers. */
   readonly peers: readonly { readonly region: Region; readonly fault: string | null }[];

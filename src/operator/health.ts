@@ -2,7 +2,7 @@ import type { View } from "../shared/http/endpoint.ts";
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
-import type { Counted, Series } from "../shared/contracts/metrics.ts";
+import type { RegionCounts, Series } from "../shared/contracts/metrics.ts";
 import { METRICS } from "../events/metrics/series.ts";
 import type { MetricName } from "../events/metrics/series.ts";
 import { isolateGauges } from "../events/metrics/views.ts";
@@ -13,7 +13,7 @@ import { REGIONS } from "../shared/regions.ts";
 import { BYTES_MAX } from "./depths.ts";
 import { problemsOf } from "./health-problems.ts";
 import type { OperatorContext } from "./operator-context.ts";
-import { askWallets } from "./wallets-asked.store.ts";
+import { queryWallets } from "./unavailable-wallets.store.ts";
 
 /**
  * `GET /health`: what is wrong (`problems`, none of a region that is well), and what that was judged by: whether the
@@ -25,7 +25,7 @@ export async function getHealth(context: OperatorContext): Promise<Result<View>>
   const { region, version, db, now, models } = context;
   const [database, wallets, counted, peers, outboxes, orphaned] = await Promise.all([
     databaseState(db),
-    askWallets(db, now, (orgId) => context.wallet(orgId).balance()),
+    queryWallets(db, now, (orgId) => context.wallet(orgId).balance()),
     context
       .metrics()
       .read()
@@ -67,7 +67,7 @@ export async function getHealth(context: OperatorContext): Promise<Result<View>>
   });
 }
 
-type Swept = NonNullable<Counted["gauges"]>;
+type Swept = NonNullable<RegionCounts["gauges"]>;
 
 function sweepView({ atMs, series }: Swept): View {
   return {

@@ -1,5 +1,5 @@
 import { deleteOldIdempotencyKeys } from "../accounts/keys/insert-once.store.ts";
-import { atMost } from "../shared/at-most.ts";
+import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
 import type { OutboxCalls } from "../shared/contracts/outbox.ts";
@@ -26,7 +26,7 @@ export async function sweepHourly(
   clock: () => number,
   targets: HourlyTargets,
 ): Promise<Depths | null> {
-  await atMost(AT_ONCE, targets.outboxes, (outbox) =>
+  await mapConcurrently(AT_ONCE, targets.outboxes, (outbox) =>
     quietly(() => within(outbox.poke(), POKE_TIMEOUT_MS)),
   );
   await quietly(() => deleteOldIdempotencyKeys(db, clock()));

@@ -2,13 +2,13 @@ import { created } from "../shared/http/endpoint.ts";
 import type { Answer, View } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { changeKeyEverywhere } from "../accounts/keys/change-key.ts";
-import { KEY_READ_ONLY, keyRecord } from "../accounts/keys/booked-key.ts";
-import type { BookedKey } from "../accounts/keys/booked-key.ts";
+import { KEY_READ_ONLY, keyRecord } from "../accounts/keys/stored-key.ts";
+import type { StoredKey } from "../accounts/keys/stored-key.ts";
 import { findKey } from "../accounts/keys/keys.store.ts";
 import { keysQuery, keysView, listedKeys } from "../accounts/keys/keys.route.ts";
 import { keyChangeSchema } from "../accounts/keys/new-key.ts";
 import { revokeKeyEverywhere } from "../accounts/keys/revocation.ts";
-import { rotateKeyEverywhere, rotationAsked, rotationView } from "../accounts/keys/rotation.ts";
+import { rotateKeyEverywhere, parseRotation, rotationView } from "../accounts/keys/rotation.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -50,7 +50,7 @@ export async function patchKey(call: OperatorCall): Promise<Answer> {
  */
 export async function postRotation(call: OperatorCall): Promise<Answer> {
   const { id, orgId } = namesOf(call);
-  const asked = await rotationAsked({
+  const asked = await parseRotation({
     header: call.idempotencyKey,
     body: call.body,
     named: {
@@ -75,7 +75,7 @@ export async function deleteKey(call: OperatorCall): Promise<Answer> {
   return revoked.ok ? success(recordOf(call, revoked.value)) : revoked;
 }
 
-async function keyOf(call: OperatorCall): Promise<Result<BookedKey>> {
+async function keyOf(call: OperatorCall): Promise<Result<StoredKey>> {
   const { id, orgId } = namesOf(call);
   const key = await findKey(call.db, id, { orgId, memberId: null });
   return key === null ? noSuchKey() : success(key);
@@ -89,6 +89,6 @@ function noSuchKey(): Result<never> {
   return refuse({ kind: "not_found", message: "No such key." });
 }
 
-function recordOf(call: OperatorCall, key: BookedKey): View {
+function recordOf(call: OperatorCall, key: StoredKey): View {
   return keyRecord(key, call.region, call.now);
 }

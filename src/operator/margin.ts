@@ -13,7 +13,7 @@ import { organizationIds, putBills, readBills } from "./bills.store.ts";
 import type { Bill } from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-/** Organisations whose wallets one call asks. */
+/** Organizations whose wallets one call asks. */
 const WALLETS_MAX = 100;
 const BILLS_MAX = 500;
 
@@ -39,7 +39,7 @@ export const newBills = z.object({
 
 /**
  * `GET /margin?from&to&by&after`: what was charged beside what it cost to buy, by day and provider, model or
- * organisation. Wallets are asked, a page of organisations a call; whoever follows `next_after` adds the pages up.
+ * organization. Wallets are asked, a page of organizations a call; whoever follows `next_after` adds the pages up.
  */
 export async function getMargin(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(marginQuery, call.url);
@@ -63,7 +63,7 @@ export async function getMargin(call: OperatorCall): Promise<Answer> {
   );
   const isWhole = after === "" && nextAfter === null && by === "provider";
   const bills = isWhole ? await readBills(call.db, { from, to }) : [];
-  for (const one of differing(groups, bills)) logAlert("provider_bill_differs", one);
+  for (const one of differingBills(groups, bills)) logAlert("provider_bill_differs", one);
   const completeFrom = Math.max(
     span.value.fromMs,
     ...reports.map(({ report }) => report.completeFrom),
@@ -91,7 +91,7 @@ export async function postCosts(call: OperatorCall): Promise<Answer> {
     bills.push(billed);
     if (counted === undefined) continue;
     const sum = { day: of, group: provider, boughtMicro: counted };
-    for (const one of differing([sum], [billed])) logAlert("provider_bill_differs", one);
+    for (const one of differingBills([sum], [billed])) logAlert("provider_bill_differs", one);
   }
   await putBills(call.db, bills, { name: call.actor.id ?? "", nowMs: call.now });
   return created({ imported: bills.length });
@@ -108,7 +108,7 @@ function spanOf(from: string, to: string): Result<{ fromMs: number; beforeMs: nu
 
 type OrgCosts = { readonly id: string; readonly slug: string; readonly report: CostReport };
 
-/** What the wallets of a page of organisations say; `nextAfter` null: there are no more. */
+/** What the wallets of a page of organizations say; `nextAfter` null: there are no more. */
 export async function costsOf(
   { db, wallet }: OperatorCall,
   query: CostQuery,
@@ -167,7 +167,7 @@ function groupView(group: CostGroup, bills: readonly Bill[]): View {
 }
 
 /** The bills that are further off what was counted than is told: a price is wrong, or usage is. */
-export function differing(
+export function differingBills(
   groups: readonly Pick<CostGroup, "day" | "group" | "boughtMicro">[],
   bills: readonly Bill[],
 ) {

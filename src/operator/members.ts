@@ -8,7 +8,7 @@ import {
   listMembers,
   updateMember,
 } from "../accounts/organizations/members.store.ts";
-import type { ChangedBy, MemberName } from "../accounts/organizations/members.store.ts";
+import type { MemberChangeActor, MemberName } from "../accounts/organizations/members.store.ts";
 import {
   emailSchema,
   MEMBER_READ_ONLY,
@@ -64,7 +64,7 @@ export async function deleteMember(call: OperatorCall): Promise<Answer> {
   return removed.ok ? success({ id: member.id, deleted: true }) : removed;
 }
 
-function changedBy({ actor, now }: OperatorCall): ChangedBy {
+function changedBy({ actor, now }: OperatorCall): MemberChangeActor {
   return { actor, nowMs: now };
 }
 

@@ -2,7 +2,7 @@ import type { OperatorRole } from "../shared/config/config.ts";
 import type { Model } from "../models/catalog/model.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
 import type { ModelNames } from "../accounts/keys/terms.ts";
-import type { RouteStanding } from "../models/routing/route-health.ts";
+import type { RouteStatus } from "../models/routing/route-health.ts";
 import type { KeyServices } from "../accounts/keys/revocation.ts";
 import type { Objects } from "../shared/contracts/objects.ts";
 import type { SendMail } from "../accounts/people/mail.ts";
@@ -23,7 +23,7 @@ export type OperatorContext = KeyServices &
     /** The model that each alias means here. */
     readonly aliases: ReadonlyMap<string, string>;
     /** The routes that this isolate does not ask freely. */
-    readonly breakers: readonly RouteStanding[];
+    readonly breakers: readonly RouteStatus[];
     /** Who can be asked here, by their ids. */
     readonly providers: ReadonlySet<string>;
     /** What is sold here, by id. */
@@ -39,7 +39,7 @@ export type OperatorContext = KeyServices &
       lastOkMs: number | null;
     }>;
     readonly names: ModelNames;
-    /** Has the organisation's wallet take what was told in the book, after the answer. */
+    /** Has the organization's wallet take what was told in the book, after the answer. */
     readonly takeEvents: (orgId: string) => void;
   };
 

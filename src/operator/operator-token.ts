@@ -13,14 +13,14 @@ export async function operatorOf(
   operators: Config["operators"],
 ): Promise<Operator | null> {
   const token = /^bearer (.+)$/is.exec(authorization ?? "")?.[1];
-  return token === undefined ? null : operatorHashed(await sha256Hex(token), operators);
+  return token === undefined ? null : operatorByHash(await sha256Hex(token), operators);
 }
 
 /**
  * The operator whose token has this SHA-256 (in hex), or null. Compares digests in constant time, all of them
  * always, so neither length nor content of a token leaks, nor whose it is.
  */
-export async function operatorHashed(
+export async function operatorByHash(
   hash: string,
   operators: Config["operators"],
 ): Promise<Operator | null> {

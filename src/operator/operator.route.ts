@@ -12,7 +12,7 @@ import { success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { Region } from "../shared/regions.ts";
 import { elapsedMs, now } from "../shared/clock.ts";
-import { mailer } from "../accounts/people/mail.ts";
+import { mailSender } from "../accounts/people/mail.ts";
 import type { RouteHealth } from "../models/routing/route-health.ts";
 import { peerFault } from "../regions/peer-call.ts";
 import { operatorOf, vouchedOperator } from "./operator-token.ts";
@@ -22,7 +22,7 @@ import { objectsOf } from "../shared/contracts/objects.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import { storageFailure } from "../shared/storage-failure.ts";
 import { prometheusText } from "../events/metrics/prometheus.ts";
-import type { Counted } from "../shared/contracts/metrics.ts";
+import type { RegionCounts } from "../shared/contracts/metrics.ts";
 import { ageGauges, isolateGauges } from "../events/metrics/views.ts";
 
 /** What a configuration sells: the model that each alias means, and how its routes do. */
@@ -101,7 +101,7 @@ function contextOf(c: AppContext, { catalogAt, health, providers }: Deployment):
     role: c.var.operator.role,
     priceLeadMs: config.numbers.PRICE_LEAD_S * 1000,
     companyDomains: config.companyDomains,
-    mail: mailer(config.mail, (work) => c.executionCtx.waitUntil(work)),
+    mail: mailSender(config.mail, (work) => c.executionCtx.waitUntil(work)),
     aliases: catalog.aliases,
     names: modelNames(catalog),
     breakers: health.standings(nowMs),
@@ -134,7 +134,7 @@ function contextOf(c: AppContext, { catalogAt, health, providers }: Deployment):
  * its isolates see, as Prometheus reads them. Counts arrive up to METRICS_DELAY_MS after their answers.
  */
 async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
-  let counted: Counted;
+  let counted: RegionCounts;
   try {
     counted = await objectsOf(c.env).metrics().read();
   } catch (error) {

@@ -8,7 +8,7 @@ import {
   parseQuery,
   wholeWithin,
 } from "../shared/http/parse-body.ts";
-import { KEY_READ_ONLY, keyRecord } from "../accounts/keys/booked-key.ts";
+import { KEY_READ_ONLY, keyRecord } from "../accounts/keys/stored-key.ts";
 import { insertKey, insertKeyStatement, keyCreatedStatement } from "../accounts/keys/keys.store.ts";
 import { mintKeyOf, newKeyChoices, newKeySchema } from "../accounts/keys/new-key.ts";
 import { timestamp } from "../shared/clock.ts";
@@ -23,7 +23,7 @@ import {
   organizationRecord,
   slugSchema,
 } from "../accounts/organizations/organization.ts";
-import type { BookedMember, BookedOrganization } from "../accounts/organizations/organization.ts";
+import type { StoredMember, StoredOrganization } from "../accounts/organizations/organization.ts";
 import {
   createOrganization,
   findOrganization,
@@ -50,15 +50,15 @@ export const SHOWN_READ_ONLY: readonly string[] = [
 ];
 
 /**
- * `POST /orgs`: wallet first, durable, then the organisation, its owner and first key in one batch.
+ * `POST /orgs`: wallet first, durable, then the organization, its owner and first key in one batch.
  * A taken slug is `conflict` and discards the wallet; after any other failure of the batch the
- * wallet stays, because the organisation may exist. `rpm_limit` is the first key's.
+ * wallet stays, because the organization may exist. `rpm_limit` is the first key's.
  */
 export async function postOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newOrganization, ["status", ...SHOWN_READ_ONLY], call.body);
   if (!fields.ok) return fields;
   const { name, slug, owner_email, is_personal, key_scope, rpm_limit } = fields.value;
-  const organization: BookedOrganization = {
+  const organization: StoredOrganization = {
     id: crypto.randomUUID(),
     name,
     slug,
@@ -69,7 +69,7 @@ export async function postOrganization(call: OperatorCall): Promise<Answer> {
     priceList: null,
     createdAt: call.now,
   };
-  const owner: BookedMember = {
+  const owner: StoredMember = {
     id: crypto.randomUUID(),
     orgId: organization.id,
     email: owner_email,
@@ -119,7 +119,7 @@ export const organizationsQuery = z.extend(pageQuery, {
 
 /**
  * `GET /orgs?limit&offset&balance&q&status&ends_within_days&sort&order`: from the database alone, but for `balance`, which
- * asks each wallet and wakes it. `q` is a part of a name, slug or member's address, or an organisation's or key's id, or a
+ * asks each wallet and wakes it. `q` is a part of a name, slug or member's address, or an organization's or key's id, or a
  * key's beginning.
  */
 export async function getOrganizations(call: OperatorCall): Promise<Answer> {
@@ -168,18 +168,18 @@ export async function postMemberKey(call: OperatorCall): Promise<Answer> {
   return created({ ...keyRecord(inserted.value, call.region, call.now), key });
 }
 
-/** The organisation that the path names, or `not_found`. */
-export async function organizationOf(call: OperatorCall): Promise<Result<BookedOrganization>> {
+/** The organization that the path names, or `not_found`. */
+export async function organizationOf(call: OperatorCall): Promise<Result<StoredOrganization>> {
   const row = await findOrganization(call.db, call.params["id"] ?? "");
-  return row === null ? noSuchOrganization() : success(row);
+  return row === null ? organizationNotFound() : success(row);
 }
 
-export function noSuchOrganization(): Refusal {
+export function organizationNotFound(): Refusal {
   return refuse({ kind: "not_found", message: "No such organization." });
 }
 
-/** The organisation with what its wallet says; null where the wallet cannot say, so that a list never fails for one. */
-export async function withBalance(call: OperatorCall, row: BookedOrganization): Promise<View> {
+/** The organization with what its wallet says; null where the wallet cannot say, so that a list never fails for one. */
+export async function withBalance(call: OperatorCall, row: StoredOrganization): Promise<View> {
   const balance = await call
     .wallet(row.id)
     .balance()
@@ -193,7 +193,7 @@ export async function withBalance(call: OperatorCall, row: BookedOrganization): 
   };
 }
 
-function operatorsView(row: BookedOrganization): View {
+function operatorsView(row: StoredOrganization): View {
   return {
     ...organizationRecord(row),
     status: row.status,

@@ -3,13 +3,13 @@ import { created } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
 import { parseQuery } from "../shared/http/parse-body.ts";
 import { refuse, success } from "../shared/failure.ts";
-import { close } from "../accounts/people/closing.ts";
-import { domainRecord, tellOwners } from "../accounts/people/company.ts";
+import { endOrganization } from "../accounts/people/close-organization.ts";
+import { domainRecord, notifyOwners } from "../accounts/people/company.ts";
 import { mailSettings } from "../accounts/people/company-issuer.ts";
-import { issuerOf, removeIssuer } from "../accounts/people/company-issuer.store.ts";
+import { findIssuer, removeIssuer } from "../accounts/people/company-issuer.store.ts";
 import { approveDomain, listDomains } from "../accounts/people/company.store.ts";
 import { endInvitation } from "../accounts/people/invitations.store.ts";
-import { invite, sendInvitation } from "../accounts/people/inviting.ts";
+import { createInvitation, sendInvitation } from "../accounts/people/invitation-handlers.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
@@ -18,7 +18,10 @@ export async function postInvitation(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const origin = new URL(call.url).origin;
-  const made = await invite({ ...call, origin }, found.value.id, { by: null, body: call.body });
+  const made = await createInvitation({ ...call, origin }, found.value.id, {
+    by: null,
+    body: call.body,
+  });
   if (!made.ok) return made;
   const by = { organization: found.value.name, inviter: null };
   return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
@@ -40,7 +43,7 @@ export async function getDomains(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const { id } = found.value;
-  const [domains, own] = await Promise.all([listDomains(call.db, id), issuerOf(call.db, id)]);
+  const [domains, own] = await Promise.all([listDomains(call.db, id), findIssuer(call.db, id)]);
   return success({
     domains: domains.map((one) => domainRecord(one, call.companyDomains)),
     has_own_login: own !== null,
@@ -53,7 +56,7 @@ export async function postApproval(call: OperatorCall): Promise<Answer> {
   const told = { actor: call.actor, nowMs: call.now };
   const approved = await approveDomain(call.db, { domain, orgId }, told);
   if (!approved) return refuse({ kind: "not_found", message: "No such proven domain." });
-  await tellOwners(call, { domain, orgId }, "approved");
+  await notifyOwners(call, { domain, orgId }, "approved");
   return getDomains(call);
 }
 
@@ -69,13 +72,13 @@ export async function deleteCompanyIssuer(call: OperatorCall): Promise<Answer> {
   return success({ id, deleted: true });
 }
 
-export const givingUp = z.object({
+export const closeOrganizationBody = z.object({
   give_up_balance: z._default(z.enum(["true", "false"]), "false"),
 });
 
 /** `DELETE /orgs/{id}?give_up_balance`: closes it for good; 409 while it has credits that are not given up. */
 export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
-  const fields = parseQuery(givingUp, call.url);
+  const fields = parseQuery(closeOrganizationBody, call.url);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -84,6 +87,6 @@ export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
     memberId: null,
     givesUp: fields.value.give_up_balance === "true",
   };
-  const closed = await close(call, found.value.id, by);
+  const closed = await endOrganization(call, found.value.id, by);
   return closed.ok ? success({ id: found.value.id, deleted: true }) : closed;
 }

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { BookedPrice } from "../models/catalog/prices.store.ts";
+import type { PriceRecord } from "../models/catalog/prices.store.ts";
 import type { View } from "../shared/http/endpoint.ts";
 import { moment } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
@@ -85,7 +85,7 @@ export function priceView({ input, cached, cacheWrite, output, units = {} }: Pri
 }
 
 /** A row as operators see it. */
-export function rowView({ id, list, item, from, says, postedBy, createdAt }: BookedPrice): View {
+export function rowView({ id, list, item, from, says, postedBy, createdAt }: PriceRecord): View {
   return {
     id,
     list,

@@ -1,16 +1,16 @@
 import * as z from "zod/mini";
-import { CATALOGUE } from "../models/catalog/models.ts";
+import { CATALOG } from "../models/catalog/models.ts";
 import { KINDS } from "../shared/kinds.ts";
 import type { Kind } from "../shared/kinds.ts";
 import {
   deletePrice,
-  findPlaces,
+  findExistingPrices,
   findPrice,
   insertPrices,
   listPrices,
-  placeOf,
+  priceKey,
 } from "../models/catalog/prices.store.ts";
-import type { BookedPrice } from "../models/catalog/prices.store.ts";
+import type { PriceRecord } from "../models/catalog/prices.store.ts";
 import { created } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
 import { once, parseFields, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
@@ -51,15 +51,15 @@ export async function postPrices(call: OperatorCall): Promise<Answer> {
   if (!fields.ok) return fields;
   const rows = bookedRows(call, fields.value.rows);
   if (!rows.ok) return rows;
-  const known = await findPlaces(call.db, rows.value);
+  const known = await findExistingPrices(call.db, rows.value);
   const differs = rows.value.findIndex((row) => {
-    const before = known.get(placeOf(row));
+    const before = known.get(priceKey(row));
     return before !== undefined && !isSame(before, row);
   });
   if (differs !== -1) return exists(differs);
-  const fresh = rows.value.filter((row) => !known.has(placeOf(row)));
+  const fresh = rows.value.filter((row) => !known.has(priceKey(row)));
   if (fresh.length > 0 && !(await inserted(call, fresh))) return exists(0);
-  const posted = rows.value.map((row) => known.get(placeOf(row)) ?? row);
+  const posted = rows.value.map((row) => known.get(priceKey(row)) ?? row);
   return created({ prices: posted.map(rowView) });
 }
 
@@ -79,7 +79,7 @@ export async function removePrice(call: OperatorCall): Promise<Answer> {
   return success({ id: row.id, deleted: true });
 }
 
-async function inserted({ db }: OperatorCall, rows: readonly BookedPrice[]): Promise<boolean> {
+async function inserted({ db }: OperatorCall, rows: readonly PriceRecord[]): Promise<boolean> {
   try {
     await insertPrices(db, rows);
     return true;
@@ -96,7 +96,7 @@ function exists(index: number): Refusal {
   return refuse({ kind: "conflict", message, param, code: "price_exists" });
 }
 
-function isSame(one: BookedPrice, other: BookedPrice): boolean {
+function isSame(one: PriceRecord, other: PriceRecord): boolean {
   return (
     JSON.stringify(rowView({ ...one, ...STAMP })) ===
     JSON.stringify(rowView({ ...other, ...STAMP }))
@@ -108,8 +108,8 @@ const STAMP = { id: "", postedBy: "", createdAt: 0 };
 function bookedRows(
   call: OperatorCall,
   rows: readonly PostedRow[],
-): Result<readonly BookedPrice[]> {
-  const booked: BookedPrice[] = [];
+): Result<readonly PriceRecord[]> {
+  const booked: PriceRecord[] = [];
   const places = new Set<string>();
   for (const [index, row] of rows.entries()) {
     const refused = refuseRow(call, row, `rows[${index}]`);
@@ -122,13 +122,13 @@ function bookedRows(
       createdAt: call.now,
     };
     const one = { ...stamp, list, item, from, says };
-    if (places.has(placeOf(one))) {
+    if (places.has(priceKey(one))) {
       return invalid(
         `rows[${index}] is of the same list, item and time as one before.`,
         `rows[${index}].from`,
       );
     }
-    places.add(placeOf(one));
+    places.add(priceKey(one));
     booked.push(one);
   }
   return success(booked);
@@ -196,10 +196,10 @@ function refusePrice(
 }
 
 function kindOf({ models }: OperatorCall, id: string): Kind | null {
-  return models.get(id)?.kind ?? CATALOGUE.find((entry) => entry.id === id)?.kind ?? null;
+  return models.get(id)?.kind ?? CATALOG.find((entry) => entry.id === id)?.kind ?? null;
 }
 
 function isMaker({ models }: OperatorCall, item: string): boolean {
   const maker = item.slice(0, -1);
-  return [...models.keys(), ...CATALOGUE.map(({ id }) => id)].some((id) => id.startsWith(maker));
+  return [...models.keys(), ...CATALOG.map(({ id }) => id)].some((id) => id.startsWith(maker));
 }

@@ -9,7 +9,7 @@ import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 /** The log line `settlement_unsaved`, pasted whole or without what it says beside these. */
-export const unsaved = z.object({
+export const unsavedSettlementBody = z.object({
   request_id: z
     .string()
     .check(z.regex(/^req_[0-9A-Za-z]{24}$/, "must be a request's id, req_ and 24 more")),
@@ -23,7 +23,7 @@ export const unsaved = z.object({
  * answers as the first time. `voided` and `unknown` charged nothing.
  */
 export async function postSettle(call: OperatorCall): Promise<Answer> {
-  const fields = parseBody(unsaved, call.body);
+  const fields = parseBody(unsavedSettlementBody, call.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
   if (!found.ok) return found;

@@ -31,8 +31,8 @@ type Fields = z.infer<typeof rerateFields>;
 
 /**
  * `POST /rerate`: what the requests of a model in a time would have cost less at another price, summed up from their
- * receipts, and, unless it is a dry run, credited: once an organisation and id, under the reference `rerate:<id>`. Only
- * in the customer's favour; no receipt changes.
+ * receipts, and, unless it is a dry run, credited: once an organization and id, under the reference `rerate:<id>`. Only
+ * in the customer's favor; no receipt changes.
  */
 export async function postRerate(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(rerateFields, [], call.body);
@@ -89,7 +89,7 @@ async function reportsOf(
     : report;
 }
 
-/** A reference counts once for each organisation: a repeat is told as what was credited before. */
+/** A reference counts once for each organization: a repeat is told as what was credited before. */
 async function credited(
   call: OperatorCall,
   { id, isDry }: { readonly id: string; readonly isDry: boolean },

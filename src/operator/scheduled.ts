@@ -2,19 +2,19 @@ import { configOf } from "../shared/config/config.ts";
 import type { PaymentsConfig } from "../shared/config/config.ts";
 import { now } from "../shared/clock.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
-import { atMost } from "../shared/at-most.ts";
+import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
 import type { Series, WatchJob } from "../shared/contracts/metrics.ts";
 import { eventBook } from "../money/payments/customers.store.ts";
-import { pokePayers } from "../money/payments/payers.store.ts";
+import { wakePayers } from "../money/payments/payers.store.ts";
 import { sweepEvents } from "../money/payments/stripe-events.ts";
 import { stripeOf } from "../money/payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
 import { checkDomains } from "../accounts/people/company.ts";
 import { resealIssuers } from "../accounts/people/company-issuer.ts";
-import { forgetStale } from "../accounts/people/forgetting.store.ts";
-import { mailer } from "../accounts/people/mail.ts";
+import { eraseStale } from "../accounts/people/stale-data.store.ts";
+import { mailSender } from "../accounts/people/mail.ts";
 import { resealSecrets } from "../events/webhooks/webhooks.store.ts";
 import { CRONS } from "./crons.ts";
 import { outboxSeries } from "./depths.ts";
@@ -40,7 +40,7 @@ async function measureOutboxes(env: Env): Promise<void> {
   if (!parsed.ok) return;
   const objects = objectsOf(env);
   const names = outboxNames(parsed.config.peers.map(({ region }) => region));
-  const measured = await atMost(AT_ONCE, names, async (name) => {
+  const measured = await mapConcurrently(AT_ONCE, names, async (name) => {
     const depth = await within(objects.outbox(name).depth(), DEPTH_TIMEOUT_MS).catch(() => null);
     return { name, depth };
   });
@@ -67,7 +67,7 @@ async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> 
   const { isLive } = payments;
   const to = { book: eventBook(env.DB), payments: objectsOf(env).payments, stripe, isLive };
   const listed = await sweepEvents(to, now(env));
-  await pokePayers(env.DB, objectsOf(env));
+  await wakePayers(env.DB, objectsOf(env));
   if (listed === null) throw new Error("Stripe did not list its events");
 }
 
@@ -90,12 +90,12 @@ export async function runScheduled(env: Env): Promise<void> {
     logWarning("webhooks_not_resealed", { reason: reasonOf(error) });
   }
   try {
-    await forgetStale(env.DB, now(env));
+    await eraseStale(env.DB, now(env));
     const sending: Promise<unknown>[] = [];
     await checkDomains(
       env.DB,
       now(env),
-      mailer(parsed.config.mail, (work) => void sending.push(work)),
+      mailSender(parsed.config.mail, (work) => void sending.push(work)),
     );
     await Promise.all(sending);
   } catch (error) {

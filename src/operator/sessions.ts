@@ -1,4 +1,4 @@
-import { endingOf, sessionsQuery, sessionsView } from "../accounts/keys/sessions.route.ts";
+import { sessionEnding, sessionsQuery, sessionsView } from "../accounts/keys/sessions.route.ts";
 import { success } from "../shared/failure.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -24,7 +24,7 @@ export async function deleteSession(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const { id: orgId } = found.value;
   const id = call.params["session_id"] ?? "";
-  const ending = await endingOf(id, { ...call, of: { orgId }, owner: ANYONES });
+  const ending = await sessionEnding(id, { ...call, of: { orgId }, owner: ANYONES });
   if (!ending.ok) return ending;
   const ended = await call.wallet(orgId).endSession(ending.value);
   return ended.ok ? success({ id, ended: true }) : ended;

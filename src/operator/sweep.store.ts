@@ -1,10 +1,10 @@
 import * as z from "zod/mini";
-import { atMost } from "../shared/at-most.ts";
+import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
-import type { Asks } from "../shared/contracts/objects.ts";
+import type { CallsOf } from "../shared/contracts/objects.ts";
 import { Depths, foundSchema } from "./depths.ts";
-import { keepUnavailable, KEPT_MAX, keptUnavailable } from "./wallets-asked.store.ts";
+import { storeUnavailable, KEPT_MAX, listUnavailable } from "./unavailable-wallets.store.ts";
 
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE = 500;
@@ -18,7 +18,7 @@ const POKES_MAX = 8000;
 const ROUND = "round";
 
 /** The objects of an organization that look at their own due work when they are poked. */
-export type SweepTargets = Asks<"wallet" | "deliveries", "poke">;
+export type SweepTargets = CallsOf<"wallet" | "deliveries", "poke">;
 
 /**
  * A round over the organizations, in as many invocations as it needs. It is a row of `cursors` until the round ends.
@@ -79,9 +79,9 @@ class Sweep {
   }
 
   async run(): Promise<Depths | null> {
-    const unavailable = new Set(await keptUnavailable(this.#db).catch(() => []));
+    const unavailable = new Set(await listUnavailable(this.#db).catch(() => []));
     if (this.#round.after === "") {
-      await atMost(AT_ONCE, [...unavailable], (id) => this.#pokeWallet(id));
+      await mapConcurrently(AT_ONCE, [...unavailable], (id) => this.#pokeWallet(id));
     }
     while (this.#poked < POKES_MAX) {
       const since = this.#clock() - USED_WITHIN_MS;
@@ -89,7 +89,7 @@ class Sweep {
       const page = await organizationsDue(this.#db, since, this.#round.after);
       this.#depths.book(page.bookBytes);
       // oxlint-disable-next-line no-await-in-loop -- the same
-      await atMost(AT_ONCE, page.due, (due) => this.#pokeOrganization(due, unavailable));
+      await mapConcurrently(AT_ONCE, page.due, (due) => this.#pokeOrganization(due, unavailable));
       // oxlint-disable-next-line no-await-in-loop -- kept after each page: the platform may end an invocation
       if (!(await this.#keep(page.due.at(-1)?.id ?? this.#round.after))) return null;
       // oxlint-disable-next-line no-await-in-loop -- the last step
@@ -139,7 +139,7 @@ class Sweep {
   }
 
   async #end(): Promise<Depths> {
-    await keepUnavailable(this.#db, this.#closed);
+    await storeUnavailable(this.#db, this.#closed);
     await this.#db.prepare("DELETE FROM cursors WHERE name = ?").bind(ROUND).run();
     return this.#depths;
   }

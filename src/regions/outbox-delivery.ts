@@ -6,11 +6,11 @@ import type { OutcomeWallet, Deliver, Delivery, Message } from "./outbox-message
 import {
   MALFORMED,
   NO_ANSWER,
-  outcomeToWire,
-  resultFromWire,
-  revocationToWire,
-} from "./outbox-wire.ts";
-import type { IdName } from "./outbox-wire.ts";
+  outcomeToJson,
+  resultFromJson,
+  revocationToJson,
+} from "./outbox-format.ts";
+import type { IdName } from "./outbox-format.ts";
 import type { PeerAnswer } from "./peer-call.ts";
 
 /** Calls of one invocation that the platform lets wait for an answer at the same time. */
@@ -78,7 +78,7 @@ export function outcomesToPeer(post: Post): Deliver {
 
 function outcomeIn(message: Message): object | null {
   const item = outcomeOf(message);
-  return item === null ? null : outcomeToWire(item);
+  return item === null ? null : outcomeToJson(item);
 }
 
 /** Revocations for a peer, in one request. */
@@ -88,11 +88,12 @@ export function revocationsToPeer(post: Post): Deliver {
 
 function revocationIn(message: Message): object | null {
   const item = revocationOf(message);
-  return item === null ? null : revocationToWire(item);
+  return item === null ? null : revocationToJson(item);
 }
 
 /** Where nothing can be delivered: a peer that the configuration no longer names. */
-export const TO_NOBODY: Deliver = (messages) => Promise.resolve(messages.map(() => UNREACHABLE));
+export const DELIVER_NOWHERE: Deliver = (messages) =>
+  Promise.resolve(messages.map(() => UNREACHABLE));
 
 const UNTRIED: Delivery = { kind: "untried" };
 const UNREACHABLE: Delivery = { kind: "unreachable" };
@@ -120,7 +121,7 @@ function answersIn(answer: PeerAnswer | null, idName: IdName): Map<string, Deliv
   if (!body.success) return null;
   const answers = new Map<string, Delivery>();
   for (const result of body.data.results) {
-    const said = resultFromWire(idName, result);
+    const said = resultFromJson(idName, result);
     if (said !== null) answers.set(said.id, answers.has(said.id) ? NO_ANSWER : said.delivery);
   }
   return answers;

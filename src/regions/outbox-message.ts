@@ -4,7 +4,7 @@ import type { Generation } from "../shared/generation.ts";
 import { micros } from "../shared/money.ts";
 import { reasonOf } from "../shared/log.ts";
 import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts";
-import type { Asks } from "../shared/contracts/objects.ts";
+import type { CallsOf } from "../shared/contracts/objects.ts";
 
 /**
  * What a queue keeps: `body` is JSON that only the deliverer of this `kind` reads. `receiver`: the object
@@ -32,8 +32,8 @@ export type Delivery =
 /** Delivers at most a hundred messages and answers one by one; what it throws fails them all. */
 export type Deliver = (messages: readonly Message[]) => Promise<readonly Delivery[]>;
 
-/** By the organisation's id, what takes an outcome. */
-export type OutcomeWallet = Asks<"wallet", "settle" | "void">["wallet"];
+/** By the organization's id, what takes an outcome. */
+export type OutcomeWallet = CallsOf<"wallet", "settle" | "void">["wallet"];
 
 /** An outcome as the queue keeps it: the same hold and kind are the same message. */
 export function outcomeMessage(item: OutcomeItem): Message {

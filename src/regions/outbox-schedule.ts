@@ -5,7 +5,7 @@ import type { Region } from "../shared/regions.ts";
 /** Messages that one alarm delivers, and that one request to a peer may carry. */
 export const DELIVER_MAX = 100;
 /** A message that could not be delivered for this long is parked for an operator, never dropped. */
-export const PARK_AFTER_MS = 7 * 24 * 60 * 60 * 1000;
+export const DEAD_LETTER_AFTER_MS = 7 * 24 * 60 * 60 * 1000;
 const SHARDS = 16;
 const SHARD_NAMES = Array.from({ length: SHARDS }, (_, i) => String(i));
 
@@ -23,10 +23,10 @@ export function backoffMs(attempts: number, random: number): number {
   return Math.round(full * (1 - random / 2));
 }
 
-/** An organisation's outcomes go through so many of the shards, each key's always through one of them. */
+/** An organization's outcomes go through so many of the shards, each key's always through one of them. */
 const SPREAD = 4;
 
-/** Whose outcome: a key and its organisation, by their ids. */
+/** Whose outcome: a key and its organization, by their ids. */
 type Owner = { readonly orgId: string; readonly keyId: string };
 
 function shardOf({ orgId, keyId }: Owner): number {
@@ -43,7 +43,7 @@ export function peerShard(peer: Region, owner: Owner): string {
   return `${peer}/${shardOf(owner)}`;
 }
 
-/** Every outbox that may have outcomes of this organisation, whatever the key. */
+/** Every outbox that may have outcomes of this organization, whatever the key. */
 export function peerShards(peer: Region, orgId: string): readonly string[] {
   const first = fnv1a(orgId);
   return Array.from({ length: SPREAD }, (_, i) => `${peer}/${(first + i) % SHARDS}`);
@@ -65,12 +65,12 @@ export function peerOutboxNames(peer: Region): readonly string[] {
 }
 
 /** To whom an outbox of this name delivers what: `peer` null is this region's own wallets. */
-export type Addressee =
+export type OutboxTarget =
   | { readonly carries: "outcomes"; readonly peer: Region | null }
   | { readonly carries: "revocations"; readonly peer: Region };
 
 /** Null when no outbox has such a name. */
-export function addresseeOf(name: string): Addressee | null {
+export function outboxTarget(name: string): OutboxTarget | null {
   const [whose, shard] = name.split("/");
   if (shard === undefined) return null;
   if (whose === "own") return { carries: "outcomes", peer: null };

@@ -1,6 +1,6 @@
 import { logAlert } from "../shared/log.ts";
 import type { Tables } from "../shared/tables.do.ts";
-import { backoffMs, BACKOFF_MAX_MS, DELIVER_MAX, PARK_AFTER_MS } from "./outbox-schedule.ts";
+import { backoffMs, BACKOFF_MAX_MS, DELIVER_MAX, DEAD_LETTER_AFTER_MS } from "./outbox-schedule.ts";
 import type { Delivery, Message } from "./outbox-message.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 
@@ -293,7 +293,7 @@ export class OutboxQueue {
     );
     if (row === undefined) return;
     // Parked only after an attempt: what waited out a week of downtime is still tried once.
-    if (nowMs - row.created_at > PARK_AFTER_MS) {
+    if (nowMs - row.created_at > DEAD_LETTER_AFTER_MS) {
       this.#end(message, "parked", reason);
       if (row.attempts !== REVIVED) this.#alert(message, "parked", reason);
       return;

@@ -11,15 +11,15 @@ import {
   firstOfEachId,
   outcomesToPeer,
   revocationsToPeer,
-  TO_NOBODY,
+  DELIVER_NOWHERE,
   toOwnWallets,
 } from "./outbox-delivery.ts";
 import type { Post } from "./outbox-delivery.ts";
 import { outcomeMessage, revocationMessage } from "./outbox-message.ts";
 import type { Deliver, Delivery, Message } from "./outbox-message.ts";
 import type { RevocationItem, OutcomeItem, Depth } from "../shared/contracts/outbox.ts";
-import { addresseeOf, BACKOFF_MAX_MS } from "./outbox-schedule.ts";
-import type { Addressee } from "./outbox-schedule.ts";
+import { outboxTarget, BACKOFF_MAX_MS } from "./outbox-schedule.ts";
+import type { OutboxTarget } from "./outbox-schedule.ts";
 import { callPeer } from "./peer-call.ts";
 import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Region } from "../shared/regions.ts";
@@ -177,7 +177,7 @@ export class RegionOutbox extends DurableObject<Env> {
       return toOwnWallets(objectsOf(this.env).wallet);
     }
     const post = this.#postTo(peer, carries);
-    if (post === null) return TO_NOBODY;
+    if (post === null) return DELIVER_NOWHERE;
     return carries === "outcomes" ? outcomesToPeer(post) : revocationsToPeer(post);
   }
 
@@ -228,13 +228,13 @@ export class RegionOutbox extends DurableObject<Env> {
     if (!isSound) await this.#arm();
   }
 
-  #mayEnqueue(what: Addressee["carries"], count: number): void {
+  #mayEnqueue(what: OutboxTarget["carries"], count: number): void {
     assert(this.#addressee().carries === what, `${this.#name} carries no ${what}`);
     assert(count <= ENQUEUE_MAX, `at most ${ENQUEUE_MAX} items at once`);
   }
 
-  #addressee(): Addressee {
-    const addressee = addresseeOf(this.#name);
+  #addressee(): OutboxTarget {
+    const addressee = outboxTarget(this.#name);
     assert(addressee !== null, `${this.#name} is no outbox`);
     return addressee;
   }

@@ -9,7 +9,7 @@ import type { Session } from "./session.ts";
 export type Role = "owner" | "admin" | "billing" | "member";
 
 /** What a request shows where it does not show its key's first secret. */
-export type Shown =
+export type PresentedSecret =
   /** A later secret of the key, by its hash. */
   | { readonly secret: string; readonly session?: never }
   | { readonly session: Session; readonly secret?: never };
@@ -21,7 +21,7 @@ export type VerifiedKey = {
   readonly home: Region;
   readonly scope: Scope;
   /** Left out: its first secret. */
-  readonly shown?: Shown;
+  readonly shown?: PresentedSecret;
 };
 
 /** Who a key says it is, proven by the register. `keyHash` names the key's register; it is never shown. */
@@ -29,8 +29,8 @@ export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly keyHash: string;
   readonly home: Region;
   /** Left out: the key's first secret. */
-  readonly shown?: Shown;
-  /** It is an operator who looks, as this member of the organisation would; nothing but reads. */
+  readonly shown?: PresentedSecret;
+  /** It is an operator who looks, as this member of the organization would; nothing but reads. */
   readonly viewer?: Member;
   /** It is a person, whose member acts by a key that nobody has the text of. */
   readonly isPerson?: true;
@@ -42,14 +42,17 @@ export function actorOf({ isPerson, keyId, memberId }: Caller): Actor {
 }
 
 /** What a request calls with. */
-export type Called = Pick<Caller, "keyHash" | "shown">;
+export type RequestCredential = Pick<Caller, "keyHash" | "shown">;
 
-export function calledBy(keyHash: string, shown: Shown | undefined): Called {
+export function requestCredential(
+  keyHash: string,
+  shown: PresentedSecret | undefined,
+): RequestCredential {
   return shown === undefined ? { keyHash } : { keyHash, shown };
 }
 
 /** The hash of the secret that a request shows; undefined for a session, which lives as long as its key does. */
-export function secretOf(keyHash: string, shown: Shown | undefined): string | undefined {
+export function secretOf(keyHash: string, shown: PresentedSecret | undefined): string | undefined {
   return shown?.session === undefined ? (shown?.secret ?? keyHash) : undefined;
 }
 
@@ -57,7 +60,7 @@ export function secretOf(keyHash: string, shown: Shown | undefined): string | un
 export type Member = {
   readonly id: string;
   readonly role: Role;
-  /** Its organisation may read, but not write. */
+  /** Its organization may read, but not write. */
   readonly suspended: boolean;
 };
 
@@ -70,6 +73,6 @@ export type Admitted = {
   readonly tokens?: RateState;
   /** A key with limits of its own: it pays and looks, and manages nothing. Left out for any other. */
   readonly isLimited?: boolean;
-  /** The price list of its organisation's own, as home says; left out without one. */
+  /** The price list of its organization's own, as home says; left out without one. */
   readonly priceList?: string;
 };

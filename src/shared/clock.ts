@@ -1,4 +1,4 @@
-/** The bindings that time may depend on: an offset for tests, honoured only while the sandbox is on. */
+/** The bindings that time may depend on: an offset for tests, honored only while the sandbox is on. */
 type ClockBindings = { readonly SANDBOX?: string; readonly CLOCK_OFFSET_MS?: string };
 
 /** The one clock: Unix milliseconds, shifted by CLOCK_OFFSET_MS only while SANDBOX is "on". */

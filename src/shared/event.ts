@@ -47,12 +47,12 @@ export const EVENT_TYPES = [
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /** Where events stand in the log: those of operators, and the others by what they happened to. */
-export const EVENT_ROOMS: readonly string[] = [
+export const EVENT_PARTITIONS: readonly string[] = [
   ...new Set(["operator", ...EVENT_TYPES.map((type) => type.split(".", 1).join())]),
 ];
 
 /** The room of an event: each has a part of the log that no other can take. */
-export function roomOf({ type, actor }: Pick<NewEvent, "type" | "actor">): string {
+export function partitionOf({ type, actor }: Pick<NewEvent, "type" | "actor">): string {
   return actor.kind === "operator" ? "operator" : type.split(".", 1).join();
 }
 
@@ -65,11 +65,11 @@ export const SYSTEM: Actor = { kind: "system", id: null };
 /** What an event says beside who and what: a small object of JSON, money in micros. */
 export type EventData = { readonly [name: string]: unknown };
 
-/** Something that happened to an organisation, before the log has it. */
+/** Something that happened to an organization, before the log has it. */
 export type NewEvent = {
   readonly type: EventType;
   readonly actor: Actor;
-  /** The id of what it happened to: a key's, an end user's external id, the organisation's. */
+  /** The id of what it happened to: a key's, an end user's external id, the organization's. */
   readonly subject: string;
   readonly data: EventData;
 };
@@ -123,7 +123,7 @@ export function derivedEventId(...words: readonly (string | number | null)[]): s
  * The data as the log keeps it. Of data that is too long the long values are left out, and `left_out` names them;
  * where even so it stays too long, only that is said.
  */
-export function fittingData(data: EventData): EventData {
+export function truncateData(data: EventData): EventData {
   if (JSON.stringify(data).length <= DATA_MAX) return data;
   const leftOut: string[] = [];
   const kept = { ...(shortOf(data, "", leftOut) as EventData), left_out: leftOut };

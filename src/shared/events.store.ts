@@ -1,7 +1,7 @@
 import { mintEventId } from "./event.ts";
 import type { EventData, NewEvent } from "./event.ts";
 
-/** An event that waits in the book for its organisation's wallet, whose log takes it over. */
+/** An event that waits in the book for its organization's wallet, whose log takes it over. */
 type BookEvent = NewEvent & {
   readonly orgId: string;
   readonly createdAt: number;

@@ -3,7 +3,7 @@ import { attemptSchema } from "./generation.ts";
 import type { FailedAttempt } from "./generation.ts";
 
 /** What a client was told of its failure, in our words alone: never a word of a prompt or of an answer. */
-export type ToldError = {
+export type ReportedError = {
   /** A heading of docs/errors.md, or `client_left`. */
   readonly code: string;
   readonly message: string;
@@ -29,7 +29,7 @@ export type FailedRequest = {
   readonly durationMs: number;
   /** When its client left, since it came; null: it stayed. */
   readonly clientLeftMs: number | null;
-  readonly error: ToldError;
+  readonly error: ReportedError;
   readonly attempts: readonly FailedAttempt[];
 };
 

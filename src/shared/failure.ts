@@ -6,7 +6,7 @@ import type { Micros } from "./money.ts";
 
 /**
  * Everything that can go wrong and is not a bug, as plain values that cross a Durable Object call.
- * `http/failure-wire.ts` maps each kind to the wire, exhaustively.
+ * `http/failure-mapping.ts` maps each kind to the wire, exhaustively.
  */
 export type Failure = Kinds & { readonly charged?: Charged };
 
@@ -109,13 +109,13 @@ type Kinds =
   /** A browser's page of another site, or none that says whose it is. */
   | { readonly kind: "origin_not_allowed" }
   | { readonly kind: "read_only" }
-  /** `scope` says whose limit it is: the key's, a session's, the organisation's, a console session's, of logging in, of testing a webhook. */
+  /** `scope` says whose limit it is: the key's, a session's, the organization's, a console session's, of logging in, of testing a webhook. */
   | {
       readonly kind: "rate_limited";
       readonly scope: "key" | "session" | "organization" | "console" | "login" | "webhook_tests";
       readonly limit: number;
       readonly retryAfterMs: number;
-      /** Whose key it is: every answer to a known key names its organisation. */
+      /** Whose key it is: every answer to a known key names its organization. */
       readonly orgId?: string;
     }
   /** The key's own limit. `remaining` of it is too little for `required`. */
@@ -161,7 +161,7 @@ type Kinds =
   | { readonly kind: "storage_unavailable" }
   /** The price lists were read too long ago to sell by, and cannot be read now. */
   | { readonly kind: "prices_unavailable" }
-  /** A hold was asked for by another price list than the organisation's, which is this; null: it has none of its own. */
+  /** A hold was asked for by another price list than the organization's, which is this; null: it has none of its own. */
   | { readonly kind: "price_list_differs"; readonly list: string | null }
   | { readonly kind: "misconfigured" };
 
@@ -186,7 +186,7 @@ export function refuse(failure: Failure): Refusal {
 }
 
 /** What was asked of a result within another. */
-export function flat<T>(result: Result<Result<T>>): Result<T> {
+export function flattenResult<T>(result: Result<Result<T>>): Result<T> {
   return result.ok ? result.value : result;
 }
 

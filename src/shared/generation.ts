@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { REGIONS } from "./regions.ts";
 import { mintedAt } from "./id.ts";
-import { priceSchema, soundUsage, usageSchema } from "./usage.ts";
+import { priceSchema, strictUsageSchema, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
 /**
@@ -70,7 +70,7 @@ const ran = {
  * A generation as a peer sends it, who says by its signature where it ran. No outcome is turned away for what
  * does not touch money: a clock that stepped back, a long reason.
  */
-export const ranGeneration: z.ZodMiniType<Omit<Generation, "region">> = z.object(ran);
+export const peerGenerationSchema: z.ZodMiniType<Omit<Generation, "region">> = z.object(ran);
 
 const word = z.string().check(z.minLength(1), z.maxLength(256));
 /** The same as it is logged, checked field by field where a person brings it back. */
@@ -80,7 +80,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   provider: word,
   region: z.enum(REGIONS),
   keyId: z.string().check(z.refine((id) => mintedAt(id, "key_") !== null, "must be a key's id")),
-  usage: soundUsage,
+  usage: strictUsageSchema,
   // not bounded by 0: a clock may step back during a request, and its charge is due all the same
   firstByteMs: z.nullable(z.int()),
   durationMs: z.int(),

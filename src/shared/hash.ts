@@ -7,7 +7,7 @@ export function fnv1a(text: string, seed = 0): number {
   return hash >>> 0;
 }
 
-/** 32 well-mixed bits of a text: `fnv1a`, then the finaliser of MurmurHash3. Not for secrets. */
+/** 32 well-mixed bits of a text: `fnv1a`, then the finalizer of MurmurHash3. Not for secrets. */
 export function hash32(text: string, seed = 0): number {
   let hash = fnv1a(text, seed);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

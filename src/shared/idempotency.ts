@@ -9,7 +9,7 @@ export const IDEMPOTENCY_MS = 86_400_000;
 export type Idempotency = {
   /** Of the calling API key and its Idempotency-Key. */
   readonly name: string;
-  /** Of organisation, path and body. */
+  /** Of organization, path and body. */
   readonly body: string;
 };
 

@@ -1,7 +1,7 @@
-import { forgetOldest } from "./forget-oldest.ts";
+import { evictOldest } from "./evict-oldest.ts";
 
 /**
- * What a request is refused for: its organisation has as much in flight as it may have, the isolate has
+ * What a request is refused for: its organization has as much in flight as it may have, the isolate has
  * no room that it should get, or the bodies held at once have none for its own.
  */
 export type ShedReason = "organization" | "isolate" | "bytes";
@@ -14,28 +14,28 @@ export type InFlightLimits = {
   readonly leaseMs: number;
 };
 
-/** What one organisation has in flight. */
+/** What one organization has in flight. */
 type Load = { readonly owner: string; requests: number; bytes: number };
 
-/** Bodies up to this take from what is left, whatever else their organisation holds: 64 KiB. */
+/** Bodies up to this take from what is left, whatever else their organization holds: 64 KiB. */
 export const SMALL_BODY_BYTES = 64 * 1024;
 const KEYS_MAX = 10_000;
-/** Who has in flight what no register has named an organisation for yet. */
+/** Who has in flight what no register has named an organization for yet. */
 const UNKNOWN = "";
 
 /**
- * The requests that an isolate works on, by organisation, and whether one more may come. Beside the
- * bound of each organisation, one may have no more in flight than is still free: alone it gets half of
+ * The requests that an isolate works on, by organization, and whether one more may come. Beside the
+ * bound of each organization, one may have no more in flight than is still free: alone it gets half of
  * the room, two that want everything a third each, and there is always a place for who has least, so
  * that as the room fills the one with most is refused first. Bytes are shared by the same rule.
  *
- * Which organisation a key belongs to is remembered once its register has said so; that memory refuses
+ * Which organization a key belongs to is remembered once its register has said so; that memory refuses
  * and never admits. Keys of which that is not known share the room of one, but not its bound.
  */
 export class InFlight {
   readonly #limits: InFlightLimits;
   readonly #loads = new Map<string, Load>();
-  /** In the order they were taken, or handed to their organisation. */
+  /** In the order they were taken, or handed to their organization. */
   readonly #slots = new Set<Slot>();
   readonly #organizations = new Map<string, string>();
   #bytes = 0;
@@ -111,7 +111,7 @@ export class InFlight {
     return this.#hasBytes(load?.bytes ?? 0, bytes, bytes) ? null : "bytes";
   }
 
-  /** Whether `more` bytes fit, of a body that then has `size`, where its organisation's others have `mine`. */
+  /** Whether `more` bytes fit, of a body that then has `size`, where its organization's others have `mine`. */
   #hasBytes(mine: number, size: number, more: number): boolean {
     const share = size <= SMALL_BODY_BYTES ? 0 : mine;
     return share + this.#bytes + more <= this.#limits.bytesMax;
@@ -132,7 +132,7 @@ export class InFlight {
   }
 
   #remember(keyHash: string, orgId: string): void {
-    forgetOldest(this.#organizations, KEYS_MAX);
+    evictOldest(this.#organizations, KEYS_MAX);
     this.#organizations.set(keyHash, orgId);
   }
 
@@ -162,7 +162,7 @@ export class Slot {
     this.takenMs = takenMs;
   }
 
-  /** Whose the request is, from the key's register; or why that organisation may have no more: it is released. */
+  /** Whose the request is, from the key's register; or why that organization may have no more: it is released. */
   handTo(orgId: string): ShedReason | null {
     return this.#inFlight.handTo(this, orgId);
   }

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { recalledTerms, storedTerms } from "./key-terms.ts";
+import { readStoredTerms, storedTerms } from "./key-terms.ts";
 import type { KeyTerms, StoredTerms } from "./key-terms.ts";
 
 /** Limits that have a column of their own in `key_terms`; what else there is stands in `more`, one JSON text. */
@@ -22,7 +22,7 @@ export function termsOfRow({
   more,
   ...columns
 }: StoredTerms & Pick<KeyTermsRow, "more">): KeyTerms {
-  return recalledTerms({ ...moreOfText(more), ...columns });
+  return readStoredTerms({ ...moreOfText(more), ...columns });
 }
 
 /** The columns of a row of `key_terms` and then `more`, in this order. */

@@ -185,7 +185,7 @@ export function readTerms(before: KeyTerms, fields: TermFields): KeyTerms {
 }
 
 /** The terms as a key's record shows them. */
-export function shownTerms(terms: KeyTerms) {
+export function keyTermsView(terms: KeyTerms) {
   const show = <K extends TermName>(name: K): Sayings[K] | null => {
     const kept = terms[name];
     return kept === null ? null : EACH[name].show(kept);
@@ -205,7 +205,7 @@ export function storedTerms(terms: KeyTerms): StoredTerms {
 }
 
 /** Reads what `storedTerms` wrote. */
-export function recalledTerms(stored: StoredTerms): KeyTerms {
+export function readStoredTerms(stored: StoredTerms): KeyTerms {
   return termsBy((name) => {
     const value = stored[TERMS[name].stored] ?? null;
     return value === null ? null : EACH[name].recall(value);
@@ -260,8 +260,8 @@ export type RateState = {
   readonly resetMs: number;
 };
 
-/** How a key stands by its terms at this moment, as its organisation's wallet knows it. */
-export type KeyStanding = {
+/** How a key stands by its terms at this moment, as its organization's wallet knows it. */
+export type KeyStatus = {
   readonly terms: KeyTerms;
   readonly requests: RateState;
   /** Null without a token limit. */
@@ -277,7 +277,7 @@ export type KeyStanding = {
   readonly madeAt: number;
   /** The number of the rotation that last ended all sessions of the key; 0 for none. */
   readonly sessionsCut: number;
-  /** The price list of its organisation's own; left out without one. */
+  /** The price list of its organization's own; left out without one. */
   readonly priceList?: string;
   /** What a session has spent, where one asks. */
   readonly session?: { readonly spentMicro: Micros; readonly heldMicro: Micros };

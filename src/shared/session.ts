@@ -2,7 +2,7 @@ import type { Micros } from "./money.ts";
 
 /** What a session may do; all of it stands in its token. Null is "no such limit of its own". Times in Unix ms. */
 export type Session = {
-  /** `ses_` + 24 + 16: the last ones say whose key's and organisation's it is. */
+  /** `ses_` + 24 + 16: the last ones say whose key's and organization's it is. */
   readonly id: string;
   /** When the wallet was made that it was minted for: no other takes it. */
   readonly madeAt: number;

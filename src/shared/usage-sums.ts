@@ -57,7 +57,7 @@ export function tokensOf(usage: Usage): TokenCounts {
   return tokensBy((_, sum) => sum.of(usage));
 }
 
-export function plusTokens(one: TokenCounts, other: TokenCounts): TokenCounts {
+export function addTokens(one: TokenCounts, other: TokenCounts): TokenCounts {
   return tokensBy((name) => one[name] + other[name]);
 }
 
@@ -67,10 +67,10 @@ export const NO_AMOUNTS: UsageAmounts = {
   costMicro: micros(0),
 };
 
-export function plusAmounts(one: UsageAmounts, other: UsageAmounts): UsageAmounts {
+export function addAmounts(one: UsageAmounts, other: UsageAmounts): UsageAmounts {
   return {
     requests: one.requests + other.requests,
-    ...plusTokens(one, other),
+    ...addTokens(one, other),
     costMicro: micros(one.costMicro + other.costMicro),
   };
 }

@@ -12,13 +12,13 @@ export type Usage = {
   readonly cacheWriteHour?: number;
   readonly output: number;
   readonly reasoning: number;
-} & Counted;
+} & UnitCounts;
 
 /** What a price may be for beside tokens, a whole one each; seconds are counted up. A request is counted once. */
 export const UNITS = ["image", "character", "second", "request"] as const;
 export type Unit = (typeof UNITS)[number];
 /** What is counted beside tokens; absent: none. */
-export type Counted = { readonly [U in CountedUnit]?: number };
+export type UnitCounts = { readonly [U in CountedUnit]?: number };
 type CountedUnit = Exclude<Unit, "request">;
 const COUNTED: readonly CountedUnit[] = ["image", "character", "second"];
 
@@ -40,7 +40,7 @@ const toUsage = z.transform(({ cacheWriteHour: hour, ...rest }: z.infer<typeof c
 /** Usage as a peer sends it. */
 export const usageSchema = z.pipe(counts, toUsage);
 /** The same, where a person brings it back. */
-export const soundUsage = z.pipe(
+export const strictUsageSchema = z.pipe(
   counts.check(
     z.refine((used) => used.reasoning <= used.output, "must have reasoning within output"),
     z.refine((used) => used.cacheWriteHour <= used.cacheWrite, "must add up"),
@@ -77,7 +77,7 @@ export const priceSchema: z.ZodMiniType<Price> = z.object({
 export const NO_USAGE: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
 
 /** What several used together; null when one of them did not say. */
-export function summedUsage(usages: readonly (Usage | null)[]): Usage | null {
+export function sumUsage(usages: readonly (Usage | null)[]): Usage | null {
   let sum: Usage = NO_USAGE;
   for (const usage of usages) {
     if (usage === null) return null;
@@ -95,7 +95,7 @@ export function summedUsage(usages: readonly (Usage | null)[]): Usage | null {
   return sum;
 }
 
-function summedUnits(one: Counted, other: Counted): Counted {
+function summedUnits(one: UnitCounts, other: UnitCounts): UnitCounts {
   const counted = COUNTED.map((unit) => [unit, (one[unit] ?? 0) + (other[unit] ?? 0)] as const);
   return Object.fromEntries(counted.filter(([, n]) => n > 0));
 }
@@ -128,7 +128,7 @@ export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
 }
 
 /** The lines of what is counted beside tokens, of those units that have a price. */
-function unitLines(prices: UnitPrices, counted: Counted): readonly ChargeLine[] {
+function unitLines(prices: UnitPrices, counted: UnitCounts): readonly ChargeLine[] {
   return UNITS.flatMap((unit): readonly ChargeLine[] => {
     const price = prices[unit];
     if (price === undefined) return [];

@@ -16,12 +16,12 @@ const DESK = { width: 1280, height: 900 };
 const WAYS = {
   light: { size: DESK, colorScheme: "light" },
   dark: { size: DESK, colorScheme: "dark" },
-  "forced colours": { size: DESK, colorScheme: "dark", forcedColors: "active" },
+  "forced colors": { size: DESK, colorScheme: "dark", forcedColors: "active" },
   "a phone, light": { size: { width: 390, height: 844 }, colorScheme: "light" },
   "a phone, dark": { size: { width: 390, height: 844 }, colorScheme: "dark" },
   "200 %": { size: { width: 640, height: 450 }, colorScheme: "light" },
 } as const;
-const SOME = ["dark", "forced colours", "a phone, light"] as const;
+const SOME = ["dark", "forced colors", "a phone, light"] as const;
 type Way = keyof typeof WAYS;
 
 beforeAll(async () => {
@@ -34,7 +34,7 @@ beforeAll(async () => {
   await post("webhooks", { url: "https://hooks.example.com/turnpike", events: ["*"] });
 });
 
-/** A call of the organisation's own. */
+/** A call of the organization's own. */
 function post(at: string, body: object): Promise<Response> {
   return fetch(`${browser.origin}/v1/${at}`, {
     method: "POST",
@@ -153,7 +153,7 @@ it("the documents are, in the ways that their own test has not", async () => {
   const others = ["/", "/docs/", "/docs/use/api", "/docs/use/api/keys-1", "/docs/develop/adding"];
   for (const at of [...others, ...DOCUMENTS]) {
     await page.goto(at);
-    await lookAt(page, at, ["dark", "forced colours", "a phone, light", "200 %"]);
+    await lookAt(page, at, ["dark", "forced colors", "a phone, light", "200 %"]);
   }
   expect(page.faults).toEqual([]);
 });

@@ -31,7 +31,7 @@ async function show(page: WatchedPage, hash: string): Promise<void> {
   await page.waitForFunction(() => document.querySelector("main [aria-busy=true]") === null);
 }
 
-describe("an organisation of 100,000 end users", () => {
+describe("an organization of 100,000 end users", () => {
   it("is paged, found by name and summed without a freeze, in bounded memory", async () => {
     const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
     const filled = await fetch(`${browser.origin}/__test/crowd`, {
@@ -99,7 +99,7 @@ it.each([
   ["activity", /Nothing was asked in these days/],
   ["requests", /No request yet/],
   ["end-users", /No end user yet.*first request/s],
-])("an organisation without a request: %s says what fills it", async (path, text) => {
+])("an organization without a request: %s says what fills it", async (path, text) => {
   const page = await login(empty.key);
   await show(page, path);
   await expect.poll(() => page.locator("main").textContent()).toMatch(text);
@@ -110,13 +110,13 @@ describe("a region that is away", () => {
   it("the peer: a global key is revoked all the same, and an operator sees what waits", async () => {
     const { orgId, memberId } = empty;
     const admin = { url: adminUrl(), token: ADMIN_TOKEN };
-    const terms = { orgId, memberId, name: "Travelling", scope: "global" } as const;
+    const terms = { orgId, memberId, name: "Traveling", scope: "global" } as const;
     const key = await createKey(admin, terms);
     const page = await login(empty.key);
     await show(page, "keys");
-    await page.getByRole("cell", { name: "Travelling" }).click();
+    await page.getByRole("cell", { name: "Traveling" }).click();
     await page.getByRole("button", { name: "Revoke…" }).click();
-    await page.getByRole("button", { name: "Revoke Travelling" }).click();
+    await page.getByRole("button", { name: "Revoke Traveling" }).click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
     const refused = await fetch(`${browser.origin}/v1/balance`, {
       headers: { authorization: `Bearer ${key}` },
@@ -261,15 +261,15 @@ it("markup in every field that holds a name is text", async () => {
   const operator = await login(ADMIN_TOKEN);
   operator.on("dialog", () => expect.unreachable("a script ran"));
   await show(operator, "organizations");
-  await operator.getByRole("button", { name: "New organisation" }).click();
+  await operator.getByRole("button", { name: "New organization" }).click();
   const dialog = operator.getByRole("dialog");
   await dialog.getByLabel("Name", { exact: true }).fill(HOSTILE);
   await dialog.getByLabel("Slug").fill("hostile-name");
   await dialog.getByLabel("Its owner's address").fill(HOSTILE); // no address: refused, and said as text
-  await dialog.getByRole("button", { name: "Make organisation" }).click();
+  await dialog.getByRole("button", { name: "Make organization" }).click();
   await dialog.getByText("must be an email address").first().waitFor();
   await dialog.getByLabel("Its owner's address").fill("owner@example.com");
-  await dialog.getByRole("button", { name: "Make organisation" }).click();
+  await dialog.getByRole("button", { name: "Make organization" }).click();
   await operator.locator(".secret code").waitFor();
   await show(operator, `organizations/${orgId}`);
   await operator.getByRole("button", { name: "Credit", exact: true }).click();

@@ -15,7 +15,7 @@ beforeAll(async () => {
   for (const user of ["ann", "bob", HOSTILE]) expect(await ask(owner.key, user)).toBe(200);
 });
 
-/** A completion as the organisation's own product would ask for it. */
+/** A completion as the organization's own product would ask for it. */
 async function ask(key: string, user?: string): Promise<number> {
   const response = await fetch(`${browser.origin}/v1/chat/completions`, {
     method: "POST",
@@ -91,8 +91,8 @@ describe("who logs in sees the pages of its role, each without an error and read
 
   it("an operator", async () => {
     const page = await login(ADMIN_TOKEN);
-    expect(await pagesOf(page)).toEqual(["Organisations", "Catalogue", "Business", "Health"]);
-    for (const name of ["Health", "Catalogue", "Business", "Organisations"]) {
+    expect(await pagesOf(page)).toEqual(["Organizations", "Catalog", "Business", "Health"]);
+    for (const name of ["Health", "Catalog", "Business", "Organizations"]) {
       await goTo(page, name);
       await expectAccessible(page);
     }

@@ -19,7 +19,7 @@ type FirstView = { readonly paintMs: number; readonly wholeMs: number; readonly 
 beforeAll(() => mkdirSync(pictures, { recursive: true }));
 
 const consoleLink = (): string =>
-  /^Console of the organisation of 90 days.*:\s+(\S+)$/m.exec(started.output())?.[1] ?? "";
+  /^Console of the organization of 90 days.*:\s+(\S+)$/m.exec(started.output())?.[1] ?? "";
 
 /** The console as the printed link opens it: it offers to log in. */
 async function demoConsole(look: object = DESKTOP): Promise<Opened> {
@@ -30,7 +30,7 @@ async function demoConsole(look: object = DESKTOP): Promise<Opened> {
   return one;
 }
 
-it("npm start -- --demo prints a link that logs in, to an organisation with a past that one can see", async () => {
+it("npm start -- --demo prints a link that logs in, to an organization with a past that one can see", async () => {
   const { page, faults } = await demoConsole();
   expect(page.url()).not.toContain("key=");
   await page.getByText("Spend of 30 days, by model").waitFor();

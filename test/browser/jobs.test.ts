@@ -310,7 +310,7 @@ it("an operator opens a customer with $50 and a member, suspends it and looks at
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   const dialog = page.getByRole("dialog");
   const job = counted(page);
-  await job.act(() => page.getByRole("button", { name: "New organisation" }).click());
+  await job.act(() => page.getByRole("button", { name: "New organization" }).click());
   await job.act(() => dialog.getByLabel("Name", { exact: true }).fill("Zoë's Works"));
   await job.act(() => dialog.getByLabel("Its owner's address").fill("zoe@example.com"));
   await job.act(() => dialog.getByLabel("First credit in dollars").fill("50"));

@@ -66,7 +66,7 @@ it("a link's key goes from the address of a page that nobody is logged in to, an
 
 it("a link's key that is refused says so, and goes from the address", async () => {
   const page = await browser.open("/console/#key=svc_sk_eu_live_none");
-  await page.getByRole("dialog").getByText("no organisation").waitFor();
+  await page.getByRole("dialog").getByText("no organization").waitFor();
   await page.getByRole("button", { name: "Log in with it" }).click();
   await page.getByRole("dialog").getByRole("alert").waitFor();
   expect(page.url()).not.toContain("key=");

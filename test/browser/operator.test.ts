@@ -71,7 +71,7 @@ it("a slip of the hand at a key's limit is refused at its field, and what is sav
   expect(page.faults).toEqual([]);
 });
 
-/** Each button of the operators' pages, as `page: what it says`; those above an organisation's tabs once. */
+/** Each button of the operators' pages, as `page: what it says`; those above an organization's tabs once. */
 async function buttonsOf(page: WatchedPage): Promise<ReadonlySet<string>> {
   const org = `organizations/${orgId}`;
   const found = new Set<string>();
@@ -102,7 +102,7 @@ const OF_SUPPORT = [
   "access: End an invitation…",
   "access: Invite…",
   "access: Remove its own log-in…",
-  "list: New organisation",
+  "list: New organization",
   "one: Add member…",
   "one: Change…",
   "one: Limits…",
@@ -124,7 +124,7 @@ const OF_FINANCE = [
   "prices: Remove…",
   "prices: Rerate…",
 ];
-const OF_ALL_ALONE = ["recovery: Close the organisation…", "recovery: Rebuild the wallet…"];
+const OF_ALL_ALONE = ["recovery: Close the organization…", "recovery: Rebuild the wallet…"];
 
 it("no verb is drawn that would be refused for the operator's role", async () => {
   const plain = await buttonsOf(await logIn(browser, tokenOf("read")));
@@ -147,12 +147,12 @@ it("a form has the fields that its operator's role may change, and is not refuse
   expect(await dialog.getByLabel("Price list").count()).toBe(0);
   await dialog.getByRole("button", { name: "Save" }).click();
   await support.getByText("900", { exact: true }).waitFor();
-  await support.getByRole("button", { name: "All organisations" }).click();
-  await support.getByRole("button", { name: "New organisation" }).click();
+  await support.getByRole("button", { name: "All organizations" }).click();
+  await support.getByRole("button", { name: "New organization" }).click();
   await dialog.getByLabel("Name", { exact: true }).fill("Made by support");
   await dialog.getByLabel("Its owner's address").fill("owner@example.com");
   expect(await dialog.getByLabel("First credit in dollars").count()).toBe(0);
-  await dialog.getByRole("button", { name: "Make organisation" }).click();
+  await dialog.getByRole("button", { name: "Make organization" }).click();
   await support.locator(".secret code").waitFor();
   expect(support.faults).toEqual([]);
   const finance = await logIn(browser, tokenOf("finance"));
@@ -164,7 +164,7 @@ it("a form has the fields that its operator's role may change, and is not refuse
   await finance.getByText("nothing is posted in the list").first().waitFor(); // no word of the role
 });
 
-it("a log-in of its own can be removed where an organisation has one", async () => {
+it("a log-in of its own can be removed where an organization has one", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   const remove = page.getByRole("button", { name: "Remove its own log-in…" });
   const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);

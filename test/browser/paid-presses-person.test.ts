@@ -11,7 +11,7 @@ const ENDING = ["Log out everywhere", "Connect this machine"];
 const press = (page: Page, name: string): Promise<void> =>
   page.getByRole("button", { name, exact: true }).click();
 
-/** A person who was in somebody's organisation, and left it. */
+/** A person who was in somebody's organization, and left it. */
 async function leaver(name: string): Promise<Page> {
   const owner = await started.open("/console/");
   await signUp(owner, "Cleo");
@@ -29,7 +29,7 @@ async function leaver(name: string): Promise<Page> {
   return page;
 }
 
-it("a person in no organisation: every button of what there is, by mouse and keyboard, pays for nothing", async () => {
+it("a person in no organization: every button of what there is, by mouse and keyboard, pays for nothing", async () => {
   const page = await leaver("Ann");
   expect(await rail(page).getByRole("link").allTextContents()).toEqual([
     "Turnpike",
@@ -39,13 +39,13 @@ it("a person in no organisation: every button of what there is, by mouse and key
   for (const by of ["keyboard", "mouse"] as const) {
     const { pressed, paid } = await pressAll(page, {
       by,
-      without: [...ENDING, "Delete it", "Make organisation"],
+      without: [...ENDING, "Delete it", "Make organization"],
     });
     expect(pressed).toEqual(
       expect.arrayContaining([
         "Profile: Export",
-        "Profile: New organisation",
-        "Profile: New organisation: Cancel",
+        "Profile: New organization",
+        "Profile: New organization: Cancel",
         "Profile: Delete your account in this region?: Cancel",
       ]),
     );
@@ -54,9 +54,9 @@ it("a person in no organisation: every button of what there is, by mouse and key
   await page.reload();
   await press(page, "Log out everywhere");
   await continueAs(page, "Ann");
-  await press(page, "New organisation");
+  await press(page, "New organization");
   await page.getByRole("dialog").getByLabel("Name").fill("Made by a press");
-  await press(page, "Make organisation");
+  await press(page, "Make organization");
   await goTo(page, "Profile");
   await press(page, "Delete account…");
   await press(page, "Delete it");

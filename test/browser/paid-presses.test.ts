@@ -26,7 +26,7 @@ beforeAll(async () => {
   await makeSpares();
 });
 
-/** What the walks open, change and end: a request, an end user, a webhook, another organisation. */
+/** What the walks open, change and end: a request, an end user, a webhook, another organization. */
 async function makeSpares(): Promise<void> {
   const messages = [{ role: "user", content: "Hello" }];
   const made: readonly (readonly [at: string, body: object])[] = [
@@ -162,7 +162,7 @@ describe("every button of every page and dialog, pressed once, pays for nothing 
       expect(seen.pressed.length).toBeGreaterThan(10);
       expect([seen.paid, seen.refused]).toEqual([[], []]);
       await page.getByRole("button", { name: "Leave", exact: true }).click();
-      await rail(page).getByRole("link", { name: "Catalogue" }).waitFor();
+      await rail(page).getByRole("link", { name: "Catalog" }).waitFor();
       const { pressed, paid } = await pressAll(page, { without: ["See as customer"] });
       console.log("operator", seen.pressed.length, pressed.length);
       expect(pressed.length).toBeGreaterThan(30);

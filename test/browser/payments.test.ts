@@ -7,7 +7,7 @@ import { openStarted, signUp } from "./started.ts";
 
 const { directory, open, origins } = openStarted();
 
-/** Somebody new, with an organisation of their own and the credits that a sign-up brings. */
+/** Somebody new, with an organization of their own and the credits that a sign-up brings. */
 async function newcomer(name: string): Promise<Page> {
   const page = await open("/console/");
   await signUp(page, name);

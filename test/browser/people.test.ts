@@ -13,7 +13,7 @@ function roleOf(page: Page): Promise<unknown> {
   });
 }
 
-/** The organisation that the page's session acts in. */
+/** The organization that the page's session acts in. */
 function organizationOf(page: Page): Promise<string> {
   return page.evaluate(async () => {
     const answer = await fetch("/console/api/session");
@@ -192,9 +192,9 @@ it("on a telephone and by the keyboard alone: signing up, a team, its domains, t
   await expectFits(cleo);
   await enterAt(cleo, "More");
   await enterAt(cleo, "Profile");
-  await cleo.getByRole("heading", { name: "Organisations" }).waitFor();
+  await cleo.getByRole("heading", { name: "Organizations" }).waitFor();
   await expectFits(cleo);
-  await enterAt(cleo, "New organisation");
+  await enterAt(cleo, "New organization");
   await cleo.getByRole("dialog").getByLabel("Name").focus();
   await expectFits(cleo);
   await cleo.keyboard.press("Escape");

@@ -51,7 +51,7 @@ it("residency: no model of any region ever gets a route on a host outside it", (
   expect(allowedTags({ region: "eu", residency: "strict" })).toEqual(["eu"]);
 });
 
-it("a markup raises the catalogue's prices and leaves an operator's own alone", () => {
+it("a markup raises the catalog's prices and leaves an operator's own alone", () => {
   const own = { ...LLAMA, price: { input: 100, cached: 10, output: 300 } };
   const vars = { ...WITH_LLAMA, MODELS: JSON.stringify([own]), MARKUP_PERCENT: "20" };
   const { models } = catalogOf(vars, [OPENAI_EU, { id: "ollama", regions: ["eu"] }]);

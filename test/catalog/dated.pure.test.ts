@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { spanAround } from "../../src/models/catalog/dated.ts";
-import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import { spanAround } from "../../src/models/catalog/dated-prices.ts";
+import { CATALOG } from "../../src/models/catalog/models.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
 import { catalogOf, configWith, liveIn } from "./worlds.ts";
 
@@ -56,7 +56,7 @@ describe("what is sold, and for how much, at a moment:", () => {
     const moment = fc.integer({ min: at("2026-11-01"), max: at("2027-03-31") }); // before the last change
     fc.assert(
       fc.property(moment, fc.double({ min: 0, max: 1, noNaN: true }), (ms, part) => {
-        const { from, until } = spanAround(CATALOGUE, ms);
+        const { from, until } = spanAround(CATALOG, ms);
         expect(from <= ms && ms < until).toBe(true);
         const start = Math.max(from, at("2026-01-01"));
         const other = Math.min(until - 1, Math.floor(start + part * (until - start)));

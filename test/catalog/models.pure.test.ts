@@ -1,20 +1,20 @@
 import { describe, expect, it } from "vitest";
-import type { CatalogueEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
-import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import type { CatalogEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
+import { CATALOG } from "../../src/models/catalog/models.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
 import { SANDBOX_MODELS } from "../../src/models/catalog/sandbox-models.ts";
 import { PROVIDERS } from "./worlds.ts";
 
-const ENTRIES = [...CATALOGUE, ...SANDBOX_MODELS];
+const ENTRIES = [...CATALOG, ...SANDBOX_MODELS];
 const DAY = /^202[3-6]-\d\d-\d\d$/;
-const routesOf = (entries: readonly CatalogueEntry[]) =>
+const routesOf = (entries: readonly CatalogEntry[]) =>
   entries.flatMap((entry) => entry.routes.map((route) => [entry.id, route] as const));
 
 it("at least 40 chat and 10 embedding models, each id once, as maker/model", () => {
   const ids = ENTRIES.map(({ id }) => id);
   expect(ids).toHaveLength(new Set(ids).size);
   for (const id of ids) expect(id).toMatch(/^[a-z0-9-]+\/[a-z0-9.-]+$/);
-  const kinds = CATALOGUE.map(({ kind }) => kind);
+  const kinds = CATALOG.map(({ kind }) => kind);
   expect(kinds.filter((kind) => kind === "chat").length).toBeGreaterThanOrEqual(40);
   expect(kinds.filter((kind) => kind === "embeddings").length).toBeGreaterThanOrEqual(10);
 });
@@ -85,7 +85,7 @@ describe("every route", () => {
   });
 
   it("names what Bedrock would run outside its region nowhere", () => {
-    const bedrock = routesOf(CATALOGUE).filter(([, route]) => route.provider === "bedrock");
+    const bedrock = routesOf(CATALOG).filter(([, route]) => route.provider === "bedrock");
     expect(bedrock.length).toBeGreaterThan(20);
     for (const [, { upstreamId, regions }] of bedrock) {
       expect(upstreamId).not.toMatch(/^global\./);
@@ -133,7 +133,7 @@ function expectDays({ prices, until }: RouteEntry): void {
   expect((until ?? "9999") > (days.at(-1) ?? "")).toBe(true);
 }
 
-function entryOf(id: string): CatalogueEntry {
+function entryOf(id: string): CatalogEntry {
   const entry = ENTRIES.find((one) => one.id === id);
   if (entry === undefined) throw new Error(`no model ${id}`);
   return entry;

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it, vi } from "vitest";
-import { READ_EVERY_MS, SPARE_MS } from "../../src/models/catalog/price-book.ts";
+import { READ_EVERY_MS, SPARE_MS } from "../../src/models/catalog/price-list-cache.ts";
 import { effort } from "../effort.ts";
 import { LEAD_MS, world } from "./price-world.ts";
 
@@ -17,7 +17,7 @@ it("an isolate that has read nothing yet sells nothing while the database is awa
   expect((await ask()).ok).toBe(true);
 });
 
-it("the region's list stays, however many organisations have one of their own", async () => {
+it("the region's list stays, however many organizations have one of their own", async () => {
   const { state, ask } = world();
   for (let i = 0; i < 1001; i++) await ask(`list-${i}`);
   state.reads = 0;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { SPARE_MS } from "../../src/models/catalog/price-book.ts";
+import { SPARE_MS } from "../../src/models/catalog/price-list-cache.ts";
 import { cachedCopies } from "../../src/models/catalog/price-copies.ts";
 import type { PriceCopies } from "../../src/models/catalog/price-copies.ts";
 import { LEAD_MS, LEAD_S, world } from "./price-world.ts";

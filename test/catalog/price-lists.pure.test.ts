@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Model } from "../../src/models/catalog/model.ts";
-import { changesOfModel, priceListOf, pricedModel } from "../../src/models/catalog/price-lists.ts";
-import type { Charged, PriceRow } from "../../src/models/catalog/price-lists.ts";
+import { upcomingChanges, priceListOf, pricedModel } from "../../src/models/catalog/price-lists.ts";
+import type { ListCharge, PriceRow } from "../../src/models/catalog/price-lists.ts";
 import type { Price } from "../../src/shared/usage.ts";
 import { effort } from "../effort.ts";
 
@@ -26,7 +26,7 @@ const row = fc
     isPrice: fc.boolean(),
   })
   .map(({ item, from, price: own, percent: more, isPrice }): PriceRow => {
-    const says: Charged = isPrice && !item.endsWith("*") ? { price: own } : { percent: more };
+    const says: ListCharge = isPrice && !item.endsWith("*") ? { price: own } : { percent: more };
     return { item, from, says };
   });
 const rows = fc.uniqueArray(row, {
@@ -143,7 +143,7 @@ it("a price changes at the moments that are announced, and at no other", () => {
     fc.property(world, ({ own, region, id, list, at }) => {
       const model = modelOf(id, list, false);
       const lists = [priceListOf("own", own), priceListOf("default", region)];
-      const changes = new Set(changesOfModel(model, { lists, at }));
+      const changes = new Set(upcomingChanges(model, { lists, at }));
       const priceAt = (then: number): string =>
         JSON.stringify(pricedModel(model, { lists, at: then }).routes[0]?.price);
       for (let then = at + 1; then <= 45; then++) {
@@ -152,6 +152,6 @@ it("a price changes at the moments that are announced, and at no other", () => {
     }),
     { numRuns: effort(200, 20_000) },
   );
-  expect(changesOfModel(modelOf("a/one", FREE, false), { lists: [], at: 0 })).toEqual([]);
+  expect(upcomingChanges(modelOf("a/one", FREE, false), { lists: [], at: 0 })).toEqual([]);
 });
 const FREE: Price = { input: 0, cached: 0, cacheWrite: 0, output: 0 };

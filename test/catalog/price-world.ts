@@ -1,4 +1,4 @@
-import { PriceBook } from "../../src/models/catalog/price-book.ts";
+import { PriceListCache } from "../../src/models/catalog/price-list-cache.ts";
 import type { PriceCopies } from "../../src/models/catalog/price-copies.ts";
 import type { NumberVars } from "../../src/shared/config/config.ts";
 
@@ -20,7 +20,7 @@ export function world(copies: PriceCopies | null = null) {
     copies,
   };
   const numbers = { PRICE_LEAD_S: LEAD_S } as NumberVars;
-  const book = new PriceBook({ numbers });
+  const book = new PriceListCache({ numbers });
   const ask = async (own: string | null = null) => {
     const lists = await book.listsOf(own, reader);
     await Promise.all(waiting);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { allowedTags } from "../../src/models/catalog/catalog.ts";
 import type { HostTag } from "../../src/models/catalog/entry.ts";
-import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import { CATALOG } from "../../src/models/catalog/models.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
 import { catalogOf, configWith, liveIn } from "./worlds.ts";
 
@@ -21,7 +21,7 @@ describe.each(WORLDS)("with everything live in $region, $residency", (world) => 
     const hosts = liveIn(world.region).flatMap(({ regions }) => regions);
     expect(models.size > 0).toBe(hosts.some((tag) => allowed.includes(tag)));
     for (const { id, routes } of models.values()) {
-      const entry = CATALOGUE.find((one) => one.id === id);
+      const entry = CATALOG.find((one) => one.id === id);
       for (const { provider, upstreamId } of routes) {
         const known = entry?.routes.find(
           (route) => route.provider === provider && route.upstreamId === upstreamId,
@@ -33,8 +33,8 @@ describe.each(WORLDS)("with everything live in $region, $residency", (world) => 
     }
   });
 
-  it("no model or route is missing that could run here, and the order is the catalogue's", () => {
-    for (const entry of CATALOGUE) {
+  it("no model or route is missing that could run here, and the order is the catalog's", () => {
+    for (const entry of CATALOG) {
       const wanted = entry.routes.filter(({ provider, regions }) =>
         liveIn(world.region)
           .find((host) => host.id === provider)
@@ -81,7 +81,7 @@ it("the EU, strict, sells Claude, GPT, Gemini and Mistral, and nothing of a host
 it("every model can be sold somewhere: none is there for nobody", () => {
   const catalogs = WORLDS.map((world) => catalogOf(varsOf(world), liveIn(world.region)));
   const isSold = (id: string) => catalogs.some(({ models }) => models.has(id));
-  expect(CATALOGUE.filter(({ id }) => !isSold(id)).map(({ id }) => id)).toEqual([]);
+  expect(CATALOG.filter(({ id }) => !isSold(id)).map(({ id }) => id)).toEqual([]);
 });
 
 const limitsOf = (id: string, provider: string) =>

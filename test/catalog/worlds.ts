@@ -49,10 +49,10 @@ export function configWith(vars: Readonly<Record<string, string>>): Config {
   return parsed.config;
 }
 
-/** The day that the tests of the catalogue are of: what is sold, and for how much, is another matter later. */
+/** The day that the tests of the catalog are of: what is sold, and for how much, is another matter later. */
 const TODAY = Date.UTC(2026, 10, 23);
 
-/** The catalogue of a deployment with these vars and providers. */
+/** The catalog of a deployment with these vars and providers. */
 export function catalogOf(
   vars: Readonly<Record<string, string>>,
   live: readonly LiveProvider[],

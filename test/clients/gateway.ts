@@ -9,16 +9,16 @@ export type Gateway = {
   /** Without it, as Anthropic's want it. */
   readonly origin: string;
   readonly key: string;
-  /** The key of another organisation. */
+  /** The key of another organization. */
   readonly keyOf: (options: Parameters<typeof makeOrganization>[2]) => Promise<string>;
-  /** The key of an organisation that keeps its answers. */
+  /** The key of an organization that keeps its answers. */
   readonly keepingKey: () => Promise<string>;
-  /** What the organisation has left, in micros. */
+  /** What the organization has left, in micros. */
   readonly balance: () => Promise<number>;
 };
 
 /**
- * The EU region of two, with the sandbox, and a key of a new organisation; for all tests of a file. `bindings`: vars
+ * The EU region of two, with the sandbox, and a key of a new organization; for all tests of a file. `bindings`: vars
  * over the tests' own.
  */
 export function gateway(bindings: Readonly<Record<string, string>> = {}): Gateway {

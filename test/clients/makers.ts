@@ -12,7 +12,7 @@ const ALIASES = { [GPT]: "openai/gpt-6.1-sol", [CLAUDE]: "anthropic/claude-sonne
 
 /**
  * The gateway with OpenAI and Anthropic behind it, each played by the sandbox: GPT thinks before it calls, Claude says
- * a word unless another is named that plays it. Their wires are those of this gateway's own doors, asked with the key of another organisation.
+ * a word unless another is named that plays it. Their wires are those of this gateway's own doors, asked with the key of another organization.
  */
 export async function makersGateway(
   aliases: Readonly<Record<string, string>> = {},

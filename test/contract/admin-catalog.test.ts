@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import { CATALOG } from "../../src/models/catalog/models.ts";
 import { admin, newOrganization, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
@@ -22,7 +22,7 @@ describe("GET /admin/v1/catalog", () => {
   it("200: every model with all its routes, each sold at a price or with the reason why not", async () => {
     const { models } = await (await admin("GET", "/catalog")).json<{ models: readonly Model[] }>();
     const known = new Map(models.map((model) => [model.id, model]));
-    for (const { id, routes } of CATALOGUE) {
+    for (const { id, routes } of CATALOG) {
       expect(known.get(id)?.routes).toHaveLength(routes.length);
     }
     for (const route of models.flatMap(({ routes }) => routes)) {

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { micros } from "../../src/shared/money.ts";
-import { differing } from "../../src/operator/margin.ts";
+import { differingBills } from "../../src/operator/margin.ts";
 import { replaced } from "../../scripts/workers/replaced.ts";
 import { ADMIN_TOKEN, admin, bindingsWith, chat, embed, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -29,14 +29,14 @@ type Receipt = {
   readonly completion_tokens: number;
 };
 
-/** The book of a region whose one organisation this is: tests before have left others. */
+/** The book of a region whose one organization this is: tests before have left others. */
 function onlyOf(orgId: string): D1Database {
   const prepare = (sql: string): D1PreparedStatement =>
     env.DB.prepare(sql.replace("WHERE id > ?", `WHERE id = '${orgId}' AND ? = ''`));
   return replaced(env.DB, (name) => (name === "prepare" ? prepare : undefined));
 }
 
-/** Pages of organisations added up. */
+/** Pages of organizations added up. */
 async function marginBy(by: string): Promise<readonly Group[]> {
   const groups: Group[] = [];
   for (let after = ""; ;) {
@@ -116,12 +116,16 @@ describe("POST /admin/v1/costs", () => {
   it("only a bill that is more than 2 % off is told of, whichever is more", () => {
     const counted = { day: today, group: "openai", requests: 1, chargedMicro: 0, unknown: 0 };
     const told = (boughtMicro: number, billedMicro: number): number =>
-      differing([{ ...counted, boughtMicro }], [{ provider: "openai", day: today, billedMicro }])
-        .length;
+      differingBills(
+        [{ ...counted, boughtMicro }],
+        [{ provider: "openai", day: today, billedMicro }],
+      ).length;
     expect([told(100, 98), told(98, 100), told(100, 97), told(97, 100), told(0, 0)]).toEqual([
       0, 0, 1, 1, 0,
     ]);
-    expect(differing([], [{ provider: "openai", day: today, billedMicro: 5 }])).toHaveLength(1);
+    expect(differingBills([], [{ provider: "openai", day: today, billedMicro: 5 }])).toHaveLength(
+      1,
+    );
   });
 
   it("whoever reads the margin has the alert told above 2 %, and not at 2 %", async () => {
@@ -223,7 +227,7 @@ describe("POST /admin/v1/rerate", () => {
     expect(await balance.json()).toMatchObject({ credits_micro: 1_000_000_000 - paid });
   });
 
-  it("credits once an organisation and id, however often it is asked; never what is still open", async () => {
+  it("credits once an organization and id, however often it is asked; never what is still open", async () => {
     const account = await openAccount();
     await (await chat(account.key)).text();
     const [receipt] = await receiptsOf(account);

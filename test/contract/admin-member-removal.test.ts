@@ -185,7 +185,7 @@ describe("DELETE /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(told).toEqual([told[0], told[0]]);
   });
 
-  it("404 for nobody and for another organisation's member, whose keys live on", async () => {
+  it("404 for nobody and for another organization's member, whose keys live on", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const id of [crypto.randomUUID(), other.memberId, "x"]) {

@@ -41,7 +41,7 @@ describe("GET /admin/v1/orgs/{id}/members: 200", () => {
     });
   });
 
-  it("404 for an organisation that does not exist", async () => {
+  it("404 for an organization that does not exist", async () => {
     const path = `/orgs/${crypto.randomUUID()}/members`;
     const error = await errorOf(await admin("GET", path), 404);
     expect(error).toMatchObject({ type: "invalid_request_error", code: null });
@@ -105,7 +105,7 @@ describe("POST /admin/v1/orgs/{id}/members", () => {
     expect(await roles()).toEqual(["owner"]);
   });
 
-  it("201 for an address that belongs to another organisation, or to a member that was removed", async () => {
+  it("201 for an address that belongs to another organization, or to a member that was removed", async () => {
     const other = await openAccount();
     const path = `/orgs/${other.orgId}/members`;
     const body = { email: "twice@example.com", role: "member" };
@@ -183,7 +183,7 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect(await roles()).toEqual(["owner"]);
   });
 
-  it("404 for nobody, another organisation's member and one that was removed: the same bytes", async () => {
+  it("404 for nobody, another organization's member and one that was removed: the same bytes", async () => {
     const other = await openAccount();
     const gone = await (await add("gone@example.com")).json<Member>();
     await remove(gone.id);

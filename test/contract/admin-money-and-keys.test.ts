@@ -69,7 +69,7 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     expect(await balanceOf(account.key)).toBe(Number.MAX_SAFE_INTEGER);
   });
 
-  it("404 for an organisation that does not exist: no wallet is made for it", async () => {
+  it("404 for an organization that does not exist: no wallet is made for it", async () => {
     const id = crypto.randomUUID();
     const body = { amount_micro: 5, reference: "r" };
     await errorOf(await admin("POST", `/orgs/${id}/credits`, body), 404);
@@ -239,7 +239,7 @@ describe("POST /admin/v1/orgs/{id}/members/{member_id}/keys", () => {
     expect((await errorOf(await create({ [param]: value }), 400)).param).toBe(param);
   });
 
-  it("404 for a member of nobody, or of another organisation", async () => {
+  it("404 for a member of nobody, or of another organization", async () => {
     const other = await openAccount();
     for (const member of [crypto.randomUUID(), other.memberId]) {
       const error = await errorOf(await post(`/members/${member}/keys`, { name: "x" }), 404);

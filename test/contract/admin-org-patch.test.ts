@@ -30,7 +30,7 @@ const read = async (): Promise<Record<string, unknown>> => (await admin("GET", p
 const freshSlug = (): string => `q-${crypto.randomUUID().slice(0, 18)}`;
 
 describe("PATCH /admin/v1/orgs/{id}: 200", () => {
-  it("is the organisation's record as GET has it", async () => {
+  it("is the organization's record as GET has it", async () => {
     const before = await read();
     const slug = freshSlug();
     const after = await changed({ name: "Renamed", slug, rpm_limit: 12, status: "suspended" });
@@ -68,7 +68,7 @@ describe("PATCH /admin/v1/orgs/{id}: 200", () => {
     expect((await send(`/v1/orgs/${orgId}`, renamed)).status).toBe(200);
   });
 
-  it("a request in flight when the organisation is suspended is finished and charged", async () => {
+  it("a request in flight when the organization is suspended is finished and charged", async () => {
     const before = await balanceOf(account.key);
     const open = await chat(account.key, { model: "sandbox/slow-stream", stream: true });
     await changed({ status: "suspended" });
@@ -76,7 +76,7 @@ describe("PATCH /admin/v1/orgs/{id}: 200", () => {
     expect(await balanceOf(account.key)).toBeLessThan(before);
   });
 
-  it("rpm_limit is the organisation's own, exact over all its keys; null takes it away", async () => {
+  it("rpm_limit is the organization's own, exact over all its keys; null takes it away", async () => {
     const second = await addMember(account.orgId, "member");
     expect(await changed({ rpm_limit: 3 })).toMatchObject({ rpm_limit: 3 });
     const keys = [account.key, second.key, account.key, second.key, account.key];
@@ -147,7 +147,7 @@ describe("PATCH /admin/v1/orgs/{id}: refusals", () => {
     }
   });
 
-  it("404 for an organisation that does not exist: no wallet is made for it", async () => {
+  it("404 for an organization that does not exist: no wallet is made for it", async () => {
     const id = crypto.randomUUID();
     await errorOf(await admin("PATCH", `/orgs/${id}`, { status: "suspended" }), 404);
     expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });

@@ -20,7 +20,7 @@ const read = async (path: string): Promise<Record<string, unknown>> => {
 };
 
 describe("POST /admin/v1/orgs: 201", () => {
-  it("is the organisation, its owner and the first key with its secret, and nothing else", async () => {
+  it("is the organization, its owner and the first key with its secret, and nothing else", async () => {
     const body = newOrganization({ is_personal: true, rpm_limit: 7, key_scope: "global" });
     const response = await admin("POST", "/orgs", body);
     expect(response.status).toBe(201);
@@ -61,7 +61,7 @@ describe("POST /admin/v1/orgs: 201", () => {
     });
   });
 
-  it("defaults: a regional key of 60 a minute, no personal organisation", async () => {
+  it("defaults: a regional key of 60 a minute, no personal organization", async () => {
     const made = await (await create()).json<MadeOrganization>();
     expect(made.organization).toMatchObject({ is_personal: false });
     expect(made.key).toMatchObject({ scope: "regional", rpm_limit: 60 });

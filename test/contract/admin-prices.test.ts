@@ -103,7 +103,7 @@ describe("DELETE /admin/v1/prices/{price_id}", () => {
     expect((await admin("DELETE", `/prices/${id}`)).status).toBe(404);
   });
 
-  it("409 for one that is in force, and for the last row of a list that an organisation has", async () => {
+  it("409 for one that is in force, and for the last row of a list that an organization has", async () => {
     await begun("begun", "*", { percent: 3 });
     const row = await env.DB.prepare("SELECT id FROM prices WHERE list = 'begun'").first<{
       id: string;

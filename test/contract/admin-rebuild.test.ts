@@ -120,7 +120,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet: refusals", () => {
     expect(await wallet.balance()).toMatchObject({ ok: false });
   });
 
-  it("404 for an organisation that does not exist: no wallet is made", async () => {
+  it("404 for an organization that does not exist: no wallet is made", async () => {
     const id = crypto.randomUUID();
     await errorOf(await rebuild(id), 404);
     expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });

@@ -68,7 +68,7 @@ describe("POST /admin/v1/orgs/{id}/keys/{key_id}/rotate", () => {
     expect(await events("key.rotated")).toHaveLength(1);
   });
 
-  it("404 for another organisation's key, an unknown and a revoked one", async () => {
+  it("404 for another organization's key, an unknown and a revoked one", async () => {
     const other = await openAccount();
     await errorOf(await rotate({ overlap_seconds: 0 }, { id: other.keyId }), 404);
     await errorOf(await rotate({ overlap_seconds: 0 }, { org: crypto.randomUUID() }), 404);
@@ -112,7 +112,7 @@ describe("/admin/v1/orgs/{id}/sessions", () => {
     for (const { actor } of told) expect(actor).toEqual(BY_ADMIN);
   });
 
-  it("404 for another organisation's, used or not, and for what is no session's id", async () => {
+  it("404 for another organization's, used or not, and for what is no session's id", async () => {
     const other = await openAccount();
     const made = await send("/v1/sessions", { key: other.key, body: {} });
     const { id, token } = await made.json<{ id: string; token: string }>();
@@ -164,7 +164,7 @@ describe("/admin/v1/orgs/{id}/webhooks", () => {
     }, 15_000);
   });
 
-  it("404 for another organisation's webhook, 400 with param; nothing is sent", async () => {
+  it("404 for another organization's webhook, 400 with param; nothing is sent", async () => {
     const id = await webhook();
     const other = await openAccount();
     for (const [method, call, body] of [

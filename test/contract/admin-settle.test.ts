@@ -100,7 +100,7 @@ describe("POST /admin/v1/orgs/{id}/settle: 200", () => {
     expect(await balanceOf(account.key)).toBe(1000);
   });
 
-  it("what this organisation never held charges nothing, though another did", async () => {
+  it("what this organization never held charges nothing, though another did", async () => {
     const unknown = { result: "unknown", charged_micro: 0, shortfall_micro: 0 };
     expect(await settled(lineOf(newId(), 30))).toEqual(unknown);
     const other = await openAccount();
@@ -206,7 +206,7 @@ describe("POST /admin/v1/orgs/{id}/settle: 400, and nothing happened", () => {
 });
 
 describe("POST /admin/v1/orgs/{id}/settle: refusals", () => {
-  it("404 for an organisation that does not exist: no wallet is made for it", async () => {
+  it("404 for an organization that does not exist: no wallet is made for it", async () => {
     const id = crypto.randomUUID();
     await errorOf(await settle({ ...lineOf(newId(), 30), org_id: id }, id), 404);
     expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });

@@ -17,7 +17,7 @@ beforeAll(async () => {
   ({ id: webhook } = await made.json<{ id: string }>());
 });
 
-/** What stands in a path beside the organisation, and what is sent. */
+/** What stands in a path beside the organization, and what is sent. */
 type Asked = { readonly names?: Readonly<Record<string, string>>; readonly body?: unknown };
 const ofMember = () => ({ names: { member_id: account.memberId } });
 const ofKey = () => ({ names: { key_id: account.keyId } });

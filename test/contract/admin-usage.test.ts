@@ -29,13 +29,13 @@ describe("GET /admin/v1/orgs/{id}/usage and /alerts: 200", () => {
     "/usage?from=2031-01-01&to=2031-12-31",
     "/alerts",
     "/alerts?limit=1&offset=1",
-  ])("%s is what the organisation reads itself", async (path) => {
+  ])("%s is what the organization reads itself", async (path) => {
     const [theirs, own] = [await read(path), await send(`/v1${path}`, { key: account.key })];
     expect([theirs.status, own.status]).toEqual([200, 200]);
     expect(await theirs.text()).toBe(await own.text());
   });
 
-  it("the figures are those of this organisation and of no other", async () => {
+  it("the figures are those of this organization and of no other", async () => {
     expect(await (await read("/usage")).json()).toMatchObject({ total: { requests: 4 } });
     expect(await (await read("/alerts")).json()).toMatchObject({ total: 2 });
     const other = await openAccount();
@@ -57,7 +57,7 @@ describe("GET /admin/v1/orgs/{id}/usage and /alerts: refusals", () => {
   });
 
   it.each(["/usage", "/alerts"])(
-    "404 for an organisation that does not exist: %s",
+    "404 for an organization that does not exist: %s",
     async (path) => {
       const error = await errorOf(await read(path, crypto.randomUUID()), 404);
       expect(error.message).toContain("organization");

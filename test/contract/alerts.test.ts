@@ -184,7 +184,7 @@ describe("GET /v1/alerts: 200", () => {
     });
   });
 
-  it("of the caller's organisation alone, for owner, admin and billing", async () => {
+  it("of the caller's organization alone, for owner, admin and billing", async () => {
     await put("u", 10, null);
     await pay(wallet, 9, "u");
     expect((await page("", (await openAccount()).key)).total).toBe(0);

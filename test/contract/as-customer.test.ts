@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { PATHS } from "../../src/routes.ts";
+import { ROUTES } from "../../src/routes.ts";
 import { ADMIN_TOKEN, admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { login, page } from "./console-client.ts";
@@ -27,7 +27,7 @@ describe("POST /console/api/as", () => {
       organization: { id: account.orgId },
     });
     expect(await (await page("/session", cookie)).json()).toEqual(seen);
-    const lists = PATHS.filter(
+    const lists = ROUTES.filter(
       ({ method, path }) => method === "GET" && path !== "/v1/key" && !/:(?!org_id)/.test(path),
     ).map(({ path }) => path.replace(":org_id", account.orgId));
     expect(lists.length).toBeGreaterThan(12);
@@ -42,9 +42,9 @@ describe("POST /console/api/as", () => {
     }
   });
 
-  it("403 read_only for every change and everything paid, of the organisation and of the operator", async () => {
+  it("403 read_only for every change and everything paid, of the organization and of the operator", async () => {
     await look(account.orgId);
-    const changes = PATHS.filter(({ method }) => method !== "GET").map(({ method, path }) => [
+    const changes = ROUTES.filter(({ method }) => method !== "GET").map(({ method, path }) => [
       method,
       path.replaceAll(/:\w+(?:\{.+?\})?/g, "resp_1"),
     ]);
@@ -60,7 +60,7 @@ describe("POST /console/api/as", () => {
     }
   });
 
-  it("is told to the organisation, once an hour, under the operator's name", async () => {
+  it("is told to the organization, once an hour, under the operator's name", async () => {
     await look(account.orgId);
     await look(account.orgId);
     const told = await send("/v1/events?type=operator.viewed", { key: account.key });
@@ -77,7 +77,7 @@ describe("POST /console/api/as", () => {
     expect((await page("/admin/v1/orgs", cookie)).status).toBe(200);
   });
 
-  it("409 for a page that still shows another organisation", async () => {
+  it("409 for a page that still shows another organization", async () => {
     const other = await openAccount();
     await look(account.orgId);
     await look(other.orgId);

@@ -5,9 +5,9 @@ import type { EventRecord } from "../../src/shared/event.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
-import type { KeptAnswer } from "../../src/shared/contracts/kept.ts";
-import { PATHS } from "../../src/routes.ts";
-import type { Path } from "../../src/routes.ts";
+import type { ResponseToStore } from "../../src/shared/contracts/stored-responses.ts";
+import { ROUTES } from "../../src/routes.ts";
+import type { RouteRow } from "../../src/routes.ts";
 import { addKey, chat, HELLO, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
 
@@ -43,7 +43,7 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
 };
 
 /** Every path that speaks of refusals in OpenAI's words; test/node/doors.long.test.ts asks the others. */
-const SPOKEN = PATHS.filter(({ path }) => !path.startsWith("/v1/messages"));
+const SPOKEN = ROUTES.filter(({ path }) => !path.startsWith("/v1/messages"));
 export const ROWS: readonly Row[] = SPOKEN.map((row) => rowOf(row, row.who.roles));
 /** What belongs to a member: to a role that is not here, a colleague's is as if it did not exist. */
 export const OWN_ONLY: readonly Row[] = SPOKEN.flatMap((row) => {
@@ -51,7 +51,7 @@ export const OWN_ONLY: readonly Row[] = SPOKEN.flatMap((row) => {
   return who.others === undefined || !path.includes(":") ? [] : [rowOf(row, who.others)];
 });
 
-function rowOf({ method, path }: Path, roles: readonly Role[]): Row {
+function rowOf({ method, path }: RouteRow, roles: readonly Role[]): Row {
   const [body, status = 200] = SENT[`${method} ${path}`] ?? [];
   return body === undefined ? [method, path, roles, status] : [method, path, roles, status, body];
 }
@@ -135,7 +135,7 @@ const RESPONSE = {
   usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2, cost_micro: 1 },
 };
 
-/** Straight into the object, as one of an hour ago: this organisation keeps nothing by itself. */
+/** Straight into the object, as one of an hour ago: this organization keeps nothing by itself. */
 async function responseOf({ orgId, memberId, keyId }: Account): Promise<string> {
   const id = mintId("resp_", Date.now() - 3_600_000);
   const by = { memberId, keyId, sessionId: null };
@@ -144,7 +144,9 @@ async function responseOf({ orgId, memberId, keyId }: Account): Promise<string> 
   );
   const answer = { id, previous: null, by, createdAt: Date.now(), hours: 1 };
   const kept = env.KEPT_RESPONSES.getByName(orgId);
-  expect(await kept.keep({ ...answer, input, response } as KeptAnswer)).toMatchObject({ ok: true });
+  expect(await kept.keep({ ...answer, input, response } as ResponseToStore)).toMatchObject({
+    ok: true,
+  });
   return id;
 }
 
@@ -160,7 +162,7 @@ export async function endUserOf({ key }: Account): Promise<string> {
 
 const targetOf = ([, route]: Row): Target | undefined =>
   route.endsWith(":delivery_id") ? DELIVERY : TARGETS[route.split("/")[2] ?? ""];
-/** Whether a row's path names something of an organisation's. */
+/** Whether a row's path names something of an organization's. */
 export const namesTarget = (row: Row): boolean =>
   row[1].includes(":") && targetOf(row) !== undefined;
 

@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/app.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
-import { EVERYONE, PATHS } from "../../src/routes.ts";
+import { EVERYONE, ROUTES } from "../../src/routes.ts";
 import {
   endUserOf,
   generationOf,
@@ -24,7 +24,7 @@ const byName = (rows: readonly Row[]): readonly (readonly [string, Row])[] =>
 
 let members: Readonly<Record<Role, Account>>;
 let colleague: Account;
-/** Owns another organisation. */
+/** Owns another organization. */
 let stranger: Account;
 /** An owner's key that was revoked, and no key at all. */
 let shutOut: readonly (string | undefined)[];
@@ -86,13 +86,13 @@ it("what answers below /v1 is the table of paths, and each path is answered in o
     ({ method, path }) => method !== "ALL" && path.startsWith("/v1/"),
   );
   const there = new Set(routes.map(({ method, path }) => `${method} ${path}`));
-  expect(new Set(PATHS.map(({ method, path }) => `${method} ${path}`))).toEqual(there);
-  const reaches = new Set(PATHS.map(({ path, reach }) => `${path} ${reach}`));
-  expect(reaches.size).toBe(new Set(PATHS.map(({ path }) => path)).size);
+  expect(new Set(ROUTES.map(({ method, path }) => `${method} ${path}`))).toEqual(there);
+  const reaches = new Set(ROUTES.map(({ path, reach }) => `${path} ${reach}`));
+  expect(reaches.size).toBe(new Set(ROUTES.map(({ path }) => path)).size);
 });
 
 it("everyone may everything, but for this", () => {
-  const fewer = PATHS.filter(({ who }) => who.roles !== EVERYONE || who.others !== undefined);
+  const fewer = ROUTES.filter(({ who }) => who.roles !== EVERYONE || who.others !== undefined);
   const said = fewer.map(({ method, path, who }) => {
     return `${method} ${path}: ${who.others === undefined ? who.roles.join() : `others' ${who.others.join()}`}`;
   });
@@ -134,7 +134,7 @@ it("everyone may everything, but for this", () => {
     "POST /v1/webhooks/:id/test: owner,admin",
     "POST /v1/webhooks: owner,admin",
   ]);
-  const limited = PATHS.filter(({ reach }) => reach !== "managed").map(({ path }) => path);
+  const limited = ROUTES.filter(({ reach }) => reach !== "managed").map(({ path }) => path);
   expect(limited.toSorted()).toEqual([
     "/v1/chat/completions",
     "/v1/completions",
@@ -248,7 +248,7 @@ it("what is refused changes nothing, here or elsewhere", async () => {
   expect(await Promise.all([owner, stranger].map(everythingOf))).toEqual(before);
 });
 
-it("another organisation's owner sees only its own in every list", async () => {
+it("another organization's owner sees only its own in every list", async () => {
   const { owner } = members;
   const ours = [owner.orgId, owner.keyId, await endUserOf(owner), await generationOf(owner)];
   const paths = ["/v1/keys", "/v1/users?limit=100", "/v1/usage?group_by=user", "/v1/alerts"];
@@ -261,7 +261,7 @@ it("another organisation's owner sees only its own in every list", async () => {
   }
 });
 
-it("a suspended organisation reads everything and writes nothing", async () => {
+it("a suspended organization reads everything and writes nothing", async () => {
   const account = await openAccount();
   const calls: (readonly [Row, string])[] = [];
   for (const row of ROWS) calls.push([row, await ownId(row, account)]);
@@ -274,7 +274,7 @@ it("a suspended organisation reads everything and writes nothing", async () => {
   }
 });
 
-/** What an organisation is and has, as its owner and its operator read it; not when its keys were used. */
+/** What an organization is and has, as its owner and its operator read it; not when its keys were used. */
 async function everythingOf({ orgId, key }: Account): Promise<unknown> {
   const org = `/v1/orgs/${orgId}`;
   const paths = [org, `${org}/settings`, "/v1/users?limit=100", "/v1/balance", "/v1/keys"];

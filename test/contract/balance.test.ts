@@ -36,7 +36,7 @@ describe("GET /v1/balance: 200", () => {
     expect(await read(key)).toMatchObject({ credits_micro: micros, credits_dollars: dollars });
   });
 
-  it("is 0 for an organisation without credits; reads still work, a completion is 402", async () => {
+  it("is 0 for an organization without credits; reads still work, a completion is 402", async () => {
     const { key } = await openAccount({ credits: 0 });
     expect(await read(key)).toMatchObject({ credits_micro: 0, available_micro: 0 });
     for (const path of ["/v1/models", "/v1/models/sandbox/echo", "/v1/balance"]) {

@@ -232,7 +232,7 @@ describe("POST /v1/chat/completions: 429", () => {
       required_micro: expect.any(Number),
       resets_at: expect.stringMatching(/T00:00:00\.000Z$/),
     });
-    expect((await chat(account.key)).status).toBe(200); // without user the organisation pays
+    expect((await chat(account.key)).status).toBe(200); // without user the organization pays
   });
 });
 

@@ -40,7 +40,7 @@ describe("POST /v1/chat/completions: 200", () => {
     expect((await complete({ model: alias })).model).toBe("sandbox/echo");
   });
 
-  it("x-cost-micro is the catalogue's price of the usage and exactly what the balance falls by", async () => {
+  it("x-cost-micro is the catalog's price of the usage and exactly what the balance falls by", async () => {
     const before = await balanceOf(key);
     const response = await chat(key, saying(LONG));
     const cost = Number(response.headers.get("x-cost-micro"));

@@ -12,7 +12,7 @@ export const ADMIN_TOKEN = "a".repeat(32);
 const CREDITS = 1_000_000_000;
 const RPM_LIMIT = 1000;
 
-/** An organisation with an owner, one key and credits, made as an operator makes one. */
+/** An organization with an owner, one key and credits, made as an operator makes one. */
 export type Account = {
   readonly orgId: string;
   readonly memberId: string;
@@ -57,7 +57,7 @@ export function newOrganization(fields: Record<string, unknown> = {}): Record<st
 
 export type Role = "owner" | "admin" | "billing" | "member";
 
-/** One more member of an organisation, with a key of its own that may be used 1,000 times a minute. */
+/** One more member of an organization, with a key of its own that may be used 1,000 times a minute. */
 export async function addMember(orgId: string, role: Role): Promise<Account> {
   const email = `${crypto.randomUUID()}@example.com`;
   const added = await admin("POST", `/orgs/${orgId}/members`, { email, role });

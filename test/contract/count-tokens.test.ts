@@ -23,7 +23,7 @@ CREATE TABLE organizations (
   region TEXT NOT NULL, -- this book's own
   is_personal INTEGER NOT NULL DEFAULT 0 CHECK (is_personal IN (0, 1)),
   status TEXT NOT NULL DEFAULT 'active',
-  rpm_limit INTEGER CHECK (rpm_limit > 0), -- the organisation's own limit on paid calls; null: none
+  rpm_limit INTEGER CHECK (rpm_limit > 0), -- the organization's own limit on paid calls; null: none
   used_at INTEGER NOT NULL DEFAULT 0, -- last time its wallet published: whom the cron pokes
   created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

@@ -48,7 +48,7 @@ export async function readUser(key: string, externalId: string): Promise<EndUser
   return response.json<EndUser>();
 }
 
-/** All rows of a query against the organisation's own wallet. */
+/** All rows of a query against the organization's own wallet. */
 export function walletRows(orgId: string, query: string): Promise<Record<string, unknown>[]> {
   return runInDurableObject(env.WALLET.getByName(orgId), (_wallet: Wallet, state) =>
     state.storage.sql.exec(query).toArray(),

@@ -37,7 +37,7 @@ async function operator(method: string, path: string, body?: object): Promise<un
 }
 
 describe("each change of the book is one event", () => {
-  it("an organisation with its owner and first key", async () => {
+  it("an organization with its owner and first key", async () => {
     expect((await log()).map(({ type }) => type).toSorted()).toEqual([
       "balance.credited",
       "key.created",
@@ -106,7 +106,7 @@ describe("each change of the book is one event", () => {
     expect(await told("key.revoked")).toMatchObject([{ actor: OPERATOR, subject: key.id }]);
   });
 
-  it("an organisation that is renamed by its owner and limited by an operator", async () => {
+  it("an organization that is renamed by its owner and limited by an operator", async () => {
     const path = `/v1/orgs/${account.orgId}`;
     const renamed = await send(path, { method: "PATCH", key: account.key, body: { name: "New" } });
     expect(renamed.status).toBe(200);

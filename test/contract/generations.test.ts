@@ -176,7 +176,7 @@ describe("GET /v1/generations/{id}: 404", () => {
     expect(await refused(requestId(await chat(other.key)), member.key)).toEqual(missing);
   });
 
-  it("for another organisation's owner too", async () => {
+  it("for another organization's owner too", async () => {
     expect(await refused(id, (await openAccount()).key)).toEqual(missing);
   });
 

@@ -118,7 +118,7 @@ describe("every answer", () => {
 
 describe("an answer to an authenticated request", () => {
   it.each(NAMES.filter((name) => KINDS[name]?.who !== undefined))(
-    "%s: names the organisation and the key's minute",
+    "%s: names the organization and the key's minute",
     async (name) => {
       const { headers } = await ask(name);
       const owner = KINDS[name]?.who === "poor" ? poor : account;
@@ -142,7 +142,7 @@ describe("an answer to an authenticated request", () => {
   });
 
   it.each(NAMES.filter((name) => KINDS[name]?.who === undefined))(
-    "%s is none: no organisation, no minute",
+    "%s is none: no organization, no minute",
     async (name) => {
       const { headers } = await ask(name);
       expect(headers.has("openai-organization")).toBe(false);

@@ -72,7 +72,7 @@ describe.each(PAID)("Idempotency-Key on %s: 409 idempotency_replay", (_what, ask
     expect(await balanceOf(key)).toBe(after);
   });
 
-  it("comes before a 402 and a 429 of the organisation, and after a suspension's 403", async () => {
+  it("comes before a 402 and a 429 of the organization, and after a suspension's 403", async () => {
     const { key, orgId } = await openAccount({ credits: 0 });
     await addCredits(orgId, 200);
     const options = fresh();

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { Wallet } from "../../src/index.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
-import { outcomeToWire } from "../../src/regions/outbox-wire.ts";
+import { outcomeToJson } from "../../src/regions/outbox-format.ts";
 import { settleOf, voidOf } from "../regions/outbox-fixture.ts";
 import { holdOf, valueOf } from "../wallet/wallet-desk.ts";
 import { bindingsWith, openAccount } from "./client.ts";
@@ -31,11 +31,11 @@ async function held(): Promise<string> {
 
 type Wire = Record<string, unknown>;
 const settle = (holdId: string, cost: number, orgId = account.orgId): Wire => ({
-  ...outcomeToWire({ ...settleOf(orgId, cost), holdId }),
+  ...outcomeToJson({ ...settleOf(orgId, cost), holdId }),
 });
 
 const release = (holdId: string, orgId = account.orgId): Wire => ({
-  ...outcomeToWire({ ...voidOf(orgId), holdId }),
+  ...outcomeToJson({ ...voidOf(orgId), holdId }),
 });
 
 async function standing(): Promise<{ credits: number; held: number }> {
@@ -107,7 +107,7 @@ describe("POST /internal/v1/outcomes: 200", () => {
     expect(await standing()).toEqual({ credits: CREDITS - 5, held: 0 });
   });
 
-  it("an organisation that this region never had is refused, and leaves nothing in storage", async () => {
+  it("an organization that this region never had is refused, and leaves nothing in storage", async () => {
     const orgId = crypto.randomUUID();
     const items = [
       settle(mintId("req_", Date.now()), 5, orgId),
@@ -129,7 +129,7 @@ describe("POST /internal/v1/outcomes: 200", () => {
     expect(tables).toEqual([]);
   });
 
-  it("what is no organisation's id does not even make an object", async () => {
+  it("what is no organization's id does not even make an object", async () => {
     const before = await listDurableObjectIds(env.WALLET);
     await sayAsPeer("outcomes", { items: [release(mintId("req_", Date.now()), "../etc/passwd")] });
     expect(await listDurableObjectIds(env.WALLET)).toHaveLength(before.length);

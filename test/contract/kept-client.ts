@@ -1,11 +1,11 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect } from "vitest";
-import type { KeptResponses } from "../../src/models/stored-responses/kept-responses.do.ts";
+import type { KeptResponses } from "../../src/models/stored-responses/stored-responses.do.ts";
 import { bindingsWith, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
-/** PATCH of `keep_responses_hours`, as the organisation's owner unless told otherwise. */
+/** PATCH of `keep_responses_hours`, as the organization's owner unless told otherwise. */
 export const keepFor = (own: Account, hours: unknown, key = own.key): Promise<Response> =>
   send(`/v1/orgs/${own.orgId}/settings`, {
     method: "PATCH",
@@ -13,7 +13,7 @@ export const keepFor = (own: Account, hours: unknown, key = own.key): Promise<Re
     body: { keep_responses_hours: hours },
   });
 
-/** An organisation that keeps its answers. */
+/** An organization that keeps its answers. */
 export async function keeping(hours = 24): Promise<Account> {
   const own = await openAccount();
   expect((await keepFor(own, hours)).status).toBe(200);
@@ -35,7 +35,7 @@ const clock = (): object => ({
 
 export const keptOf = ({ orgId }: Pick<Account, "orgId">) => env.KEPT_RESPONSES.getByName(orgId);
 
-/** Every row of every table of an organisation's object, binary as Latin-1 text. */
+/** Every row of every table of an organization's object, binary as Latin-1 text. */
 export async function keptRows(own: Account): Promise<Readonly<Record<string, object[]>>> {
   return runInDurableObject(keptOf(own), (_: KeptResponses, { storage }) => {
     const { sql } = storage;

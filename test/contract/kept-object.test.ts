@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { KeptResponses } from "../../src/models/stored-responses/kept-responses.do.ts";
+import type { KeptResponses } from "../../src/models/stored-responses/stored-responses.do.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import { bindingsWith, errorOf } from "./client.ts";

@@ -28,7 +28,7 @@ const forget = (id: string, key: string): Promise<Response> =>
   send(`/v1/responses/${id}`, { method: "DELETE", key });
 const wake = (own: Account): Promise<boolean> => runDurableObjectAlarm(keptOf(own));
 
-describe("an organisation that keeps its answers", () => {
+describe("an organization that keeps its answers", () => {
   it("continues one by previous_response_id, at once, and reads it again", async () => {
     const own = await keeping();
     const first = await answered(await say(own.key, { instructions: "Never again." }));
@@ -141,7 +141,7 @@ describe("an organisation that keeps its answers", () => {
   });
 });
 
-describe("an organisation that keeps nothing", () => {
+describe("an organization that keeps nothing", () => {
   it("says so, in words that clients act on, and how it may be changed", async () => {
     const { key } = await openAccount();
     const { id, store, output } = await answered(await say(key, { store: true }));
@@ -192,7 +192,7 @@ const may = async (key: string, id = ""): Promise<readonly number[]> => [
 ];
 
 describe("whose an answer is", () => {
-  it("another organisation's, another member's, a limited key's and a session's are nobody else's", async () => {
+  it("another organization's, another member's, a limited key's and a session's are nobody else's", async () => {
     const own = await keeping();
     const stranger = await keeping();
     const member = await addMember(own.orgId, "member");
@@ -209,7 +209,7 @@ describe("whose an answer is", () => {
     const ALL = [200, 200, 200];
     const NONE = [400, 404, 404];
     const rows: readonly (readonly [string, keyof typeof ids, readonly number[]])[] = [
-      // an owner looks at all of its organisation's, and goes on with its own keys'
+      // an owner looks at all of its organization's, and goes on with its own keys'
       [own.key, "mine", ALL],
       [second.key, "mine", ALL],
       [second.key, "bound", ALL],

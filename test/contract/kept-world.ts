@@ -73,7 +73,7 @@ function replyOf(
   ]);
 }
 
-/** An organisation's conversations, and the provider that they are sent to. */
+/** An organization's conversations, and the provider that they are sent to. */
 export class World {
   readonly turns: Turn[] = [];
   readonly #own: Account;

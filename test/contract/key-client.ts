@@ -25,7 +25,7 @@ export type TestMember = {
 
 type Options = Pick<Sending, "bindings">;
 
-/** Another member of the organisation, with a key of its own. */
+/** Another member of the organization, with a key of its own. */
 export async function addMember(account: Account, role: string): Promise<TestMember> {
   const memberId = crypto.randomUUID();
   await env.DB.prepare(
@@ -90,7 +90,7 @@ export async function fillKeys(
     .run();
 }
 
-/** Suspends the organisation, or lets it go on: in the book and in its wallet. */
+/** Suspends the organization, or lets it go on: in the book and in its wallet. */
 export async function suspend({ orgId }: Account, suspended = true): Promise<void> {
   await env.DB.prepare("UPDATE organizations SET status = ? WHERE id = ?")
     .bind(suspended ? "suspended" : "active", orgId)

@@ -131,7 +131,7 @@ describe("DELETE /v1/keys/{id}: 403", () => {
 });
 
 describe("DELETE /v1/keys/{id}: 404", () => {
-  it("one body for unknown ids, other organisations' keys and, to a member, other members'", async () => {
+  it("one body for unknown ids, other organizations' keys and, to a member, other members'", async () => {
     const stranger = await openAccount();
     const member = await addMember(account, "member");
     const unknown = ["key_000000000000000000000000", "x", "%00", "a%2Fb", "'%20OR%201=1", "%25"];

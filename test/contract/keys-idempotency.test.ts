@@ -34,13 +34,13 @@ async function made(response: Response): Promise<Made> {
   return response.json<Made>();
 }
 
-/** The ids of the organisation's keys, the one it was opened with left out. */
+/** The ids of the organization's keys, the one it was opened with left out. */
 async function keyIds(): Promise<string[]> {
   const { keys } = await (await send("/v1/keys", { key: account.key })).json<{ keys: Made[] }>();
   return keys.map((key) => key.id).filter((id) => id !== account.keyId);
 }
 
-/** Rows that fill the organisation up to its 1,000 live keys. */
+/** Rows that fill the organization up to its 1,000 live keys. */
 async function fillUp(): Promise<void> {
   await env.DB.prepare(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
@@ -157,7 +157,7 @@ describe("POST /v1/keys with an Idempotency-Key: 409", () => {
     expect(await keyIds()).toHaveLength(1);
   });
 
-  it("to a repeat in an organisation that may have no more keys", async () => {
+  it("to a repeat in an organization that may have no more keys", async () => {
     const { id } = await made(await create());
     await fillUp();
     expect((await errorOf(await create(), 409)).key_id).toBe(id);

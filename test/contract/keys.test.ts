@@ -161,7 +161,7 @@ describe("GET /v1/keys: 200", () => {
     expect((await errorOf(response, 400)).param).toBe(param);
   });
 
-  it("an organisation has at most eight calls in the book at once, whatever it asks", async () => {
+  it("an organization has at most eight calls in the book at once, whatever it asks", async () => {
     let [now, most] = [0, 0];
     const eight = Promise.withResolvers<void>();
     const prepare = (sql: string): D1PreparedStatement =>
@@ -183,7 +183,7 @@ describe("GET /v1/keys: 200", () => {
     expect(most).toBe(8);
   });
 
-  it("a member its own and no others', everyone else all of the organisation's", async () => {
+  it("a member its own and no others', everyone else all of the organization's", async () => {
     await openAccount();
     const member = await addMember(account, "member");
     const all = new Set([account.keyId, member.keyId]);
@@ -205,7 +205,7 @@ describe("GET /v1/keys: 200", () => {
     expect(await keysOf(member.key)).toHaveLength(1);
   });
 
-  it("a suspended organisation still reads", async () => {
+  it("a suspended organization still reads", async () => {
     await suspend(account);
     expect(await keysOf(account.key)).toHaveLength(1);
   });

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { PATHS } from "../../src/routes.ts";
+import { ROUTES } from "../../src/routes.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import { ADMIN_TOKEN, addMember, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -20,10 +20,10 @@ async function mayOf(cookie: string): Promise<May> {
 const named = (method: string, path: string): string =>
   `${method} ${path.replaceAll(/:(\w+)(?:\{[^/]+\})?/g, "{$1}")}`;
 
-/** Reads that want nothing but the organisation's id in their path. */
-const READS = PATHS.filter(({ method, path }) => method === "GET" && !/:(?!org_id)/.test(path)).map(
-  ({ path }) => path,
-);
+/** Reads that want nothing but the organization's id in their path. */
+const READS = ROUTES.filter(
+  ({ method, path }) => method === "GET" && !/:(?!org_id)/.test(path),
+).map(({ path }) => path);
 
 /** Each of these reads is answered for who may, and 403 for anybody else. */
 async function expectTrue(cookie: string, may: May): Promise<void> {
@@ -38,7 +38,7 @@ describe("GET /console/api/session says what it may ask", () => {
     const { key } = await addMember(account.orgId, role);
     const cookie = await login(key);
     const may = await mayOf(cookie);
-    const open = PATHS.filter(({ who }) => who.roles.includes(role)).filter(
+    const open = ROUTES.filter(({ who }) => who.roles.includes(role)).filter(
       ({ path }) => !/^\/v1\/(?:completions|images|audio|messages\/count_tokens)/.test(path),
     );
     expect(Object.keys(may).toSorted()).toEqual(

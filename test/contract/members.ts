@@ -5,7 +5,7 @@ import { admin } from "./client.ts";
 
 export type MadeKey = { readonly id: string; readonly key: string };
 
-/** A new member of an organisation; its id. */
+/** A new member of an organization; its id. */
 export async function addMember(orgId: string, role: Role): Promise<string> {
   const email = `${crypto.randomUUID()}@example.com`;
   const response = await admin("POST", `/orgs/${orgId}/members`, { email, role });
@@ -26,7 +26,7 @@ export async function keyWithRole(orgId: string, role: Role): Promise<string> {
   return (await addKey(orgId, await addMember(orgId, role))).key;
 }
 
-/** Suspends the organisation, in its wallet, in the book or in both, as an operator's call does. */
+/** Suspends the organization, in its wallet, in the book or in both, as an operator's call does. */
 export async function suspend(orgId: string, where: readonly ("wallet" | "book")[]): Promise<void> {
   if (where.includes("wallet")) {
     expect((await env.WALLET.getByName(orgId).configure({ suspended: true })).ok).toBe(true);

@@ -176,7 +176,7 @@ describe("/v1/orgs/{org_id}/settings: 401, 403, 404, 405, 503", () => {
     expect(await read(account)).toEqual(before);
   });
 
-  it("another organisation's and none's are the same 404, and stay as they are", async () => {
+  it("another organization's and none's are the same 404, and stay as they are", async () => {
     const other = await openAccount({ credits: 0 });
     const bodies = new Set<string>();
     for (const orgId of [other.orgId, crypto.randomUUID(), "x"]) {
@@ -191,7 +191,7 @@ describe("/v1/orgs/{org_id}/settings: 401, 403, 404, 405, 503", () => {
   });
 
   it.each([[["book"]], [["wallet"]], [["book", "wallet"]]] as const)(
-    "a suspended organisation reads and does not write, though only %j knows",
+    "a suspended organization reads and does not write, though only %j knows",
     async (where) => {
       const own = await openAccount();
       await suspend(own.orgId, where);

@@ -145,7 +145,7 @@ describe("PATCH /v1/orgs/{id}: 403", () => {
 });
 
 describe("PATCH /v1/orgs/{id}: 404", () => {
-  it("for another organisation and for none: the same bytes", async () => {
+  it("for another organization and for none: the same bytes", async () => {
     const other = await openAccount();
     const bodies = new Set<string>();
     for (const orgId of [other.orgId, crypto.randomUUID(), "x", "__proto__"]) {
@@ -172,7 +172,7 @@ describe("PATCH /v1/orgs/{id}: 409", () => {
     expect(await read()).toEqual(before);
   });
 
-  it("organisations that race for one slug: one has it, the others 409", async () => {
+  it("organizations that race for one slug: one has it, the others 409", async () => {
     const racers = await Promise.all(Array.from({ length: 6 }, () => openAccount({ credits: 0 })));
     const slug = freshSlug();
     const answers = await Promise.all(racers.map((racer) => patch({ slug, name: "won" }, racer)));

@@ -109,7 +109,7 @@ describe("our own fault: 503, with retry-after, never 401 and never 200", () => 
 });
 
 describe("what an operator set", () => {
-  it("429: the organisation's own minute is exact, over all its keys, for what costs money", async () => {
+  it("429: the organization's own minute is exact, over all its keys, for what costs money", async () => {
     const own = await openAccount();
     await env.WALLET.getByName(own.orgId).configure({ rpmLimit: 2 });
     const statuses = await Promise.all(
@@ -124,7 +124,7 @@ describe("what an operator set", () => {
     expect((await send("/v1/models", { key: own.key })).status).toBe(200);
   });
 
-  it("403: a suspended organisation cannot spend; its reads still work", async () => {
+  it("403: a suspended organization cannot spend; its reads still work", async () => {
     const own = await openAccount();
     const wallet = env.WALLET.getByName(own.orgId);
     await wallet.configure({ suspended: true });
@@ -135,7 +135,7 @@ describe("what an operator set", () => {
     expect((await chat(own.key)).status).toBe(200);
   });
 
-  it("403: a suspended organisation reads its end users, and changes none; once active it does", async () => {
+  it("403: a suspended organization reads its end users, and changes none; once active it does", async () => {
     const own = await openAccount();
     const made = await putUser(own.key, { external_id: "u", daily_quota_dollars: 1 });
     await suspend(own.orgId, ["wallet"]);

@@ -52,7 +52,7 @@ it("twenty 401s, and 404s, of a second are two lines: the first, and how many ca
   expect(ofRequests()).toMatchObject([{ model_not_found: 1 }, { model_not_found: COUNT }]);
 });
 
-it("twenty 429s of a paid path too, which name the last organisation", async () => {
+it("twenty 429s of a paid path too, which name the last organization", async () => {
   const { key, orgId } = await openAccount({ rpmLimit: 1 });
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const body = { model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] };

@@ -186,7 +186,7 @@ describe("a session sees its own amounts alone", () => {
 
   it.each([
     ["its key's budget", { budget_dollars: 0.000007 }, 1_000_000_000],
-    ["the organisation's balance", {}, 7],
+    ["the organization's balance", {}, 7],
   ])("402 for %s: its own left, and what was needed", async (_, terms, credits) => {
     const poor = await openAccount({ credits });
     const parent = await createKey(poor.key, terms);
@@ -211,7 +211,7 @@ describe("a session sees its own amounts alone", () => {
     });
   });
 
-  it("no other path says what the organisation has", async () => {
+  it("no other path says what the organization has", async () => {
     await admin("POST", `/orgs/${account.orgId}/credits`, { amount_micro: SECRET, reference: "s" });
     const { token } = await mint(account.key);
     for (const path of ["/v1/balance", "/v1/usage", "/v1/holds", "/v1/generations", "/v1/keys"]) {

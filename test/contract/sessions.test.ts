@@ -28,7 +28,7 @@ async function listed(key: string, query = ""): Promise<readonly Listed[]> {
   return (await response.json<{ sessions: readonly Listed[] }>()).sessions;
 }
 
-/** Rows of a table of the organisation's wallet. */
+/** Rows of a table of the organization's wallet. */
 function rowsOf(table: string): Promise<number> {
   return runInDurableObject(
     env.WALLET.getByName(account.orgId),

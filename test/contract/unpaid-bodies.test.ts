@@ -86,7 +86,7 @@ describe("POST /v1/messages/count_tokens", () => {
 });
 
 describe("bodies of what manages something", () => {
-  it("take room too: of 30 of 1 MiB at once, of one organisation, at most 12 are read", async () => {
+  it("take room too: of 30 of 1 MiB at once, of one organization, at most 12 are read", async () => {
     const body = { external_id: "ann", daily_quota_dollars: 1, created_at: "FILLED" };
     const sent = { path: "/v1/users", key: account.key, body, bytes: MIB - 1000 };
     const statuses = await atOnce(30, sent);

@@ -162,7 +162,7 @@ describe("GET /v1/usage: 200", () => {
     await reader?.cancel();
   });
 
-  it("is of the caller's organisation alone", async () => {
+  it("is of the caller's organization alone", async () => {
     const [one, two] = [await openAccount(), await openAccount()];
     await chat(one.key);
     for (const groupBy of ["day", "model", "key", "user"]) {
@@ -177,7 +177,7 @@ describe("GET /v1/usage: 200", () => {
     expect(await report("", key)).toEqual(await report());
   });
 
-  it("also while the organisation is suspended, and after a leap year's whole 366 days", async () => {
+  it("also while the organization is suspended, and after a leap year's whole 366 days", async () => {
     const own = await openAccount();
     await env.DB.prepare("UPDATE organizations SET status = 'suspended' WHERE id = ?")
       .bind(own.orgId)

@@ -50,7 +50,7 @@ describe("POST /v1/users: 201", () => {
     });
   });
 
-  it("what is left out takes the organisation's defaults: no cap and 0.8 at first", async () => {
+  it("what is left out takes the organization's defaults: no cap and 0.8 at first", async () => {
     expect(await putUser(account.key, { external_id: "bare" })).toMatchObject({
       monthly_quota_dollars: null,
       daily_quota_dollars: null,

@@ -5,8 +5,8 @@ import { OPERATIONS } from "../../scripts/openapi/operations.ts";
 import { NUMBERS, parseConfig } from "../../src/shared/config/config.ts";
 import { EVENT_TYPES } from "../../src/shared/event.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
-import { EVERYONE, PATHS } from "../../src/routes.ts";
-import type { Path } from "../../src/routes.ts";
+import { EVERYONE, ROUTES } from "../../src/routes.ts";
+import type { RouteRow } from "../../src/routes.ts";
 import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { readPage, ROOT } from "./pages.ts";
 
@@ -31,7 +31,7 @@ it("docs/keys.md says of every path who may ask it", () => {
   const said = rowsOf("docs/keys.md").flatMap(([what = "", ...cells]) =>
     callsIn(what).map((call) => `${call}: ${cells.join(", ")}`),
   );
-  const declared = PATHS.map((row) => {
+  const declared = ROUTES.map((row) => {
     const at = row.path.replaceAll(/:(\w+)(?:\{.+?\})?/g, "{$1}");
     return `${row.method} ${at}: ${cellsOf(row).join(", ")}`;
   });
@@ -39,7 +39,7 @@ it("docs/keys.md says of every path who may ask it", () => {
 });
 
 /** The cells of a path's row: of each role, then of a key with limits. */
-function cellsOf({ path: at, reach, who: { roles, others } }: Path): string[] {
+function cellsOf({ path: at, reach, who: { roles, others } }: RouteRow): string[] {
   const ofRoles = EVERYONE.map((role) => {
     if (others === undefined) return roles.includes(role) ? "yes" : "no";
     return others.includes(role) ? "all" : "its own";
@@ -48,7 +48,11 @@ function cellsOf({ path: at, reach, who: { roles, others } }: Path): string[] {
 }
 
 /** What a key with limits may: what is not managed, and of what belongs to someone its own alone. */
-function ofLimited(reach: Path["reach"], others: Path["who"]["others"], at: string): string {
+function ofLimited(
+  reach: RouteRow["reach"],
+  others: RouteRow["who"]["others"],
+  at: string,
+): string {
   if (reach === "managed") return "no";
   if (others === undefined) return "yes";
   return at.endsWith("/rotate") ? "itself" : "its own";
@@ -151,8 +155,8 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "models/core/inline-image.ts ALL_BYTES_MAX",
     "models/core/inline-image.ts DOWNLOADS_MAX",
   ],
-  "live keys of an organisation; new ones in a day": [
-    "accounts/keys/keys.store.ts LIVE_KEYS_MAX",
+  "live keys of an organization; new ones in a day": [
+    "accounts/keys/keys.store.ts ACTIVE_KEYS_MAX",
     "accounts/keys/keys.store.ts NEW_KEYS_MAX",
   ],
   "secrets of a key at a time; new ones in a day": [
@@ -169,11 +173,11 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "accounts/keys/sessions.route.ts ORIGINS_MAX",
     "accounts/keys/session-token.ts SESSION_TOKEN_MAX",
   ],
-  "sessions of an organisation in use within days": [
+  "sessions of an organization in use within days": [
     "money/wallet/object/sessions.do.ts SESSIONS_MAX",
   ],
   "unused sessions ended by one key in a day": ["money/wallet/object/sessions.do.ts UNUSED_MAX"],
-  "end users of an organisation": ["money/wallet/object/end-users.do.ts END_USERS_MAX"],
+  "end users of an organization": ["money/wallet/object/end-users.do.ts END_USERS_MAX"],
   "id of an end user": ["shared/external-id.ts EXTERNAL_ID_BYTES_MAX"],
   "a budget, a quota or a credit": ["shared/money.ts DOLLARS_MAX"],
   "alerts of a kind and an end user in a day; kept": [
@@ -182,14 +186,14 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   ],
   "events of one type by one key": ["money/wallet/object/event-rows.do.ts HOURLY_MAX"],
   "events kept": ["money/wallet/object/event-rows.do.ts EVENTS_MAX"],
-  "webhooks of an organisation; tests of one": [
+  "webhooks of an organization; tests of one": [
     "events/webhooks/webhooks.store.ts WEBHOOKS_MAX",
     "events/webhooks/webhook-deliveries.do.ts TESTS_MAX",
   ],
   "address of a webhook": ["events/webhooks/webhook-url.ts LENGTH_MAX"],
   "hours that answers are kept; body of their request": [
     "shared/contracts/settings.ts KEEP_HOURS_MAX",
-    "shared/contracts/kept.ts KEPT_BODY_BYTES_MAX",
+    "shared/contracts/stored-responses.ts STORED_BODY_BYTES_MAX",
   ],
   "messages that wait for a webhook": ["events/webhooks/delivery-rows.do.ts PENDING_MAX"],
   "replays of a webhook; events of one": ["events/webhooks/webhooks.route.ts REPLAY_MAX"],
@@ -289,22 +293,26 @@ const AGAIN: readonly (readonly [page: string, before: RegExp, constant: string]
   ["errors", /or got (\S+) new ones within a day/, "accounts/keys/secrets.store.ts ROTATIONS_MAX"],
   [
     "errors",
-    /(\S+) sessions of the organisation were/,
+    /(\S+) sessions of the organization were/,
     "money/wallet/object/sessions.do.ts SESSIONS_MAX",
   ],
   ["errors", /ending more than (\S+) in a day/, "money/wallet/object/sessions.do.ts UNUSED_MAX"],
-  ["errors", /owns at most (\S+) organisations/, "accounts/people/sign-up.store.ts OWNED_MAX"],
+  ["errors", /owns at most (\S+) organizations/, "accounts/people/sign-up.store.ts OWNED_MAX"],
   ["errors", /names at most (\S+) \[domains/, "accounts/people/company.store.ts DOMAINS_MAX"],
   [
     "people",
-    /More organisations, (\S+) owned at most/,
+    /More organizations, (\S+) owned at most/,
     "accounts/people/sign-up.store.ts OWNED_MAX",
   ],
   ["people", /names up to (\S+) domains/, "accounts/people/company.store.ts DOMAINS_MAX"],
   ["people", /At most (\S+) are open/, "accounts/people/invitations.store.ts OPEN_MAX"],
   ["people", /and (\S+) an hour are new/, "accounts/people/invitations.store.ts HOURLY_MAX"],
-  ["people", /it is good for (\S+) days/, "accounts/people/inviting.ts ADDRESSED_DAYS"],
-  ["people", /without one for (\S+), as a member/, "accounts/people/inviting.ts OPEN_DAYS"],
+  ["people", /it is good for (\S+) days/, "accounts/people/invitation-handlers.ts ADDRESSED_DAYS"],
+  [
+    "people",
+    /without one for (\S+), as a member/,
+    "accounts/people/invitation-handlers.ts OPEN_DAYS",
+  ],
 ];
 const IN_WORDS: Readonly<Record<string, number>> = { three: 3, five: 5, seven: 7, ten: 10 };
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { anchorOf, wireOf } from "../../src/shared/http/failure-wire.ts";
+import { anchorOf, errorResponseOf } from "../../src/shared/http/failure-mapping.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import { CALLER_CASES } from "../http/failure-cases.ts";
 import type { Case, Cases } from "../http/failure-cases.ts";
@@ -22,7 +22,7 @@ const anchors = anchorsOf(page);
 it.each(Object.entries(cases))("docs/errors.md has an anchor for %s", (_kind, rows) => {
   for (const [failure] of rows as readonly Case<Failure>[]) {
     expect(anchors).toContain(anchorOf(failure));
-    const { status, type } = wireOf(failure);
+    const { status, type } = errorResponseOf(failure);
     const section = sectionOf(anchorOf(failure));
     expect(section).toMatch(new RegExp(`\\b${status}\\b`));
     expect(section).toContain(`type \`${type}\``);

@@ -22,7 +22,7 @@ export type Answer = {
 
 /** Lines of the log that mean a bug of ours, since they were last taken. */
 const bugs: string[] = [];
-/** The organisations that the fuzzers use: alarms of other files' wallets may go off meanwhile. */
+/** The organizations that the fuzzers use: alarms of other files' wallets may go off meanwhile. */
 const ours = new Set<string>();
 
 /** From here on nothing is logged, but bugs and alerts are kept for `ask`. */

@@ -4,11 +4,11 @@ import { buildCatalog } from "../../src/models/catalog/catalog.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import { parseBody } from "../../src/shared/http/parse-body.ts";
 import { parseJsonBytes } from "../../src/shared/http/read-json.ts";
-import { chatDoor } from "../../src/models/endpoints/chat.ts";
-import type { Door } from "../../src/models/core/door.ts";
-import { embeddingsDoor } from "../../src/models/endpoints/embeddings.ts";
-import { messagesDoor } from "../../src/models/endpoints/messages.ts";
-import { responsesDoor } from "../../src/models/endpoints/responses.ts";
+import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
+import type { EndpointAdapter } from "../../src/models/core/endpoint-adapter.ts";
+import { embeddingsEndpoint } from "../../src/models/endpoints/embeddings.ts";
+import { messagesEndpoint } from "../../src/models/endpoints/messages.ts";
+import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
 import type { PaidRequest } from "../../src/models/requests/paid-request.ts";
 import { prepared } from "../fixtures/prepared.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
@@ -75,14 +75,18 @@ function priced(prepare: (body: object) => Result<PaidRequest>) {
 }
 
 /** Another dialect than the core's: what it becomes is a chat that the core's own door takes at the same price. */
-function converted(door: Door) {
+function converted(door: EndpointAdapter) {
   return (bytes: Uint8Array): Met | Promise<Met> => {
     const json = parseJsonBytes(bytes);
     const first = json.ok ? prepared(door, json.value, catalog) : json;
     if (!first.ok) return refused(first);
     const { core, native, bounds } = first.value;
     must(native === null || JSON.stringify(native.body) !== undefined, "no native body", native);
-    const asChat = prepared(chatDoor, JSON.parse(JSON.stringify(core?.body)) as object, catalog);
+    const asChat = prepared(
+      chatEndpoint,
+      JSON.parse(JSON.stringify(core?.body)) as object,
+      catalog,
+    );
     must(asChat.ok, "no chat", core);
     mustEqual(asChat.ok && asChat.value.bounds, bounds, "another price");
     return "accepted";
@@ -154,7 +158,7 @@ describe("a paid request", () => {
     "is refused as a 400, or is the same at the same price when it is written and read again";
 
   it(`of chat ${holds}, in ${runsOf("chat bodies")} inputs`, { timeout: TIMEOUT_MS }, async () => {
-    const check = priced((body) => prepared(chatDoor, body, catalog));
+    const check = priced((body) => prepared(chatEndpoint, body, catalog));
     expect(await faultsOf("chat bodies", bodiesOf(seeds.CHATS, check))).toBe("");
   });
 
@@ -162,7 +166,7 @@ describe("a paid request", () => {
     `of embeddings ${holds}, in ${runsOf("embeddings bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
-      const check = priced((body) => prepared(embeddingsDoor, body, catalog));
+      const check = priced((body) => prepared(embeddingsEndpoint, body, catalog));
       expect(await faultsOf("embeddings bodies", bodiesOf(seeds.EMBEDDINGS, check))).toBe("");
     },
   );
@@ -173,7 +177,7 @@ describe("a body of another dialect", () => {
     `of Messages is refused as a 400, or becomes a chat at the same price, in ${runsOf("Messages bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
-      const check = converted(messagesDoor);
+      const check = converted(messagesEndpoint);
       expect(await faultsOf("Messages bodies", bodiesOf(seeds.MESSAGES, check))).toBe("");
     },
   );
@@ -182,7 +186,7 @@ describe("a body of another dialect", () => {
     `of Responses is refused as a 400, or becomes a chat at the same price, in ${runsOf("Responses bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
-      const check = converted(responsesDoor);
+      const check = converted(responsesEndpoint);
       expect(await faultsOf("Responses bodies", bodiesOf(seeds.RESPONSES, check))).toBe("");
     },
   );

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import type { ProviderAnswer, StreamEvent } from "../../src/models/core/provider.ts";
+import type { ProviderResult, StreamEvent } from "../../src/models/core/provider.ts";
 import { CANARY } from "../fixtures/wire-scenario.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { callOf, network } from "../providers/adapter-kit.ts";
@@ -40,7 +40,7 @@ function changed({ which, place, mutation }: Input): WireReply {
   return { ...reply, body: withBytes(parts.join(""), mutation) };
 }
 
-async function eventsOf(answer: ProviderAnswer & { kind: "stream" }): Promise<StreamEvent[]> {
+async function eventsOf(answer: ProviderResult & { kind: "stream" }): Promise<StreamEvent[]> {
   const events: StreamEvent[] = [];
   for (;;) {
     const batch = await answer.events.next();
@@ -50,14 +50,14 @@ async function eventsOf(answer: ProviderAnswer & { kind: "stream" }): Promise<St
 }
 
 /** What the provider makes of it, arriving in these pieces. */
-async function made(one: Input, cuts: readonly number[]): Promise<[ProviderAnswer, StreamEvent[]]> {
+async function made(one: Input, cuts: readonly number[]): Promise<[ProviderResult, StreamEvent[]]> {
   const { provider, stream, upstreamId } = at(CASES, one.which);
   network(changed(one), (bytes) => pieces(bytes, cuts));
   const answer = await provider.send(callOf({ stream, upstreamId }));
   return [answer, answer.kind === "stream" ? await eventsOf(answer) : []];
 }
 
-function written([answer, events]: [ProviderAnswer, StreamEvent[]]): string {
+function written([answer, events]: [ProviderResult, StreamEvent[]]): string {
   const text = JSON.stringify(answer.kind === "stream" ? events : answer);
   return text.replaceAll(/"call_[0-9A-Za-z]{24}"/g, '"call_minted"');
 }

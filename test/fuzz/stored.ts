@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { expect } from "vitest";
 
 /**
- * All that is stored of an organisation, in the book and in its wallet, but for times of use: what a
+ * All that is stored of an organization, in the book and in its wallet, but for times of use: what a
  * refused write must leave as it was.
  */
 export async function stored(orgId: string): Promise<string> {

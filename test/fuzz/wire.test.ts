@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { buildCatalog } from "../../src/models/catalog/catalog.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
-import { chatDoor } from "../../src/models/endpoints/chat.ts";
+import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import { prepared } from "../fixtures/prepared.ts";
 import {
   authorizeBody,
@@ -12,16 +12,16 @@ import {
   forwardBody,
   readForwardAnswer,
   readForwardBody,
-} from "../../src/accounts/keys/forward-wire.ts";
+} from "../../src/accounts/keys/forward-format.ts";
 import {
   itemsIn,
-  outcomeFromWire,
-  outcomeToWire,
-  resultFromWire,
-  resultToWire,
-  revocationFromWire,
-  revocationToWire,
-} from "../../src/regions/outbox-wire.ts";
+  outcomeFromJson,
+  outcomeToJson,
+  resultFromJson,
+  resultToJson,
+  revocationFromJson,
+  revocationToJson,
+} from "../../src/regions/outbox-format.ts";
 import { parseJsonBytes } from "../../src/shared/http/read-json.ts";
 import { BINDINGS } from "./bindings.ts";
 import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
@@ -56,8 +56,8 @@ const READERS: readonly Reader[] = [
         return result.ok ? { ok: true, ...result.value } : result;
       }),
   },
-  { good: seeds.OUTCOMES, read: (body) => written(outcomeFromWire(body, "us"), outcomeToWire) },
-  { good: seeds.REVOCATIONS, read: (body) => written(revocationFromWire(body), revocationToWire) },
+  { good: seeds.OUTCOMES, read: (body) => written(outcomeFromJson(body, "us"), outcomeToJson) },
+  { good: seeds.REVOCATIONS, read: (body) => written(revocationFromJson(body), revocationToJson) },
   {
     good: [{ v: 1, items: seeds.OUTCOMES }],
     read: (body) => {
@@ -71,10 +71,10 @@ const READERS: readonly Reader[] = [
       { hold_id: "req_2", result: "refused", reason: "voided" },
     ],
     read: (body) => {
-      const answer = resultFromWire("hold_id", body);
+      const answer = resultFromJson("hold_id", body);
       return answer === null
         ? null
-        : resultToWire("hold_id", { hold_id: answer.id }, answer.delivery);
+        : resultToJson("hold_id", { hold_id: answer.id }, answer.delivery);
     },
   },
 ];
@@ -160,7 +160,11 @@ function isServed(mutation: Mutation): Met {
   const catalog = buildCatalog({ config: parsed.config, live: LIVE, at: 0 });
   for (const [id, { kind }] of catalog.models) {
     if (kind !== "chat") continue;
-    must(prepared(chatDoor, { model: id, ...DEAREST }, catalog).ok, "it cannot be asked for", id);
+    must(
+      prepared(chatEndpoint, { model: id, ...DEAREST }, catalog).ok,
+      "it cannot be asked for",
+      id,
+    );
   }
   return "accepted";
 }

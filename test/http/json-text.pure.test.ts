@@ -17,7 +17,7 @@ function objects(count: number): string {
   return `{"a":[${"{},".repeat(count)}0]}`;
 }
 
-/** Writes JSON with arbitrary whitespace and escapes, as no serialiser would. */
+/** Writes JSON with arbitrary whitespace and escapes, as no serializer would. */
 function written(value: unknown, noise: () => number): string {
   const space = () => [" ", "\n", "", "\t", "", "\r\n "][noise() % 6] ?? "";
   const text = (raw: string) =>

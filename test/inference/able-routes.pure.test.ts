@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Model, Route, RouteLimits } from "../../src/models/catalog/model.ts";
 import { embeddingNeeds } from "../../src/models/core/embeddings.ts";
-import { routesThat } from "../../src/models/core/route-needs.ts";
-import { ableRoutes } from "../../src/models/requests/bound.ts";
+import { routesMeeting } from "../../src/models/core/route-needs.ts";
+import { capableRoutes } from "../../src/models/requests/bound-request.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
 import { outputCap } from "../../src/models/requests/hold-bounds.ts";
 import { MODEL, ROUTE } from "./run-fixture.ts";
@@ -35,7 +35,7 @@ function modelOf(...limits: (RouteLimits | undefined)[]): Model {
 /** How many routes may embed it, or what is refused. */
 function embedders(model: Model, dimensions?: number): unknown {
   const body = { model: "m", input: "a", ...(dimensions !== undefined && { dimensions }) };
-  const routes = routesThat(embeddingNeeds(body), model);
+  const routes = routesMeeting(embeddingNeeds(body), model);
   return routes.ok ? routes.value.length : routes.failure;
 }
 
@@ -45,7 +45,7 @@ type Asked = { readonly choices?: number; readonly estimate?: number; readonly l
 function able(model: Model, chat: ChatBody, asked: Asked = {}): string {
   const { choices = 1, estimate = 10, least = 64 } = asked;
   const prompt = { bound: estimate, estimate, likely: estimate };
-  const routes = ableRoutes(model, {
+  const routes = capableRoutes(model, {
     chat: { ...chat, n: choices },
     prompt,
     cap: { whole: 100, least, choices, isAsked: true },
@@ -110,7 +110,7 @@ describe("the routes of a chat request", () => {
 
 /** How many routes may embed these, or what is refused. */
 function routesFor(model: Model, input: string | string[] | number[] | number[][]): unknown {
-  const routes = routesThat(embeddingNeeds({ model: "m", input }), model);
+  const routes = routesMeeting(embeddingNeeds({ model: "m", input }), model);
   return routes.ok ? routes.value.length : routes.failure;
 }
 

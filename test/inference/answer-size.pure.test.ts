@@ -3,22 +3,22 @@ import { expect, it } from "vitest";
 import { capThatFits } from "../../src/models/requests/hold-bounds.ts";
 import type { OutputCap } from "../../src/models/requests/hold-bounds.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
-import { responsesDoor } from "../../src/models/endpoints/responses.ts";
-import { chatDoor } from "../../src/models/endpoints/chat.ts";
-import { tooLarge } from "../../src/models/core/answer-size.ts";
+import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
+import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
+import { tooLarge } from "../../src/models/core/response-size.ts";
 import { JSON_REPLY, STREAM_REPLY } from "./run-fixture.ts";
 
 const MIB = 1024 * 1024;
 const AT = { header: () => undefined, query: () => undefined };
 const CHAT: ChatBody = { model: "m", messages: [{ role: "user", content: "x" }] };
 
-function askedAt(door: typeof chatDoor, body: object, stream: boolean) {
+function askedAt(door: typeof chatEndpoint, body: object, stream: boolean) {
   const asked = door.parse(body, AT);
   if (!asked.ok) throw new Error("refused");
   return { ...asked.value, reply: stream ? STREAM_REPLY : JSON_REPLY };
 }
-const CHAT_ASKED = (stream: boolean) => askedAt(chatDoor, CHAT, stream);
-const RESPONSES_ASKED = askedAt(responsesDoor, { model: "m", input: "x" }, true);
+const CHAT_ASKED = (stream: boolean) => askedAt(chatEndpoint, CHAT, stream);
+const RESPONSES_ASKED = askedAt(responsesEndpoint, { model: "m", input: "x" }, true);
 
 /** Bytes of one token with its alternatives as OpenAI writes them. */
 const entry = { token: " and", logprob: -12.345678, bytes: [32, 97, 110, 100] };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { chargeFor, unseenCharge } from "../../src/models/requests/charge.ts";
-import type { Ending } from "../../src/models/requests/charge.ts";
+import type { StreamEnding } from "../../src/models/requests/charge.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import { CAP, CHOICES, LIKELY, ROUTE, runOf, SERVING, USAGE } from "./run-fixture.ts";
 
@@ -10,7 +10,7 @@ const run = runOf();
 
 const charged = (
   seen: { usage?: typeof USAGE; partial?: typeof USAGE; output?: number },
-  ending: Ending,
+  ending: StreamEnding,
   readerAway: boolean,
 ) =>
   chargeFor(

@@ -306,7 +306,7 @@ export function saidIn(door: DoorSpeech, { status, text }: Got, stream = false):
   return door.read(text, stream);
 }
 
-/** What the key's organisation has left, in micros. */
+/** What the key's organization has left, in micros. */
 export async function balanceOf(key: string): Promise<number> {
   const headers = { authorization: `Bearer ${key}` };
   const request = new Request("https://eu.test/v1/balance", { headers });

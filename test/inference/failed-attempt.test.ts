@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it, vi } from "vitest";
-import { attemptFailed } from "../../src/models/requests/ask.ts";
+import { reportFailedAttempt } from "../../src/models/requests/call-routes.ts";
 import { Tally } from "../../src/events/metrics/tally.ts";
 import { runOf, SERVING } from "./run-fixture.ts";
 
@@ -16,7 +16,7 @@ it("whatever an upstream answers, its failures fall into a bounded set of series
   );
   fc.assert(
     fc.property(reasons, (reason) => {
-      attemptFailed(run, SERVING, { kind: "retry", reason });
+      reportFailedAttempt(run, SERVING, { kind: "retry", reason });
     }),
     { numRuns: 3000 },
   );
@@ -31,6 +31,6 @@ it("a client that left says nothing about the provider", () => {
   const left = new AbortController();
   left.abort();
   const tally = new Tally();
-  attemptFailed(runOf({ tally }, left.signal), SERVING, { kind: "retry", reason: "aborted" });
+  reportFailedAttempt(runOf({ tally }, left.signal), SERVING, { kind: "retry", reason: "aborted" });
   expect([tally.isEmpty, warned.mock.calls]).toEqual([true, []]);
 });

@@ -41,7 +41,7 @@ export class FaultyWorld {
     }) as Env;
   }
 
-  /** An organisation with a million micros and a key that its register knows. */
+  /** An organization with a million micros and a key that its register knows. */
   async open(): Promise<this> {
     const slug = `f-${crypto.randomUUID().slice(0, 18)}`;
     const made = (await this.#operator("/orgs", {

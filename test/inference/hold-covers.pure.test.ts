@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Route } from "../../src/models/catalog/model.ts";
 import { priceAt } from "../../src/models/catalog/price.ts";
-import { ableRoutes } from "../../src/models/requests/bound.ts";
+import { capableRoutes } from "../../src/models/requests/bound-request.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
 import { affordableCap, costBounds, outputCap } from "../../src/models/requests/hold-bounds.ts";
 import { micros } from "../../src/shared/money.ts";
@@ -86,7 +86,7 @@ it("what is granted pays for every route that may serve, at the cap that is sent
       const cap = outputCap(model, prompt, asked);
       const chat: ChatBody = { model: "m", messages: [{ role: "user", content: "Hi" }] };
       if (calls) chat.tools = [{ type: "function", function: { name: "f" } }];
-      const able = ableRoutes(model, { chat, prompt, cap });
+      const able = capableRoutes(model, { chat, prompt, cap });
       fc.pre(able.ok);
       const { least, most } = costBounds(able.value, prompt, cap);
       const granted = micros(least + Math.floor((most - least) * at));

@@ -3,17 +3,17 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import type { Model, Route } from "../../src/models/catalog/model.ts";
 import { priceAt } from "../../src/models/catalog/price.ts";
-import { bounded, speaks } from "../../src/models/requests/bound.ts";
-import { chatDoor } from "../../src/models/endpoints/chat.ts";
-import { completionsDoor } from "../../src/models/endpoints/completions.ts";
-import type { Asked, Door } from "../../src/models/core/door.ts";
-import { responsesDoor } from "../../src/models/endpoints/responses.ts";
+import { boundRequest, speaksNatively } from "../../src/models/requests/bound-request.ts";
+import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
+import { completionsEndpoint } from "../../src/models/endpoints/completions.ts";
+import type { ParsedRequest, EndpointAdapter } from "../../src/models/core/endpoint-adapter.ts";
+import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
 import { affordableCap } from "../../src/models/requests/hold-bounds.ts";
 import type { PaidRequest } from "../../src/models/requests/paid-request.ts";
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import { PDF_HEAD } from "../../src/models/core/core-request.ts";
-import { sendApart } from "../../src/models/core/prompts-apart.ts";
+import { sendPromptsSeparately } from "../../src/models/core/separate-prompts.ts";
 import type { ProviderCall } from "../../src/models/core/provider.ts";
 import { effort } from "../effort.ts";
 import { IMAGE_DATA, IMAGE_URL } from "../fixtures/any-of-schema.ts";
@@ -101,7 +101,11 @@ function modelOf({ id, upstreamId, kind }: SentWire, more: Partial<Route>): Mode
   return { ...MODEL, ...size, id, kind, abilities, routes };
 }
 
-function boundAt(asked: Asked, wire: SentWire, more: Partial<Route> = {}): PaidRequest | null {
+function boundAt(
+  asked: ParsedRequest,
+  wire: SentWire,
+  more: Partial<Route> = {},
+): PaidRequest | null {
   const catalog: Catalog = {
     span: { from: -Infinity, until: Infinity },
     models: new Map([[wire.id, modelOf(wire, more)]]),
@@ -110,9 +114,9 @@ function boundAt(asked: Asked, wire: SentWire, more: Partial<Route> = {}): PaidR
     region: "eu",
   };
   const body = { ...asked.request.body, model: wire.id };
-  const request = { ...asked.request, body } as Asked["request"];
+  const request = { ...asked.request, body } as ParsedRequest["request"];
   const providers = new Map([[wire.id, wire.provider]]);
-  const bound = bounded({ ...asked, request }, { catalog, providers, defaultCap: 4096 });
+  const bound = boundRequest({ ...asked, request }, { catalog, providers, defaultCap: 4096 });
   return bound.ok ? bound.value : null;
 }
 
@@ -124,7 +128,7 @@ async function sentFor(
 ): Promise<{ readonly bytes: number; readonly tokens: number } | null> {
   bodies.length = 0;
   const [route] = request.routes;
-  const isNative = route !== undefined && speaks(provider, route, request.native);
+  const isNative = route !== undefined && speaksNatively(provider, route, request.native);
   const call = {
     ...request.core,
     upstreamId,
@@ -134,7 +138,7 @@ async function sentFor(
     signal: AbortSignal.timeout(60_000),
   } as ProviderCall;
   const isApart = call.kind === "chat" && call.apart === true;
-  const answer = await (isApart ? sendApart(provider, call) : provider.send(call));
+  const answer = await (isApart ? sendPromptsSeparately(provider, call) : provider.send(call));
   if (answer.kind === "json") return { bytes: 0, tokens: answer.usage?.input ?? 0 }; // the sandbox's own count
   if (bodies.length === 0) return null;
   const texts = [...new Set(bodies)];
@@ -160,7 +164,7 @@ function expectPaid(request: PaidRequest, input: number, at: number): void {
 
 const REFUSES = { header: () => undefined, query: () => undefined };
 
-function parsedBy(door: Door, body: object): Asked | null {
+function parsedBy(door: EndpointAdapter, body: object): ParsedRequest | null {
   const asked = door.parse(body, REFUSES);
   return asked.ok ? asked.value : null;
 }
@@ -202,10 +206,10 @@ describe("a PDF", () => {
   const READERS = ["openai", "openai", "anthropic", "anthropic", "google", "sandbox"];
 
   it.each([
-    ["chat", chatDoor, { messages: said({ type: "file", file }), max_tokens: 64 }],
+    ["chat", chatEndpoint, { messages: said({ type: "file", file }), max_tokens: 64 }],
     [
       "responses",
-      responsesDoor,
+      responsesEndpoint,
       { input: said({ type: "input_file", ...file }), max_output_tokens: 64 },
     ],
   ])(
@@ -235,7 +239,7 @@ it("prompts that are answered apart never pass together into a price that none p
   const longPrompt = { aboveTokens: 1000, price: { ...route.price } };
   const of = (count: number): PaidRequest | null => {
     const prompt = Array.from({ length: count }, () => "x".repeat(400));
-    const asked = parsedBy(completionsDoor, { model: "m", prompt });
+    const asked = parsedBy(completionsEndpoint, { model: "m", prompt });
     return asked === null ? null : boundAt(asked, wire, { longPrompt });
   };
   expect([of(1) === null, of(2) === null, of(3) === null]).toEqual([false, false, true]);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { success } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
-import { answer } from "../../src/models/requests/answer.ts";
-import { DOORS } from "../../src/models/endpoints/doors.ts";
+import { sendResponse } from "../../src/models/requests/send-response.ts";
+import { ENDPOINTS } from "../../src/models/endpoints/endpoints.ts";
 import type { RunServices } from "../../src/models/requests/paid-request.ts";
 import { settle } from "../../src/models/requests/settle.ts";
 import type { EventStream, StreamEvent } from "../../src/models/core/provider.ts";
@@ -28,7 +28,7 @@ function once(events: readonly StreamEvent[]): EventStream {
 
 /** A run of a row's stream whose wallet says that it has the charge when the test lets it. */
 function runThrough({ name, body }: DoorRow) {
-  const door = DOORS.find((one) => one.name === name);
+  const door = ENDPOINTS.find((one) => one.name === name);
   if (door === undefined) throw new Error(`no door ${name}`);
   const asked = door.parse(body({ model: "sandbox/echo", text: "x", stream: true }), {
     header: () => undefined,
@@ -64,7 +64,7 @@ describe.each(DOOR_ROWS.filter(({ streams }) => streams))("a stream of the door 
   it("keeps its last event until the wallet has its charge", async () => {
     const { run, asking, charged, answered } = runThrough(row);
     const done = Promise.resolve(
-      answer(run, SERVING, { kind: "stream", events: once(EVENTS) }),
+      sendResponse(run, SERVING, { kind: "stream", events: once(EVENTS) }),
     ).then((ended) => settle(run, ended));
     const reader = (await answered).body?.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";

@@ -10,7 +10,7 @@ const CASES = effort(2, 10);
 const ENDINGS = 100 * CASES;
 const LEAVES_EARLY = "client leaves early";
 const LEAVES_STREAM = "client leaves the stream";
-/** Each has the organisation's only place, so that one place lost would shed all that follow. */
+/** Each has the organization's only place, so that one place lost would shed all that follow. */
 const BINDINGS = {
   ORGANIZATION_IN_FLIGHT_MAX: "1",
   DRAIN_S: "0",
@@ -107,7 +107,7 @@ it(`${ENDINGS} requests that end in every way leave every place free`, async () 
   expect(seen.size).toBe(Object.keys(HOWS).length);
 });
 
-/** A few keys of the organisation: each may be used 1,000 times a minute. */
+/** A few keys of the organization: each may be used 1,000 times a minute. */
 function freshKeys(): Promise<string[]> {
   const made = Array.from({ length: 2 }, () => addKey(account.orgId, account.memberId));
   return Promise.all(made.map(async (one) => (await one).key));

@@ -25,7 +25,7 @@ beforeEach(async () => {
   account = await openAccount();
 });
 
-/** A world whose one place of this organisation is taken by a request that waits for its hold. */
+/** A world whose one place of this organization is taken by a request that waits for its hold. */
 async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
   const world = new BusyWorld({ ORGANIZATION_IN_FLIGHT_MAX: "1", ...bindings });
   expect(await world.status({ key: account.key })).toBe(200); // the isolate knows the key from now on
@@ -36,7 +36,7 @@ async function fullWorld(bindings: Readonly<Record<string, unknown>> = {}) {
   return { world, first, goOn };
 }
 
-describe("a paid request beyond what its organisation may have in flight", () => {
+describe("a paid request beyond what its organization may have in flight", () => {
   it("is a 503 before its register is asked, its body is read or anything is held", async () => {
     const { world, first, goOn } = await fullWorld();
     const before = { ...world.calls };
@@ -69,7 +69,7 @@ describe("a paid request beyond what its organisation may have in flight", () =>
     expect(await world.status({ key })).toBe(200);
   });
 
-  it("takes nothing from other organisations, from what is free, or from a forged key's 401", async () => {
+  it("takes nothing from other organizations, from what is free, or from a forged key's 401", async () => {
     const { world, goOn, first } = await fullWorld();
     goOn();
     await first.end();
@@ -128,7 +128,7 @@ describe("a paid request beyond what its organisation may have in flight", () =>
 });
 
 describe("a paid request beyond what the isolate may have in flight", () => {
-  it("is shed for the organisation with the most first", async () => {
+  it("is shed for the organization with the most first", async () => {
     const other = await openAccount();
     const world = new BusyWorld({ ISOLATE_IN_FLIGHT_MAX: "4" });
     for (const { key } of [account, other]) expect(await world.status({ key })).toBe(200);

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it, vi } from "vitest";
 import type { Catalog } from "../../src/models/catalog/catalog.ts";
 import type { Route } from "../../src/models/catalog/model.ts";
 import type { Kind } from "../../src/shared/kinds.ts";
-import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import { CATALOG } from "../../src/models/catalog/models.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Config } from "../../src/shared/config/config.ts";
 import { deploymentOf } from "../../src/models/requests/deployment.ts";
@@ -87,7 +87,7 @@ describe.each(["eu", "us"] as const)("every provider set, in %s:", (region) => {
     expect(runs.length > 0).toBe(region === "us" && isBuiltIn("workers-ai"));
   });
 
-  it("the providers' promises are those that the catalogue's tests take for granted", () => {
+  it("the providers' promises are those that the catalog's tests take for granted", () => {
     const config = configOf(region);
     const live = BUILT_IN.filter(({ id }) => (PROVIDERS as readonly string[]).includes(id)).map(
       (builtIn) => ({ id: builtIn.id, regions: builtIn.tags(config).toSorted() }),
@@ -128,7 +128,7 @@ it("a promise that costs more is asked for: inference_geo, where Anthropic's pri
   const { catalogAt, providers } = deploymentOf(configOf("us"));
   for (const { id, routes } of catalogAt(0).models.values()) {
     const route = routes.find(({ provider }) => provider === "anthropic");
-    const list = CATALOGUE.find((entry) => entry.id === id)?.routes[0]?.prices[0].price.input;
+    const list = CATALOG.find((entry) => entry.id === id)?.routes[0]?.prices[0].price.input;
     if (route === undefined || list === undefined) continue;
     const asked = network(REPLY);
     // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { success } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
-import { DOORS } from "../../src/models/endpoints/doors.ts";
-import type { Reply, StreamWriter } from "../../src/models/core/door.ts";
+import { ENDPOINTS } from "../../src/models/endpoints/endpoints.ts";
+import type { ResponseWriter, StreamWriter } from "../../src/models/core/endpoint-adapter.ts";
 import { countRun } from "../../src/models/requests/observe.route.ts";
-import { pay } from "../../src/models/requests/paid-path.route.ts";
+import { runPaidRequest } from "../../src/models/requests/paid-path.route.ts";
 import type { PaidRequest, Run, RunServices } from "../../src/models/requests/paid-request.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { Tally } from "../../src/events/metrics/tally.ts";
@@ -140,7 +140,7 @@ class Upstream {
   }
 }
 
-function watched(reply: Reply, steps: Steps): Reply {
+function watched(reply: ResponseWriter, steps: Steps): ResponseWriter {
   if (reply.kind === "json") {
     return { kind: "json", json: steps.before("json", (...given) => reply.json(...given)) };
   }
@@ -172,7 +172,7 @@ type Told = {
 
 /** The request of a way as the path has it, each of its readings and each call of its door a step. */
 function requestOf({ row, stream }: Way, steps: Steps, request: PaidRequest): PaidRequest {
-  const door = DOORS.find(({ name }) => name === row.name);
+  const door = ENDPOINTS.find(({ name }) => name === row.name);
   const nothing = { header: () => undefined, query: () => undefined };
   const asked = door?.parse(row.body({ model: "up/m", text: "x", stream }), nothing);
   if (asked?.ok !== true) throw new Error("the row's body is refused");
@@ -244,7 +244,7 @@ async function broken(way: Way, at: number): Promise<Told> {
   const run: Run = {
     ...base,
     services: { ...base.services, now: steps.before("now", () => 7) },
-    door: DOORS.find(({ name }) => name === row.name) ?? base.door,
+    door: ENDPOINTS.find(({ name }) => name === row.name) ?? base.door,
     request: requestOf(way, steps, base.request),
     answer: asResponse(steps.before("answer", (response: Response) => answered.resolve(response))),
   };
@@ -252,7 +252,7 @@ async function broken(way: Way, at: number): Promise<Told> {
     response,
     text: await response.text().catch(() => "broken off"),
   }));
-  await pay(run).catch(() => undefined);
+  await runPaidRequest(run).catch(() => undefined);
   steps.arm(false);
   return {
     ...(await read),

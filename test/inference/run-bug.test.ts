@@ -2,7 +2,7 @@ import { beforeEach, expect, it, vi } from "vitest";
 import type { EventStream, Provider } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import type { Run, RunServices } from "../../src/models/requests/paid-request.ts";
-import { pay } from "../../src/models/requests/paid-path.route.ts";
+import { runPaidRequest } from "../../src/models/requests/paid-path.route.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { asResponse, HOME, JSON_REPLY, runOf, USAGE } from "./run-fixture.ts";
 
@@ -36,7 +36,7 @@ async function queuedBy(bug: "answer" | "routes" | "body", isLost = false): Prom
     answer: broken,
   };
   const request = { ...run.request, stream: false, reply: JSON_REPLY };
-  const done = pay({ ...run, request });
+  const done = runPaidRequest({ ...run, request });
   await expect(done).rejects.toThrow("a bug");
   return queued;
 
@@ -101,7 +101,7 @@ it("a bug in the midst of a stream: an error event with its cost and no [DONE]",
   };
   const [text] = await Promise.all([
     answered.promise.then((response) => response.text()),
-    expect(pay(run)).rejects.toThrow("a bug"),
+    expect(runPaidRequest(run)).rejects.toThrow("a bug"),
   ]);
   const [said, error, ...rest] = text.split("\n\n");
   expect(said).toContain('"content":"hi"');

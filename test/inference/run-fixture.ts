@@ -5,12 +5,12 @@ import { Timers } from "../../src/shared/timers.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Model, Route } from "../../src/models/catalog/model.ts";
 import { NO_LISTS } from "../../src/models/catalog/price-lists.ts";
-import { chatDoor } from "../../src/models/endpoints/chat.ts";
-import type { Reply } from "../../src/models/core/door.ts";
+import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
+import type { ResponseWriter } from "../../src/models/core/endpoint-adapter.ts";
 import type { NumberVars } from "../../src/shared/config/config.ts";
 import { Tally } from "../../src/events/metrics/tally.ts";
 import { RunTimer } from "../../src/models/requests/run-timer.ts";
-import { NOTHING_YET } from "../../src/models/requests/paid-request.ts";
+import { NO_OPEN_CALL } from "../../src/models/requests/paid-request.ts";
 import type { GroupedCalls } from "../../src/shared/contracts/wallet.ts";
 import type {
   Home,
@@ -53,18 +53,18 @@ export const MODEL: Model = {
 };
 
 /** How the chat door writes an answer, whole and as a stream. */
-function replyOf(kind: "json" | "stream"): Reply {
+function replyOf(kind: "json" | "stream"): ResponseWriter {
   const body = {
     model: "m",
     messages: [{ role: "user", content: "x" }],
     stream: kind === "stream",
   };
-  const asked = chatDoor.parse(body, { header: () => undefined, query: () => undefined });
+  const asked = chatEndpoint.parse(body, { header: () => undefined, query: () => undefined });
   if (!asked.ok) throw new Error("the chat door does not take a chat");
   return asked.value.reply;
 }
-export const JSON_REPLY = replyOf("json") as Extract<Reply, { kind: "json" }>;
-export const STREAM_REPLY = replyOf("stream") as Extract<Reply, { kind: "stream" }>;
+export const JSON_REPLY = replyOf("json") as Extract<ResponseWriter, { kind: "json" }>;
+export const STREAM_REPLY = replyOf("stream") as Extract<ResponseWriter, { kind: "stream" }>;
 
 /** The home of a caller that is away, which holds what it is asked for. */
 export const HOME: Home = {
@@ -102,7 +102,7 @@ export function runOf(
   return {
     id: "req_test",
     startedMs: 0,
-    door: chatDoor,
+    door: chatEndpoint,
     caller: {
       keyId: "key_1",
       keyHash: "hash",
@@ -132,7 +132,7 @@ export function runOf(
       bounds: { least: micros(1), sure: micros(1), most: micros(2) },
     },
     idempotency: null,
-    progress: { ...NOTHING_YET },
+    progress: { ...NO_OPEN_CALL },
     services,
     timers,
     timer: new RunTimer(client, timers, { ...limits, now: services.now }),

@@ -2,12 +2,12 @@ import { expect, it, vi } from "vitest";
 import type {
   EventStream,
   Provider,
-  ProviderAnswer,
+  ProviderResult,
   StreamEvent,
 } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import type { RunServices } from "../../src/models/requests/paid-request.ts";
-import { pay } from "../../src/models/requests/paid-path.route.ts";
+import { runPaidRequest } from "../../src/models/requests/paid-path.route.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { asResponse, HOME, runOf } from "./run-fixture.ts";
 
@@ -37,14 +37,14 @@ async function outcomeOf(send: Provider["send"], client: AbortController, drainS
     } as RunServices["numbers"],
   };
   const run = runOf(services, client.signal);
-  await pay({
+  await runPaidRequest({
     ...run,
     answer: asResponse((response) => void response.text().catch(() => undefined)),
   });
   return { queued, output };
 }
 
-const never = new Promise<ProviderAnswer>(() => undefined);
+const never = new Promise<ProviderResult>(() => undefined);
 
 /** A stream of a word at a time that never ends by itself, and whose client leaves after the tenth. */
 async function streamed(client: AbortController, saidMs: number) {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { EventStream, JsonObject, StreamEvent } from "../../src/models/core/provider.ts";
-import { answerJson, answerStream } from "../../src/models/requests/answer.ts";
+import { sendJson, sendStream } from "../../src/models/requests/send-response.ts";
 import { settle } from "../../src/models/requests/settle.ts";
 import type { Run, RunServices } from "../../src/models/requests/paid-request.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
@@ -63,7 +63,7 @@ async function answered(faults: readonly Fault[], user: string | null = null): P
     answer: (told) => void got.push(told instanceof Response ? "answer" : told.kind),
   };
   const answer = { body: BODY, usage: USAGE };
-  await settle(run, answerJson(run, SERVING, { given: answer, reply: JSON_REPLY }));
+  await settle(run, sendJson(run, SERVING, { given: answer, reply: JSON_REPLY }));
   run.timers.close();
   return got;
 }
@@ -79,7 +79,7 @@ async function streamed(faults: readonly Fault[]): Promise<string> {
   };
   await settle(
     run,
-    await answerStream(run, SERVING, {
+    await sendStream(run, SERVING, {
       given: { kind: "stream", events: eventsOf() },
       reply: STREAM_REPLY,
     }),

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { EventStream, Provider, StreamEvent } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import type { RunServices } from "../../src/models/requests/paid-request.ts";
-import { pay } from "../../src/models/requests/paid-path.route.ts";
+import { runPaidRequest } from "../../src/models/requests/paid-path.route.ts";
 import { HOME, runOf } from "./run-fixture.ts";
 
 /** The platform ends what a request still does so long after its client left. */
@@ -81,7 +81,7 @@ it.each([
   "a charge that nobody takes is in the log before the platform ends a run whose client left %s",
   async (_, provider, drainS) => {
     const client = new AbortController();
-    const done = pay(runOf(servicesOf(provider(), drainS), client.signal));
+    const done = runPaidRequest(runOf(servicesOf(provider(), drainS), client.signal));
     await vi.advanceTimersByTimeAsync(10_000);
     client.abort();
     await vi.advanceTimersByTimeAsync(90_000);

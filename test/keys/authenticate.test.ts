@@ -1,13 +1,13 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { mintKey } from "../../src/accounts/keys/api-key.ts";
-import type { Admitting } from "../../src/accounts/keys/authenticate.ts";
+import type { KeyAdmitter } from "../../src/accounts/keys/authenticate.ts";
 import { KnownCallers } from "../../src/accounts/keys/authenticate.ts";
 import { admitting, authenticateBy, keySecrets, makeKey } from "./key-fixture.ts";
 
 function authenticate(
   authorization: string | null,
-  options: Partial<Admitting> = {},
+  options: Partial<KeyAdmitter> = {},
 ): ReturnType<typeof authenticateBy> {
   return authenticateBy({
     authorization,
@@ -32,16 +32,16 @@ function failing<Stub>(errors: readonly object[], real: (name: string) => Stub):
   return { made: () => made, stub };
 }
 
-const registerOf = (hash: string): ReturnType<Admitting["register"]> =>
+const registerOf = (hash: string): ReturnType<KeyAdmitter["register"]> =>
   env.KEY_REGISTER.getByName(hash);
 const { wallet: walletOf } = admitting();
 /** A register of another region, whose book is here all the same. */
-const registerAway = (hash: string): ReturnType<Admitting["register"]> => {
+const registerAway = (hash: string): ReturnType<KeyAdmitter["register"]> => {
   const register = env.KEY_REGISTER.getByName(hash);
   return { whose: () => register.whose(), admit: () => register.admit() };
 };
 
-it("an admitted caller is told apart by key, organisation and member, with what is left", async () => {
+it("an admitted caller is told apart by key, organization and member, with what is left", async () => {
   const { key, booked } = await makeKey({ rpmLimit: 7, scope: "global" });
   expect(await authenticate(`bearer ${key}`)).toEqual({
     ok: true,

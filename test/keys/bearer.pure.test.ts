@@ -1,5 +1,5 @@
 import { expect, it, test } from "vitest";
-import { bearerToken, credentialOf } from "../../src/accounts/keys/authenticate.ts";
+import { bearerToken, readCredential } from "../../src/accounts/keys/authenticate.ts";
 
 it("the scheme may be in any case and exactly one space follows it", () => {
   for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
@@ -48,6 +48,6 @@ test.each<[string | null, string | null, string | null, string?]>([
   "Authorization %j and x-api-key %j are the credential %j; what is wrong of two: %s",
   (authorization, apiKey, token, twoHeaders) => {
     const expected = twoHeaders === undefined ? { token } : { token, twoHeaders };
-    expect(credentialOf(authorization, apiKey)).toEqual(expected);
+    expect(readCredential(authorization, apiKey)).toEqual(expected);
   },
 );

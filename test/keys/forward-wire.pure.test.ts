@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { readForwardAnswer, readForwardBody } from "../../src/accounts/keys/forward-wire.ts";
+import { readForwardAnswer, readForwardBody } from "../../src/accounts/keys/forward-format.ts";
 
 const ANSWER = {
   ok: true,

@@ -4,17 +4,17 @@ import { configOf } from "../../src/shared/config/config.ts";
 import type { KeySecret } from "../../src/shared/config/config.ts";
 import { mintKey } from "../../src/accounts/keys/api-key.ts";
 import { admitKey, verifyRequest, KnownCallers } from "../../src/accounts/keys/authenticate.ts";
-import type { Admitting, Verification } from "../../src/accounts/keys/authenticate.ts";
+import type { KeyAdmitter, Verification } from "../../src/accounts/keys/authenticate.ts";
 import { insertKey } from "../../src/accounts/keys/keys.store.ts";
-import { NO_SPEND } from "../../src/accounts/keys/booked-key.ts";
-import type { BookedKey } from "../../src/accounts/keys/booked-key.ts";
+import { NO_SPEND } from "../../src/accounts/keys/stored-key.ts";
+import type { StoredKey } from "../../src/accounts/keys/stored-key.ts";
 import type { Admitted } from "../../src/shared/caller.ts";
 import type { Result } from "../../src/shared/failure.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { NO_TERMS } from "../../src/shared/key-terms.ts";
 import type { Scope } from "../../src/shared/key.ts";
 
-export type MadeKey = { readonly key: string; readonly booked: BookedKey };
+export type MadeKey = { readonly key: string; readonly booked: StoredKey };
 
 /** The secrets that the tests' worker is configured with. */
 export function keySecrets(): readonly KeySecret[] {
@@ -24,13 +24,15 @@ export function keySecrets(): readonly KeySecret[] {
 }
 
 /** Both halves of authentication, as a request goes through them. */
-export async function authenticateBy(request: Verification & Admitting): Promise<Result<Admitted>> {
+export async function authenticateBy(
+  request: Verification & KeyAdmitter,
+): Promise<Result<Admitted>> {
   const key = await verifyRequest(request);
   return key.ok ? admitKey(key.value, request) : key;
 }
 
 /** What admits a key of this home, with nothing remembered of it. */
-export function admitting(): Admitting {
+export function admitting(): KeyAdmitter {
   return {
     region: "eu",
     register: (hash) => env.KEY_REGISTER.getByName(hash),
@@ -39,7 +41,7 @@ export function admitting(): Admitting {
   };
 }
 
-/** A member of a new organisation, in the book, and its wallet. */
+/** A member of a new organization, in the book, and its wallet. */
 export async function makeMember(): Promise<{ id: string; orgId: string }> {
   const [orgId, id] = [crypto.randomUUID(), crypto.randomUUID()];
   await env.DB.batch([
@@ -66,7 +68,7 @@ export async function draftKey(
   const minted = await mintKey({ home: "eu", scope, secrets: keySecrets() });
   draftedHashes.add(minted.hash);
   const createdAt = wish.createdAt ?? Date.now();
-  const booked: BookedKey = {
+  const booked: StoredKey = {
     keyId: mintId("key_", createdAt),
     keyHash: minted.hash,
     orgId: member.orgId,

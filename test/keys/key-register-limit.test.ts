@@ -143,7 +143,7 @@ it("one admission writes one row", async () => {
   expect(written).toEqual([1]);
 });
 
-it("two keys of one organisation are limited apart", async () => {
+it("two keys of one organization are limited apart", async () => {
   const one = await makeKey({ rpmLimit: 3 });
   const two = await draftKey({ id: one.booked.memberId, orgId: one.booked.orgId }, { rpmLimit: 3 });
   await insertKey(env.DB, two.booked, null);

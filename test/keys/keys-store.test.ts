@@ -1,11 +1,11 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { keyRecord } from "../../src/accounts/keys/booked-key.ts";
+import { keyRecord } from "../../src/accounts/keys/stored-key.ts";
 import {
   findKeyByHash,
   insertKey,
   insertKeyStatement,
-  LIVE_KEYS_MAX,
+  ACTIVE_KEYS_MAX,
   listKeys,
   revokeKey,
 } from "../../src/accounts/keys/keys.store.ts";
@@ -30,7 +30,7 @@ it("a stored key is its record and its hash, never the key itself", async () => 
   });
 });
 
-it("only an active member of that organisation gets a key", async () => {
+it("only an active member of that organization gets a key", async () => {
   const [member, stranger] = [await makeMember(), await makeMember()];
   const foreign = await draftKey({ id: member.id, orgId: stranger.orgId });
   expect(await insertKey(env.DB, foreign.booked, null)).toMatchObject({
@@ -44,10 +44,10 @@ it("only an active member of that organisation gets a key", async () => {
   expect(await listKeys(env.DB, { orgId: member.orgId, memberId: null })).toEqual([]);
 });
 
-it("an organisation never has more than 1,000 live keys, however many are made at once", async () => {
+it("an organization never has more than 1,000 live keys, however many are made at once", async () => {
   const member = await makeMember();
   const drafts = await Promise.all(
-    Array.from({ length: LIVE_KEYS_MAX - 2 }, () => draftKey(member)),
+    Array.from({ length: ACTIVE_KEYS_MAX - 2 }, () => draftKey(member)),
   );
   await env.DB.batch(drafts.map(({ booked }) => insertKeyStatement(env.DB, booked, null)));
   const more = await Promise.all(Array.from({ length: 6 }, () => draftKey(member)));
@@ -64,7 +64,7 @@ it("an organisation never has more than 1,000 live keys, however many are made a
   expect((await insertKey(env.DB, (await draftKey(member)).booked, null)).ok).toBe(true);
 });
 
-it("keys are listed newest first, revoked ones too, and only the organisation's own", async () => {
+it("keys are listed newest first, revoked ones too, and only the organization's own", async () => {
   const member = await makeMember();
   await makeKey();
   const ids: string[] = [];
@@ -82,7 +82,7 @@ it("keys are listed newest first, revoked ones too, and only the organisation's 
   expect(listed.map((booked) => keyRecord(booked, "eu", 0).revoked)).toEqual([false, true, false]);
 });
 
-it("revoking twice keeps the first time; a key of another organisation is not found", async () => {
+it("revoking twice keeps the first time; a key of another organization is not found", async () => {
   const { booked } = await makeKey();
   const revoke = (orgId: string, revokedAt: number): ReturnType<typeof revokeKey> =>
     revokeKey(env.DB, { keyId: booked.keyId, orgId, revokedAt });

@@ -23,13 +23,13 @@ async function quietAccount(): Promise<Account> {
 }
 
 interface Rows {
-  /** By table: rows of one organisation in the region's book and in its wallet. */
+  /** By table: rows of one organization in the region's book and in its wallet. */
   own: Record<string, number>;
-  /** Rows of every table of the book, and registers: other organisations' alarms go on meanwhile. */
+  /** Rows of every table of the book, and registers: other organizations' alarms go on meanwhile. */
   all: number;
 }
 
-/** Which rows of a table of the book are an organisation's, by the columns that the table has. */
+/** Which rows of a table of the book are an organization's, by the columns that the table has. */
 function ownRows(columns: string): string {
   if (columns.includes("org_id")) return "org_id = ?1";
   if (columns.includes("key_id")) return "key_id IN (SELECT id FROM keys WHERE org_id = ?1)";
@@ -60,7 +60,7 @@ async function everyRow(orgId: string): Promise<Rows> {
   return { own, all };
 }
 
-/** Nothing of the organisation's was stored, nor anywhere a row for every fifth session. */
+/** Nothing of the organization's was stored, nor anywhere a row for every fifth session. */
 async function expectNothingStored(orgId: string, before: Rows, sessions: number): Promise<void> {
   const now = await everyRow(orgId);
   expect(now.own).toEqual(before.own);

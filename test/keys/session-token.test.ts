@@ -5,7 +5,7 @@ import { effort } from "../effort.ts";
 const a = { id: "a", secret: "a-secret-of-more-than-thirty-two-characters" };
 const b = { id: "b", secret: "b-secret-of-more-than-thirty-two-characters" };
 const keyHash = "0f".repeat(32);
-const mint = { home: "eu", scope: "global", keyHash, orgId: "an organisation" } as const;
+const mint = { home: "eu", scope: "global", keyHash, orgId: "an organization" } as const;
 const TERMS = {
   madeAt: 1,
   cut: 0,
@@ -40,7 +40,7 @@ it("a change of any one character is no session", async () => {
 it("its id says whose it is, before it was ever used", async () => {
   const { session } = await mintSession({ ...mint, secrets: [a] }, TERMS);
   const is = (of: { orgId: string } | { keyHash: string }) => isSessionOf(session.id, of, [b, a]);
-  expect(await is({ orgId: "an organisation" })).toBe(true);
+  expect(await is({ orgId: "an organization" })).toBe(true);
   expect(await is({ keyHash })).toBe(true);
   expect(await is({ orgId: "another" })).toBe(false);
   expect(await is({ keyHash: "0e".repeat(32) })).toBe(false);

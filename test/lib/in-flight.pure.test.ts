@@ -15,7 +15,7 @@ function inFlight(limits: Partial<InFlightLimits> = {}): InFlight {
   return new InFlight({ ...LIMITS, ...limits });
 }
 
-/** A room that knows these keys, each of an organisation of its own. */
+/** A room that knows these keys, each of an organization of its own. */
 function roomOf(keys: readonly string[], limits: Partial<InFlightLimits> = {}): InFlight {
   const room = inFlight(limits);
   for (const key of keys) introduce(room, key, `of ${key}`);
@@ -33,7 +33,7 @@ function takeAll(room: InFlight, key: string, most = Infinity): Slot[] {
   return slots;
 }
 
-/** One request of a key whose organisation the register has named: from then on the isolate knows it. */
+/** One request of a key whose organization the register has named: from then on the isolate knows it. */
 function introduce(room: InFlight, key: string, orgId: string): void {
   const slot = room.take(key, 0, 0);
   if (typeof slot === "string") throw new Error("no place to begin with");
@@ -42,7 +42,7 @@ function introduce(room: InFlight, key: string, orgId: string): void {
 }
 
 describe("requests in flight", () => {
-  it("of one organisation alone take half of the isolate, and the others still find a place each", () => {
+  it("of one organization alone take half of the isolate, and the others still find a place each", () => {
     const room = roomOf(["hot", "a", "b", "c", "d", "e", "f", "g"]);
     expect(takeAll(room, "hot")).toHaveLength(6);
     expect(room.take("hot", 0, 0)).toBe("isolate");
@@ -61,7 +61,7 @@ describe("requests in flight", () => {
     expect(counts).toEqual({ a: 4, b: 4 });
   });
 
-  it("of keys that no register has named are half of the isolate together, and not bounded as one organisation", () => {
+  it("of keys that no register has named are half of the isolate together, and not bounded as one organization", () => {
     const room = roomOf(["known"], { organizationMax: 3 });
     const unseen = Array.from({ length: 20 }, (_, index) => room.take(`unseen${index}`, 0, 0));
     expect(unseen.filter((slot) => typeof slot !== "string")).toHaveLength(6);
@@ -69,7 +69,7 @@ describe("requests in flight", () => {
     expect(takeAll(room, "known")).toHaveLength(3);
   });
 
-  it("of one organisation are bounded by its own bound too, over all of its keys", () => {
+  it("of one organization are bounded by its own bound too, over all of its keys", () => {
     const room = inFlight({ organizationMax: 3 });
     introduce(room, "one", "org");
     introduce(room, "two", "org");
@@ -79,7 +79,7 @@ describe("requests in flight", () => {
     expect(typeof room.take("stranger", 0, 0)).toBe("object");
   });
 
-  it("of a key seen for the first time count for its organisation once that is known", () => {
+  it("of a key seen for the first time count for its organization once that is known", () => {
     const room = inFlight({ organizationMax: 1 });
     const first = room.take("one", 0, 0);
     const second = room.take("two", 0, 0);
@@ -109,7 +109,7 @@ describe("bodies in flight", () => {
     expect(typeof room.take("b", 4 * MIB, 0)).toBe("object");
   });
 
-  it("small ones take from all that is left, also of an organisation that holds the most", () => {
+  it("small ones take from all that is left, also of an organization that holds the most", () => {
     const room = inFlight();
     room.take("a", 20 * MIB, 0);
     expect(room.take("a", SMALL_BODY_BYTES + 1, 0)).toBe("bytes");
@@ -190,7 +190,7 @@ function take(room: InFlight, one: Step, { live, all }: World): void {
   }
 }
 
-/** Three keys of each of two organisations. */
+/** Three keys of each of two organizations. */
 function change(slot: Slot, what: Exclude<Step["do"], "take">, live: World["live"]): void {
   const known = live.get(slot);
   const org = `org${Number(slot.keyHash.slice(-1)) % 2}`;

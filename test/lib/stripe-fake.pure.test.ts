@@ -136,12 +136,12 @@ describe("a fake Stripe, asked by Stripe's own client", () => {
     expect(await refused(client.stripe.invoices.pay(first))).toContain("StripeInvalidRequestError");
     expect(client.fake.payments()).toHaveLength(2);
     const second = await openInvoice(client, customer, card);
-    for (const [behaviour, code] of [
+    for (const [behavior, code] of [
       [{ decline_code: "lost_card" }, "card_declined"],
       ["asks", "authentication_required"],
       ["asks_invalid", "invoice_payment_intent_requires_action"],
     ] as const) {
-      client.fake.bank.card(card, behaviour);
+      client.fake.bank.card(card, behavior);
       expect(await refused(client.stripe.invoices.pay(second, { off_session: true }))).toBe(code);
     }
     const read = await client.stripe.invoices.retrieve(second, {
@@ -188,7 +188,7 @@ describe("what Stripe refuses, the fake refuses", () => {
       { payment_method_types: ["card"] },
       "payment_method_types_no_longer_supported",
     ],
-    ["a name that never was", { colour: "red" }, "parameter_unknown"],
+    ["a name that never was", { color: "red" }, "parameter_unknown"],
     [
       "a customer who is made and known",
       { customer_creation: "always" },

@@ -104,7 +104,7 @@ it.each([
 const ORG = "0b5f2f5c-0000-4000-8000-000000000000";
 const TAGS = "/admin/v1/orgs/{id}/tags";
 const fresh = z.object({
-  colour: z.enum(["red", "blue"]),
+  color: z.enum(["red", "blue"]),
   weight: z.int().min(1).max(9).nullish(),
   is_loud: z.boolean().optional(),
 });
@@ -119,7 +119,7 @@ const MADE_UP = {
 };
 
 it.each([
-  [`create ${ORG} --colour red --loud`, "POST", "", { colour: "red", is_loud: true }],
+  [`create ${ORG} --color red --loud`, "POST", "", { color: "red", is_loud: true }],
   [`list ${ORG}`, "GET", "?limit=5", null],
   [`show ${ORG} tag_1`, "GET", "/tag_1", null],
   [`change ${ORG} tag_1 --weight none`, "PATCH", "/tag_1", { weight: null }],

@@ -122,7 +122,7 @@ describe("prices", () => {
     expect(slip).toMatchObject({ code: 1, err: `sandbox/echo: ${words} times what it was\n` });
   });
 
-  it("orgs prices gives an organisation a list and takes it away; not one that nobody posted", async () => {
+  it("orgs prices gives an organization a list and takes it away; not one that nobody posted", async () => {
     const given = await operator.runs(`orgs prices ${account.orgId} partners`);
     expect(given, given.err).toMatchObject({ code: 0 });
     expect(given.out).toMatch(/^price list +partners$/m);
@@ -153,7 +153,7 @@ describe("prices", () => {
 });
 
 describe("what it costs", () => {
-  it("margin shows what was charged beside what it cost, by model and organisation", async () => {
+  it("margin shows what was charged beside what it cost, by model and organization", async () => {
     expect(await operator.prints(`margin ${DAYS} --by model`)).toMatch(
       /^\d{4}-\d\d-\d\d +sandbox\/echo +1 +0\.\d{6} +0\.\d{6} +-?0\.\d{6} +0$/m,
     );

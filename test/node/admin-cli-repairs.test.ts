@@ -72,7 +72,7 @@ describe("reconcile", () => {
     expect(one.out).toMatch(/1000000 +7\n/);
     const all = await operator.runs("reconcile --all");
     expect(all.code).toBe(1);
-    expect(all.out).toMatch(/\n2 organisations compared, 1 with differences, 0 not answered\.\n$/);
+    expect(all.out).toMatch(/\n2 organizations compared, 1 with differences, 0 not answered\.\n$/);
     const json = await operator.runs("reconcile --all --json");
     expect(json.code).toBe(1);
     const { organizations } = JSON.parse(json.out) as {

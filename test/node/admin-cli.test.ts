@@ -9,7 +9,7 @@ const QUESTION = { model: "sandbox/echo", messages: [{ role: "user", content: "H
 const CREATE = "orgs create --owner-email owner@example.com";
 
 let operator: Operator;
-/** An organisation with 1 dollar that no test changes. */
+/** An organization with 1 dollar that no test changes. */
 let account: Account;
 beforeAll(async () => {
   operator = await startOperator();
@@ -26,7 +26,7 @@ function statusWith(key: string): Promise<number> {
 }
 
 describe("an operator's day", () => {
-  it("begins with an organisation whose printed key works once it has credits", async () => {
+  it("begins with an organization whose printed key works once it has credits", async () => {
     const created = await operator.runs(`${CREATE} --name First --slug first`);
     expect(created).toMatchObject({ code: 0, err: "The key is shown this once: keep it now.\n" });
     const [key = ""] = /svc_sk_eu_live_\w{40}/.exec(created.out) ?? [];
@@ -82,7 +82,7 @@ describe("an operator's day", () => {
     expect(await statusWith(key)).toBe(401);
   });
 
-  it("renames, limits, suspends and resumes an organisation, and says what was done", async () => {
+  it("renames, limits, suspends and resumes an organization, and says what was done", async () => {
     const { prints, runs } = operator;
     const { key } = await operator.answers<{ key: { key: string } }>(
       `${CREATE} --name Fourth --slug fourth`,

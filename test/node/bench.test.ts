@@ -75,11 +75,11 @@ const FIGURES: readonly Figure[] = [
         times: {
           direct: [[2], [2]],
           floor: [[3], [4]],
-          "home, one organisation": [[5], [8]],
+          "home, one organization": [[5], [8]],
           "home before": [[4], [8]],
         },
-        cpu: [{ floor: 100, "home, one organisation": 300 }],
-        failed: { "home, one organisation": 1 },
+        cpu: [{ floor: 100, "home, one organization": 300 }],
+        failed: { "home, one organization": 1 },
       },
     ],
     others,
@@ -110,15 +110,15 @@ it.each<[name: string, value: number, mark?: string]>([
   ["first byte added, stream, now less abc", 0],
   ["object calls after it per completion, abc", 2],
   ["CPU per JSON, door completions to chat", 1.31, "OVER"],
-  ["JSON at 50/s, home, one organisation: p99 over floor", 3],
-  ["JSON at 50/s, home, one organisation: p99 added, of the floor's", 3],
+  ["JSON at 50/s, home, one organization: p99 over floor", 3],
+  ["JSON at 50/s, home, one organization: p99 added, of the floor's", 3],
   ["JSON at 50/s: p99, of the commit's before", 1.125],
   ["JSON at 50/s: failed", 1, "OVER"],
   ["others' total, p99, rise", 20, "ok"],
   ["hot one's shed", 50],
   ["others not served", 1, "OVER"],
   ["knee in all, rate", 10],
-  ["knee of one organisation, p99 at it", 4],
+  ["knee of one organization, p99 at it", 4],
 ])("of known measurements the figure %s is %f", (name, value, said) => {
   const figure = FIGURES.find((one) => one.name === name);
   expect(figure?.value).toBeCloseTo(value, 9);

@@ -67,7 +67,7 @@ describe("a key with a limit of 1 that many callers use at once where it was nev
     expectOneAdmitted(counts);
   });
 
-  it("while home knows it and authorises nothing: one 503, and the minute is used up", async () => {
+  it("while home knows it and authorizes nothing: one 503, and the minute is used up", async () => {
     const account = await openFar(regions, 1);
     await regions.toEu.set((operation) => (operation === "authorize" ? "5xx" : "pass"));
     expect(await callers(account)).toEqual({ 503: 1, 429: CALLERS - 1 });

@@ -153,7 +153,7 @@ it.each(pages)(
   async (page) => {
     const own = path.join(directory, page.replaceAll("/", "-"));
     mkdirSync(own);
-    await ensureDemo(places, adminToken, own); // organisations of its own, as after npm start
+    await ensureDemo(places, adminToken, own); // organizations of its own, as after npm start
     expect((await runPage(page, own)).filter((ran) => !isAsTold(ran))).toEqual([]);
   },
   PAGE_TIMEOUT_MS,

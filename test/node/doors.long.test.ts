@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { DOORS } from "../../src/models/endpoints/doors.ts";
+import { ENDPOINTS } from "../../src/models/endpoints/endpoints.ts";
 import { doorBindings, DOOR_ROWS, NATIVE_ROWS } from "../fixtures/doors-table.ts";
 import type { DoorRow } from "../fixtures/doors-table.ts";
 import { answerNatively } from "../fixtures/native-mock.ts";
@@ -28,7 +28,7 @@ const PLACES = ["home", "away"] as const;
 type Place = (typeof PLACES)[number];
 const at = (place: Place): TestRegion => (place === "home" ? regions.eu : regions.us);
 
-/** An organisation of the EU with a global key, which either region answers. */
+/** An organization of the EU with a global key, which either region answers. */
 const open = (options: { credits?: number; rpmLimit?: number } = {}): Promise<Account> =>
   Account.open(() => regions.eu, { keyScope: "global", credits: CREDITS, ...options });
 
@@ -78,7 +78,7 @@ function expectId({ idPrefix }: DoorRow, { headers, text }: Told): void {
 
 it("every door has its row", () => {
   expect(DOOR_ROWS.map(({ name, path }) => [name, `/v1${path}`])).toEqual(
-    DOORS.map(({ name, path }) => [name, path]),
+    ENDPOINTS.map(({ name, path }) => [name, path]),
   );
 });
 

@@ -24,7 +24,7 @@ afterAll(async () => {
   await upstream.stop();
 });
 
-/** An organisation whose owner ends two keys and whose operator pays twice: before and under the fault. */
+/** An organization whose owner ends two keys and whose operator pays twice: before and under the fault. */
 type Calls = {
   readonly account: Account;
   readonly victims: readonly { readonly id: string; readonly key: string }[];

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(async () => regions.stop());
 
-/** An organisation of the EU with a global key. */
+/** An organization of the EU with a global key. */
 const open = (rpmLimit = 1000): Promise<Account> =>
   Account.open(() => regions.eu, { keyScope: "global", rpmLimit });
 

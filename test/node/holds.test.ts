@@ -16,7 +16,7 @@ const request = {
 
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;
 beforeAll(async () => {
-  // all of them at once, of one organisation: what its credit decides, not the bound on requests in flight
+  // all of them at once, of one organization: what its credit decides, not the bound on requests in flight
   const bindings = {
     DRAIN_S: "0",
     ORGANIZATION_IN_FLIGHT_MAX: "1000",

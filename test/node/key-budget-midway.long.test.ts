@@ -92,7 +92,7 @@ const PLACES = [
 describe.each(PLACES)(
   "a key whose budget pays for 20 worst cases, 200 requests at once at %s: %s %s",
   (_name, where, _kind, stream) => {
-    /** A new organisation's key with that budget, which the region has met. */
+    /** A new organization's key with that budget, which the region has met. */
     async function world() {
       const owner = await openFar(regions);
       const body = { ...STALL, stream };
@@ -151,7 +151,7 @@ describe.each(PLACES)(
       await isExact(made, seen, [fresh, one.key]);
     });
 
-    it("its register and its organisation's wallet aborted midway: exactly 20", async () => {
+    it("its register and its organization's wallet aborted midway: exactly 20", async () => {
       const made = await world();
       const { owner, one, open } = made;
       const first = async (): Promise<RawConnection[]> => {

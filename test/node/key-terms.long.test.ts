@@ -29,7 +29,7 @@ const EVERYWHERE = [
 
 type Limited = { readonly id: string; readonly key: string };
 
-/** A global key of a new organisation of the EU, with terms. */
+/** A global key of a new organization of the EU, with terms. */
 async function limited(terms: object): Promise<{ readonly owner: Account; readonly one: Limited }> {
   const owner = await openFar(regions);
   const body = { name: "limited", scope: "global", rpm_limit: 1000, ...terms };
@@ -61,7 +61,7 @@ async function worstCase(body: object): Promise<number> {
   return Number((await refusalOf("eu", one, body)).error["required_micro"]);
 }
 
-/** A session of a new organisation's own key, with this budget. */
+/** A session of a new organization's own key, with this budget. */
 async function session(terms: object): Promise<{ readonly owner: Account; readonly one: Limited }> {
   const owner = await openFar(regions);
   const response = await call(regions.eu, owner.key, "/sessions", { body: terms });

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => regions.stop());
 
-/** How an organisation stands, read from each place where that is kept; money in micros. */
+/** How an organization stands, read from each place where that is kept; money in micros. */
 async function standingOf(account: Account) {
   const standing = await account.resolved();
   const rows = await account.ledger();
@@ -48,14 +48,14 @@ async function standingOf(account: Account) {
   };
 }
 
-it(`${REQUESTS} requests of ${ORGANIZATIONS} organisations in both regions: ledger, balance and book agree, and all is paid`, async () => {
+it(`${REQUESTS} requests of ${ORGANIZATIONS} organizations in both regions: ledger, balance and book agree, and all is paid`, async () => {
   const accounts: Account[] = [];
   for (let i = 0; i < ORGANIZATIONS; i++) {
     accounts.push(await openFar(regions, { credits: CREDITS[i % CREDITS.length] ?? 0 }));
   }
   const told = await sendAll(REQUESTS, CALLERS, (n) => {
     const account = accounts[n % ORGANIZATIONS];
-    if (account === undefined) throw new Error("no such organisation");
+    if (account === undefined) throw new Error("no such organization");
     const turn = Math.floor(n / ORGANIZATIONS);
     const place = Math.floor(turn / SHAPES.length) % 3 === 0 ? regions.us : regions.eu;
     return send(turn, account, place);

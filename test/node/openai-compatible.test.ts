@@ -5,7 +5,7 @@ import { failover } from "../../src/models/routing/failover.ts";
 import type { FailoverOptions } from "../../src/models/routing/failover.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { OPENAI_PROFILE } from "../../src/models/providers/profile.ts";
-import type { ProviderAnswer, ChatCall, StreamEvent } from "../../src/models/core/provider.ts";
+import type { ProviderResult, ChatCall, StreamEvent } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";
 import type { OpenAiMock } from "../fixtures/openai-mock.ts";
@@ -26,7 +26,7 @@ function host() {
 function send(
   upstreamId: string,
   more: Partial<Omit<ChatCall, "kind">> = {},
-): Promise<ProviderAnswer> {
+): Promise<ProviderResult> {
   return openAiCompatible(host()).send({
     kind: "chat",
     upstreamId,

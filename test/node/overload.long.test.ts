@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** Takes every place of the organisation with streams that go on until they are reset. */
+/** Takes every place of the organization with streams that go on until they are reset. */
 async function fill(organization: Organization): Promise<RawConnection[]> {
   const open: RawConnection[] = [];
   for (let place = 0; place < PLACES; place++) {

@@ -178,7 +178,7 @@ async function hear(region: TestRegion, event: StripeEvent): Promise<void> {
   expect((await fetch(request)).status).toBe(200);
 }
 
-/** Prices of this organisation's own, posted and given to it by an operator. */
+/** Prices of this organization's own, posted and given to it by an operator. */
 async function sellAt(region: TestRegion, organization: string): Promise<void> {
   const ask = async (method: string, at: string, body: object): Promise<void> => {
     const answer = await fetch(`${new URL(region.baseUrl).origin}/admin/v1${at}`, {

@@ -15,7 +15,7 @@ const BEFORE_MS = effort(2500, 20_000);
 const US_AHEAD_MS = 1000;
 const CREDITS = 1_000_000_000;
 
-/** Micros a token before and after the boundary, of the region's list and of an organisation's own. */
+/** Micros a token before and after the boundary, of the region's list and of an organization's own. */
 const PRICES = {
   default: { before: 3, after: 7 },
   partners: { before: 2, after: 11 },

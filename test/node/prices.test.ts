@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isStale } from "../../scripts/price-age.ts";
 import { jsonOfPrices, pricedRoutes, tableOfPrices } from "../../scripts/prices-table.ts";
-import { CATALOGUE } from "../../src/models/catalog/models.ts";
+import { CATALOG } from "../../src/models/catalog/models.ts";
 import { startProgram } from "./support/program.ts";
 
 const JULY_2 = Date.UTC(2026, 6, 2);
@@ -42,7 +42,7 @@ describe("a price is stale", () => {
 describe("the list", () => {
   it("has a row for every route, in dollars, with what a region and a long prompt add", () => {
     const lines = tableOfPrices(pricedRoutes(JULY_2, 60)).split("\n");
-    const routes = CATALOGUE.flatMap((entry) => entry.routes);
+    const routes = CATALOG.flatMap((entry) => entry.routes);
     expect(lines).toHaveLength(2 + routes.length + 2);
     const line = (text: string) => lines.find((one) => one.includes(text))?.replaceAll(/\s+/g, " ");
     expect(line("eu.anthropic.claude-haiku-5-5")).toBe(

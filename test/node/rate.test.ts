@@ -62,7 +62,7 @@ describe("a key of 60 requests a minute", () => {
     );
   });
 
-  it("takes nothing from another key of its organisation", async () => {
+  it("takes nothing from another key of its organization", async () => {
     const account = await Account.open(() => regions.eu, { rpmLimit: 5 });
     const { orgId, memberId } = account;
     const admin = { url: regions.eu.adminUrl, token: ADMIN_TOKEN };

@@ -36,14 +36,14 @@ async function outboxOfUs(name: string): Promise<Outbox> {
   return outboxes.getByName(name) as unknown as Outbox;
 }
 
-/** One of the outboxes of the US for an organisation of the EU. */
+/** One of the outboxes of the US for an organization of the EU. */
 function shardOf({ orgId }: Account): string {
   const [name] = peerShards("eu", orgId);
   assert.ok(name !== undefined);
   return name;
 }
 
-/** The outcome of a request that the US served and for which this organisation's wallet has a hold. */
+/** The outcome of a request that the US served and for which this organization's wallet has a hold. */
 async function outcome(account: Account, cost: number | null): Promise<OutcomeItem> {
   const { miniflare } = regions.eu;
   const wallets = await miniflare.getDurableObjectNamespace("WALLET", "turnpike-eu");
@@ -200,7 +200,7 @@ it("where requests pass and replies are lost, the key is dead at once and the no
   expect(await deadSince(gone)).toBe(4321);
 });
 
-it("an outcome for an organisation that the EU never had is dead, with an alert, and blocks nothing", async () => {
+it("an outcome for an organization that the EU never had is dead, with an alert, and blocks nothing", async () => {
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
   const outbox = await outboxOfUs(shardOf(account));
   const good = await outcome(account, 9);

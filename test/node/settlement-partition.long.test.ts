@@ -169,7 +169,7 @@ describe("an outbox that loses its storage", () => {
   });
 });
 
-/** The disk under the organisation's outbox is lost, and the machine with it. */
+/** The disk under the organization's outbox is lost, and the machine with it. */
 async function loseOutbox(): Promise<void> {
   const { miniflare, directory } = regions.us;
   const outboxes = await miniflare.getDurableObjectNamespace("REGION_OUTBOX", "turnpike-us");

@@ -42,14 +42,14 @@ async function repeatedIn(accounts: readonly Account[]): Promise<number> {
 }
 
 describe("a line between the regions that loses, doubles and reorders", () => {
-  it(`${REQUESTS} requests of ${ORGANIZATIONS} organisations: each answered one is charged once, at the cost its client was told`, async () => {
+  it(`${REQUESTS} requests of ${ORGANIZATIONS} organizations: each answered one is charged once, at the cost its client was told`, async () => {
     const opened = Array.from({ length: ORGANIZATIONS }, () => openFar(regions));
     const accounts = await Promise.all(opened);
     await regions.toEu.set({ seed: SEED, odds: ODDS });
     const of = new Map<Account, Told[]>(accounts.map((account) => [account, []]));
     const told = await sendAll(REQUESTS, CALLERS, async (n) => {
       const account = accounts[n % ORGANIZATIONS];
-      if (account === undefined) throw new Error("no such organisation");
+      if (account === undefined) throw new Error("no such organization");
       const one = await send(Math.floor(n / ORGANIZATIONS), account, regions.us);
       of.get(account)?.push(one);
       return one;

@@ -62,7 +62,7 @@ it.runIf(STRIPE_MOCK !== undefined)(
       );
       expect(answers.filter(([, , kind]) => kind !== "done")).toEqual([]);
       const wrong = await stripe.ask(
-        post("/v1/invoices/in_1/pay", { off_session: true, colour: "red" }),
+        post("/v1/invoices/in_1/pay", { off_session: true, color: "red" }),
       );
       expect(wrong).toMatchObject({ kind: "refused", status: 400 });
     } finally {

@@ -8,9 +8,9 @@ import type { World } from "./support/upstream-world.ts";
 const [FIRST_OPEN_MS, MINUTE] = [15_000, 60_000];
 
 /** What the upstream does now, by scenario; anything else answers well. */
-const behaviour = new Map<string, { status: number; headers?: Record<string, string> } | "waits">();
+const behavior = new Map<string, { status: number; headers?: Record<string, string> } | "waits">();
 const acting = scripted((response, { json }) => {
-  const now = behaviour.get(String(json["model"]));
+  const now = behavior.get(String(json["model"]));
   if (now === "waits") return;
   if (now !== undefined) return void response.writeHead(now.status, now.headers).end("{}");
   response.writeHead(200, { "content-type": "application/json" }).end(GOOD);
@@ -66,7 +66,7 @@ async function served(model: string, times: number, stream = false): Promise<str
 
 describe("a route whose upstream fails", () => {
   it("gets no request while its breaker is open, one after it, and all again once that is served", async () => {
-    behaviour.set(id("opens"), { status: 500 });
+    behavior.set(id("opens"), { status: 500 });
     expect(await served("opens", 5)).toEqual(Array.from({ length: 5 }, () => "up:good 2"));
     expect(asked("opens")).toBe(5);
     expect(await served("opens", 4)).toEqual(Array.from({ length: 4 }, () => "up:good 1"));
@@ -77,7 +77,7 @@ describe("a route whose upstream fails", () => {
     await world.later(FIRST_OPEN_MS); // it is open for twice as long now
     expect(await served("opens", 1)).toEqual(["up:good 1"]);
     await world.later(FIRST_OPEN_MS);
-    behaviour.delete(id("opens"));
+    behavior.delete(id("opens"));
     expect(await served("opens", 3)).toEqual(
       Array.from({ length: 3 }, () => `up:${id("opens")} 1`),
     );
@@ -85,9 +85,9 @@ describe("a route whose upstream fails", () => {
 
   it("with half of its requests, is left alone too", async () => {
     for (let at = 0; at < 5; at++) {
-      behaviour.delete(id("mixed"));
+      behavior.delete(id("mixed"));
       await served("mixed", 1);
-      behaviour.set(id("mixed"), { status: 502 });
+      behavior.set(id("mixed"), { status: 502 });
       await served("mixed", 1);
     }
     expect(await served("mixed", 1)).toEqual(["up:good 1"]);
@@ -106,15 +106,15 @@ describe("a route whose upstream fails", () => {
   });
 
   it("is left alone after three answers that say overloaded and not for how long", async () => {
-    behaviour.set(id("busy"), { status: 529 });
+    behavior.set(id("busy"), { status: 529 });
     await served("busy", 5);
     expect(asked("busy")).toBe(3);
   });
 
   it("is asked by one of many requests at once when it may have come back", async () => {
-    behaviour.set(id("probe"), { status: 503 });
+    behavior.set(id("probe"), { status: 503 });
     await served("probe", 3);
-    behaviour.set(id("probe"), "waits");
+    behavior.set(id("probe"), "waits");
     await world.later(FIRST_OPEN_MS);
     const { key } = await world.organization();
     const probing = await world.open(key, "probe");
@@ -124,23 +124,23 @@ describe("a route whose upstream fails", () => {
     // The client of the probe leaves: that says nothing about the route, and the next one probes.
     await probing.reset();
     await expect.poll(world.inFlight).toBe(0);
-    behaviour.delete(id("probe"));
+    behavior.delete(id("probe"));
     expect(await served("probe", 1)).toEqual([`up:${id("probe")} 1`]);
   });
 
   it("is asked all the same when every route's breaker is open: the one whose time ends first", async () => {
-    behaviour.set(id("both-1"), { status: 503 });
-    behaviour.set(id("both-2"), { status: 503 });
+    behavior.set(id("both-1"), { status: 503 });
+    behavior.set(id("both-2"), { status: 503 });
     expect(await served("both", 3)).toEqual(["503", "503", "503"]);
     expect([asked("both-1"), asked("both-2")]).toEqual([3, 3]);
-    behaviour.delete(id("both-1"));
+    behavior.delete(id("both-1"));
     expect(await served("both", 2)).toEqual(["up:acting@both-1 1", "up:acting@both-1 1"]);
   });
 });
 
 describe("a route that is left out for what its upstream said", () => {
   it("a bad key: not asked for a minute, then two; an answer ends that", async () => {
-    behaviour.set(id("key"), { status: 401 });
+    behavior.set(id("key"), { status: 401 });
     expect(await served("key", 3)).toEqual(["up:good 2", "up:good 1", "up:good 1"]);
     await world.later(MINUTE);
     await served("key", 2);
@@ -148,35 +148,35 @@ describe("a route that is left out for what its upstream said", () => {
     await served("key", 1);
     expect(asked("key")).toBe(2);
     await world.later(MINUTE);
-    behaviour.delete(id("key"));
+    behavior.delete(id("key"));
     expect(await served("key", 1)).toEqual([`up:${id("key")} 1`]);
   });
 
   it("a 429 with Retry-After: not asked for so long, a minute at most", async () => {
-    behaviour.set(id("wait"), { status: 429, headers: { "retry-after": "20" } });
+    behavior.set(id("wait"), { status: 429, headers: { "retry-after": "20" } });
     expect(await served("wait", 2)).toEqual(["up:good 2", "up:good 1"]);
     await world.later(20_000);
-    behaviour.set(id("wait"), { status: 429, headers: { "retry-after": "3600" } });
+    behavior.set(id("wait"), { status: 429, headers: { "retry-after": "3600" } });
     expect(await served("wait", 2)).toEqual(["up:good 2", "up:good 1"]);
     await world.later(MINUTE);
-    behaviour.delete(id("wait"));
+    behavior.delete(id("wait"));
     expect(await served("wait", 1)).toEqual([`up:${id("wait")} 1`]);
     expect(asked("wait")).toBe(3);
   });
 
   it("a wait of at most a second is waited out for the last route, once", async () => {
-    behaviour.set(id("short"), { status: 429, headers: { "retry-after-ms": "40" } });
+    behavior.set(id("short"), { status: 429, headers: { "retry-after-ms": "40" } });
     expect(await served("short", 1)).toEqual(["503"]);
     expect(asked("short")).toBe(2);
-    behaviour.set(id("short"), { status: 429, headers: { "retry-after-ms": "1100" } });
+    behavior.set(id("short"), { status: 429, headers: { "retry-after-ms": "1100" } });
     expect(await served("short", 1)).toEqual(["503"]);
     expect(asked("short")).toBe(3);
   });
 
   it("the only route is asked although it said later", async () => {
-    behaviour.set(id("alone"), { status: 429, headers: { "retry-after": "30" } });
+    behavior.set(id("alone"), { status: 429, headers: { "retry-after": "30" } });
     expect(await served("alone", 2)).toEqual(["503", "503"]);
-    behaviour.delete(id("alone"));
+    behavior.delete(id("alone"));
     expect(await served("alone", 1)).toEqual([`up:${id("alone")} 1`]);
     expect(asked("alone")).toBe(3);
   });
@@ -184,13 +184,13 @@ describe("a route that is left out for what its upstream said", () => {
 
 describe("what never opens a breaker", () => {
   it("refusals of the request itself: the tenth still reaches the upstream", async () => {
-    behaviour.set(id("refuses"), { status: 400 });
+    behavior.set(id("refuses"), { status: 400 });
     expect(await served("refuses", 10)).toEqual(Array.from({ length: 10 }, () => "400"));
     expect(asked("refuses")).toBe(10);
   });
 
   it("clients that leave while it is silent", async () => {
-    behaviour.set(id("leaves"), "waits");
+    behavior.set(id("leaves"), "waits");
     const { key } = await world.organization();
     for (let at = 1; at <= 6; at++) {
       const client = await world.open(key, "leaves");
@@ -198,13 +198,13 @@ describe("what never opens a breaker", () => {
       await client.reset();
       await expect.poll(world.inFlight).toBe(0);
     }
-    behaviour.delete(id("leaves"));
+    behavior.delete(id("leaves"));
     expect(await served("leaves", 1)).toEqual([`up:${id("leaves")} 1`]);
   });
 });
 
 it("operators see in health which routes are left out, why and until when", async () => {
-  behaviour.set(id("health"), { status: 500 });
+  behavior.set(id("health"), { status: 500 });
   await served("health", 5);
   const read = async () => {
     const { breakers } = await operatorReads<{ breakers: { route: string }[] }>(
@@ -217,7 +217,7 @@ it("operators see in health which routes are left out, why and until when", asyn
   expect(await read()).toEqual({ route: "up:acting@health", state: "open", until });
   await world.later(FIRST_OPEN_MS);
   expect(await read()).toEqual({ route: "up:acting@health", state: "half_open", until });
-  behaviour.delete(id("health"));
+  behavior.delete(id("health"));
   await served("health", 1);
   expect(await read()).toBeUndefined();
 });

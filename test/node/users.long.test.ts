@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";
 import { Account, sumOf } from "./support/account.ts";
-import { atMost } from "../../src/shared/at-most.ts";
+import { mapConcurrently } from "../../src/shared/map-concurrently.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;
@@ -110,7 +110,9 @@ async function race(
     () => pay(account, users[turn % users.length] ?? ""),
     async () => void changed.push(await change(turn)),
   ]).flat();
-  const paid = (await atMost(AT_ONCE, jobs, (job) => job())).filter((one) => one !== undefined);
+  const paid = (await mapConcurrently(AT_ONCE, jobs, (job) => job())).filter(
+    (one) => one !== undefined,
+  );
   expect(paid).toHaveLength(PAID);
   expect(changed).toHaveLength(PAID);
   const { credits_micro, held_micro } = await account.resolved();

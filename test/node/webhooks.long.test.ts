@@ -85,7 +85,7 @@ function quantile(delays: ReadonlyMap<string, number>, share: number): number {
   return sorted[Math.ceil(sorted.length * share) - 1] ?? Number.NaN;
 }
 
-/** The first three of an organisation's receivers answer so; the delays of its fourth and of another organisation's. */
+/** The first three of an organization's receivers answer so; the delays of its fourth and of another organization's. */
 async function run(others: readonly ((response: ServerResponse) => void)[]) {
   const three = await Promise.all(others.map(receiver));
   const beside = await receiver(status(204));
@@ -95,7 +95,7 @@ async function run(others: readonly ((response: ServerResponse) => void)[]) {
   return { three, beside: beside.delays, elsewhere: elsewhere.delays };
 }
 
-it("one receiver that hangs, one that answers 500 and one 410 delay no other, of the same organisation or another", async () => {
+it("one receiver that hangs, one that answers 500 and one 410 delay no other, of the same organization or another", async () => {
   const well = await run([status(204), status(204), status(204)]);
   const bad = await run([() => undefined, status(500), status(410)]);
   const [hangs, fails, gone] = bad.three;

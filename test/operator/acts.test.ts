@@ -17,7 +17,7 @@ import { useStripe } from "../payments/fake-stripe.ts";
 import { GENERATION, holdOf, valueOf } from "../wallet/wallet-desk.ts";
 import { account, LONG, made, receivers, useReceivers } from "../webhooks/receivers.ts";
 
-/** What is changed, and the event that tells the organisation so; null: it concerns none, or changes nothing of it. */
+/** What is changed, and the event that tells the organization so; null: it concerns none, or changes nothing of it. */
 type Act = {
   readonly event: EventType | null;
   /** The path below `/admin/v1`, and what is sent. */

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, expect, it } from "vitest";
 import { success } from "../../src/shared/failure.ts";
 import type { Result } from "../../src/shared/failure.ts";
-import { followBook } from "../../src/shared/follow-book.ts";
+import { syncWithDatabase } from "../../src/shared/sync-with-database.ts";
 import type { View } from "../../src/shared/http/endpoint.ts";
 import { WatchedBook } from "../keys/key-fixture.ts";
 import { call, makeOrganization, walletOf, wallets } from "./operator-fixture.ts";
@@ -42,7 +42,7 @@ it("of two changes at once the wallet ends with what the book ends with, though 
 it("an object is told again until the book says nothing new, and no further", async () => {
   const book = [1, 2, 3, 3, 3];
   const told: number[] = [];
-  const followed = await followBook(0, {
+  const followed = await syncWithDatabase(0, {
     tell: async (row) => success(told.push(row)),
     reread: async () => book.shift() ?? null,
     isSame: (one, other) => one === other,
@@ -52,7 +52,7 @@ it("an object is told again until the book says nothing new, and no further", as
 
 it("a book that never comes to rest is a 503, not a loop without end", async () => {
   let row = 0;
-  const followed = await followBook(row, {
+  const followed = await syncWithDatabase(row, {
     tell: async () => success(null),
     reread: async () => ++row,
     isSame: (one, other) => one === other,

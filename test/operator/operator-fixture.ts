@@ -10,7 +10,7 @@ import { keySecrets } from "../keys/key-fixture.ts";
 import { objectsOf } from "../../src/shared/contracts/objects.ts";
 import type { Configuration } from "../../src/shared/contracts/settings.ts";
 
-/** One organisation's wallet as far as operators see it, in memory. */
+/** One organization's wallet as far as operators see it, in memory. */
 export class FakeWallet implements Partial<WalletCalls> {
   epoch: string | null = null;
   credits = 0;
@@ -94,7 +94,7 @@ export class FakeWallet implements Partial<WalletCalls> {
   }
 }
 
-/** The wallets of a test by organisation; cleared before each. */
+/** The wallets of a test by organization; cleared before each. */
 export const wallets = new Map<string, FakeWallet>();
 
 export function walletOf(orgId: string): FakeWallet {

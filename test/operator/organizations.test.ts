@@ -16,7 +16,7 @@ beforeEach(() => {
   wallets.clear();
 });
 
-/** A page of organisations; `wallets` has those that were asked for it. */
+/** A page of organizations; `wallets` has those that were asked for it. */
 async function listed(query: string): Promise<readonly object[]> {
   wallets.clear();
   const { organizations } = valueOf(await call("GET /orgs", { query: `limit=100&${query}` }));
@@ -35,7 +35,7 @@ it("a list asks no wallet, unless for balances", async () => {
   expect(full).toEqual({ ...plain, credits_micro: 0, held_micro: 0, open_holds: 0 });
 });
 
-it("a new organisation has an owner, a balance of 0 under its wallet's epoch, and a key that works", async () => {
+it("a new organization has an owner, a balance of 0 under its wallet's epoch, and a key that works", async () => {
   const body = {
     name: "Acme",
     slug: slug(),
@@ -87,7 +87,7 @@ it("a new organisation has an owner, a balance of 0 under its wallet's epoch, an
   });
 });
 
-it("a slug belongs to one organisation, however many ask at once; the others leave no wallet", async () => {
+it("a slug belongs to one organization, however many ask at once; the others leave no wallet", async () => {
   const body = { name: "Acme", slug: slug(), owner_email: "o@example.com" };
   const answers = await Promise.all(Array.from({ length: 5 }, () => call("POST /orgs", { body })));
   expect(answers.filter((answer) => answer.ok)).toHaveLength(1);
@@ -146,7 +146,7 @@ it("a body that is not an object is a 400", async () => {
   }
 });
 
-it("organisations are listed in a stable order, page by page, also when a wallet is away", async () => {
+it("organizations are listed in a stable order, page by page, also when a wallet is away", async () => {
   const made = [await makeOrganization(), await makeOrganization(), await makeOrganization()];
   const { total } = valueOf(await call("GET /orgs", { query: "limit=1" })) as { total: number };
   const ids: string[] = [];

@@ -12,7 +12,7 @@ beforeEach(() => {
   wallets.clear();
 });
 
-it("credits need a whole amount and a reference, and an organisation that exists", async () => {
+it("credits need a whole amount and a reference, and an organization that exists", async () => {
   const { organization } = await makeOrganization();
   const params = { id: organization.id };
   const post = (body: unknown, id = organization.id): Promise<Result<View>> =>

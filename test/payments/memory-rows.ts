@@ -1,18 +1,18 @@
 import type {
-  Head,
+  PaymentsHead,
   Payment,
   PaymentRows,
   Purchase,
-  Waiting,
+  WaitingHint,
 } from "../../src/money/payments/purchase.ts";
 import { isOver } from "../../src/money/payments/purchase.ts";
 
 /** The rows of `PaymentRows` in memory: what is written is there at once and for good. */
 export class MemoryRows implements PaymentRows {
-  #head: Head;
+  #head: PaymentsHead;
   readonly #purchases = new Map<string, Purchase>();
   readonly #payments = new Map<string, Payment>();
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, WaitingHint>();
   readonly #heard = new Set<string>();
 
   constructor(orgId: string) {
@@ -20,11 +20,11 @@ export class MemoryRows implements PaymentRows {
     this.#head = { orgId, ...nobody, reading: 0, walletMadeAt: null };
   }
 
-  head(): Head {
+  head(): PaymentsHead {
     return this.#head;
   }
 
-  setHead(head: Head): void {
+  setHead(head: PaymentsHead): void {
     this.#head = head;
   }
 
@@ -66,15 +66,15 @@ export class MemoryRows implements PaymentRows {
     this.#payments.set(payment.id, payment);
   }
 
-  waiting(): readonly Waiting[] {
+  waiting(): readonly WaitingHint[] {
     return [...this.#waiting.values()];
   }
 
-  putWaiting(hint: Waiting): void {
+  putWaiting(hint: WaitingHint): void {
     this.#waiting.set(hint.eventId, hint);
   }
 
-  heard({ eventId }: Waiting): void {
+  heard({ eventId }: WaitingHint): void {
     this.#waiting.delete(eventId);
     this.#heard.add(eventId);
   }

@@ -1,18 +1,18 @@
 import { success } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
 import { readInvoice } from "../../src/money/payments/stripe-calls.ts";
-import type { World } from "../../src/money/payments/world.ts";
+import type { PaymentDeps } from "../../src/money/payments/payment-deps.ts";
 import type { Broken } from "./payments-world.ts";
 
 /** A world whose wallet answers some calls in another way. */
 const withWallet = (
-  change: (wallet: World["wallet"], world: World) => Partial<World["wallet"]>,
+  change: (wallet: PaymentDeps["wallet"], world: PaymentDeps) => Partial<PaymentDeps["wallet"]>,
 ): Broken => ({
   world: (world) => ({ ...world, wallet: { ...world.wallet, ...change(world.wallet, world) } }),
 });
 /** A world that asks Stripe in another way. */
 const withCalls = (
-  change: (call: Parameters<World["stripe"]["ask"]>[0], world: World) => typeof call,
+  change: (call: Parameters<PaymentDeps["stripe"]["ask"]>[0], world: PaymentDeps) => typeof call,
 ): Broken => ({
   world: (world) => ({
     ...world,

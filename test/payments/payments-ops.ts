@@ -82,7 +82,7 @@ export const operation = fc.oneof(
       share: fc.integer({ min: 0, max: 100 }),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant("bank" as const), behaviour: bank }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("bank" as const), behavior: bank }) },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -182,7 +182,7 @@ export async function apply(world: PaymentsWorld, one: Operation): Promise<void>
 async function done(world: PaymentsWorld, one: Operation): Promise<void> {
   if (one.do === "pass") return world.pass(one.ms);
   if (one.do === "fault") return world.fake.fault(one);
-  if (one.do === "bank") return world.fake.bank.next(one.behaviour);
+  if (one.do === "bank") return world.fake.bank.next(one.behavior);
   if (one.do === "event") return told(world, one);
   if ("org" in one) {
     const organization = world.organizations[one.org];

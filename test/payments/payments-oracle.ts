@@ -99,7 +99,7 @@ function paymentsOf(world: PaymentsWorld): Known[] {
   });
 }
 
-/** Each credit is of a captured payment of this organisation, and never above its net. */
+/** Each credit is of a captured payment of this organization, and never above its net. */
 function creditFaults(world: PaymentsWorld): string[] {
   const known = new Map(paymentsOf(world).map((one) => [one.intent, one]));
   return world.organizations.flatMap(({ id, wallet }) =>

@@ -6,14 +6,14 @@ import { SYSTEM } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
-import { Machine, wanted } from "../../src/money/payments/machine.ts";
+import { PurchaseRunner, newPurchase } from "../../src/money/payments/purchase-runner.ts";
 import { isOver } from "../../src/money/payments/purchase.ts";
 import { dispatchEvent, sweepEvents } from "../../src/money/payments/stripe-events.ts";
 import type { Dispatching, SweepCursor } from "../../src/money/payments/stripe-events.ts";
 import { eventSchema } from "../../src/money/payments/stripe-objects.ts";
 import { stripeOf } from "../../src/money/payments/stripe.ts";
 import type { Fetch } from "../../src/money/payments/stripe.ts";
-import type { World } from "../../src/money/payments/world.ts";
+import type { PaymentDeps } from "../../src/money/payments/payment-deps.ts";
 import { MemoryRows } from "./memory-rows.ts";
 import { PlainWallet } from "./plain-wallet.ts";
 
@@ -24,15 +24,15 @@ const STRIPE = { secretKey: "sk_test_0123456789", baseUrl: "http://stripe.test" 
 /** What is broken on purpose, to see that the oracle sees it. */
 export type Broken = {
   readonly wallet?: (wallet: PlainWallet) => PlainWallet;
-  readonly world?: (world: World) => World;
+  readonly world?: (world: PaymentDeps) => PaymentDeps;
   readonly collects?: boolean;
 };
 
-/** One organisation: its rows, its wallet, and the machine of the moment, which may be killed between any two awaits. */
+/** One organization: its rows, its wallet, and the machine of the moment, which may be killed between any two awaits. */
 export class Organization {
   readonly rows: MemoryRows;
   readonly wallet: PlainWallet;
-  machine: Machine;
+  machine: PurchaseRunner;
   /** How many charges there were whenever a person switched automatic purchases on again. */
   readonly enabledAt: number[] = [];
   readonly #world: PaymentsWorld;
@@ -60,7 +60,7 @@ export class Organization {
   }
 
   /** What a machine does, until it is over or killed. */
-  async run(work: (machine: Machine) => Promise<unknown>): Promise<void> {
+  async run(work: (machine: PurchaseRunner) => Promise<unknown>): Promise<void> {
     await Promise.race([work(this.machine), this.#killed.promise]);
     this.tellTopUp();
   }
@@ -77,7 +77,7 @@ export class Organization {
       returnUrl: "https://eu.test/",
       actor: SYSTEM,
     };
-    this.rows.put(wanted(asked, this.#world.now));
+    this.rows.put(newPurchase(asked, this.#world.now));
     if (method === "checkout") {
       const others = this.rows.open().filter((one) => one.method === "checkout" && one.id !== id);
       for (const one of others) this.machine.cancel(one.id);
@@ -118,7 +118,7 @@ export class Organization {
     return generation === this.#generation;
   }
 
-  #born(): Machine {
+  #born(): PurchaseRunner {
     const generation = this.#generation;
     const gated = async <T>(call: () => Promise<T>): Promise<T> => {
       if (!this.#alive(generation)) return new Promise<T>(() => {});
@@ -134,7 +134,7 @@ export class Organization {
     };
     const stripe = this.#world.stripe();
     const { wallet, rows } = this;
-    const world: World = {
+    const world: PaymentDeps = {
       rows,
       stripe: { ask: (call) => gated(() => stripe.ask(call)) },
       wallet: {
@@ -153,11 +153,11 @@ export class Organization {
       hasTax: this.#world.hasTax,
       taxCode: null,
     };
-    return new Machine(this.#broken.world?.(world) ?? world);
+    return new PurchaseRunner(this.#broken.world?.(world) ?? world);
   }
 }
 
-/** Two organisations of one region and one account of Stripe's, with the book between them. */
+/** Two organizations of one region and one account of Stripe's, with the book between them. */
 export class PaymentsWorld {
   now = START;
   readonly hasTax: boolean;
@@ -181,7 +181,7 @@ export class PaymentsWorld {
     this.organizations = ["org_a", "org_b"].map((id) => new Organization(id, this, broken));
   }
 
-  /** Each organisation has bought once, and kept the card; its wallet is published. */
+  /** Each organization has bought once, and kept the card; its wallet is published. */
   async begin(): Promise<void> {
     for (const one of this.organizations) one.buy("checkout", 20, true);
     await this.work();

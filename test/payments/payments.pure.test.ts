@@ -75,12 +75,12 @@ const lateReading = (after: number): readonly Operation[] => [
 
 it("a card that was refused for good stays so where its invoice is then paid elsewhere", async () => {
   const happening: readonly Operation[] = [
-    { do: "bank", behaviour: { blocked: true } },
+    { do: "bank", behavior: { blocked: true } },
     { do: "fault", kind: "no_answer", when: "before", on: /^GET / },
     { do: "topUp", org: 1, on: true, dollars: 5 },
     { do: "payElsewhere", org: 0 },
     { do: "pass", ms: 1000 },
-    { do: "bank", behaviour: { decline_code: "lost_card" } },
+    { do: "bank", behavior: { decline_code: "lost_card" } },
     { do: "pass", ms: 7 * HOUR },
   ];
   expect(await faultsOf(happening, false)).toEqual([]);
@@ -88,10 +88,10 @@ it("a card that was refused for good stays so where its invoice is then paid els
 
 it("a card that was refused for good stays so where the purchase that is being closed is cancelled", async () => {
   const happening: readonly Operation[] = [
-    { do: "bank", behaviour: { decline_code: "lost_card" } },
+    { do: "bank", behavior: { decline_code: "lost_card" } },
     { do: "fault", kind: "no_answer", when: "before", on: /\/void$/ },
     { do: "topUp", org: 0, on: true, dollars: 5 },
-    { do: "bank", behaviour: { decline_code: "lost_card" } },
+    { do: "bank", behavior: { decline_code: "lost_card" } },
     { do: "cancel", at: 0 },
     { do: "pass", ms: 7 * HOUR },
   ];
@@ -101,7 +101,7 @@ it("a card that was refused for good stays so where the purchase that is being c
 const PAUSE: Operation = { do: "pass", ms: 7 * HOUR };
 /** Automatic purchases are switched on, and the bank says this of each. */
 const declined = (decline_code: string): readonly Operation[] => [
-  ...Array.from({ length: 8 }, () => ({ do: "bank", behaviour: { decline_code } }) as const),
+  ...Array.from({ length: 8 }, () => ({ do: "bank", behavior: { decline_code } }) as const),
   { do: "topUp", org: 0, on: true, dollars: 5 },
   ...Array.from({ length: 12 }, () => PAUSE),
 ];

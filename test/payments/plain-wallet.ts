@@ -1,9 +1,9 @@
 import type {
   AutoTopUp,
   DisabledReason,
-  PaymentBack,
+  PaymentRefunded,
   PaymentCredit,
-  PurchaseTold,
+  PurchaseOutcome,
 } from "../../src/shared/contracts/payments.ts";
 import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
 import { refuse, success } from "../../src/shared/failure.ts";
@@ -11,11 +11,11 @@ import type { Result } from "../../src/shared/failure.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Micros } from "../../src/shared/money.ts";
-import type { PayingWallet } from "../../src/money/payments/world.ts";
+import type { PayingWallet } from "../../src/money/payments/payment-deps.ts";
 import {
   collectDebt,
   forgiveDebt,
-  moveBack,
+  applyRefund,
   NO_DEBTS,
 } from "../../src/money/wallet/rules/debts.ts";
 import type { CreditedPayment, Debts } from "../../src/money/wallet/rules/debts.ts";
@@ -88,12 +88,12 @@ export class PlainWallet implements PayingWallet {
     });
   }
 
-  async setBack(asked: PaymentBack): Promise<Result<null>> {
+  async setBack(asked: PaymentRefunded): Promise<Result<null>> {
     return this.#turn(() => {
       const payment = this.stored.payments.get(asked.paymentId);
       if (payment === undefined) return refuse({ kind: "not_found", message: "no such payment" });
       const target = { back: asked.backMicro, reading: asked.reading };
-      const moved = moveBack(this.stored.debts, payment, target);
+      const moved = applyRefund(this.stored.debts, payment, target);
       if (moved === null) return success(null);
       if (moved.returned > 0) {
         this.#post(`stripe:${payment.id}:back:${asked.reading}`, moved.returned);
@@ -105,7 +105,7 @@ export class PlainWallet implements PayingWallet {
     });
   }
 
-  async tellPurchase({ topUp }: PurchaseTold): Promise<Result<null>> {
+  async tellPurchase({ topUp }: PurchaseOutcome): Promise<Result<null>> {
     return this.#turn(() => {
       if (topUp === null) return success(null);
       const before = this.stored.topUp;

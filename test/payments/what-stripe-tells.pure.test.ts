@@ -4,8 +4,8 @@ import type { NumberVars } from "../../src/shared/config/config.ts";
 import { SYSTEM } from "../../src/shared/event.ts";
 import { success } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
-import { refuseBuying } from "../../src/money/payments/limits.ts";
-import { wanted } from "../../src/money/payments/machine.ts";
+import { checkPurchaseLimits } from "../../src/money/payments/limits.ts";
+import { newPurchase } from "../../src/money/payments/purchase-runner.ts";
 import { refundOf } from "../../src/money/payments/refunding.ts";
 import { sweepEvents } from "../../src/money/payments/stripe-events.ts";
 import type { Dispatching, SweepCursor } from "../../src/money/payments/stripe-events.ts";
@@ -29,12 +29,12 @@ afterEach(() => {
 const toldOf = (alert: string): number =>
   alerts.mock.calls.filter(([line]) => String(line).includes(`"${alert}"`)).length;
 
-/** Both organisations have bought once and kept the card. */
+/** Both organizations have bought once and kept the card. */
 async function begun(broken: Broken = {}): Promise<{ world: PaymentsWorld; one: Organization }> {
   const world = new PaymentsWorld(false, broken);
   await world.begin();
   const [one] = world.organizations;
-  if (one === undefined) throw new Error("there is no organisation");
+  if (one === undefined) throw new Error("there is no organization");
   return { world, one };
 }
 
@@ -190,7 +190,7 @@ function pageOf(
 it("three declines of a day end a kept card's purchases as they end checkouts, those of our own fault do not", () => {
   const nowMs = Date.UTC(2026, 10, 20);
   const asks = { id: "pur_1", amountMicro: micros(5_000_000), saveCard: false, returnUrl: "" };
-  const made = wanted({ ...asks, method: "card", actor: SYSTEM }, nowMs - 1000);
+  const made = newPurchase({ ...asks, method: "card", actor: SYSTEM }, nowMs - 1000);
   const declined = { ...made, state: "declined", error: "insufficient_funds" } as const;
   const numbers = {
     FIRST_WEEK_DOLLARS_A_DAY: 100,
@@ -209,7 +209,7 @@ it("three declines of a day end a kept card's purchases as they end checkouts, t
     isPerson: true,
   };
   const refused = (method: "card" | "checkout", recent: readonly (typeof made)[]) =>
-    refuseBuying({ ...buying, method }, recent, { numbers, nowMs });
+    checkPurchaseLimits({ ...buying, method }, recent, { numbers, nowMs });
   for (const method of ["card", "checkout"] as const) {
     expect(refused(method, [declined, declined])).toBeNull();
     expect(refused(method, [declined, declined, declined])).toMatchObject({

@@ -218,7 +218,7 @@ describe("a stolen session", () => {
     expect((await later.ask("POST", "/console/api/v1/keys", { name: "fresh" })).status).toBe(201);
   });
 
-  it("writes nothing into an organisation that its page does not show", async () => {
+  it("writes nothing into an organization that its page does not show", async () => {
     const { browser } = await signUp(issuer);
     const shown = { "x-organization": crypto.randomUUID() };
     const asked = await browser.ask("GET", "/console/api/v1/keys", undefined, shown);

@@ -73,7 +73,7 @@ const stateOf = async (browser: Browser): Promise<unknown> =>
   (await browser.people("GET", "/company/issuer")).json();
 
 describe("a company's own issuer", () => {
-  it("is set by an owner of an organisation with a proven domain, is public, and answers", async () => {
+  it("is set by an owner of an organization with a proven domain, is public, and answers", async () => {
     const ann = await signUp(issuer, someone(), OPEN);
     await ann.browser.people("POST", "/organization/team");
     const own = startCompany();
@@ -147,7 +147,7 @@ describe("a company's own issuer", () => {
 });
 
 describe("what a hostile company's issuer says", () => {
-  it("opens its organisation alone: no other one, nothing that is the person's own, nobody's session", async () => {
+  it("opens its organization alone: no other one, nothing that is the person's own, nobody's session", async () => {
     const ann = await company();
     await ann.browser.people("POST", "/organizations", { name: "Another" }); // which Ann acts in now
     const { browser, end } = await comes(ann.own, ann.inside, {

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { companyDomain } from "../../src/accounts/people/domain-proof.ts";
+import { parseCompanyDomain } from "../../src/accounts/people/domain-proof.ts";
 import { checkDomains } from "../../src/accounts/people/company.ts";
 import type { Mail } from "../../src/accounts/people/mail.ts";
 import { admin } from "../contract/client.ts";
@@ -133,12 +133,12 @@ describe("a company's domain", () => {
       "ex.com:8",
       "",
     ]) {
-      expect([text, "problem" in companyDomain(text)]).toEqual([text, true]);
+      expect([text, "problem" in parseCompanyDomain(text)]).toEqual([text, true]);
     }
-    expect(companyDomain(" ACME.Example.org. ")).toEqual({ domain: "acme.example.org" });
+    expect(parseCompanyDomain(" ACME.Example.org. ")).toEqual({ domain: "acme.example.org" });
   });
 
-  it("is one organisation's until its record was gone for a week", async () => {
+  it("is one organization's until its record was gone for a week", async () => {
     const domain = fresh();
     const first = await company(domain);
     const second = await team(domain);

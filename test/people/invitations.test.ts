@@ -95,7 +95,7 @@ describe("an invitation", () => {
     expect(await browser.session()).toMatchObject({ role: "owner", member: { id: memberId } });
   });
 
-  it("ends with the role of who gave it, and into a personal or a closed organisation there is none", async () => {
+  it("ends with the role of who gave it, and into a personal or a closed organization there is none", async () => {
     const { browser, view } = await signUp(issuer);
     expect(await codeOf(await browser.people("POST", "/invitations", { role: "member" }))).toEqual([
       409,
@@ -156,7 +156,7 @@ describe("an invitation", () => {
   });
 });
 
-describe("organisations that a person makes", () => {
+describe("organizations that a person makes", () => {
   it("are paced, whatever the person does at once, and one of them is personal", async () => {
     const { browser, view } = await signUp(issuer, someone(), { SIGN_UPS_A_DAY_AN_ADDRESS: "6" });
     expect((await browser.people("DELETE", "/organization")).status).toBe(200);

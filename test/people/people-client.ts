@@ -173,7 +173,7 @@ export type SessionView = {
   readonly member: { readonly id: string };
 };
 
-/** A person with a personal organisation, logged in. */
+/** A person with a personal organization, logged in. */
 export async function signUp(
   issuer: { accounts: Account[] },
   account: Account = someone(),
@@ -207,7 +207,7 @@ export function ofLater(minutes = 11): Bend {
   };
 }
 
-/** An organisation's second person, let in by an invitation. */
+/** An organization's second person, let in by an invitation. */
 export async function joined(
   issuer: { accounts: Account[] },
   owner: Browser,

@@ -68,7 +68,7 @@ describe("the last owner", () => {
     );
   });
 
-  it("who is alone and goes closes the organisation, unless somebody joins at that moment", async () => {
+  it("who is alone and goes closes the organization, unless somebody joins at that moment", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const made = await ann.browser.people("POST", "/invitations", { role: "member" });
@@ -91,7 +91,7 @@ describe("the last owner", () => {
 });
 
 describe("closing because one is alone", () => {
-  it("asks so in its statement: who joined before it keeps the organisation", async () => {
+  it("asks so in its statement: who joined before it keeps the organization", async () => {
     const ann = await signUp(issuer);
     await joined(issuer, ann.browser, "member");
     const { id } = ann.view.organization;

@@ -162,7 +162,7 @@ describe("being forgotten", () => {
     for (const gone of [account.email, account.id, account.name]) expect(said).not.toContain(gone);
   });
 
-  it("an operator gives a member with keys alone a log-in, and closes the organisation for good", async () => {
+  it("an operator gives a member with keys alone a log-in, and closes the organization for good", async () => {
     const { orgId, memberId, key } = await openAccount({ credits: 5 });
     const made = await admin("POST", `/orgs/${orgId}/invitations`, { member_id: memberId });
     const { link } = await made.json<{ link: string }>();

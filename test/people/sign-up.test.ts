@@ -7,7 +7,7 @@ beforeEach(() => {
 });
 
 describe("signing up", () => {
-  it("makes a person, a personal organisation and its owner, who makes a key and pays with it", async () => {
+  it("makes a person, a personal organization and its owner, who makes a key and pays with it", async () => {
     const { browser, account, view } = await signUp(issuer);
     expect(view).toMatchObject({
       kind: "person",

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { isLasting } from "../../src/console/step-up.ts";
+import { requiresFreshLogin } from "../../src/console/step-up.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
-import { ASKING_PATHS, PATHS } from "../../src/routes.ts";
+import { PROVIDER_ROUTES, ROUTES } from "../../src/routes.ts";
 import { ADMIN_TOKEN, openAccount } from "../contract/client.ts";
 import {
   Browser,
@@ -19,8 +19,10 @@ beforeEach(() => {
   issuer = startIssuer();
 });
 
-const settings = (body: object): boolean => isLasting("PATCH", "/v1/orgs/x/settings", { ...body });
-const ofOperator = (body: object): boolean => isLasting("PATCH", "/admin/v1/orgs/x", { ...body });
+const settings = (body: object): boolean =>
+  requiresFreshLogin("PATCH", "/v1/orgs/x/settings", { ...body });
+const ofOperator = (body: object): boolean =>
+  requiresFreshLogin("PATCH", "/admin/v1/orgs/x", { ...body });
 const TOO_OLD = [403, "login_too_old"];
 const makeKey = (browser: Browser) => browser.ask("POST", "/console/api/v1/keys", { name: "one" });
 const keyMade = async (browser: Browser) => codeOf(await makeKey(browser));
@@ -41,12 +43,12 @@ const named = (path: string): string =>
 describe("what lasts wants a log-in of the last ten minutes", () => {
   it("by the tables of paths: all that changes something but what takes away or is the caller's own", () => {
     const rows = [
-      ...PATHS,
+      ...ROUTES,
       ...OPERATOR_ENDPOINTS.map(({ method, path }) => ({ method, path: `/admin/v1${path}` })),
     ];
     const free = rows
-      .filter(({ method, path }) => method !== "GET" && !ASKING_PATHS.has(path))
-      .filter(({ method, path }) => !isLasting(method, named(path)))
+      .filter(({ method, path }) => method !== "GET" && !PROVIDER_ROUTES.has(path))
+      .filter(({ method, path }) => !requiresFreshLogin(method, named(path)))
       .map(({ method, path }) => `${method} ${named(path)}`);
     expect(free.toSorted()).toEqual([
       "DELETE /admin/v1/orgs/x/invitations/x",
@@ -75,12 +77,12 @@ describe("what lasts wants a log-in of the last ten minutes", () => {
     expect(ofOperator({ status: "active" })).toBe(true);
     expect(ofOperator({ status: "suspended", rpm_limit: null })).toBe(true);
     expect(ofOperator({ price_list: null })).toBe(true);
-    expect(isLasting("PATCH", "/v1/users/x", { daily_quota_dollars: 0 })).toBe(false);
-    expect(isLasting("PATCH", "/v1/users/x", { daily_quota_dollars: null })).toBe(true);
-    expect(isLasting("POST", "/v1/users", { external_id: "x", daily_quota_dollars: 0 })).toBe(
-      false,
-    );
-    expect(isLasting("PATCH", "/v1/orgs/x/settings", null)).toBe(true);
+    expect(requiresFreshLogin("PATCH", "/v1/users/x", { daily_quota_dollars: 0 })).toBe(false);
+    expect(requiresFreshLogin("PATCH", "/v1/users/x", { daily_quota_dollars: null })).toBe(true);
+    expect(
+      requiresFreshLogin("POST", "/v1/users", { external_id: "x", daily_quota_dollars: 0 }),
+    ).toBe(false);
+    expect(requiresFreshLogin("PATCH", "/v1/orgs/x/settings", null)).toBe(true);
   });
 
   it("an old session turns automatic top-up off, and not on", async () => {

@@ -5,9 +5,9 @@ import { mintConsoleKey } from "../../src/accounts/keys/console-key.store.ts";
 import type { Role } from "../../src/shared/caller.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { acceptInvitation, insertInvitation } from "../../src/accounts/people/invitations.store.ts";
-import { findActing, insertPerson } from "../../src/accounts/people/people.store.ts";
+import { findActingPerson, insertPerson } from "../../src/accounts/people/people.store.ts";
 import type { Person } from "../../src/accounts/people/person.ts";
-import { mayGive } from "../../src/accounts/people/rights.ts";
+import { canGrantRole } from "../../src/accounts/people/rights.ts";
 import { removeMember, updateMember } from "../../src/accounts/organizations/members.store.ts";
 import { createOrganization } from "../../src/accounts/organizations/organizations.store.ts";
 import { effort } from "../effort.ts";
@@ -143,7 +143,7 @@ async function accept(
   const inviter = [...members.values()].find(({ id }) => id === invitation.by);
   const isMeant = invitation.to === given.who && !members.has(given.who);
   const isBack = (removed.get(given.who) ?? 0) > invitation.at;
-  const isGiven = inviter !== undefined && mayGive(inviter.role, invitation.role);
+  const isGiven = inviter !== undefined && canGrantRole(inviter.role, invitation.role);
   const may = isMeant && !isBack && invitation.isOpen && isGiven;
   const key = await mintConsoleKey(secrets);
   const asked = {
@@ -169,7 +169,7 @@ async function remove(model: Model, given: Extract<Step, { do: "remove" }>): Pro
   const [by, whom] = [members.get(given.by), members.get(given.whom)];
   if (by === undefined || whom === undefined) return;
   const asked = { actor: { kind: "member", id: by.id }, nowMs: now, memberId: by.id } as const;
-  const may = (by.id === whom.id || mayGive(by.role, whom.role)) && !isLast(model, whom);
+  const may = (by.id === whom.id || canGrantRole(by.role, whom.role)) && !isLast(model, whom);
   const removed = await removeMember(env.DB, { id: whom.id, orgId }, asked);
   mustAgree(given, removed.ok, may);
   if (!may) return;
@@ -193,7 +193,9 @@ async function change(
   if (by === undefined || whom === undefined) return false;
   const asked = { actor: { kind: "member", id: by.id }, nowMs: now, memberId: by.id } as const;
   const may =
-    mayGive(by.role, whom.role) && mayGive(by.role, to) && (to === "owner" || !isLast(model, whom));
+    canGrantRole(by.role, whom.role) &&
+    canGrantRole(by.role, to) &&
+    (to === "owner" || !isLast(model, whom));
   const changed = await updateMember(env.DB, { id: whom.id, orgId }, { role: to }, asked);
   mustAgree(given, changed.ok, may);
   if (may && whom.role !== to) model.told.push("member.changed");
@@ -222,7 +224,7 @@ async function invite(
     expiresAt: now + 3_600_000,
   };
   const made = await insertInvitation(env.DB, asked, actor);
-  mustAgree({ do: "invite", by: inviter, role: as, to }, made.ok, mayGive(by.role, as));
+  mustAgree({ do: "invite", by: inviter, role: as, to }, made.ok, canGrantRole(by.role, as));
   if (!made.ok) return;
   const open = model.invited.find((one) => one.id === made.value.id);
   if (open !== undefined) return void Object.assign(open, { by: by.id, at: now }); // it is extended, and new
@@ -266,7 +268,7 @@ it("whatever members do in whatever order: an owner stays, nobody is in without 
         .first<{ id: string }>();
       if (row === null) return;
       const session = { personId: gone.id, memberId: row.id, openedAt: now + 1 };
-      expect(await findActing(env.DB, session)).toBeNull();
+      expect(await findActingPerson(env.DB, session)).toBeNull();
     }),
     { numRuns: effort(15, 200) },
   );

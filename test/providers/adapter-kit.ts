@@ -6,7 +6,7 @@ import type {
   EmbeddingsCall,
   JsonObject,
   Provider,
-  ProviderAnswer,
+  ProviderResult,
   StreamEvent,
 } from "../../src/models/core/provider.ts";
 import { effort } from "../effort.ts";
@@ -79,7 +79,7 @@ export async function answerTo(
   provider: Provider,
   call: Call,
   reply: WireReply | readonly WireReply[],
-): Promise<{ readonly answer: ProviderAnswer; readonly asked: Asked[] }> {
+): Promise<{ readonly answer: ProviderResult; readonly asked: Asked[] }> {
   const asked = network(reply);
   const answer = await provider.send(callOf(call));
   return { answer, asked };

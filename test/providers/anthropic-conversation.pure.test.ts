@@ -54,7 +54,7 @@ it.each<[string, readonly JsonObject[], JsonObject]>([
     { messages: [user("Hello.")] },
   ],
   [
-    "neighbours of one role are one turn, empty texts are none",
+    "neighbors of one role are one turn, empty texts are none",
     [
       { role: "user", content: "a" },
       { role: "user", content: [text(" \n"), text("b")] },

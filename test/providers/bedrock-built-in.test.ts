@@ -27,7 +27,7 @@ const host = (region: string) => `https://bedrock-runtime.${region}.amazonaws.co
 const liveWith = (vars: Record<string, string>) =>
   liveProviders(configOf(vars)).filter(({ id }) => id === "bedrock");
 const problemsWith = (vars: Record<string, string>) => providerProblems(configOf(vars));
-/** Where a request goes and how it is authorised. */
+/** Where a request goes and how it is authorized. */
 async function askedWith(vars: Record<string, string>) {
   const provider = buildProviders(configOf(vars), BEDROCK).get("bedrock");
   if (provider === undefined) throw new Error("not configured");

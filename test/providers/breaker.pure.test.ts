@@ -8,9 +8,9 @@ import {
   OPEN_MS_MAX,
   PROBE_MS_MAX,
 } from "../../src/models/routing/breaker.ts";
-import type { Pass } from "../../src/models/routing/breaker.ts";
+import type { BreakerPass } from "../../src/models/routing/breaker.ts";
 
-type Ticket = { readonly pass: Pass };
+type Ticket = { readonly pass: BreakerPass };
 type Outcome = "served" | "fault" | "busy" | "nothing";
 
 /** The rules again over the whole log, without a counter. */
@@ -105,7 +105,7 @@ class Play {
     const { breaker, plain, nowMs } = this;
     const { openUntilMs } = plain;
     const mayProbe = openUntilMs !== null && nowMs >= openUntilMs && !plain.isAwaiting(nowMs);
-    const pass: Pass | null = breaker.pass(nowMs) ?? (force ? "forced" : null);
+    const pass: BreakerPass | null = breaker.pass(nowMs) ?? (force ? "forced" : null);
     const isProbe = pass !== null && typeof pass !== "string";
     this.same("is a probe", isProbe, mayProbe);
     this.same("is free", pass === "free", openUntilMs === null);

@@ -2,8 +2,8 @@ import { chatOf } from "./adapter-kit.ts";
 import { afterEach, expect, it, vi } from "vitest";
 import { failover } from "../../src/models/routing/failover.ts";
 import type { FailoverOptions } from "../../src/models/routing/failover.ts";
-import { post, sendOver } from "../../src/models/core/http-provider.ts";
-import type { Wire } from "../../src/models/core/http-provider.ts";
+import { post, sendCall } from "../../src/models/core/http-provider.ts";
+import type { ProviderProtocol } from "../../src/models/core/http-provider.ts";
 import type { Provider, ProviderCall } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import { sandboxProvider } from "../../src/models/providers/sandbox/sandbox.ts";
@@ -69,9 +69,9 @@ it("an upstream is asked just before its request goes out", async () => {
       ask: (one: ProviderCall) => post(one, { url: "https://up.test/", headers: {}, body: "" }),
     },
     failure: () => ({ kind: "retry", reason: "500" }),
-  } as unknown as Wire;
+  } as unknown as ProviderProtocol;
   const requests = network({ status: 500, headers: {}, body: "" });
-  await sendOver(wire, { ...call(), onDispatch: () => asked.push(`${requests.length} before`) });
+  await sendCall(wire, { ...call(), onDispatch: () => asked.push(`${requests.length} before`) });
   expect([asked, requests.length]).toEqual([["0 before"], 1]);
 
   const run = () => {

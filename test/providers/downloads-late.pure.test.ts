@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { attempt } from "../../src/models/routing/attempt.ts";
 import { conversationOf } from "../../src/models/core/conversation.ts";
 import { withInlineImages } from "../../src/models/core/inline-image.ts";
-import type { Provider, ProviderAnswer, ProviderCall } from "../../src/models/core/provider.ts";
+import type { Provider, ProviderResult, ProviderCall } from "../../src/models/core/provider.ts";
 import { GOOD, never } from "./failover-fixture.ts";
 
 beforeEach(() => {
@@ -49,7 +49,7 @@ it("all downloads of a request have 20 seconds, then it is refused and no more i
 });
 
 /** One attempt with 5 seconds for its headers, at a provider that is ready after `work`. */
-function attempted(send: (call: ProviderCall) => Promise<ProviderAnswer>) {
+function attempted(send: (call: ProviderCall) => Promise<ProviderResult>) {
   const provider: Provider = { id: "up", send };
   const request = { kind: "chat", body: chatOf({}), stream: false } as const;
   return attempt({ provider, upstreamId: "m", cap: 9 }, request, {

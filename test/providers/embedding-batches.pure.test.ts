@@ -3,10 +3,10 @@ import { limitsOfProvider } from "../../src/models/catalog/entry.ts";
 import { embeddingMaker } from "../../src/models/protocols/converse/embeddings.ts";
 import { embeddingList, inBatches, textsIn } from "../../src/models/core/embedding-batches.ts";
 import { PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
-import type { ProviderAnswer, ProviderFailure } from "../../src/models/core/provider.ts";
+import type { ProviderResult, ProviderFailure } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
-const FINE: ProviderAnswer = { kind: "json", ...embeddingList([[1]], null) };
+const FINE: ProviderResult = { kind: "json", ...embeddingList([[1]], null) };
 
 /** A call for so many texts. */
 const callFor = (count: number) =>
@@ -73,7 +73,7 @@ it("nor when it is the whole call, which is repeated as such, or the call has en
 
 it("an answer that is no list of vectors is a failure", async () => {
   const events = { next: () => Promise.resolve(null), cancel: () => undefined };
-  const answers: ProviderAnswer[] = [FINE, { kind: "stream", events }];
+  const answers: ProviderResult[] = [FINE, { kind: "stream", events }];
   const answer = await inBatches(callFor(2), 1, () => Promise.resolve(answers.pop() ?? FINE));
   expect(answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
 });
@@ -81,7 +81,7 @@ it("an answer that is no list of vectors is a failure", async () => {
 const boundOf = (provider: string, model: string) =>
   limitsOfProvider(provider, { kind: "embeddings", upstreamId: model }).inputs;
 
-it("the catalogue bounds the inputs exactly where a request takes one text", () => {
+it("the catalog bounds the inputs exactly where a request takes one text", () => {
   for (const model of ["gemini-embedding-001", "text-embedding-005"]) {
     expect(boundOf("vertex", model), model).toBe(PREDICT.size(model) === 1 ? 128 : undefined);
   }

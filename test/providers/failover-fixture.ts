@@ -3,14 +3,14 @@ import type { FailoverOptions } from "../../src/models/routing/failover.ts";
 import type {
   EventStream,
   Provider,
-  ProviderAnswer,
+  ProviderResult,
   ProviderCall,
   ProviderFailure,
   StreamEvent,
 } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
 
-export const GOOD: ProviderAnswer = { kind: "json", body: { choices: [] }, usage: null };
+export const GOOD: ProviderResult = { kind: "json", body: { choices: [] }, usage: null };
 export const RETRY = failure({ kind: "retry", reason: "html" });
 export const RESET = failure({ kind: "retry", reason: "connection", again: true });
 export const FAULT: ProviderFailure = { kind: "retry", reason: "500" };
@@ -26,14 +26,14 @@ export const REFUSED = failure({
 export const CHUNK: StreamEvent = { kind: "chunk", chunk: { choices: [] } };
 export const ERROR: StreamEvent = { kind: "error", failure: { kind: "retry", reason: "502" } };
 
-export function failure(what: ProviderFailure): ProviderAnswer {
+export function failure(what: ProviderFailure): ProviderResult {
   return { kind: "failure", failure: what };
 }
 
 export type Asked = { readonly calls: string[]; readonly sent: ProviderCall[]; nowMs: number };
 
 /** Candidates a, b, c ...: each gives its answers in turn, the last one for ever. */
-export function routes(...answers: (readonly (ProviderAnswer | Promise<ProviderAnswer>)[])[]) {
+export function routes(...answers: (readonly (ProviderResult | Promise<ProviderResult>)[])[]) {
   const asked: Asked = { calls: [], sent: [], nowMs: 1_000_000 };
   const health = new RouteHealth();
   const candidates = answers.map((own, at) => {
@@ -79,7 +79,7 @@ export function stream(...batches: (readonly StreamEvent[] | Error)[]) {
       seen.cancelled++;
     },
   };
-  return { answer: { kind: "stream", events } satisfies ProviderAnswer, seen };
+  return { answer: { kind: "stream", events } satisfies ProviderResult, seen };
 }
 
 export const never = new Promise<never>(() => undefined);

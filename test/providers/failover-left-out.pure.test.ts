@@ -10,7 +10,7 @@ import {
   routes,
   never,
 } from "./failover-fixture.ts";
-import type { ProviderAnswer } from "../../src/models/core/provider.ts";
+import type { ProviderResult } from "../../src/models/core/provider.ts";
 
 it("a disabled route is left out for a minute and asked again after it", async () => {
   const { asked, run } = routes([BAD_KEY, GOOD], [GOOD]);
@@ -46,7 +46,7 @@ it("a route that said when to come back is skipped until then, unless it is the 
   expect(besides.asked.calls).toEqual(["a", "b", "a"]);
 });
 
-function busyFor(retryAfterMs: number): ProviderAnswer {
+function busyFor(retryAfterMs: number): ProviderResult {
   return failure({ kind: "overloaded", reason: "429", retryAfterMs });
 }
 

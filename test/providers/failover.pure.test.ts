@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { NO_USAGE } from "../../src/shared/usage.ts";
-import type { EventStream, ProviderAnswer, StreamEvent } from "../../src/models/core/provider.ts";
+import type { EventStream, ProviderResult, StreamEvent } from "../../src/models/core/provider.ts";
 import {
   GOOD,
   RETRY,
@@ -103,7 +103,7 @@ it("a served stream gives all that was waited for at once, then the rest", async
 
 it("a route that is silent past its timers is aborted, and a late stream of it is let go", async () => {
   const late = stream([CHUNK]);
-  const slow = Promise.withResolvers<ProviderAnswer>();
+  const slow = Promise.withResolvers<ProviderResult>();
   const { asked, run } = routes([slow.promise], [GOOD]);
   expect(await run({ headersMs: 1 })).toMatchObject({ ok: true, value: { index: 1 } });
   expect(asked.sent.map((call) => call.signal.aborted)).toEqual([true, false]);

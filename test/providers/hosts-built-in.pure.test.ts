@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
-import { OPENAI_COMPATIBLE } from "../../src/models/providers/hosts.ts";
+import { OPENAI_COMPATIBLE } from "../../src/models/providers/openai-hosts.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { PROFILE_OF } from "../../src/models/providers/profile.ts";
 import { answerTo, callOf, network } from "./adapter-kit.ts";

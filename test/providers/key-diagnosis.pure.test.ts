@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { diagnose } from "../../scripts/provider-check/diagnosis.ts";
 import { parseConfig } from "../../src/shared/config/config.ts";
-import { placesOf } from "../../src/models/providers/hosts.ts";
+import { placesOf } from "../../src/models/providers/openai-hosts.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -5,7 +5,7 @@ import { base64ToFloats, floatsToBase64 } from "../../src/models/core/embedding-
 import { chatAnswer, embeddingsAnswer } from "../../src/models/protocols/chat/answer.ts";
 import { readInputUsage, readUsage } from "../../src/models/core/chat-usage.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
-import { wireUsage } from "../../src/models/core/wire-usage.ts";
+import { openAiUsage } from "../../src/models/core/openai-usage.ts";
 
 function completion(message: object, more: object = {}) {
   return { id: "x", choices: [{ index: 0, message, finish_reason: "stop", ...more }] };
@@ -77,7 +77,7 @@ it("usage splits the prompt without overlap, and a prompt of none is no usage", 
     completion_tokens_details: { reasoning_tokens: 20 },
   });
   expect(usage).toEqual({ input: 30, cacheRead: 60, cacheWrite: 10, output: 50, reasoning: 20 });
-  expect(usage && wireUsage(usage)).toMatchObject({
+  expect(usage && openAiUsage(usage)).toMatchObject({
     prompt_tokens: 100,
     completion_tokens: 50,
     total_tokens: 150,

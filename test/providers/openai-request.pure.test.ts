@@ -1,7 +1,7 @@
 import { callOf, chatOf } from "./adapter-kit.ts";
 import { expect, it } from "vitest";
-import { chatDoor } from "../../src/models/endpoints/chat.ts";
-import { responsesDoor } from "../../src/models/endpoints/responses.ts";
+import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
+import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
 import { chatRequest, embeddingsRequest } from "../../src/models/protocols/chat/request.ts";
 import { PROFILES } from "../../src/models/providers/profile.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
@@ -52,8 +52,8 @@ it("only allowed fields leave: no address, header, end user or field that costs 
 
 const AT = { header: () => undefined, query: () => undefined };
 const DOORS = [
-  { door: chatDoor, body: { model: "m", messages: [{ role: "user", content: "Hi" }] } },
-  { door: responsesDoor, body: { model: "m", input: "Hi" } },
+  { door: chatEndpoint, body: { model: "m", messages: [{ role: "user", content: "Hi" }] } },
+  { door: responsesEndpoint, body: { model: "m", input: "Hi" } },
 ];
 
 it.each(DOORS)(

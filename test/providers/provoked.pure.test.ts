@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { BROKEN_OFF } from "../../src/models/protocols/converse/converse-answer.ts";
+import { INCOMPLETE_FAILURE } from "../../src/models/protocols/converse/converse-answer.ts";
 import { finishOf as converseFinish } from "../../src/models/protocols/converse/converse-answer.ts";
-import { gaveUp } from "../../src/models/protocols/cohere/answer.ts";
+import { gaveUpFailure } from "../../src/models/protocols/cohere/answer.ts";
 import { finishOf as googleFinish } from "../../src/models/protocols/gemini/answer.ts";
 import { chatAnswer } from "../../src/models/protocols/chat/answer.ts";
 import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
@@ -29,15 +29,15 @@ const PROVOKED: Readonly<Record<string, unknown>> = {
   "Workers AI": workersAiAnswer(whole("error"), callOf()),
   "Workers AI, a stream": streamed(new WorkersAiStream(256), "error"),
   Gemini: googleFinish("MALFORMED_FUNCTION_CALL"),
-  Converse: converseFinish("malformed_tool_use") ?? BROKEN_OFF,
-  Cohere: gaveUp("ERROR"),
+  Converse: converseFinish("malformed_tool_use") ?? INCOMPLETE_FAILURE,
+  Cohere: gaveUpFailure("ERROR"),
 };
 const OWN: Readonly<Record<string, unknown>> = {
   "OpenAI's API": chatAnswer(whole("abort")),
   "OpenAI's API, a stream": streamed(new ChunkReader(), "insufficient_system_resource"),
   "Workers AI": workersAiAnswer(whole("abort"), callOf()),
   "Workers AI, a stream": streamed(new WorkersAiStream(256), "abort"),
-  Cohere: gaveUp("TIMEOUT"),
+  Cohere: gaveUpFailure("TIMEOUT"),
 };
 const kept = (failure: unknown) => {
   const { kind, fault } = failure as ProviderFailure;

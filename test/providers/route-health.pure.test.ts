@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ProviderFailure } from "../../src/models/core/provider.ts";
-import { isLeftOut, RouteHealth } from "../../src/models/routing/route-health.ts";
+import { isInCooldown, RouteHealth } from "../../src/models/routing/route-health.ts";
 
 const BAD_KEY: ProviderFailure = { kind: "disabled", reason: "401" };
 const FAULT: ProviderFailure = { kind: "retry", reason: "500" };
@@ -25,7 +25,7 @@ describe("a route's health", () => {
     for (let at = 0; at < 6; at++) {
       health.failed("up:m", "free", BAD_KEY, nowMs);
       const out = health.pass("up:m", nowMs);
-      if (!isLeftOut(out)) throw new Error("not left out");
+      if (!isInCooldown(out)) throw new Error("not left out");
       expect(out.why).toBe("disabled");
       lengths.push((out.untilMs - nowMs) / MINUTE);
       nowMs = out.untilMs;
@@ -63,8 +63,8 @@ describe("a route's health", () => {
       expect(health.pass("up:m", 0)).toBe("free");
       fail(health, failure, 1);
       expect(health.pass("up:m", 0)).toEqual({ why: "open", untilMs: 15_000 });
-      expect(isLeftOut(health.pass("up:m", 15_000))).toBe(false);
-      expect(isLeftOut(health.pass("up:m", 15_000))).toBe(true);
+      expect(isInCooldown(health.pass("up:m", 15_000))).toBe(false);
+      expect(isInCooldown(health.pass("up:m", 15_000))).toBe(true);
     }
   });
 
@@ -93,9 +93,9 @@ describe("a route's health", () => {
       const health = new RouteHealth();
       fail(health, FAULT, 5);
       const probe = health.pass("up:m", 15_000);
-      if (isLeftOut(probe)) throw new Error("left out");
+      if (isInCooldown(probe)) throw new Error("left out");
       health.failed("up:m", probe, failure, 15_000);
-      expect(isLeftOut(health.pass("up:m", 15_000 + MINUTE))).toBe(false);
+      expect(isInCooldown(health.pass("up:m", 15_000 + MINUTE))).toBe(false);
     }
   });
 
@@ -112,7 +112,7 @@ describe("a route's health", () => {
     ]);
     expect(health.standings(15_000).at(-1)).toMatchObject({ route: "up:m", state: "half_open" });
     const probe = health.pass("up:m", 15_000);
-    if (isLeftOut(probe)) throw new Error("left out");
+    if (isInCooldown(probe)) throw new Error("left out");
     health.served("up:m", probe, 15_000);
     // its minute is over, so that it is asked again: only an answer says that its key is good
     expect(health.standings(MINUTE)).toEqual([

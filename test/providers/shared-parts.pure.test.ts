@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { ChunkBuilder } from "../../src/models/core/chunk-builder.ts";
-import { completionOf } from "../../src/models/core/said.ts";
+import { completionOf } from "../../src/models/core/output-part.ts";
 import { inBatches, embeddingList, textsIn } from "../../src/models/core/embedding-batches.ts";
-import type { EmbeddingsCall, ProviderAnswer } from "../../src/models/core/provider.ts";
+import type { EmbeddingsCall, ProviderResult } from "../../src/models/core/provider.ts";
 import { NINE, ToolCallIds, WORD_64 } from "../../src/models/core/tool-call-id.ts";
 import { callOf, messageOf } from "./adapter-kit.ts";
 
@@ -94,7 +94,7 @@ it("embeddings in slices come back whole, in order, their usage summed", async (
     fc.asyncProperty(fc.nat(30), fc.integer({ min: 1, max: 7 }), async (count, size) => {
       const input = Array.from({ length: count + 1 }, (_, at) => `text ${at}`);
       const sizes: number[] = [];
-      const send = (part: EmbeddingsCall): Promise<ProviderAnswer> => {
+      const send = (part: EmbeddingsCall): Promise<ProviderResult> => {
         const texts = textsIn(part);
         sizes.push(texts.length);
         const vectors = texts.map((text) => [Number(text.slice(5))]);
@@ -110,11 +110,11 @@ it("embeddings in slices come back whole, in order, their usage summed", async (
 
 it("one slice that fails fails the call, one without usage makes it unknown, tokens are refused", async () => {
   const call = callOf({ kind: "embeddings", body: { input: ["a", "b"] } });
-  const ok: ProviderAnswer = { kind: "json", ...embeddingList([[1]], null) };
+  const ok: ProviderResult = { kind: "json", ...embeddingList([[1]], null) };
   expect(await inBatches(call, 1, () => Promise.resolve(ok))).toMatchObject({ usage: null });
   const failure = { kind: "overloaded", reason: "429" } as const;
   let asked = 0;
-  const second = (): Promise<ProviderAnswer> =>
+  const second = (): Promise<ProviderResult> =>
     Promise.resolve(asked++ === 0 ? ok : { kind: "failure", failure });
   expect(await inBatches(call, 1, second)).toEqual({ kind: "failure", failure });
   const tokens = callOf({ kind: "embeddings", body: { input: [1, 2] } });

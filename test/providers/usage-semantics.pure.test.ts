@@ -4,7 +4,7 @@ import { embedAnswer } from "../../src/models/protocols/cohere/answer.ts";
 import { BATCH_EMBED_CONTENTS, PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
 import { embeddingsAnswer } from "../../src/models/protocols/chat/answer.ts";
 import { readInputUsage } from "../../src/models/core/chat-usage.ts";
-import { wireUsage } from "../../src/models/core/wire-usage.ts";
+import { openAiUsage } from "../../src/models/core/openai-usage.ts";
 import { COMPATIBLE_ROWS } from "./usage-rows-compatible.ts";
 import { NATIVE_ROWS } from "./usage-rows-native.ts";
 import { callOf } from "./adapter-kit.ts";
@@ -25,7 +25,7 @@ it.each(ROWS)("$upstream", ({ reader, raw, want, wire }) => {
     usage.reasoning,
   ];
   expect(numbers).toEqual(want);
-  const shown = usage && wireUsage(usage);
+  const shown = usage && openAiUsage(usage);
   const counts = shown && [
     shown["prompt_tokens"],
     shown["completion_tokens"],

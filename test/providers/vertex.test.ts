@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import type { Provider, ProviderAnswer } from "../../src/models/core/provider.ts";
+import type { Provider, ProviderResult } from "../../src/models/core/provider.ts";
 import { error, GOOGLE_CHAT, GOOGLE_FAILURES, json } from "../fixtures/google-wire.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { callOf, eventsOf, messageOf, network } from "./adapter-kit.ts";
@@ -11,7 +11,7 @@ const ask = (provider: Provider) => provider.send(callOf({ upstreamId: MODEL }))
 const ANSWER = GOOGLE_CHAT.text.json;
 const REFUSED = GOOGLE_FAILURES.errors["unauthenticated"] ?? TOKEN;
 const NOW_MS = 1_760_000_000_999;
-const kindOf = (answer: ProviderAnswer) =>
+const kindOf = (answer: ProviderResult) =>
   answer.kind === "failure" ? answer.failure : answer.kind;
 
 /** The hosts asked, in order: "token" or "model" with the token that was shown. */

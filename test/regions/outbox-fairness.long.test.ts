@@ -2,15 +2,15 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { RegionOutbox } from "../../src/index.ts";
-import { takeOutcomes } from "../../src/models/requests/outcomes.peer.ts";
+import { applyOutcomes } from "../../src/models/requests/outcomes.peer.ts";
 import { success } from "../../src/shared/failure.ts";
-import { outcomeToWire } from "../../src/regions/outbox-wire.ts";
+import { outcomeToJson } from "../../src/regions/outbox-format.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { settleOf, voidOf, Wallets } from "./outbox-fixture.ts";
 import { depthIs, emptied, EMPTY, eventually, outboxOf, withAlarms } from "./outbox-steps.ts";
 import type { Outbox } from "./outbox-steps.ts";
 
-/** A healthy organisation hears what it is told within this, whoever else hangs. */
+/** A healthy organization hears what it is told within this, whoever else hangs. */
 const DELIVERED_WITHIN_MS = 15_000;
 const HEALED_MS = 60_000;
 let wallets: Wallets;
@@ -73,7 +73,7 @@ it("a wallet that fails is asked once a round, and told all in turn as soon as i
   expect(wallets.charged.size).toBe(30);
 });
 
-it("an outcome that its wallet never takes holds up no other of the same organisation", async () => {
+it("an outcome that its wallet never takes holds up no other of the same organization", async () => {
   const orgId = org();
   const bad = settleOf(orgId, 1);
   wallets.refusals.set(bad.holdId, { kind: "internal" });
@@ -84,7 +84,7 @@ it("an outcome that its wallet never takes holds up no other of the same organis
   expect(wallets.charged.size).toBe(20);
 });
 
-it("a flush delivers an organisation's own, not what waits for another that hangs", async () => {
+it("a flush delivers an organization's own, not what waits for another that hangs", async () => {
   const [hanging, healthy] = [org(), org()];
   wallets.down = true;
   await outbox.enqueue([voidOf(hanging), settleOf(healthy, 2)]);
@@ -102,7 +102,7 @@ it("of a peer's message one hanging wallet takes one place: the others are told,
     ...Array.from({ length: 20 }, () => voidOf(healthy)),
   ];
   const calls: string[] = [];
-  const deliveries = await takeOutcomes(items.map(outcomeToWire), "us", {
+  const deliveries = await applyOutcomes(items.map(outcomeToJson), "us", {
     wallet: (orgId) => ({
       settle: () => Promise.reject(new Error("nothing is settled here")),
       void: () => {

@@ -33,7 +33,7 @@ export class Wallets {
   readonly refusals = new Map<string, Failure>();
   down = false;
   stalled: Promise<void> | null = null;
-  /** Organisations whose wallet never answers. */
+  /** Organizations whose wallet never answers. */
   readonly hanging = new Set<string>();
   readonly #real = env.WALLET;
 

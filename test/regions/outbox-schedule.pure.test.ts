@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import {
-  addresseeOf,
+  outboxTarget,
   backoffMs,
   outboxNames,
   ownShard,
@@ -28,7 +28,7 @@ it("backoff doubles from 1 s to 30 s and takes off at most half at random", () =
   );
 });
 
-it("a key always has the same shard, one of the four of its organisation, and all 16 are used", () => {
+it("a key always has the same shard, one of the four of its organization, and all 16 are used", () => {
   const used = new Set<string>();
   for (let i = 0; i < 300; i++) {
     const orgId = crypto.randomUUID();
@@ -53,8 +53,8 @@ it("every peer has 16 shards for outcomes and one for revocations, and each name
     expect(names).toContain(name);
   }
   expect(outboxNames(["us"])).not.toContain(peerShard("eu", owner));
-  expect(addresseeOf(ownShard(owner))).toEqual({ carries: "outcomes", peer: null });
-  expect(addresseeOf(peerShard("us", owner))).toEqual({ carries: "outcomes", peer: "us" });
-  expect(addresseeOf(revocationsShard("eu"))).toEqual({ carries: "revocations", peer: "eu" });
-  for (const name of ["own", "us", "", "xx/1", "unnamed"]) expect(addresseeOf(name)).toBeNull();
+  expect(outboxTarget(ownShard(owner))).toEqual({ carries: "outcomes", peer: null });
+  expect(outboxTarget(peerShard("us", owner))).toEqual({ carries: "outcomes", peer: "us" });
+  expect(outboxTarget(revocationsShard("eu"))).toEqual({ carries: "revocations", peer: "eu" });
+  for (const name of ["own", "us", "", "xx/1", "unnamed"]) expect(outboxTarget(name)).toBeNull();
 });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
-import { outcomeFromWire, outcomeToWire } from "../../src/regions/outbox-wire.ts";
+import { outcomeFromJson, outcomeToJson } from "../../src/regions/outbox-format.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { mintId } from "../../src/shared/id.ts";
 
@@ -36,6 +36,6 @@ it.each([
   },
 ])("an outcome comes home as it left: %j", (more) => {
   const sent = item(more);
-  const wire: unknown = JSON.parse(JSON.stringify(outcomeToWire(sent)));
-  expect(outcomeFromWire(wire, "us")).toEqual(sent);
+  const wire: unknown = JSON.parse(JSON.stringify(outcomeToJson(sent)));
+  expect(outcomeFromJson(wire, "us")).toEqual(sent);
 });

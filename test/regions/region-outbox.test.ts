@@ -24,7 +24,7 @@ const alertsOf = (id: string): readonly unknown[] =>
     .map(([line]) => JSON.parse(String(line)) as { readonly id?: string })
     .filter((alert) => alert.id === id);
 
-it("delivers settles and voids to their organisation's wallet, by itself", async () => {
+it("delivers settles and voids to their organization's wallet, by itself", async () => {
   const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const [settle, release] = [settleOf(orgId, 42), voidOf(orgId)];
   await outbox.enqueue([settle, release]);

@@ -8,7 +8,7 @@ import { BUILT_IN } from "../../src/models/providers/registry.ts";
 const ROOT = path.join(import.meta.dirname, "../..");
 /** The table itself, where hosts of each region are sold, and the one place that Anthropic names. */
 const OF_SRC =
-  /^(?:shared\/regions\.ts|console\/browser\/|models\/(?:catalog\/makers\/|providers\/anthropic\.ts|protocols\/messages\/))/;
+  /^(?:shared\/regions\.ts|console\/browser\/|models\/(?:catalog\/authors\/|providers\/anthropic\.ts|protocols\/messages\/))/;
 /** Two regions are enough for these: what they measure and record has their names in it. */
 const OF_SCRIPTS =
   /^(?:region-names\.ts|bench|workers\/pressing\.ts|soak|release|openapi-examples\.ts|openapi\/)/;

@@ -39,7 +39,7 @@ const KEYLESS: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
   "a preflight: 204": [204, () => send("/v1/keys", { method: "OPTIONS", headers: ORIGIN })],
   "the operators' door: 401": [401, () => send("/admin/v1/orgs")],
   "an operator's answer: 200": [200, () => send("/admin/v1/health", { key: ADMIN_TOKEN })],
-  "an operator's new organisation: 201": [
+  "an operator's new organization: 201": [
     201,
     () => send("/admin/v1/orgs", { key: ADMIN_TOKEN, body: newOrganization() }),
   ],

@@ -9,7 +9,7 @@ export function idAt(ms: number): string {
   return mintId("req_", START + ms);
 }
 
-/** A completion of the organisation `org` that was answered whole and told its price of 40 micros. */
+/** A completion of the organization `org` that was answered whole and told its price of 40 micros. */
 export function traceOf(more: Partial<Trace> = {}): Trace {
   const sentMs = more.sentMs ?? START;
   const what = { kind: "json", shape: "sandbox/echo", forced: "nothing", region: "eu" } as const;
@@ -34,7 +34,7 @@ export function refusalOf(status: number, type: string, more: Partial<Trace> = {
   return traceOf({ status, type, cost: null, usage: null, ...more });
 }
 
-/** An organisation that was granted 1000 micros and charged for these requests. */
+/** An organization that was granted 1000 micros and charged for these requests. */
 export function estateOf(
   charges: readonly (readonly [id: string, micros: number])[],
   more: Partial<Estate> = {},

@@ -50,7 +50,7 @@ describe("an admission counts, whatever its hold is refused for:", () => {
   const refusals: [string, (key: GatedKey) => Promise<unknown>, object][] = [
     ["too little money", () => Promise.resolve(), { kind: "balance_too_low" }],
     [
-      "a suspended organisation",
+      "a suspended organization",
       ({ stub }) => stub.configure({ suspended: true }),
       { kind: "organization_suspended" },
     ],
@@ -67,7 +67,7 @@ describe("an admission counts, whatever its hold is refused for:", () => {
       { kind: "storage_unavailable" },
     ],
     [
-      "the organisation's own rate",
+      "the organization's own rate",
       async ({ stub }) => {
         await stub.configure({ rpmLimit: 1 });
         valueOf(await stub.hold(holdOf(0)));

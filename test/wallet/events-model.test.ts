@@ -115,7 +115,7 @@ function without(words: readonly string[], others: readonly string[]): readonly 
 
 const wordsOf = ({ type, subject, actor }: Event): string => `${type} ${subject} ${actor.id}`;
 
-/** An organisation, and what its log must say in the end. */
+/** An organization, and what its log must say in the end. */
 class World {
   readonly expected: string[] = [];
   readonly #account: Account;

@@ -72,7 +72,7 @@ export class FaultyDatabase {
     await env.DB.batch(statements);
   }
 
-  /** Every row of the organisation. */
+  /** Every row of the organization. */
   async rows(): Promise<Record<string, Record<string, unknown>[]>> {
     const results = await env.DB.batch<Record<string, unknown>>(
       TABLES.map((table) =>

@@ -24,7 +24,7 @@ const MINUTE_MS = 60_000;
 
 afterEach(() => setClock(null));
 
-/** An organisation whose keys and end users were all met, and published. */
+/** An organization whose keys and end users were all met, and published. */
 async function inUse({ keys, budgets, endUsers }: Active): Promise<GatedKey[]> {
   setClock(START);
   const first = await gatedKey({ rpmLimit: 1000, balance: 1_000_000 });
@@ -53,7 +53,7 @@ async function pay({ hash, stub, booked }: GatedKey, externalId: string | null):
 /** What the book is asked in so many minutes in which every key and every end user is used all the time. */
 async function countMinutes(minutes: number, active: Active, isAsleep: boolean): Promise<Counts> {
   const [first, ...others] = await inUse(active);
-  if (first === undefined) throw new Error("an organisation in use has a key");
+  if (first === undefined) throw new Error("an organization in use has a key");
   const counts = noCounts();
   const step = publishMinutes(active);
   for (let minute = step; minute <= minutes; minute += step) {
@@ -86,14 +86,14 @@ it.each([
   ["asleep between requests", QUIET, true],
   ["with a budget and two end users", { ...QUIET, budgets: 1, endUsers: 2 }, true],
 ])(
-  "an hour of an organisation, %s, asks of the book what the model says",
+  "an hour of an organization, %s, asks of the book what the model says",
   async (_, active, asleep) => {
     const { d1Queries, d1RowsWritten } = await countMinutes(60, active, asleep);
     expect({ statements: d1Queries, rowsWritten: d1RowsWritten }).toEqual(hourlyWork(active));
   },
 );
 
-it("a busy organisation publishes at most once in 90 seconds, as much as a quiet one in 180", async () => {
+it("a busy organization publishes at most once in 90 seconds, as much as a quiet one in 180", async () => {
   const busy = { ...QUIET, requestsPerMinute: 70 };
   const { d1Queries, d1RowsWritten } = await countMinutes(6, busy, false);
   const { statements, rowsWritten } = publishWork(QUIET);

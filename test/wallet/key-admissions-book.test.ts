@@ -264,10 +264,10 @@ it.each(["book", "register"])(
   },
 );
 
-it("a wallet admits no key of another organisation, and keeps nothing of it", async () => {
+it("a wallet admits no key of another organization, and keeps nothing of it", async () => {
   const [key, { booked: foreign }] = [await gatedKey({ balance: 10 }), await makeKey()];
   await inside(key, async (wallet) => {
-    await expect(wallet.admit(foreign.keyHash)).rejects.toThrow("its own organisation's wallet");
+    await expect(wallet.admit(foreign.keyHash)).rejects.toThrow("its own organization's wallet");
     await expect(wallet.admitAndHold(foreign.keyHash, holdOf(1))).rejects.toThrow("its own");
   });
   expect(await rowsOf(key.stub, "SELECT * FROM keys")).toEqual([]);

@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import { draftKey, draftedHashes, makeKey } from "../keys/key-fixture.ts";
 import type { KeyRegister } from "../../src/index.ts";
 import { insertKey } from "../../src/accounts/keys/keys.store.ts";
-import type { BookedKey } from "../../src/accounts/keys/booked-key.ts";
+import type { StoredKey } from "../../src/accounts/keys/stored-key.ts";
 import { now } from "../../src/shared/clock.ts";
 import { SYSTEM } from "../../src/shared/event.ts";
 import type { Result } from "../../src/shared/failure.ts";
@@ -17,10 +17,10 @@ import { objectsOf } from "../../src/shared/contracts/objects.ts";
 
 export { eventually, MINUTE_MS, worstMinute } from "../keys/register-fixture.ts";
 
-/** A live key in the book, and the wallet of its organisation. */
-export type GatedKey = { readonly booked: BookedKey; readonly hash: string; readonly stub: Stub };
+/** A live key in the book, and the wallet of its organization. */
+export type GatedKey = { readonly booked: StoredKey; readonly hash: string; readonly stub: Stub };
 
-/** A key of a new organisation, whose wallet has not met it. */
+/** A key of a new organization, whose wallet has not met it. */
 export async function gatedKey(wish: { rpmLimit?: number; balance?: number } = {}) {
   const { booked } = await makeKey(wish);
   const stub = stubOf(booked.orgId);
@@ -28,7 +28,7 @@ export async function gatedKey(wish: { rpmLimit?: number; balance?: number } = {
   return { booked, hash: booked.keyHash, stub } satisfies GatedKey;
 }
 
-/** Another key of the same organisation. */
+/** Another key of the same organization. */
 export async function besides({ booked, stub }: GatedKey, rpmLimit = 60): Promise<GatedKey> {
   const made = await draftKey({ id: booked.memberId, orgId: booked.orgId }, { rpmLimit });
   await insertKey(env.DB, made.booked, null);
@@ -70,7 +70,7 @@ export async function storedKey({ hash, stub }: GatedKey) {
   return row ?? null;
 }
 
-/** The places taken in the key's minute, and what its organisation's wallet holds. */
+/** The places taken in the key's minute, and what its organization's wallet holds. */
 export async function standingOf(key: GatedKey) {
   const { openHolds, heldMicro } = valueOf(await key.stub.balance());
   return { admitted: (await storedTimes(key)).length, openHolds, held: heldMicro };

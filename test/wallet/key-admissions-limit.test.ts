@@ -144,7 +144,7 @@ it("a clock that steps back over a minute counts the future as now, and says so"
   expect(await burst(key, 20)).toBe(10);
 });
 
-it("two keys of one organisation are limited apart, also after an eviction", async () => {
+it("two keys of one organization are limited apart, also after an eviction", async () => {
   const one = await gatedKey({ rpmLimit: 3 });
   const two = await besides(one, 4);
   expect(await burst(one, 5)).toBe(3);

@@ -70,7 +70,7 @@ it("a key that never came can be revoked, without asking its register", async ()
   expect(registers.count("identify") + registers.count("whose")).toBe(0);
 });
 
-it("a key is dead alone: its organisation's others live on", async () => {
+it("a key is dead alone: its organization's others live on", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
   const other = await besides(key, 3);
   expect([await burst(key, 1), await burst(other, 1)]).toEqual([1, 1]);

@@ -56,7 +56,7 @@ function mustBe(actual: unknown, expected: unknown): void {
   expect(actual).toEqual(expected);
 }
 
-/** What must be true of a key and its organisation's holds, as far as whoever calls can know it. */
+/** What must be true of a key and its organization's holds, as far as whoever calls can know it. */
 export class World {
   readonly #key: GatedKey;
   #limit: number;

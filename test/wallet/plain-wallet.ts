@@ -7,13 +7,13 @@ import {
   decideSettle,
   closeHold,
   dueHolds,
-  emptyBooks,
+  emptyTotals,
   freeOf,
   openHold,
   recallHold,
   recallSettle,
 } from "../../src/money/wallet/rules/ledger.ts";
-import type { Ask, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
+import type { HoldRequestFacts, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import { addSpend, noSpend, spentIn } from "../../src/money/wallet/rules/quota.ts";
 import type { Period } from "../../src/shared/period.ts";
@@ -35,7 +35,7 @@ export type PlainLimits = {
 
 /** The wallet in memory: the real rules over Maps, and a record of all that happened. */
 export class PlainWallet {
-  readonly books = emptyBooks();
+  readonly books = emptyTotals();
   readonly rows = new Map<string, KnownHold>();
   readonly users = new Map<string, EndUser>();
   readonly credits = new Map<string, { amount: number; balance: number }>();
@@ -340,14 +340,14 @@ function neededFor({
   sure,
   budget,
   session = null,
-}: Pick<Ask, "least" | "sure" | "budget" | "session">): Micros {
+}: Pick<HoldRequestFacts, "least" | "sure" | "budget" | "session">): Micros {
   return budget !== null || (session !== null && session.budgetMicro !== null) ? sure : least;
 }
 
 /** Between least and most, and without a cap half of what was free is left, if that is enough. */
 function mustBeSound(
   granted: number | null,
-  { least, sure, most, hasCap, budget, session = null }: Ask,
+  { least, sure, most, hasCap, budget, session = null }: HoldRequestFacts,
   free: number,
 ): void {
   const needed = neededFor({ least, sure, budget, session });

@@ -74,7 +74,7 @@ describe.each(BETWEEN)("a clock that was a day ahead and is right again, %s:", (
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("the organisation's rate log counts what it admitted then as now, and what it admitted before", async () => {
+  it("the organization's rate log counts what it admitted then as now, and what it admitted before", async () => {
     const began = performance.now();
     setClock(NOON);
     const { stub } = await newWallet(1000);

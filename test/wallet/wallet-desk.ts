@@ -16,7 +16,7 @@ export function setClock(ms: number | null): void {
   else bindings.CLOCK_OFFSET_MS = String(ms - Date.now());
 }
 
-/** A new organisation's wallet with a balance. */
+/** A new organization's wallet with a balance. */
 export async function newWallet(balance = 0): Promise<{ stub: Stub; orgId: string }> {
   const orgId = crypto.randomUUID();
   const stub = stubOf(orgId);

@@ -21,7 +21,7 @@ afterEach(() => setClock(null));
 
 type Made = { readonly stub: Stub; readonly orgId: string };
 
-/** A wallet beside the book's first row of it, as an organisation is made: nothing published yet. */
+/** A wallet beside the book's first row of it, as an organization is made: nothing published yet. */
 async function newInBook(): Promise<Made> {
   const made = await newWallet();
   const { epoch } = await made.stub.create(made.orgId);
@@ -171,7 +171,7 @@ it("a wallet with a conflict publishes nothing, and yet rolls up no usage that i
 describe("a lost wallet of many end users", () => {
   const USERS = 12_000;
 
-  /** A book of an organisation whose wallet is lost, with what an end user's row and an alert's take. */
+  /** A book of an organization whose wallet is lost, with what an end user's row and an alert's take. */
   async function lostWithMany(): Promise<Made> {
     const { stub, orgId } = await newInBook();
     await credit(stub, 500);

@@ -27,7 +27,7 @@ beforeEach(() => {
 });
 afterEach(() => setClock(null));
 
-/** An organisation of the book whose wallet has paid, holds, has an end user and was published. */
+/** An organization of the book whose wallet has paid, holds, has an end user and was published. */
 async function organization(): Promise<{ stub: Stub; orgId: string }> {
   const { stub, orgId } = await newWallet(1000);
   await env.DB.prepare(

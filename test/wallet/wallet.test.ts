@@ -64,7 +64,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.readSettings()).defaultAlertThreshold).toBe(0.8);
   });
 
-  it("that is suspended refuses holds and what its organisation may change, and nothing else", async () => {
+  it("that is suspended refuses holds and what its organization may change, and nothing else", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(10, { externalId: "u" });
     valueOf(await stub.hold(request));
@@ -114,7 +114,7 @@ describe("a wallet", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("keeps to the organisation's rpm limit to the request, across evictions and a limit set later", async () => {
+  it("keeps to the organization's rpm limit to the request, across evictions and a limit set later", async () => {
     const { stub } = await newWallet(1000);
     const start = Date.now() + MINUTE;
     setClock(start);

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { numberVar } from "../../src/shared/config/config.ts";
 import type { Attempt } from "../../src/shared/contracts/deliveries.ts";
 import {
-  ANSWER_BYTES_MAX,
+  RESPONSE_BYTES_MAX,
   attemptDelivery,
   pauseMs,
 } from "../../src/events/webhooks/delivery-rules.ts";
@@ -74,7 +74,7 @@ describe("what a receiver answers", () => {
       },
     });
     const { answer, error } = await answered(new Response(endless));
-    expect([answer, error]).toEqual(["x".repeat(ANSWER_BYTES_MAX), null]);
+    expect([answer, error]).toEqual(["x".repeat(RESPONSE_BYTES_MAX), null]);
     expect(pulled).toBeLessThan(5);
   });
 

@@ -47,7 +47,7 @@ it("a deleted end user is named no more: in the log, in what was delivered and i
       { type: "end_user.quota_reached", error: "status_503" },
       { type: "end_user.alert", state: "delivered" },
       { type: "key.created", state: "delivered" },
-      { type: "key.created", state: "delivered" }, // the organisation's first
+      { type: "key.created", state: "delivered" }, // the organization's first
     ]);
   }, LONG);
   expect((await stored()).split(NAME).length).toBeGreaterThan(6);

@@ -18,8 +18,8 @@ import {
 
 useReceivers();
 
-describe("an organisation's deliveries whose alarm the platform lost", () => {
-  it("are made by the next sweep, though nobody used the organisation for days", async () => {
+describe("an organization's deliveries whose alarm the platform lost", () => {
+  it("are made by the next sweep, though nobody used the organization for days", async () => {
     let status = 503;
     let taken = 0;
     receivers["lost.turnpike.dev"] = () => {

@@ -29,7 +29,7 @@ export let sent: Sent[];
 /** By host; what no receiver has goes out. */
 export let receivers: Record<string, Receiver>;
 
-/** A new organisation without credits before each test, and receivers in place of the network. */
+/** A new organization without credits before each test, and receivers in place of the network. */
 export function useReceivers(): void {
   beforeEach(async () => {
     sent = [];

@@ -1,20 +1,20 @@
 import * as fc from "fast-check";
 import { ChunkBuilder } from "../../src/models/core/chunk-builder.ts";
-import type { Receipt, Reply } from "../../src/models/core/door.ts";
+import type { Receipt, ResponseWriter } from "../../src/models/core/endpoint-adapter.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import type { Said } from "../../src/models/core/said.ts";
+import type { OutputPart } from "../../src/models/core/output-part.ts";
 import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 import { messageOf } from "../providers/adapter-kit.ts";
 
 export const words = fc.string({ minLength: 1 });
 export const count = fc.nat(1_000_000);
 /** A call of a tool. */
-export const callOf = (name: fc.Arbitrary<string>): fc.Arbitrary<Said> =>
+export const callOf = (name: fc.Arbitrary<string>): fc.Arbitrary<OutputPart> =>
   fc.record({ id: fc.uuid(), name, input: fc.dictionary(words, words) }).map((one) => {
     return { kind: "call", id: one.id, name: one.name, arguments: JSON.stringify(one.input) };
   });
 /** Calls with an id of their own each. */
-export const callsOf = (name: fc.Arbitrary<string>): fc.Arbitrary<Said[]> =>
+export const callsOf = (name: fc.Arbitrary<string>): fc.Arbitrary<OutputPart[]> =>
   fc.uniqueArray(callOf(name), { maxLength: 3, selector: (one) => ("id" in one ? one.id : "") });
 
 /** What a customer is told of a request, of this id and usage. */
@@ -31,8 +31,8 @@ type Reader = {
 
 /** What was said in these pieces, and what a reader of the same wire hears of it in a door's stream: message and last event. */
 export function streamed(
-  pieces: readonly Said[],
-  reply: Reply,
+  pieces: readonly OutputPart[],
+  reply: ResponseWriter,
   { receipt, reader }: { readonly receipt: Receipt; readonly reader: Reader },
 ) {
   if (reply.kind !== "stream") throw new Error("no stream");

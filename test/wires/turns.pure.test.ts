@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatCall, JsonObject } from "../../src/models/core/provider.ts";
-import { completionOf } from "../../src/models/core/said.ts";
-import type { Said } from "../../src/models/core/said.ts";
+import { completionOf } from "../../src/models/core/output-part.ts";
+import type { OutputPart } from "../../src/models/core/output-part.ts";
 import { GENERIC, OPENAI } from "../../src/models/providers/profiles/openai.ts";
 import * as chat from "../../src/models/protocols/chat/answer.ts";
 import { chatRequest as plainRequest } from "../../src/models/protocols/chat/request.ts";
@@ -97,7 +97,7 @@ const called = fc.record({
 });
 
 /** What a model says in one turn. */
-const turns = ({ signs }: Turns): fc.Arbitrary<readonly Said[]> =>
+const turns = ({ signs }: Turns): fc.Arbitrary<readonly OutputPart[]> =>
   fc
     .record({
       thought: fc.option(fc.record({ thinking: words, signature }), { nil: null }),
@@ -105,8 +105,8 @@ const turns = ({ signs }: Turns): fc.Arbitrary<readonly Said[]> =>
       calls: fc.uniqueArray(called, { maxLength: 3, selector: ({ id }) => id }),
     })
     .filter(({ text, calls }) => text !== "" || calls.length > 0)
-    .map(({ thought, text, calls }): Said[] => {
-      const said: Said[] = [];
+    .map(({ thought, text, calls }): OutputPart[] => {
+      const said: OutputPart[] = [];
       if (signs === "thoughts" && thought !== null) {
         said.push({ kind: "thought", text: thought.thinking });
         said.push({ kind: "detail", detail: { type: "anthropic.thinking", ...thought } });

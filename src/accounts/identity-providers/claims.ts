@@ -22,7 +22,7 @@ export type Claims = {
 type LoginFault = Extract<Failure, { readonly kind: "login_refused" }>["why"];
 
 /** Thrown within this folder alone, where the library throws too. */
-export class LoginRefused extends Error {
+export class LoginRejected extends Error {
   readonly why: LoginFault;
 
   constructor(why: LoginFault) {
@@ -32,20 +32,20 @@ export class LoginRefused extends Error {
 }
 
 /** The issuer did not answer, or not as one does. */
-export class IssuerAway extends Error {}
+export class IssuerUnavailable extends Error {}
 
 const SUBJECT = /^[\x21-\x7e]{1,255}$/;
 
 /** What identifies somebody there, or a refusal: 1 to 255 printable ASCII characters. */
 export function subjectOf(subject: unknown): string {
-  if (typeof subject !== "string" || !SUBJECT.test(subject)) throw new LoginRefused("refused");
+  if (typeof subject !== "string" || !SUBJECT.test(subject)) throw new LoginRejected("refused");
   return subject;
 }
 
 const SHOWN_MAX = 100;
 
 /** A name to show: without control characters, 100 of it. */
-export function shownName(name: unknown): string | null {
+export function displayName(name: unknown): string | null {
   if (typeof name !== "string") return null;
   const clean = name
     .replaceAll(/\p{Cc}/gu, " ")

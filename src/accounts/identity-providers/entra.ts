@@ -1,10 +1,10 @@
 import type * as oauth from "oauth4webapi";
 import * as z from "zod/mini";
-import { IssuerAway, LoginRefused, shownName, subjectOf } from "./claims.ts";
+import { IssuerUnavailable, LoginRejected, displayName, subjectOf } from "./claims.ts";
 import type { Claims } from "./claims.ts";
 import { issuerFetch } from "./issuer-fetch.ts";
-import { authorizationUrl, exchange } from "./oidc.ts";
-import type { At, KnownIssuer } from "./oidc.ts";
+import { authorizationUrl, exchangeCode } from "./oidc.ts";
+import type { LoginContext, CachedIssuer } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
 const GUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
@@ -29,13 +29,13 @@ const claims = z.looseObject({
  * their tenant and `oid` there; an address proves nothing unless its owner's domain was (`xms_edov`).
  */
 export class Entra {
-  readonly #known = new Map<string, KnownIssuer>();
+  readonly #known = new Map<string, CachedIssuer>();
 
-  async location(at: At, ticket: Ticket): Promise<string> {
+  async location(at: LoginContext, ticket: Ticket): Promise<string> {
     return authorizationUrl((await this.#metadata(at)).as, at, ticket);
   }
 
-  async claims(at: At, ticket: Ticket, url: URL): Promise<Claims> {
+  async claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
     const known = await this.#metadata(at);
     const told: Unverified[] = [];
     const issuerOf = async (response: Response): Promise<oauth.AuthorizationServer> => {
@@ -43,11 +43,11 @@ export class Entra {
       told.push(read);
       return { ...known.as, issuer: known.as.issuer.replace("{tenantid}", read.tid) };
     };
-    const token = await exchange({ known, as: known.as, at, ticket, url, issuerOf });
+    const token = await exchangeCode({ known, as: known.as, at, ticket, url, issuerOf });
     mustSignFor(known, told[0]?.kid, token.iss);
-    if (!mayCome(at.entry.issuer, told[0]?.tid)) throw new LoginRefused("refused");
+    if (!mayCome(at.entry.issuer, told[0]?.tid)) throw new LoginRejected("refused");
     const parsed = z.safeParse(claims, token);
-    if (!parsed.success) throw new LoginRefused("refused");
+    if (!parsed.success) throw new LoginRejected("refused");
     const { tid, oid, name, email, xms_edov: proof } = parsed.data;
     return {
       issuer: token.iss,
@@ -55,21 +55,21 @@ export class Entra {
       account: `${tid}/${oid}`,
       madeAt: null,
       company: { domain: null, tenant: tid === PRIVATE ? null : tid },
-      name: shownName(name),
+      name: displayName(name),
       email: email ?? null,
       proven: email !== undefined && isYes(proof) ? [email] : [],
       authenticatedAt: typeof token.auth_time === "number" ? token.auth_time * 1000 : null,
     };
   }
 
-  async #metadata(at: At): Promise<KnownIssuer> {
+  async #metadata(at: LoginContext): Promise<CachedIssuer> {
     const tenant = at.entry.issuer ?? "organizations";
     const before = this.#known.get(tenant);
     if (before !== undefined && at.nowMs - before.readAt < METADATA_MS) return before;
     const url = `${HOST}/${tenant}/v2.0/.well-known/openid-configuration`;
     const parsed = z.safeParse(metadata, await (await issuerFetch(url, {})).json());
     const isTheirs = parsed.success && parsed.data.issuer.startsWith(`${HOST}/`);
-    if (!isTheirs) throw new IssuerAway();
+    if (!isTheirs) throw new IssuerUnavailable();
     const as = parsed.data as oauth.AuthorizationServer;
     const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
     this.#known.set(tenant, known);
@@ -101,7 +101,7 @@ function unverified(answer: string): Unverified {
     const { tid } = payload.parse(decoded(body));
     return { tid, kid: header.parse(decoded(head)).kid };
   } catch {
-    throw new LoginRefused("refused"); // also { error } of a code that is over
+    throw new LoginRejected("refused"); // also { error } of a code that is over
   }
 }
 
@@ -111,8 +111,8 @@ function decoded(text: string): unknown {
 }
 
 /** A key that names its issuer signs for that one alone: that of private accounts for no company's tenant. */
-function mustSignFor({ keys }: KnownIssuer, kid: string | undefined, issuer: string): void {
-  if (kid === undefined) throw new LoginRefused("refused");
+function mustSignFor({ keys }: CachedIssuer, kid: string | undefined, issuer: string): void {
+  if (kid === undefined) throw new LoginRejected("refused");
   const { jwks } = keys as {
     readonly jwks?: {
       readonly keys: readonly { readonly kid?: string; readonly issuer?: unknown }[];
@@ -122,6 +122,6 @@ function mustSignFor({ keys }: KnownIssuer, kid: string | undefined, issuer: str
   const named = key?.issuer;
   const isTemplate = typeof named === "string" && named.includes("{tenantid}");
   if (typeof named === "string" && !isTemplate && named !== issuer) {
-    throw new LoginRefused("refused");
+    throw new LoginRejected("refused");
   }
 }

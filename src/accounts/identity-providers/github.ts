@@ -1,10 +1,10 @@
 import * as oauth from "oauth4webapi";
 import * as z from "zod/mini";
-import { IssuerAway, LoginRefused, shownName } from "./claims.ts";
+import { IssuerUnavailable, LoginRejected, displayName } from "./claims.ts";
 import type { Claims } from "./claims.ts";
 import { issuerFetch } from "./issuer-fetch.ts";
-import { clientOf, httpOf } from "./oidc.ts";
-import type { At } from "./oidc.ts";
+import { oauthClient, issuerHttpOptions } from "./oidc.ts";
+import type { LoginContext } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
 /** OAuth 2 alone: no discovery, no id token; since 2026 its answers name this issuer (RFC 9207). */
@@ -25,7 +25,7 @@ const emails = z.array(
   z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }),
 );
 
-export async function githubLocation(at: At, ticket: Ticket): Promise<string> {
+export async function githubLocation(at: LoginContext, ticket: Ticket): Promise<string> {
   const url = new URL(AS.authorization_endpoint ?? "");
   const parameters = {
     response_type: "code",
@@ -42,8 +42,8 @@ export async function githubLocation(at: At, ticket: Ticket): Promise<string> {
 }
 
 /** Somebody is the number of their account; the name of it is given up and taken over by others. */
-export async function githubClaims(at: At, ticket: Ticket, url: URL): Promise<Claims> {
-  const client = clientOf(at);
+export async function githubClaims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
+  const client = oauthClient(at);
   const params = oauth.validateAuthResponse(AS, client, url, ticket.state);
   const proof = oauth.ClientSecretPost(at.secret);
   const response = await oauth.authorizationCodeGrantRequest(
@@ -53,14 +53,14 @@ export async function githubClaims(at: At, ticket: Ticket, url: URL): Promise<Cl
     params,
     at.redirectUri,
     ticket.verifier,
-    httpOf(at),
+    issuerHttpOptions(at),
   );
   const { access_token: token } = await oauth
     .processAuthorizationCodeResponse(AS, client, response)
     .catch((error: unknown) => {
       // A code that is over is 200 with `{ error }` there.
       const isError = error instanceof oauth.OperationProcessingError;
-      throw isError && error.code === oauth.INVALID_RESPONSE ? new LoginRefused("expired") : error;
+      throw isError && error.code === oauth.INVALID_RESPONSE ? new LoginRejected("expired") : error;
     });
   const [who, addresses] = await Promise.all([
     ask("/user", token, user),
@@ -74,7 +74,7 @@ export async function githubClaims(at: At, ticket: Ticket, url: URL): Promise<Cl
     account: String(who.id),
     madeAt: typeof who.created_at === "string" ? Date.parse(who.created_at) : null,
     company: { domain: null, tenant: null },
-    name: shownName(who.name) ?? shownName(who.login),
+    name: displayName(who.name) ?? displayName(who.login),
     email: primary?.email ?? null,
     proven: verified.toSorted((one) => (one.primary ? -1 : 1)).map(({ email }) => email),
     authenticatedAt: null,
@@ -89,8 +89,8 @@ async function ask<T>(path: string, token: string, schema: z.ZodMiniType<T>): Pr
       "x-github-api-version": "2022-11-28",
     },
   });
-  if (response.status !== 200) throw new LoginRefused("refused");
+  if (response.status !== 200) throw new LoginRejected("refused");
   const parsed = z.safeParse(schema, await response.json().catch(() => null));
-  if (!parsed.success) throw new IssuerAway();
+  if (!parsed.success) throw new IssuerUnavailable();
   return parsed.data;
 }

@@ -1,5 +1,5 @@
 import { boundedText } from "../../shared/http/bounded-body.ts";
-import { IssuerAway } from "./claims.ts";
+import { IssuerUnavailable } from "./claims.ts";
 
 const TIMEOUT_MS = 5000;
 /** A key set is the longest thing that an issuer says. */
@@ -20,11 +20,11 @@ export async function issuerFetch(url: string, init: Sending, isKeySet = false):
     named.set("user-agent", "turnpike"); // GitHub answers 403 without one
     const response = await fetch(url, { method, headers: named, body, redirect: "manual", signal });
     const text = await boundedText(response, isKeySet ? BYTES_MAX : ANSWER_BYTES_MAX);
-    if (text === null || !isAnswer(response.status)) throw new IssuerAway();
+    if (text === null || !isAnswer(response.status)) throw new IssuerUnavailable();
     const type = response.headers.get("content-type") ?? "";
     return new Response(text, { status: response.status, headers: { "content-type": type } });
   } catch {
-    throw new IssuerAway();
+    throw new IssuerUnavailable();
   }
 }
 

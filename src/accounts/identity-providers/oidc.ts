@@ -2,7 +2,7 @@ import * as oauth from "oauth4webapi";
 import * as z from "zod/mini";
 import type { IssuerEntry } from "../../shared/config/config.ts";
 import { elapsedMs } from "../../shared/clock.ts";
-import { IssuerAway, LoginRefused, shownName, subjectOf } from "./claims.ts";
+import { IssuerUnavailable, LoginRejected, displayName, subjectOf } from "./claims.ts";
 import type { Claims } from "./claims.ts";
 import { issuerFetch } from "./issuer-fetch.ts";
 import type { Ticket } from "./ticket.ts";
@@ -18,7 +18,7 @@ const ISSUED_SKEW_S = 60;
 const RECENT_S = 600;
 
 /** An issuer as this isolate knows it: what it says of itself, and its keys. */
-export type KnownIssuer = {
+export type CachedIssuer = {
   readonly as: oauth.AuthorizationServer;
   readonly readAt: number;
   keys: oauth.JWKSCacheInput;
@@ -26,7 +26,7 @@ export type KnownIssuer = {
 };
 
 /** What a log-in is asked with. */
-export type At = {
+export type LoginContext = {
   readonly entry: IssuerEntry;
   readonly secret: string;
   readonly redirectUri: string;
@@ -43,42 +43,42 @@ const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true 
 
 /** Issuers that say of themselves how to be asked (OpenID Connect Discovery 1.0). */
 export class Oidc {
-  readonly #known = new Map<string, KnownIssuer>();
+  readonly #known = new Map<string, CachedIssuer>();
 
   /** Where the browser goes. */
-  async location(at: At, ticket: Ticket): Promise<string> {
+  async location(at: LoginContext, ticket: Ticket): Promise<string> {
     const { as } = await this.known(at);
     return authorizationUrl(as, at, ticket);
   }
 
   /** Who came back: everything checked. Throws `LoginRefused` and `IssuerAway`. */
-  async claims(at: At, ticket: Ticket, url: URL): Promise<Claims> {
+  async claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
     const known = await this.known(at);
-    const token = await exchange({ known, as: known.as, at, ticket, url });
+    const token = await exchangeCode({ known, as: known.as, at, ticket, url });
     return claimsOf(token, at.entry.kind === "google");
   }
 
   /** What the issuer says of itself, at most an hour old. */
-  async known(at: At): Promise<KnownIssuer> {
+  async known(at: LoginContext): Promise<CachedIssuer> {
     const known = await this.#read(at);
     const { authorization_endpoint: page, token_endpoint: token, jwks_uri: keys } = known.as;
     const { problemOf = () => null } = at;
     const isCallable = [page, token, keys].every((one) => problemOf(one ?? "") === null);
-    if (!isCallable) throw new IssuerAway();
+    if (!isCallable) throw new IssuerUnavailable();
     return known;
   }
 
-  async #read(at: At): Promise<KnownIssuer> {
+  async #read(at: LoginContext): Promise<CachedIssuer> {
     const issuer = at.entry.kind === "google" ? GOOGLE : (at.entry.issuer ?? "");
     const before = this.#known.get(issuer);
     if (before !== undefined && at.nowMs - before.readAt < METADATA_MS) return before;
     const expected = new URL(issuer);
     const response = await oauth.discoveryRequest(expected, {
       algorithm: "oidc",
-      ...httpOf(at),
+      ...issuerHttpOptions(at),
     });
     const as = await oauth.processDiscoveryResponse(expected, response);
-    if (as.issuer !== issuer) throw new IssuerAway(); // to the letter
+    if (as.issuer !== issuer) throw new IssuerUnavailable(); // to the letter
     const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
     const [oldest] = this.#known.keys();
     if (this.#known.size >= KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
@@ -94,7 +94,7 @@ type Sent = {
 };
 
 /** Every call of the library to an issuer. */
-export function httpOf({ isInsecure }: At): {
+export function issuerHttpOptions({ isInsecure }: LoginContext): {
   [oauth.customFetch]: (url: string, sent: Sent) => Promise<Response>;
   [oauth.allowInsecureRequests]: boolean;
 } {
@@ -106,7 +106,7 @@ export function httpOf({ isInsecure }: At): {
 }
 
 /** The client as the library wants it; of the algorithms the one that every issuer of ours signs with. */
-export function clientOf({ entry, nowMs }: At): oauth.Client {
+export function oauthClient({ entry, nowMs }: LoginContext): oauth.Client {
   return {
     client_id: entry.client_id,
     id_token_signed_response_alg: "RS256",
@@ -117,10 +117,10 @@ export function clientOf({ entry, nowMs }: At): oauth.Client {
 /** The authorization request (RFC 6749 4.1.1, RFC 7636), with what is asked of every issuer and what of some. */
 export async function authorizationUrl(
   as: oauth.AuthorizationServer,
-  { entry, redirectUri }: At,
+  { entry, redirectUri }: LoginContext,
   { state, nonce, verifier, purpose }: Ticket,
 ): Promise<string> {
-  if (as.authorization_endpoint === undefined) throw new IssuerAway();
+  if (as.authorization_endpoint === undefined) throw new IssuerUnavailable();
   const url = new URL(as.authorization_endpoint);
   const known = as.scopes_supported;
   const scopes = ["openid", "email", "profile"].filter((one) => known?.includes(one) ?? true);
@@ -145,9 +145,9 @@ export async function authorizationUrl(
 }
 
 type Exchange = {
-  readonly known: KnownIssuer;
+  readonly known: CachedIssuer;
   readonly as: oauth.AuthorizationServer;
-  readonly at: At;
+  readonly at: LoginContext;
   readonly ticket: Ticket;
   readonly url: URL;
   /** May say by the token's unverified claims what the issuer is. */
@@ -158,7 +158,7 @@ type Exchange = {
  * The one place where claims come from: state, `iss`, code, token, signature, then what the library leaves open.
  * The token itself is forgotten here.
  */
-export async function exchange({
+export async function exchangeCode({
   known,
   as,
   at,
@@ -167,7 +167,7 @@ export async function exchange({
   issuerOf,
 }: Exchange): Promise<oauth.IDToken> {
   const { entry, secret, redirectUri } = at;
-  const client = clientOf(at);
+  const client = oauthClient(at);
   // Entra's `iss` has the tenant in it, which is not known yet: the token's own is compared.
   const params = oauth.validateAuthResponse(
     issuerOf === undefined ? as : { ...as, authorization_response_iss_parameter_supported: false },
@@ -185,7 +185,7 @@ export async function exchange({
     params,
     redirectUri,
     ticket.verifier,
-    httpOf(at),
+    issuerHttpOptions(at),
   );
   const signedBy = issuerOf === undefined ? as : await issuerOf(response);
   const isFresh = ticket.purpose === "step_up" && entry.reauth;
@@ -196,21 +196,21 @@ export async function exchange({
   });
   await verifySignature(known, signedBy, response, at);
   const claims = oauth.getValidatedIdTokenClaims(result);
-  if (claims === undefined) throw new LoginRefused("refused");
+  if (claims === undefined) throw new LoginRejected("refused");
   mustBeOurs(claims, at, ticket);
   return claims;
 }
 
 /** The signature, by keys of at most five minutes; one that is not known is looked for once more. */
 async function verifySignature(
-  known: KnownIssuer,
+  known: CachedIssuer,
   as: oauth.AuthorizationServer,
   response: Response,
-  at: At,
+  at: LoginContext,
 ): Promise<void> {
   const verify = (): Promise<void> =>
     oauth.validateApplicationLevelSignature(as, response, {
-      ...httpOf(at),
+      ...issuerHttpOptions(at),
       [oauth.jwksCache]: known.keys,
     });
   try {
@@ -225,11 +225,11 @@ async function verifySignature(
 }
 
 /** What the library takes as it comes (OpenID Connect Core 3.1.3.7): `azp` beside one `aud`, and any `iat`. */
-function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: At, ticket: Ticket): void {
+function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: LoginContext, ticket: Ticket): void {
   const isAnothers = claims.azp !== undefined && claims.azp !== entry.client_id;
   const isOld = claims.iat < ticket.at / 1000 - ISSUED_SKEW_S;
   const isAhead = claims.iat > nowMs / 1000 + ISSUED_SKEW_S;
-  if (isAnothers || isOld || isAhead) throw new LoginRefused("refused");
+  if (isAnothers || isOld || isAhead) throw new LoginRejected("refused");
 }
 
 const shown = z.object({
@@ -256,7 +256,7 @@ function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
     account: subject,
     madeAt: null,
     company: { domain: isGoogle ? (hd ?? null) : null, tenant: null },
-    name: shownName(token["name"]),
+    name: displayName(token["name"]),
     email: email ?? null,
     proven: email !== undefined && isVerified === true && speaks ? [email] : [],
     authenticatedAt: at === undefined ? null : at * 1000,

@@ -48,12 +48,12 @@ export async function ticketCookie(
 }
 
 /** What takes it away again. */
-export function endedTicket(region: Region): string {
+export function expiredTicketCookie(region: Region): string {
   return `${nameOf(region)}=; ${ATTRIBUTES}; Max-Age=0`;
 }
 
 /** The ticket of a `Cookie` header; null for none, two, one of another issuer or region, or one of over ten minutes. */
-export async function ticketIn(
+export async function readTicket(
   cookies: string,
   at: { region: Region; issuer: string; secrets: readonly KeySecret[]; nowMs: number },
 ): Promise<Ticket | null> {

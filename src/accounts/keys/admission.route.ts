@@ -1,9 +1,9 @@
 import type { Context, MiddlewareHandler, Next } from "hono";
 import type { Config } from "../../shared/config/config.ts";
 import { fail } from "../../shared/http/context.ts";
-import type { AppEnv, Presumed } from "../../shared/http/context.ts";
+import type { AppEnv, PresumedCaller } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
-import { bodyLength, countedAtOnce, inFlightOf } from "../../shared/http/room.ts";
+import { bodyLength, initialBodyBytes, inFlightOf } from "../../shared/http/request-slots.ts";
 import type { Admitted, Caller, VerifiedKey } from "../../shared/caller.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
@@ -12,7 +12,7 @@ import { SMALL_BODY_BYTES } from "../../shared/in-flight.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { Timers } from "../../shared/timers.ts";
 import { admitKey, verifyRequest, KnownCallers } from "./authenticate.ts";
-import { vouchedFor } from "./vouched.ts";
+import { vouchedCaller } from "./vouched.ts";
 
 /**
  * Verifies the key of every `/v1` request without I/O, then asks for its admission and sets `admission`,
@@ -25,7 +25,7 @@ import { vouchedFor } from "./vouched.ts";
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     c.set("timers", new Timers());
-    const vouched = vouchedFor(c.req.raw);
+    const vouched = vouchedCaller(c.req.raw);
     if (vouched !== undefined && "admitted" in vouched) {
       c.set("admitted", vouched.admitted);
       c.set("admissionMs", 0);
@@ -41,12 +41,12 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       noteMet(c, key.value);
       const length = bodyLength(c);
       const room = inFlightOf(c.get("config"));
-      const slot = room.take(key.value.hash, countedAtOnce(length), c.get("startedMs"));
+      const slot = room.take(key.value.hash, initialBodyBytes(length), c.get("startedMs"));
       c.set("slot", slot);
       if (typeof slot === "string") return next();
       const caller = length > SMALL_BODY_BYTES ? undefined : presumedCaller(c, key.value);
       if (caller !== undefined) {
-        const presumed: Presumed = {
+        const presumed: PresumedCaller = {
           caller,
           admit: () => (presumed.admission ??= admissionBy(c, key.value)),
           admission: null,
@@ -62,7 +62,7 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
 
 /** Whose it is, for the note of its error, should it come to one. */
 function noteMet(c: Context<AppEnv>, key: VerifiedKey): void {
-  const met = callersOf(c.get("config")).met(key);
+  const met = knownCallers(c.get("config")).met(key);
   if (met !== undefined) c.set("met", met);
 }
 
@@ -87,11 +87,11 @@ async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
 /** Whose request with a small body it is, which may wait for its admission: a large one would be read for a key that may be dead. */
 function presumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
-  return key.home === config.region ? callersOf(config).get(key) : undefined;
+  return key.home === config.region ? knownCallers(config).get(key) : undefined;
 }
 
 /** The keys of this home that this isolate has met. */
-export function callersOf(config: Config): KnownCallers {
+export function knownCallers(config: Config): KnownCallers {
   return Isolate.of(config).get(makeCallers);
 }
 
@@ -103,7 +103,7 @@ async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result
   const result = await admitKey(key, {
     region: config.region,
     ...objectsOf(c.env),
-    callers: callersOf(config),
+    callers: knownCallers(config),
     after: c.get("timers").after,
   });
   if (result.ok) c.set("admitted", result.value);

@@ -4,7 +4,7 @@ import type { VerifiedKey } from "../../shared/caller.ts";
 import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { BASE62, randomBase62 } from "../../shared/id.ts";
 import { regionNamed, REGIONS } from "../../shared/regions.ts";
-import { forgetOldest } from "../../shared/forget-oldest.ts";
+import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 import { hexOf } from "../../shared/hash.ts";
@@ -64,7 +64,7 @@ export async function mintRotated(of: Rotated): Promise<MintedKey> {
     await sign(hmac, "rotated", source),
     await sign(hmac, "rotated more", source),
   ];
-  const derived = base62Of(new Uint8Array([...first, ...second]), RANDOM_CHARACTERS);
+  const derived = toBase62(new Uint8Array([...first, ...second]), RANDOM_CHARACTERS);
   const untagged =
     scopePrefix(of.home, of.scope) + of.signedBy.id + derived + rootText(BigInt(`0x${of.root}`));
   const key = untagged + (await tagOf(hmac, untagged));
@@ -99,7 +99,7 @@ export async function verifyKey(
   if (before !== undefined) return before;
   const verified = await prove(text, secrets);
   if (verified === null) return null;
-  forgetOldest(known, PROVEN_MAX);
+  evictOldest(known, PROVEN_MAX);
   known.set(text, verified);
   return verified;
 }
@@ -124,7 +124,7 @@ async function prove(text: string, secrets: readonly KeySecret[]): Promise<Verif
   if (secret === undefined) return null;
   const hmac = await hmacOf(secret);
   const untagged = text.slice(0, -TAG_CHARACTERS);
-  if (!sameText(text.slice(-TAG_CHARACTERS), await tagOf(hmac, untagged))) return null;
+  if (!isSameSecret(text.slice(-TAG_CHARACTERS), await tagOf(hmac, untagged))) return null;
   const hash = await hashOf(hmac, text);
   const scope = global === undefined ? "regional" : "global";
   return root === undefined
@@ -143,10 +143,10 @@ function scopePrefix(home: Region, scope: Scope): string {
 
 /** 8 base62 characters of an HMAC, of two bytes each, so that the modulo bias is below 0.1 %. */
 async function tagOf(hmac: CryptoKey, untagged: string): Promise<string> {
-  return base62Of(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
+  return toBase62(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
 }
 
-export function base62Of(bytes: Uint8Array, length: number): string {
+export function toBase62(bytes: Uint8Array, length: number): string {
   let text = "";
   for (let i = 0; i < length; i++) {
     text += BASE62.charAt(((bytes[2 * i] ?? 0) * 256 + (bytes[2 * i + 1] ?? 0)) % BASE62.length);
@@ -167,7 +167,7 @@ export function sign(key: CryptoKey, label: string, text: string): Promise<Uint8
 }
 
 /** Equal texts of equal length, in constant time. */
-export function sameText(one: string, other: string): boolean {
+export function isSameSecret(one: string, other: string): boolean {
   const [left, right] = [encoder.encode(one), encoder.encode(other)];
   return left.length === right.length && crypto.subtle.timingSafeEqual(left, right);
 }

@@ -1,7 +1,7 @@
 import type { KeySecret } from "../../shared/config/config.ts";
 import { assert } from "../../shared/assert.ts";
 import { secretOf } from "../../shared/caller.ts";
-import type { Admitted, Caller, Shown, VerifiedKey } from "../../shared/caller.ts";
+import type { Admitted, Caller, PresentedSecret, VerifiedKey } from "../../shared/caller.ts";
 import type { RateState } from "../../shared/key-terms.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
@@ -12,8 +12,8 @@ import type { After } from "../../shared/timers.ts";
 import { within } from "../../shared/timers.ts";
 import { verifyKey } from "./api-key.ts";
 import { SESSION_TOKEN, verifySession, SESSION_TOKEN_MAX } from "./session-token.ts";
-import type { Asks } from "../../shared/contracts/objects.ts";
-import { forgetOldest } from "../../shared/forget-oldest.ts";
+import type { CallsOf } from "../../shared/contracts/objects.ts";
+import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /** Who reads a key from a slow book may take this long; then it is our fault, 503. */
@@ -38,8 +38,8 @@ export type Verification = {
 const SESSION_SPARE_MS = 60_000;
 
 /** Who admits a verified key. */
-export type Admitting = Asks<"register", "whose" | "admit"> &
-  Asks<"wallet", "admit"> & {
+export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
+  CallsOf<"wallet", "admit"> & {
     /** The region that was called. */
     readonly region: Region;
     readonly callers: KnownCallers;
@@ -53,7 +53,7 @@ export type Admitting = Asks<"register", "whose" | "admit"> &
  * from a page that may send it (`origin_not_allowed`).
  */
 export async function verifyRequest(request: Verification): Promise<Result<VerifiedKey>> {
-  const { token, twoHeaders } = credentialOf(request.authorization, request.apiKey ?? null);
+  const { token, twoHeaders } = readCredential(request.authorization, request.apiKey ?? null);
   const key = token === null ? null : await verified(token, request.keySecrets);
   if (key === null) return refuse({ kind: "invalid_api_key", ...(twoHeaders && { twoHeaders }) });
   const ofSession = refuseSession(key, request);
@@ -81,11 +81,14 @@ function verified(token: string, secrets: readonly KeySecret[]): Promise<Verifie
 }
 
 /**
- * Who calls and what is left of the key's minute: the verdict of its organisation's wallet at home; at a
+ * Who calls and what is left of the key's minute: the verdict of its organization's wallet at home; at a
  * peer that of the key's register here, which asks the key's home who a global key is, once. What cannot
  * answer is `overloaded` or `storage_unavailable`: never a 401, never an admission.
  */
-export async function admitKey(key: VerifiedKey, admitting: Admitting): Promise<Result<Admitted>> {
+export async function admitKey(
+  key: VerifiedKey,
+  admitting: KeyAdmitter,
+): Promise<Result<Admitted>> {
   const { callers, region, after } = admitting;
   if (callers.isDead(key)) return refuse({ kind: "invalid_api_key" });
   const asked = key.home === region ? admitAtHome : admitAtPeer;
@@ -101,7 +104,7 @@ export async function admitKey(key: VerifiedKey, admitting: Admitting): Promise<
 
 async function admitAtHome(
   key: VerifiedKey,
-  { register, wallet, callers }: Admitting,
+  { register, wallet, callers }: KeyAdmitter,
 ): Promise<Result<Admitted>> {
   let caller = callers.get(key);
   if (caller === undefined) {
@@ -115,7 +118,7 @@ async function admitAtHome(
   return admission.ok ? success(admittedFor(caller, admission.value)) : admission;
 }
 
-async function admitAtPeer(key: VerifiedKey, { register }: Admitting): Promise<Result<Admitted>> {
+async function admitAtPeer(key: VerifiedKey, { register }: KeyAdmitter): Promise<Result<Admitted>> {
   const { hash: keyHash, home, shown } = key;
   const secret = secretOf(keyHash, shown);
   const paced = shown?.session && { id: shown.session.id, rpmLimit: shown.session.rpmLimit };
@@ -186,7 +189,7 @@ const OURS = "svc_";
  * it. An empty `x-api-key` is none. Of two that differ, the one of ours counts; two of ours that differ
  * are none: which of them counts must not depend on who reads.
  */
-export function credentialOf(authorization: string | null, apiKey: string | null): Credential {
+export function readCredential(authorization: string | null, apiKey: string | null): Credential {
   const bearer = bearerToken(authorization);
   const key = apiKey?.trim() ?? "";
   if (key === "" || key === bearer) return { token: bearer };
@@ -216,7 +219,7 @@ const KEYS_MAX = 10_000;
  */
 const HEARD_MS = 15_000;
 
-type KeyName = { readonly hash: string; readonly shown?: Shown | undefined };
+type KeyName = { readonly hash: string; readonly shown?: PresentedSecret | undefined };
 type Learned = KeyName & Pick<VerifiedKey, "home">;
 
 /**
@@ -257,7 +260,7 @@ export class KnownCallers {
     const caller = this.learn(key, said);
     const name = nameOf(key);
     this.#heard.delete(name); // the one heard last goes last
-    forgetOldest(this.#heard, KEYS_MAX);
+    evictOldest(this.#heard, KEYS_MAX);
     this.#heard.set(name, nowMs);
     return caller;
   }
@@ -278,7 +281,7 @@ export class KnownCallers {
     const caller = this.#callers.get(name);
     if (caller === undefined) return;
     this.#callers.delete(name);
-    forgetOldest(this.#died, KEYS_MAX);
+    evictOldest(this.#died, KEYS_MAX);
     this.#died.set(name, caller);
   }
 
@@ -293,7 +296,7 @@ export class KnownCallers {
     // while a new version rolls out an older object may answer in its own shape: that is not remembered
     assert(typeof orgId === "string", "a register says whose its key is");
     const caller = { keyId, keyHash: hash, orgId, memberId, scope, home };
-    forgetOldest(this.#callers, KEYS_MAX);
+    evictOldest(this.#callers, KEYS_MAX);
     this.#callers.set(nameOf({ hash, shown }), caller);
     return shown === undefined ? caller : { ...caller, shown };
   }
@@ -304,6 +307,6 @@ function nameOf({ hash, shown }: KeyName): string {
 }
 
 function add(names: Set<string>, name: string): void {
-  forgetOldest(names, KEYS_MAX);
+  evictOldest(names, KEYS_MAX);
   names.add(name);
 }

@@ -1,9 +1,9 @@
 import type * as z from "zod/mini";
 import { refuse } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { followBook } from "../../shared/follow-book.ts";
+import { syncWithDatabase } from "../../shared/sync-with-database.ts";
 import { termsText } from "../../shared/key-terms.ts";
-import type { BookedKey } from "./booked-key.ts";
+import type { StoredKey } from "./stored-key.ts";
 import { changeKey } from "./keys.store.ts";
 import type { keyChangeSchema } from "./new-key.ts";
 import type { KeyServices } from "./revocation.ts";
@@ -15,10 +15,10 @@ const ROUNDS_MAX = 5;
 
 /** The change of a key: which one, of whom, and whether it may gain by it. */
 type KeyChanging = {
-  readonly find: () => Promise<BookedKey | null>;
+  readonly find: () => Promise<StoredKey | null>;
   readonly fields: z.infer<typeof keyChangeSchema>;
   /** Why this key may get nothing but what is tighter; null: it may. */
-  readonly refuseWider: (key: BookedKey) => Promise<Refusal | null>;
+  readonly refuseWider: (key: StoredKey) => Promise<Refusal | null>;
 };
 
 /**
@@ -29,7 +29,7 @@ type KeyChanging = {
 export async function changeKeyEverywhere(
   services: KeyServices & TermsContext,
   { find, fields, refuseWider }: KeyChanging,
-): Promise<Result<BookedKey>> {
+): Promise<Result<StoredKey>> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
     // oxlint-disable-next-line no-await-in-loop -- decided anew after a change that came in between
     const before = await find();
@@ -55,10 +55,10 @@ export async function changeKeyEverywhere(
 
 function tellOf(
   { register, wallet }: KeyServices,
-  changed: BookedKey,
-  reread: () => Promise<BookedKey | null>,
-): Promise<Result<BookedKey>> {
-  return followBook(changed, {
+  changed: StoredKey,
+  reread: () => Promise<StoredKey | null>,
+): Promise<Result<StoredKey>> {
+  return syncWithDatabase(changed, {
     // Where the wallet and peers ask who the key is, then where it is admitted: an answer that the wallet got
     // before the first is out of date with the second, and one after it says what is new.
     tell: async ({ keyHash, orgId, rpmLimit, terms }) => {

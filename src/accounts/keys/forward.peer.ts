@@ -4,14 +4,14 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import { failureResponse } from "../../shared/http/failure-response.ts";
 import { giveId } from "../../shared/http/given-id.ts";
 import { routingPath } from "../../shared/http/routing-path.ts";
-import type { Admitted, Called } from "../../shared/caller.ts";
+import type { Admitted, RequestCredential } from "../../shared/caller.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Failure, Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Key } from "../../shared/key.ts";
 import { reachObject } from "../../shared/reach-object.ts";
-import { answerHeaders, readForwardBody } from "./forward-wire.ts";
-import type { ForwardedRequest } from "./forward-wire.ts";
+import { answerHeaders, readForwardBody } from "./forward-format.ts";
+import type { ForwardedRequest } from "./forward-format.ts";
 import { vouchFor, admittedAs, identifyGlobalKey } from "./vouched.ts";
 
 type Dispatch = (
@@ -61,11 +61,11 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
   });
 }
 
-/** The key, unless it came by a session that is over: that its organisation's wallet alone knows. */
+/** The key, unless it came by a session that is over: that its organization's wallet alone knows. */
 async function ofLiveSession(
   c: Context<AppEnv>,
   key: Key,
-  { keyHash, shown }: Called,
+  { keyHash, shown }: RequestCredential,
 ): Promise<Result<Key>> {
   if (shown?.session === undefined) return success(key);
   const reached = await reachObject(

@@ -2,8 +2,8 @@ import type { Context, Next } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { MANAGEMENT_BYTES_MAX, readBytes } from "../../shared/http/read-json.ts";
-import { readWithPlace } from "../../shared/http/room.ts";
-import { calledBy } from "../../shared/caller.ts";
+import { readWithSlot } from "../../shared/http/request-slots.ts";
+import { requestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { elapsedMs, now } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -13,14 +13,14 @@ import { within } from "../../shared/timers.ts";
 import { peerShards } from "../../regions/outbox-schedule.ts";
 import { homeBudgetMs } from "../../regions/home-budget.ts";
 import { callPeer } from "../../regions/peer-call.ts";
-import { forwardBody, readForwardAnswer, requestHeaders } from "./forward-wire.ts";
+import { forwardBody, readForwardAnswer, requestHeaders } from "./forward-format.ts";
 
-/** Outcomes of the same organisation get this long to arrive before home reads. */
+/** Outcomes of the same organization get this long to arrive before home reads. */
 const FLUSH_MS = 1000;
 
 /**
  * With a global key away from its home, home answers: the request goes there and its answer comes back
- * under this region's request id and rate limit. Outcomes of the organisation that still wait here go
+ * under this region's request id and rate limit. Outcomes of the organization that still wait here go
  * first, so that home reads what was spent. A write is sent once; a lost answer is 503.
  */
 export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
@@ -48,7 +48,7 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
             query: url.search,
             headers: requestHeaders(c.req.raw.headers),
             body: body.value,
-            called: calledBy(caller.keyHash, caller.shown),
+            called: requestCredential(caller.keyHash, caller.shown),
           }),
           {
             requestId: c.var.requestId,
@@ -69,7 +69,7 @@ async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
   if (c.req.raw.body === null) return success(null);
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
-  const bytes = await readWithPlace(c, readBytes, limits);
+  const bytes = await readWithSlot(c, readBytes, limits);
   if ("shed" in bytes) return refuse({ kind: "overloaded" });
   return bytes.ok ? success(bytes.value.toBase64()) : bytes;
 }

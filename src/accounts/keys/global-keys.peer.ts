@@ -6,11 +6,16 @@ import { parseBody } from "../../shared/http/parse-body.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { identifyGlobalKey } from "./vouched.ts";
 import { keyHashSchema } from "../../shared/key.ts";
-import { atMost } from "../../shared/at-most.ts";
+import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { reasonOf } from "../../shared/log.ts";
 import { within } from "../../shared/timers.ts";
 import type { Delivery } from "../../regions/outbox-message.ts";
-import { itemsIn, MALFORMED, resultToWire, revocationFromWire } from "../../regions/outbox-wire.ts";
+import {
+  itemsIn,
+  MALFORMED,
+  resultToJson,
+  revocationFromJson,
+} from "../../regions/outbox-format.ts";
 
 const lookup = z.object({ key_hash: keyHashSchema });
 
@@ -44,23 +49,27 @@ const REGISTER_TIMEOUT_MS = 1000;
 export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsIn(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
-  const deliveries = await atMost(AT_ONCE, items.value, async (value): Promise<Delivery> => {
-    const item = revocationFromWire(value);
-    if (item === null) return MALFORMED;
-    try {
-      const { keyHash, revokedAt, root } = item;
-      const told: Promise<unknown> =
-        root === undefined
-          ? objectsOf(c.env).register(keyHash).revoke(revokedAt)
-          : objectsOf(c.env).register(root).retire(keyHash, revokedAt);
-      await within(told, REGISTER_TIMEOUT_MS);
-      return { kind: "delivered" };
-    } catch (error) {
-      return { kind: "failed", reason: reasonOf(error) };
-    }
-  });
+  const deliveries = await mapConcurrently(
+    AT_ONCE,
+    items.value,
+    async (value): Promise<Delivery> => {
+      const item = revocationFromJson(value);
+      if (item === null) return MALFORMED;
+      try {
+        const { keyHash, revokedAt, root } = item;
+        const told: Promise<unknown> =
+          root === undefined
+            ? objectsOf(c.env).register(keyHash).revoke(revokedAt)
+            : objectsOf(c.env).register(root).retire(keyHash, revokedAt);
+        await within(told, REGISTER_TIMEOUT_MS);
+        return { kind: "delivered" };
+      } catch (error) {
+        return { kind: "failed", reason: reasonOf(error) };
+      }
+    },
+  );
   const results = deliveries.map((delivery, i) =>
-    resultToWire("key_hash", items.value[i], delivery),
+    resultToJson("key_hash", items.value[i], delivery),
   );
   return c.json({ ok: true, results });
 }

@@ -3,13 +3,13 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { IDEMPOTENCY_MS } from "../../shared/idempotency.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
-import type { BookedKey } from "./booked-key.ts";
+import type { StoredKey } from "./stored-key.ts";
 import {
   findKeyByHash,
   insertKeyStatement,
   insertTermsStatements,
   keyCreatedStatement,
-  whyNotInserted,
+  insertFailure,
 } from "./keys.store.ts";
 
 /** The key that asks, with which of its secrets, and the Idempotency-Key it asks with. */
@@ -27,9 +27,9 @@ type NamedCaller = {
  */
 export async function insertKeyOnce(
   db: D1Database,
-  key: BookedKey,
+  key: StoredKey,
   caller: NamedCaller,
-): Promise<Result<BookedKey>> {
+): Promise<Result<StoredKey>> {
   try {
     if (await insertBoth(db, key, caller)) return success(key);
   } catch (error) {
@@ -38,7 +38,7 @@ export async function insertKeyOnce(
     if (earlier === null) throw error;
     return repeated(db, key, { earlier, body: caller.idempotency.body });
   }
-  const reason = await whyNotInserted(db, key, caller);
+  const reason = await insertFailure(db, key, caller);
   if (reason.failure.kind !== "conflict") return reason;
   const earlier = await findEarlier(db, key, caller);
   return earlier === null ? reason : repeated(db, key, { earlier, body: caller.idempotency.body });
@@ -47,7 +47,7 @@ export async function insertKeyOnce(
 /** Whether the key may be made now, and was. Throws when the Idempotency-Key is taken. */
 async function insertBoth(
   db: D1Database,
-  key: BookedKey,
+  key: StoredKey,
   { keyId, secret, idempotency, actor }: NamedCaller,
 ): Promise<boolean> {
   const [, made] = await db.batch([
@@ -71,7 +71,7 @@ type Earlier = { readonly body: string; readonly made_key_id: string };
 
 function findEarlier(
   db: D1Database,
-  key: BookedKey,
+  key: StoredKey,
   { keyId, idempotency }: NamedCaller,
 ): Promise<Earlier | null> {
   return db
@@ -86,9 +86,9 @@ function findEarlier(
 /** What a repeat is told. A batch whose answer was lost finds its own key: then it was no repeat. */
 async function repeated(
   db: D1Database,
-  key: BookedKey,
+  key: StoredKey,
   { earlier, body }: { readonly earlier: Earlier; readonly body: string },
-): Promise<Result<BookedKey>> {
+): Promise<Result<StoredKey>> {
   if (earlier.body !== body) return refuse({ kind: "idempotency_mismatch" });
   const own = earlier.made_key_id === key.keyId ? await findKeyByHash(db, key.keyHash) : null;
   if (own !== null) return success(own);

@@ -14,11 +14,11 @@ import { within } from "../../shared/timers.ts";
 import { revokeKeyByHash } from "./keys.store.ts";
 import {
   isRepeatedWrite,
-  oweBook,
-  owedToBook,
-  oweUse,
-  paidToBook,
-  paidUse,
+  markRevocationUnsaved,
+  unsavedRevocation,
+  markUseUnsaved,
+  markRevocationSaved,
+  markUseSaved,
   readMemory,
   REGISTER_TABLES,
   storeAdmission,
@@ -27,10 +27,10 @@ import {
   storeRetired,
   updateKey,
 } from "./register-memory.do.ts";
-import { bookOf, HomeUnreachable } from "./key-book.ts";
-import type { KeyBook } from "./key-book.ts";
+import { keyLookup, HomeUnreachable } from "./key-lookup.ts";
+import type { KeyLookup } from "./key-lookup.ts";
 import type { RegisterMemory, RegisteredKey } from "./register-memory.do.ts";
-import { SessionMinutes } from "./session-minutes.ts";
+import { SessionRateWindows } from "./session-rate-windows.ts";
 import { CLOCK_LAG_MAX_MS } from "../../shared/rate-window.ts";
 import type { RateWindow } from "../../shared/rate-window.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -45,7 +45,7 @@ const BOOK_RETRY_MS = 15_000;
 
 /**
  * One per key and region, named by the key's hash: who the key is, whether it lives, and, away from the
- * key's home, the exact log of its last minute; at home its organisation's wallet admits instead and asks
+ * key's home, the exact log of its last minute; at home its organization's wallet admits instead and asks
  * here who it is. Every admission is stored before it is answered, so an eviction, a restart or a stale
  * second instance never admits more. An unknown key leaves nothing in storage. Its calls: `RegisterCalls`.
  */
@@ -58,7 +58,7 @@ export class KeyRegister extends DurableObject<Env> {
   #limitsSet = 0;
   /** Who knows the key: this region's book, or its home's. Every call says which. */
   #home: Region | null = null;
-  readonly #sessions = new SessionMinutes();
+  readonly #sessions = new SessionRateWindows();
   /** The newest use that this instance has seen, Unix ms. */
   #usedAt = 0;
 
@@ -110,7 +110,7 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   async tellBook(): Promise<void> {
-    oweBook(this.ctx.storage.sql, this.#hash());
+    markRevocationUnsaved(this.ctx.storage.sql, this.#hash());
     await this.ctx.storage.setAlarm(elapsedMs() + BOOK_RETRY_MS);
   }
 
@@ -119,10 +119,10 @@ export class KeyRegister extends DurableObject<Env> {
     try {
       await this.#tellUse();
       const { revokedAt } = this.#remember();
-      const hash = owedToBook(this.ctx.storage.sql);
+      const hash = unsavedRevocation(this.ctx.storage.sql);
       if (hash === null || revokedAt === null) return;
       await within(revokeKeyByHash(this.env.DB, hash, revokedAt), BOOK_TIMEOUT_MS);
-      paidToBook(this.ctx.storage.sql);
+      markRevocationSaved(this.ctx.storage.sql);
     } catch (error) {
       this.#memory = null;
       logWarning("revocation_not_in_book", { reason: reasonOf(error) });
@@ -262,7 +262,7 @@ export class KeyRegister extends DurableObject<Env> {
   #owe(usedAt: number, delayMs: number): void {
     if (!this.#book().isOurs) return;
     const owedUse = { hash: this.#hash(), used_at: usedAt };
-    oweUse(this.ctx.storage.sql, owedUse);
+    markUseUnsaved(this.ctx.storage.sql, owedUse);
     this.#memory = { ...this.#remember(), owedUse };
     void this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, delayMs));
   }
@@ -303,7 +303,7 @@ export class KeyRegister extends DurableObject<Env> {
   #paid(usedAt: number): void {
     const { owedUse } = this.#remember();
     if (owedUse === null || Math.max(owedUse.used_at, this.#usedAt) > usedAt) return;
-    paidUse(this.ctx.storage.sql);
+    markUseSaved(this.ctx.storage.sql);
     this.#memory = { ...this.#remember(), owedUse: null };
   }
 
@@ -326,8 +326,8 @@ export class KeyRegister extends DurableObject<Env> {
     return this.#memory;
   }
 
-  #book(): KeyBook {
-    return bookOf(this.env, this.#home);
+  #book(): KeyLookup {
+    return keyLookup(this.env, this.#home);
   }
 
   #hash(): string {

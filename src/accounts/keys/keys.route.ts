@@ -1,20 +1,20 @@
 import * as z from "zod/mini";
-import { setSoFar } from "../../shared/http/context.ts";
+import { optionalVariables } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { created, readBody, readFields } from "../../shared/http/endpoint.ts";
 import type { Answer, View } from "../../shared/http/endpoint.ts";
 import { once, parseFields, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
-import { askBook } from "../../shared/ask-book.ts";
+import { queryDatabase } from "../../shared/query-database.ts";
 import { actorOf, secretOf } from "../../shared/caller.ts";
 import type { Role } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
-import { flat, refuse, success } from "../../shared/failure.ts";
+import { flattenResult, refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { readObject } from "../../shared/reach-object.ts";
-import type { BookedKey } from "./booked-key.ts";
-import { KEY_READ_ONLY, keyRecord } from "./booked-key.ts";
+import type { StoredKey } from "./stored-key.ts";
+import { KEY_READ_ONLY, keyRecord } from "./stored-key.ts";
 import { changeKeyEverywhere } from "./change-key.ts";
 import { insertKeyOnce } from "./insert-once.store.ts";
 import {
@@ -26,25 +26,25 @@ import {
   listKeys,
   listRevokedKeys,
 } from "./keys.store.ts";
-import type { KeyOwner, ListPlace } from "./keys.store.ts";
+import type { KeyOwner, ListCursor } from "./keys.store.ts";
 import { keyChangeSchema, mintKeyOf, newKeySchema } from "./new-key.ts";
-import { rotateKeyEverywhere, rotationAsked, rotationView } from "./rotation.ts";
-import type { Rotation, RotationAsked } from "./rotation.ts";
+import { rotateKeyEverywhere, parseRotation, rotationView } from "./rotation.ts";
+import type { Rotation, RotationRequest } from "./rotation.ts";
 import { revokeKeyEverywhere } from "./revocation.ts";
 import type { KeyServices } from "./revocation.ts";
 import { ownSessionView } from "./sessions.route.ts";
-import { standingView } from "./terms.ts";
+import { keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
 /**
- * GET /v1/keys: the organisation's live keys and its newest 100 revoked ones, newest first; of a `member`
+ * GET /v1/keys: the organization's live keys and its newest 100 revoked ones, newest first; of a `member`
  * its own. `next_after`, where it is, asks for older ones: `?revoked=true&limit&after`.
  */
 export async function listKeysRoute(c: AppContext): Promise<Answer> {
   const asked = keysQuery(c.req.url);
   if (!asked.ok) return asked;
   const read = (): Promise<KeysPage> => listedKeys(c.env.DB, ownerOf(c), asked.value);
-  const page = await askBook(read, "keys_unreadable", fieldsOf(c));
+  const page = await queryDatabase(read, "keys_unreadable", fieldsOf(c));
   if (!page.ok) return page;
   return success(keysView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
 }
@@ -52,7 +52,7 @@ export async function listKeysRoute(c: AppContext): Promise<Answer> {
 /** A page's last key as `next_after` names it: Unix ms, a dot, its id. */
 const place = z.pipe(
   once.check(z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be a next_after")),
-  z.transform((text): ListPlace => {
+  z.transform((text): ListCursor => {
     const [createdAt = "", id = ""] = text.split(".");
     return { createdAt: Number(createdAt), keyId: id };
   }),
@@ -73,7 +73,7 @@ export function keysQuery(url: string): Result<KeysQuery> {
 }
 
 /** Keys of one answer, and, where more revoked ones may follow, what asks for them with `revoked=true`. */
-type KeysPage = { readonly keys: readonly BookedKey[]; readonly nextAfter: string | null };
+type KeysPage = { readonly keys: readonly StoredKey[]; readonly nextAfter: string | null };
 
 /** What the book lists; throws when D1 fails. */
 export async function listedKeys(
@@ -91,7 +91,7 @@ export async function listedKeys(
 }
 
 /** The JSON of a list of keys, each as `record` shows it. */
-export function keysView({ keys, nextAfter }: KeysPage, record: (key: BookedKey) => object): View {
+export function keysView({ keys, nextAfter }: KeysPage, record: (key: StoredKey) => object): View {
   return { keys: keys.map(record), ...(nextAfter !== null && { next_after: nextAfter }) };
 }
 
@@ -117,11 +117,11 @@ export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
   const actor = actorOf(admitted.caller);
   const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
-  const insert = (): Promise<Result<BookedKey>> =>
+  const insert = (): Promise<Result<StoredKey>> =>
     idempotency === null
       ? insertKey(c.env.DB, booked, keyId, { callerSecret: secret, actor })
       : insertKeyOnce(c.env.DB, booked, { keyId, secret, idempotency, actor });
-  const inserted = flat(await askBook(insert, "key_not_inserted", fieldsOf(c)));
+  const inserted = flattenResult(await queryDatabase(insert, "key_not_inserted", fieldsOf(c)));
   if (!inserted.ok) return inserted;
   return created({ ...keyRecord(inserted.value, config.region, mint.now), key });
 }
@@ -135,7 +135,7 @@ const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
 };
 
 /**
- * PATCH /v1/keys/{id}: 200, the record. Owners and admins change any key of the organisation, everyone else
+ * PATCH /v1/keys/{id}: 200, the record. Owners and admins change any key of the organization, everyone else
  * its own; one of a higher role, and everyone else's own, only to something tighter (403 `role_required`). What is new
  * counts from the answer on.
  */
@@ -146,18 +146,18 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<A
   const id = c.req.param("id") ?? "";
   const mayAny = WIDENED_BY.member.includes(member.role);
   const owner = { orgId: admitted.caller.orgId, memberId: mayAny ? null : member.id };
-  const refuseWider = async ({ memberId }: BookedKey): Promise<Refusal | null> => {
+  const refuseWider = async ({ memberId }: StoredKey): Promise<Refusal | null> => {
     const roles = WIDENED_BY[(await findRole(c.env.DB, memberId)) ?? "owner"];
     return roles.includes(member.role) ? null : refuse({ kind: "role_required", roles });
   };
   const services = { ...keyServices(c), names };
-  const change = (): Promise<Result<BookedKey>> =>
+  const change = (): Promise<Result<StoredKey>> =>
     changeKeyEverywhere(services, {
       find: () => findKey(c.env.DB, id, owner),
       fields: fields.value,
       refuseWider,
     });
-  const changed = flat(await askBook(change, "key_not_changed", fieldsOf(c)));
+  const changed = flattenResult(await queryDatabase(change, "key_not_changed", fieldsOf(c)));
   if (!changed.ok) return changed;
   return success(keyRecord(changed.value, c.var.config.region, services.now));
 }
@@ -165,8 +165,8 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<A
 /** GET /v1/key: the calling key's record, what is left of each of its limits, and when it comes back. */
 export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
-  const read = (): Promise<BookedKey | null> => findKeyByHash(c.env.DB, keyHash);
-  const booked = await askBook(read, "key_unreadable", fieldsOf(c));
+  const read = (): Promise<StoredKey | null> => findKeyByHash(c.env.DB, keyHash);
+  const booked = await queryDatabase(read, "key_unreadable", fieldsOf(c));
   if (!booked.ok) return booked;
   if (booked.value === null) return refuse({ kind: "invalid_api_key" });
   const { wallet, now: nowMs } = keyServices(c);
@@ -176,7 +176,7 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
     return success(ownSessionView(c, shown.session, standing.value));
   }
   const record = keyRecord(booked.value, c.var.config.region, nowMs);
-  return success({ ...record, ...standingView(standing.value) });
+  return success({ ...record, ...keyStatusView(standing.value) });
 }
 
 /**
@@ -200,34 +200,34 @@ export async function rotateKeyRoute(c: AppContext): Promise<Answer> {
       caller: { keyId, secret: secretOf(keyHash, shown) ?? keyHash },
       ...asked.value,
     });
-  const rotated = flat(await askBook(rotate, "key_not_rotated", fieldsOf(c)));
+  const rotated = flattenResult(await queryDatabase(rotate, "key_not_rotated", fieldsOf(c)));
   if (!rotated.ok) return rotated;
   const record = keyRecord(rotated.value.booked, config.region, services.now);
   return created(rotationView(rotated.value, record));
 }
 
-async function rotationOf(c: AppContext): Promise<Result<RotationAsked>> {
+async function rotationOf(c: AppContext): Promise<Result<RotationRequest>> {
   const { orgId, keyId } = c.var.admitted.caller;
   const body = await readBody(c);
   if (!body.ok) return body;
   const header = c.req.header("idempotency-key") ?? null;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
-  return rotationAsked({ header, body: body.value.json, named });
+  return parseRotation({ header, body: body.value.json, named });
 }
 
 /**
  * DELETE /v1/keys/{id}: 200, the record with `revoked: true`, however often. A key may revoke itself.
- * Unknown ids, other organisations' keys and, for a `member`, other members' are one and the same 404.
+ * Unknown ids, other organizations' keys and, for a `member`, other members' are one and the same 404.
  * While the book is away a member's keys that were ever used can still be ended by another of its keys: the
  * record is then what is known without the book, which is told later.
  */
 export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   const { config } = c.var;
   const id = c.req.param("id") ?? "";
-  const unread = setSoFar(c, "memberUnread");
+  const unread = optionalVariables(c, "memberUnread");
   const found =
     unread === undefined
-      ? await askBook(() => findKey(c.env.DB, id, ownerOf(c)), "key_unreadable", fieldsOf(c))
+      ? await queryDatabase(() => findKey(c.env.DB, id, ownerOf(c)), "key_unreadable", fieldsOf(c))
       : refuse(unread);
   if (!found.ok) return revokeWithoutBook(c, id, found.failure);
   if (found.value === null) return refuse({ kind: "not_found", message: "No such key." });
@@ -262,7 +262,7 @@ function keyServices(c: AppContext): KeyServices {
   };
 }
 
-/** Whose keys the caller may see and revoke: a `member` its own, everyone else the organisation's. */
+/** Whose keys the caller may see and revoke: a `member` its own, everyone else the organization's. */
 function ownerOf(c: AppContext): KeyOwner {
   const { admitted, member } = c.var;
   return { orgId: admitted.caller.orgId, memberId: member.role === "member" ? member.id : null };

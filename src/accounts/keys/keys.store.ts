@@ -8,12 +8,12 @@ import { isLimited, storedTerms } from "../../shared/key-terms.ts";
 import { TERM_COLUMNS, valuesOfTerms } from "../../shared/key-term-rows.ts";
 import { SECRETS, touchedOf, usesStatement } from "../../shared/key-uses.store.ts";
 import type { TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
-import { keyOfRow } from "./booked-key.ts";
-import type { BookedKey, KeyRow } from "./booked-key.ts";
+import { keyFromRow } from "./stored-key.ts";
+import type { StoredKey, KeyRow } from "./stored-key.ts";
 
-/** Live keys of one organisation, at most. */
-export const LIVE_KEYS_MAX = 1000;
-/** New keys of one organisation in 24 hours, at most: each leaves a row in the book for good. */
+/** Live keys of one organization, at most. */
+export const ACTIVE_KEYS_MAX = 1000;
+/** New keys of one organization in 24 hours, at most: each leaves a row in the book for good. */
 const NEW_KEYS_MAX = 10_000;
 /** Revoked keys that a list shows, the newest: a customer may make any number of them. */
 export const LISTED_REVOKED = 100;
@@ -27,22 +27,22 @@ const JOINED = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
   LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
 
 /** The key with this hash, revoked or not, or null. Every function here throws when D1 fails. */
-export async function findKeyByHash(db: D1Database, hash: string): Promise<BookedKey | null> {
+export async function findKeyByHash(db: D1Database, hash: string): Promise<StoredKey | null> {
   const row = await db
     .prepare(`SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.hash = ?`)
     .bind(hash)
     .first<KeyRow>();
-  return row === null ? null : keyOfRow(row);
+  return row === null ? null : keyFromRow(row);
 }
 
 /**
  * One statement that inserts the key only while its member is active, the key that asks for it is not
- * revoked (`callerKeyId`; null for operators) nor its secret retired, and the organisation has fewer than 1,000 live keys and
+ * revoked (`callerKeyId`; null for operators) nor its secret retired, and the organization has fewer than 1,000 live keys and
  * 10,000 of the last 24 hours: no two calls can pass a check together. For a batch with the member's insert.
  */
 export function insertKeyStatement(
   db: D1Database,
-  key: BookedKey,
+  key: StoredKey,
   callerKeyId: string | null,
   callerSecret: string | null = null,
 ): D1PreparedStatement {
@@ -54,7 +54,7 @@ export function insertKeyStatement(
          AND (?10 IS NULL OR EXISTS
            (SELECT 1 FROM keys WHERE id = ?10 AND member_id = ?4 AND revoked_at IS NULL))
          AND ${hasNotRetired("?10", "?11", "?9")}
-         AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND revoked_at IS NULL AND is_console IS NULL) < ${LIVE_KEYS_MAX}
+         AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND revoked_at IS NULL AND is_console IS NULL) < ${ACTIVE_KEYS_MAX}
          AND (SELECT count(*) FROM keys WHERE org_id = ?3 AND created_at > ?9 - 864e5
            AND is_console IS NULL) < ${NEW_KEYS_MAX}
        RETURNING id`,
@@ -83,7 +83,7 @@ export function hasNotRetired(keyId: string, secret: string, at: string): string
 /** For the same batch, after the key: its terms, when it was inserted and has any. */
 export function insertTermsStatements(
   db: D1Database,
-  key: BookedKey,
+  key: StoredKey,
 ): readonly D1PreparedStatement[] {
   if (!isLimited(key.terms)) return [];
   return [
@@ -99,7 +99,7 @@ export function insertTermsStatements(
 /** For the same batch, right after the key: that it was made. */
 export function keyCreatedStatement(
   db: D1Database,
-  key: BookedKey,
+  key: StoredKey,
   actor: Actor,
 ): D1PreparedStatement {
   const { keyId, orgId, memberId, name, scope, rpmLimit, terms, createdAt } = key;
@@ -130,23 +130,23 @@ function askerOf(callerKeyId: string | null): Actor {
  */
 export async function insertKey(
   db: D1Database,
-  key: BookedKey,
+  key: StoredKey,
   callerKeyId: string | null,
   { callerSecret = null, actor = askerOf(callerKeyId) }: Asking = {},
-): Promise<Result<BookedKey>> {
+): Promise<Result<StoredKey>> {
   const [inserted] = await db.batch([
     insertKeyStatement(db, key, callerKeyId, callerSecret),
     keyCreatedStatement(db, key, actor),
     ...insertTermsStatements(db, key),
   ]);
   if (inserted !== undefined && inserted.results.length > 0) return success(key);
-  return whyNotInserted(db, key, { keyId: callerKeyId, secret: callerSecret });
+  return insertFailure(db, key, { keyId: callerKeyId, secret: callerSecret });
 }
 
 /** The failure of an insert that made no key, as `insertKey` describes them. */
-export async function whyNotInserted(
+export async function insertFailure(
   db: D1Database,
-  key: BookedKey,
+  key: StoredKey,
   { keyId: callerKeyId, secret }: { readonly keyId: string | null; readonly secret: string | null },
 ): Promise<Refusal> {
   const member = await db
@@ -165,17 +165,17 @@ export async function whyNotInserted(
   }
   return refuse({
     kind: "conflict",
-    message: `At most ${LIVE_KEYS_MAX} live keys, ${NEW_KEYS_MAX} new ones a day.`,
+    message: `At most ${ACTIVE_KEYS_MAX} live keys, ${NEW_KEYS_MAX} new ones a day.`,
     param: null,
     code: "too_many_keys",
   });
 }
 
-/** Whose keys are meant: all of an organisation, or those of one of its members. */
+/** Whose keys are meant: all of an organization, or those of one of its members. */
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
 /** The owner's live keys and its newest 100 revoked ones, newest first. */
-export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonly BookedKey[]> {
+export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonly StoredKey[]> {
   const live = `SELECT * FROM keys INDEXED BY live_keys_by_organization
     WHERE org_id = ?1 AND revoked_at IS NULL AND is_console IS NULL AND (?2 IS NULL OR member_id = ?2)`;
   const { results } = await db
@@ -183,24 +183,24 @@ export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonl
       SELECT * FROM (${revokedOf(owner)})) AS keys ${JOINED} ORDER BY created_at DESC, id DESC`)
     .bind(owner.orgId, owner.memberId, LISTED_REVOKED, null, null)
     .all<KeyRow>();
-  return results.map(keyOfRow);
+  return results.map(keyFromRow);
 }
 
 /** A place in the list of revoked keys: those that come after it are older. */
-export type ListPlace = Pick<BookedKey, "createdAt" | "keyId">;
+export type ListCursor = Pick<StoredKey, "createdAt" | "keyId">;
 
 /** At most `limit` of the owner's revoked keys, newest first, after this one, or from the first on. */
 export async function listRevokedKeys(
   db: D1Database,
   owner: KeyOwner,
-  { limit, after }: { readonly limit: number; readonly after: ListPlace | null },
-): Promise<readonly BookedKey[]> {
+  { limit, after }: { readonly limit: number; readonly after: ListCursor | null },
+): Promise<readonly StoredKey[]> {
   const { results } = await db
     .prepare(`SELECT ${WHOLE} FROM (${revokedOf(owner)}) AS keys ${JOINED}
       ORDER BY created_at DESC, id DESC`)
     .bind(owner.orgId, owner.memberId, limit, after?.createdAt ?? null, after?.keyId ?? null)
     .all<KeyRow>();
-  return results.map(keyOfRow);
+  return results.map(keyFromRow);
 }
 
 /** ?1 and ?2 the owner, ?3 how many, ?4 and ?5 the last one of the page before. Reads a page, not all. */
@@ -216,7 +216,7 @@ export async function findKey(
   db: D1Database,
   id: string,
   { orgId, memberId, withConsole = false }: KeyOwner & { readonly withConsole?: boolean },
-): Promise<BookedKey | null> {
+): Promise<StoredKey | null> {
   const row = await db
     .prepare(
       `SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.id = ?1 AND keys.org_id = ?2
@@ -224,7 +224,7 @@ export async function findKey(
     )
     .bind(id, orgId, memberId, withConsole ? 1 : 0)
     .first<KeyRow>();
-  return row === null ? null : keyOfRow(row);
+  return row === null ? null : keyFromRow(row);
 }
 
 /** The role of a member that was not removed, or null. */
@@ -236,7 +236,7 @@ export function findRole(db: D1Database, memberId: string): Promise<Role | null>
 }
 
 /** What a change sets of a key: all of it, as it is to be. */
-type KeyChange = Pick<BookedKey, "name" | "rpmLimit" | "terms">;
+type KeyChange = Pick<StoredKey, "name" | "rpmLimit" | "terms">;
 
 /**
  * Sets a key that is still as `before` says; null when it is not, or is gone. The time of the change only
@@ -244,10 +244,10 @@ type KeyChange = Pick<BookedKey, "name" | "rpmLimit" | "terms">;
  */
 export async function changeKey(
   db: D1Database,
-  before: BookedKey,
+  before: StoredKey,
   change: KeyChange,
   by: { readonly nowMs: number; readonly actor: Actor },
-): Promise<BookedKey | null> {
+): Promise<StoredKey | null> {
   const { nowMs } = by;
   const changedAt = Math.max(nowMs, (before.changedAt ?? 0) + 1);
   const hasTerms = isLimited(change.terms) || before.changedAt !== null;
@@ -287,7 +287,7 @@ export async function changeKey(
 /** For the same batch, at its end: every statement before it changes a row or none does. */
 function changeEvents(
   db: D1Database,
-  before: BookedKey,
+  before: StoredKey,
   change: KeyChange,
   { nowMs, actor }: { readonly nowMs: number; readonly actor: Actor },
 ): readonly D1PreparedStatement[] {
@@ -301,10 +301,10 @@ function columnsOf({ name, rpmLimit, terms }: KeyChange) {
   return { name, rpm_limit: rpmLimit, ...storedTerms(terms) };
 }
 
-/** Marks a key of this organisation as revoked, keeping the first time; false when it has no such key. */
+/** Marks a key of this organization as revoked, keeping the first time; false when it has no such key. */
 export async function revokeKey(
   db: D1Database,
-  { keyId, orgId, revokedAt }: Pick<BookedKey, "keyId" | "orgId" | "revokedAt">,
+  { keyId, orgId, revokedAt }: Pick<StoredKey, "keyId" | "orgId" | "revokedAt">,
 ): Promise<boolean> {
   const row = await db
     .prepare(
@@ -340,7 +340,7 @@ export async function touchKey(
 
 const MEMBER_KEYS_MAX = 10_000;
 
-/** The members of an organisation by the ids of its live keys and of its newest others, 10,000 in all. Throws when D1 fails. */
+/** The members of an organization by the ids of its live keys and of its newest others, 10,000 in all. Throws when D1 fails. */
 export async function membersByKey(
   db: D1Database,
   orgId: string,

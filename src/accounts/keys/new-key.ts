@@ -7,8 +7,8 @@ import { label } from "../../shared/label.ts";
 import type { Key } from "../../shared/key.ts";
 import { isLimited, termFields } from "../../shared/key-terms.ts";
 import { mintKey } from "./api-key.ts";
-import { NO_SPEND, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./booked-key.ts";
-import type { BookedKey } from "./booked-key.ts";
+import { NO_SPEND, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./stored-key.ts";
+import type { StoredKey } from "./stored-key.ts";
 
 import { newTerms } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
@@ -44,7 +44,7 @@ type Mint = {
 };
 
 /** A key that is in no book yet; `key` is shown once. */
-type FreshKey = { readonly booked: BookedKey; readonly key: string };
+type FreshKey = { readonly booked: StoredKey; readonly key: string };
 
 /** Mints a key of this member with what was chosen, else 60 requests a minute in its own region. 400 with `param` for terms. */
 export async function mintKeyOf(
@@ -60,7 +60,7 @@ export async function mintKeyOf(
     scope,
     secrets: mint.keySecrets,
   });
-  const booked: BookedKey = {
+  const booked: StoredKey = {
     keyId: mintId("key_", mint.now),
     keyHash: hash,
     orgId: member.orgId,

@@ -179,25 +179,25 @@ function owedUse(sql: SqlStorage): OwedUse | null {
   return sql.exec<OwedUse>("SELECT hash, used_at FROM owed_use").toArray()[0] ?? null;
 }
 
-export function oweUse(sql: SqlStorage, { hash, used_at: usedAt }: OwedUse): void {
+export function markUseUnsaved(sql: SqlStorage, { hash, used_at: usedAt }: OwedUse): void {
   sql.exec("INSERT OR REPLACE INTO owed_use (one, hash, used_at) VALUES (1, ?, ?)", hash, usedAt);
 }
 
-export function paidUse(sql: SqlStorage): void {
+export function markUseSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_use");
 }
 
 /** The book lacks this key's end. The hash is kept beside it: an alarm need not say whose it is. */
-export function oweBook(sql: SqlStorage, hash: string): void {
+export function markRevocationUnsaved(sql: SqlStorage, hash: string): void {
   sql.exec("INSERT OR IGNORE INTO owed_to_book (one, hash) VALUES (1, ?)", hash);
 }
 
 /** The hash of this key while the book lacks its end, or null. */
-export function owedToBook(sql: SqlStorage): string | null {
+export function unsavedRevocation(sql: SqlStorage): string | null {
   return sql.exec<{ hash: string }>("SELECT hash FROM owed_to_book").toArray()[0]?.hash ?? null;
 }
 
-export function paidToBook(sql: SqlStorage): void {
+export function markRevocationSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_to_book");
 }
 

@@ -1,13 +1,13 @@
 import type { KeySecret } from "../../shared/config/config.ts";
 import type { Objects } from "../../shared/contracts/objects.ts";
 import type { RevocationItem } from "../../shared/contracts/outbox.ts";
-import { askBook } from "../../shared/ask-book.ts";
+import { queryDatabase } from "../../shared/query-database.ts";
 import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { reachObject } from "../../shared/reach-object.ts";
 import { revocationsShard } from "../../regions/outbox-schedule.ts";
-import type { BookedKey } from "./booked-key.ts";
+import type { StoredKey } from "./stored-key.ts";
 import { revokeKey } from "./keys.store.ts";
 import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -29,7 +29,7 @@ export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "cons
 };
 
 /** What must be known of a key to end it. */
-type EndingKey = Pick<BookedKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
+type EndingKey = Pick<StoredKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
 
 /**
  * Ends a key everywhere and answers with the key: from then on no request with it is admitted. Every
@@ -47,12 +47,12 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   if (!buried.ok) return buried;
   // 2. The notice to every peer, durable; until it arrives a peer asks here for every request.
   const item = { keyHash: key.keyHash, revokedAt: buried.value };
-  const told = await tellPeers(services, key.scope, [item]);
+  const told = await notifyPeers(services, key.scope, [item]);
   if (!told.ok) return told;
   // 3. The book: what lists show, and what a register without a record would learn.
   const gone = { ...key, revokedAt: buried.value };
   const fields = { key_id: key.keyId, org_id: key.orgId };
-  const booked = await askBook(
+  const booked = await queryDatabase(
     () => revokeKey(services.db, gone),
     "revocation_not_in_book",
     fields,
@@ -93,7 +93,7 @@ async function bury(
 }
 
 /** Leaves the notices with the outboxes for the peers where a key of this scope works: durable before it answers. */
-export async function tellPeers(
+export async function notifyPeers(
   { peers, outbox }: Pick<KeyServices, "peers" | "outbox">,
   scope: Scope,
   items: readonly RevocationItem[],

@@ -5,18 +5,18 @@ import { timestamp } from "../../shared/clock.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { consoleAccount } from "../../shared/console-account.ts";
-import { followBook } from "../../shared/follow-book.ts";
+import { syncWithDatabase } from "../../shared/sync-with-database.ts";
 import { IDEMPOTENCY_MS, idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import type { Idempotency, NamedRequest } from "../../shared/idempotency.ts";
 import { secretsText } from "../../shared/key.ts";
 import { readObject } from "../../shared/reach-object.ts";
 import { mintRotated } from "./api-key.ts";
 import type { MintedKey } from "./api-key.ts";
-import type { BookedKey } from "./booked-key.ts";
+import type { StoredKey } from "./stored-key.ts";
 import { LIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
-import { tellPeers } from "./revocation.ts";
+import { notifyPeers } from "./revocation.ts";
 import type { KeyServices } from "./revocation.ts";
-import { insertSecret, isLiveCaller, listSecrets, ROTATIONS_MAX } from "./secrets.store.ts";
+import { insertSecret, isActiveCaller, listSecrets, ROTATIONS_MAX } from "./secrets.store.ts";
 import type { NewSecret, SecretRow } from "./secrets.store.ts";
 
 const OVERLAP_MAX_S = 30 * 86_400;
@@ -33,10 +33,10 @@ export const rotationSchema = z.object({
 });
 
 /** How long the other secrets live on, whether sessions do, and what tells the request from its repeat. */
-export type RotationAsked = Pick<Rotating, "overlapMs" | "endsSessions" | "idempotency">;
+export type RotationRequest = Pick<Rotating, "overlapMs" | "endsSessions" | "idempotency">;
 
 /** What a request asks for; without an Idempotency-Key, without which a lost answer would lose the secret, it is 400. */
-export async function rotationAsked({
+export async function parseRotation({
   header,
   body,
   named,
@@ -44,7 +44,7 @@ export async function rotationAsked({
   readonly header: string | null;
   readonly body: unknown;
   readonly named: NamedRequest;
-}): Promise<Result<RotationAsked>> {
+}): Promise<Result<RotationRequest>> {
   const name = readIdempotencyKey(header ?? undefined);
   if (!name.ok) return name;
   if (name.value === null) {
@@ -59,7 +59,7 @@ export async function rotationAsked({
 
 /** A rotation: of which key, who must still live for it (null: an operator), and what of before lives on. */
 type Rotating = {
-  readonly find: () => Promise<BookedKey | null>;
+  readonly find: () => Promise<StoredKey | null>;
   readonly caller: NewSecret["caller"];
   readonly overlapMs: number;
   /** Whether all sessions that the key had before end with it. */
@@ -69,7 +69,7 @@ type Rotating = {
 
 /** The key with its new secret; the others end at `retiresAt` (Unix ms) at the latest. */
 export type Rotation = {
-  readonly booked: BookedKey;
+  readonly booked: StoredKey;
   readonly key: string;
   readonly retiresAt: number;
 };
@@ -107,7 +107,7 @@ export async function rotateKeyEverywhere(
   const ended = (told.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
     retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: booked.keyHash }],
   );
-  const noticed = await tellPeers(services, booked.scope, ended);
+  const noticed = await notifyPeers(services, booked.scope, ended);
   if (!noticed.ok) return noticed;
   return success({ booked: told.value, key, retiresAt: secret.created_at + rotating.overlapMs });
 }
@@ -115,7 +115,7 @@ export async function rotateKeyEverywhere(
 /** A repeat ends what came after the first call too: it asks for no more than a login. */
 function endConsoles(
   { consoles }: KeyServices,
-  { keyHash }: BookedKey,
+  { keyHash }: StoredKey,
   { endsSessions }: Rotating,
 ): Promise<Result<null>> {
   if (!endsSessions) return Promise.resolve(success(null));
@@ -158,7 +158,7 @@ async function secretOfBook(
     const by = { actor: services.actor, endsSessions };
     const isMade = await insertSecret(db, { ...secret, ...times, ...by });
     if (isMade) return success({ secret: { number, created_at: now }, key });
-    if (!(await isLiveCaller(db, caller, now))) return refuse({ kind: "invalid_api_key" });
+    if (!(await isActiveCaller(db, caller, now))) return refuse({ kind: "invalid_api_key" });
     /* oxlint-enable no-await-in-loop */
   }
   return refuse({ kind: "overloaded" });
@@ -177,7 +177,7 @@ function earlierOf(
 /** The secret that the same call made before, derived again. */
 async function again(
   services: KeyServices,
-  booked: BookedKey,
+  booked: StoredKey,
   { earlier, idempotency }: { readonly earlier: SecretRow; readonly idempotency: Idempotency },
 ): Promise<Result<MadeSecret>> {
   if (earlier.body !== idempotency.body) return refuse({ kind: "idempotency_mismatch" });
@@ -191,7 +191,7 @@ async function again(
 
 function minted(
   { region: home }: KeyServices,
-  { keyHash: root, scope }: BookedKey,
+  { keyHash: root, scope }: StoredKey,
   of: {
     readonly number: number;
     readonly idempotency: Idempotency;
@@ -219,11 +219,11 @@ function whyNot(
 
 function tellHome(
   { register, wallet, actor }: KeyServices,
-  booked: BookedKey,
+  booked: StoredKey,
   { find, endsSessions, number }: Rotating & Pick<SecretRow, "number">,
-): Promise<Result<BookedKey>> {
+): Promise<Result<StoredKey>> {
   const sessionsCut = endsSessions ? number : null;
-  return followBook(booked, {
+  return syncWithDatabase(booked, {
     tell: async ({ keyId, keyHash, orgId, secrets }) => {
       await register(keyHash).setSecrets(secrets);
       return wallet(orgId).setKeySecrets(keyHash, secrets, { keyId, actor, sessionsCut });

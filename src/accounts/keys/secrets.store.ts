@@ -4,7 +4,7 @@ import type { Actor } from "../../shared/event.ts";
 import { eventIfChanged } from "../../shared/events.store.ts";
 import { IDEMPOTENCY_MS } from "../../shared/idempotency.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
-import type { BookedKey } from "./booked-key.ts";
+import type { StoredKey } from "./stored-key.ts";
 import { LIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { hasNotRetired } from "./keys.store.ts";
 
@@ -33,7 +33,7 @@ export async function listSecrets(db: D1Database, keyId: string): Promise<readon
 
 /** A secret that is about to be inserted, and who asks for it. */
 export type NewSecret = {
-  readonly of: Pick<BookedKey, "keyId" | "orgId">;
+  readonly of: Pick<StoredKey, "keyId" | "orgId">;
   readonly actor: Actor;
   readonly number: number;
   readonly hash: string;
@@ -127,7 +127,7 @@ function secretMade(db: D1Database, made: NewSecret) {
 }
 
 /** Whether who asks may still: its key and its secret live. */
-export async function isLiveCaller(
+export async function isActiveCaller(
   db: D1Database,
   caller: NewSecret["caller"],
   now: number,

@@ -1,13 +1,13 @@
 import * as z from "zod/mini";
 import type { KeySecret } from "../../shared/config/config.ts";
-import { calledBy } from "../../shared/caller.ts";
-import type { Called, VerifiedKey } from "../../shared/caller.ts";
+import { requestCredential } from "../../shared/caller.ts";
+import type { RequestCredential, VerifiedKey } from "../../shared/caller.ts";
 import { ID_CHARACTERS, mintId, mintedAt } from "../../shared/id.ts";
 import { keyHashSchema } from "../../shared/key.ts";
 import { micros } from "../../shared/money.ts";
 import { regionNamed, REGIONS } from "../../shared/regions.ts";
 import type { Session } from "../../shared/session.ts";
-import { base62Of, hmacOf, sameText, sign } from "./api-key.ts";
+import { toBase62, hmacOf, isSameSecret, sign } from "./api-key.ts";
 import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -114,7 +114,7 @@ export async function verifySession(
   const home = regionNamed(name);
   const secret = secrets.find(({ id }) => id === secretId);
   if (home === undefined || secret === undefined) return null;
-  if (!sameText(mac, await macOf(secret, token.slice(0, -MAC_CHARACTERS)))) return null;
+  if (!isSameSecret(mac, await macOf(secret, token.slice(0, -MAC_CHARACTERS)))) return null;
   const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
   const said = payload.safeParse(JSON.parse(decoder.decode(bytes)));
   if (!said.success) return null; // of another version
@@ -129,7 +129,7 @@ export function sessionMintedAt(id: string): number | null {
   return mintedAt(id.slice(0, length), SESSION_ID);
 }
 
-/** Whether a session's id was minted of a key of this organisation, or of this one key, used or not. */
+/** Whether a session's id was minted of a key of this organization, or of this one key, used or not. */
 export async function isSessionOf(
   id: string,
   of: { readonly orgId: string } | { readonly keyHash: string },
@@ -146,7 +146,7 @@ const decoder = new TextDecoder();
 
 async function ownerOf(secret: KeySecret, stem: string, owner: string): Promise<string> {
   const bytes = await sign(await hmacOf(secret), "session id", `${stem}\0${owner}`);
-  return base62Of(bytes, OWNER_CHARACTERS);
+  return toBase62(bytes, OWNER_CHARACTERS);
 }
 
 async function macOf(secret: KeySecret, untagged: string): Promise<string> {
@@ -155,18 +155,24 @@ async function macOf(secret: KeySecret, untagged: string): Promise<string> {
 }
 
 /** What a peer says that a request shows beside its key's hash. Left out: the key's first secret. */
-export const shownFields = { secret: z.optional(keyHashSchema), session: z.optional(sessionWire) };
+export const presentedFields = {
+  secret: z.optional(keyHashSchema),
+  session: z.optional(sessionWire),
+};
 type ShownWire = {
   readonly secret?: string | undefined;
   readonly session?: z.infer<typeof sessionWire> | undefined;
 };
 
-export function shownToWire({ shown }: Called): ShownWire {
+export function presentedToJson({ shown }: RequestCredential): ShownWire {
   if (shown?.session !== undefined) return { session: sessionToWire(shown.session) };
   return shown === undefined ? {} : { secret: shown.secret };
 }
 
-export function calledFromWire(hash: string, { secret, session }: ShownWire): Called {
-  if (session !== undefined) return calledBy(hash, { session: sessionFromWire(session) });
-  return calledBy(hash, secret === undefined ? undefined : { secret });
+export function credentialFromJson(
+  hash: string,
+  { secret, session }: ShownWire,
+): RequestCredential {
+  if (session !== undefined) return requestCredential(hash, { session: sessionFromWire(session) });
+  return requestCredential(hash, secret === undefined ? undefined : { secret });
 }

@@ -10,15 +10,15 @@ import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { termFields } from "../../shared/key-terms.ts";
-import type { KeyStanding, KeyTerms } from "../../shared/key-terms.ts";
+import type { KeyStatus, KeyTerms } from "../../shared/key-terms.ts";
 import { dollarsOf, micros, microsOfDollars } from "../../shared/money.ts";
 import { readObject } from "../../shared/reach-object.ts";
 import { SESSION_MAX_S } from "../../shared/session.ts";
 import type { Session } from "../../shared/session.ts";
-import { RPM_LIMIT_MAX } from "./booked-key.ts";
+import { RPM_LIMIT_MAX } from "./stored-key.ts";
 import { isSessionOf, mintSession, SESSION_TOKEN_MAX, sessionMintedAt } from "./session-token.ts";
 import type { MintedSession, SessionMint } from "./session-token.ts";
-import { allowedModels, isWithin, standingView } from "./terms.ts";
+import { allowedModels, isWithin, keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 import type {
   SessionQuery,
@@ -104,7 +104,7 @@ async function mintFor(
 
 function termsOf(
   fields: SessionFields,
-  { madeAt, sessionsCut }: KeyStanding,
+  { madeAt, sessionsCut }: KeyStatus,
   nowMs: number,
 ): Omit<Session, "id"> {
   const { budget_dollars: dollars, expires_in } = fields;
@@ -124,7 +124,7 @@ function termsOf(
 /** Why a session may not have these terms; null when it may. */
 function wideness(
   terms: Omit<Session, "id">,
-  of: { readonly standing: KeyStanding; readonly names: ModelNames },
+  of: { readonly standing: KeyStatus; readonly names: ModelNames },
 ): Refusal | null {
   const { terms: key, budget, requests } = of.standing;
   const { budgetMicro, endUser, rpmLimit, allowedModels: models } = terms;
@@ -205,14 +205,14 @@ export async function endSessionRoute(c: AppContext): Promise<Answer> {
   const of = isAny ? { orgId: caller.orgId } : { keyHash: caller.keyHash };
   const actor = actorOf(caller);
   const { keySecrets } = c.var.config;
-  const ending = await endingOf(id, { of, owner, actor, keySecrets, now: now(c.env) });
+  const ending = await sessionEnding(id, { of, owner, actor, keySecrets, now: now(c.env) });
   if (!ending.ok) return ending;
   const ended = await readObject(() => walletOf(c).endSession(ending.value));
   return ended.ok ? success({ id, ended: true }) : ended;
 }
 
 /** What a wallet is asked to end; `not_found` for an id that no session has that may still live. */
-export async function endingOf(
+export async function sessionEnding(
   id: string,
   by: Pick<SessionEnding, "owner" | "actor"> & {
     readonly of: Parameters<typeof isSessionOf>[1];
@@ -263,12 +263,12 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): ob
 }
 
 /** The same for the session that asks of itself, with what is left of its own budget; its key's is none of its business. */
-export function ownSessionView(c: AppContext, session: Session, standing: KeyStanding): View {
+export function ownSessionView(c: AppContext, session: Session, standing: KeyStatus): View {
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
   const spend = standing.session ?? nothing;
   const { budgetMicro } = session;
   const leftMicro = micros(Math.max(0, (budgetMicro ?? 0) - spend.spentMicro - spend.heldMicro));
-  const { limits } = standingView({
+  const { limits } = keyStatusView({
     ...standing,
     terms: { ...standing.terms, budgetPeriod: null },
     budget: budgetMicro === null ? null : { ...spend, leftMicro, resetsAt: null },

@@ -1,9 +1,9 @@
 import { timestamp } from "../../shared/clock.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { NO_TERMS, readTerms, shownTerms, TERM_NAMES } from "../../shared/key-terms.ts";
+import { NO_TERMS, readTerms, keyTermsView, TERM_NAMES } from "../../shared/key-terms.ts";
 import type {
-  KeyStanding,
+  KeyStatus,
   KeyTerms,
   RateState,
   TermFields,
@@ -103,12 +103,12 @@ export function isWithin(
 }
 
 /** What is left of each limit of a key, and when it comes back; spend as of now, which the book hears later. */
-export function standingView({
+export function keyStatusView({
   terms,
   requests,
   tokens,
   budget,
-}: KeyStanding): Readonly<Record<"limits", object>> {
+}: KeyStatus): Readonly<Record<"limits", object>> {
   return {
     ...(budget !== null && { spent_dollars: dollarsOf(budget.spentMicro) }),
     limits: {
@@ -131,7 +131,7 @@ function minuteView({ limit, remaining, resetMs }: RateState): object {
 
 /** The terms in a key's record, with what is spent of the budget; it shows all of them, or, where a key has none, nothing. */
 export function termsView(terms: KeyTerms, spent: Micros) {
-  const { budget_dollars, budget_period, ...rest } = shownTerms(terms);
+  const { budget_dollars, budget_period, ...rest } = keyTermsView(terms);
   const spent_dollars = terms.budgetMicro === null ? null : dollarsOf(spent);
   return { budget_dollars, budget_period, spent_dollars, ...rest };
 }

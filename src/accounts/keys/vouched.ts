@@ -1,5 +1,5 @@
 import { secretOf } from "../../shared/caller.ts";
-import type { Admitted, Called, VerifiedKey } from "../../shared/caller.ts";
+import type { Admitted, RequestCredential, VerifiedKey } from "../../shared/caller.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { isLimited } from "../../shared/key-terms.ts";
@@ -7,7 +7,7 @@ import type { Key } from "../../shared/key.ts";
 import { reachObject } from "../../shared/reach-object.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 import type { After } from "../../shared/timers.ts";
-import type { Asks } from "../../shared/contracts/objects.ts";
+import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /**
@@ -34,7 +34,7 @@ export function vouchForKey(request: Request, key: VerifiedKey): void {
 }
 
 /** Who was vouched for, or undefined for a request from outside. */
-export function vouchedFor(request: Request): Vouched | undefined {
+export function vouchedCaller(request: Request): Vouched | undefined {
   return callers.get(request);
 }
 
@@ -44,8 +44,8 @@ export function vouchedFor(request: Request): Vouched | undefined {
  * so this asks only once then. Of a `keyHash` alone nobody says which secret was shown.
  */
 export async function identifyGlobalKey(
-  register: Asks<"register", "identify">["register"],
-  called: Called | string,
+  register: CallsOf<"register", "identify">["register"],
+  called: RequestCredential | string,
   writeId: string | null = null,
   after: After = afterTimeout,
 ): Promise<Result<Key>> {
@@ -64,7 +64,7 @@ export async function identifyGlobalKey(
 }
 
 /** As if the key had been admitted here; its minute is the peer's, so this one is untouched. */
-export function admittedAs(key: Key, called: Called, home: Region): Admitted {
+export function admittedAs(key: Key, called: RequestCredential, home: Region): Admitted {
   const { keyId, orgId, memberId, scope, rpmLimit: limit } = key;
   return {
     caller: { keyId, ...called, orgId, memberId, scope, home },

@@ -1,7 +1,7 @@
 import type { Context, MiddlewareHandler, Next } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { askBook } from "../../shared/ask-book.ts";
+import { queryDatabase } from "../../shared/query-database.ts";
 import type { Role } from "../../shared/caller.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
@@ -9,7 +9,7 @@ import { findMember } from "./members.store.ts";
 
 /**
  * Reads the caller's member and role from the book, never from a cache, and sets `member`. A key that
- * was revoked since it was admitted is 401. A suspended organisation reads on but writes nothing: 403.
+ * was revoked since it was admitted is 401. A suspended organization reads on but writes nothing: 403.
  * The book down: 503.
  */
 export function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
@@ -37,7 +37,7 @@ async function withMember(
     return undefined;
   }
   const fields = { key_id: keyId, org_id: orgId };
-  const found = await askBook(() => findMember(c.env.DB, keyId), "member_unreadable", fields);
+  const found = await queryDatabase(() => findMember(c.env.DB, keyId), "member_unreadable", fields);
   if (!found.ok) return unread(found.failure);
   const member = found.value;
   if (member === null) return fail(c, { kind: "invalid_api_key" });
@@ -59,7 +59,7 @@ export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv
 }
 
 /**
- * Lets only the caller's own organisation pass: any other id, existing or not, is the same 404, told
+ * Lets only the caller's own organization pass: any other id, existing or not, is the same 404, told
  * before any role is.
  */
 export async function requireOwnOrganization(
@@ -74,7 +74,7 @@ export async function requireOwnOrganization(
 }
 
 /** After a change of the book that went well: the wallet's log is asked to take its event over. */
-export async function tellWallet(c: Context<AppEnv>, next: Next): Promise<void> {
+export async function notifyWallet(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
   if (isRead(c.req.method) || !c.res.ok) return;
   const telling = objectsOf(c.env).wallet(c.var.admitted.caller.orgId).takeEvents();

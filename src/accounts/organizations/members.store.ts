@@ -5,11 +5,11 @@ import { eventIfChanged, eventOfChange } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import type { Key } from "../../shared/key.ts";
-import type { BookedMember } from "./organization.ts";
+import type { StoredMember } from "./organization.ts";
 
 const COLUMNS = "id, org_id AS orgId, email, role, created_at AS createdAt";
 
-/** A member of an organisation, as a path names it. */
+/** A member of an organization, as a path names it. */
 export type MemberName = { readonly id: string; readonly orgId: string };
 
 type MemberChange = {
@@ -23,10 +23,10 @@ export type EndedKey = Pick<Key, "keyId" | "orgId" | "scope"> & {
   readonly revokedAt: number;
 };
 
-/** The other members of the organisation ?2 than ?1. */
+/** The other members of the organization ?2 than ?1. */
 const OTHERS = `SELECT 1 FROM members AS other
   WHERE other.org_id = ?2 AND other.id <> ?1 AND other.removed_at IS NULL`;
-/** In an update of the member ?1: its organisation has an owner also without it. */
+/** In an update of the member ?1: its organization has an owner also without it. */
 const OWNER_REMAINS = `(role <> 'owner' OR EXISTS (${OTHERS} AND other.role = 'owner'))`;
 
 /** Whether the member `by`, who asks, lives and gives the role of the member in question; null: an operator asks. */
@@ -61,36 +61,36 @@ export async function findMember(db: D1Database, keyId: string): Promise<Member 
   return { id: row.id, role: row.role, suspended: row.status === "suspended" };
 }
 
-/** The members of an organisation in the order they came; removed ones are not listed. */
-export async function listMembers(db: D1Database, orgId: string): Promise<readonly BookedMember[]> {
+/** The members of an organization in the order they came; removed ones are not listed. */
+export async function listMembers(db: D1Database, orgId: string): Promise<readonly StoredMember[]> {
   const { results } = await db
     .prepare(
       `SELECT ${COLUMNS} FROM members WHERE org_id = ? AND removed_at IS NULL
        ORDER BY created_at, id`,
     )
     .bind(orgId)
-    .all<BookedMember>();
+    .all<StoredMember>();
   return results;
 }
 
-/** Adds a member; `conflict` when a member of the organisation has the address, in whatever case. */
+/** Adds a member; `conflict` when a member of the organization has the address, in whatever case. */
 export async function insertMember(
   db: D1Database,
-  member: BookedMember,
+  member: StoredMember,
   actor: Actor = SYSTEM,
-): Promise<Result<BookedMember>> {
-  const [inserted] = await db.batch<BookedMember>([
+): Promise<Result<StoredMember>> {
+  const [inserted] = await db.batch<StoredMember>([
     insertMemberStatement(db, member),
-    memberCreated(db, member, actor),
+    memberCreatedStatement(db, member, actor),
   ]);
   const [row] = inserted?.results ?? [];
   return row === undefined ? emailTaken(member.email) : success(row);
 }
 
-/** For a batch: the member, unless another one of the organisation has the address. */
+/** For a batch: the member, unless another one of the organization has the address. */
 export function insertMemberStatement(
   db: D1Database,
-  { id, orgId, email, role, createdAt }: BookedMember,
+  { id, orgId, email, role, createdAt }: StoredMember,
 ): D1PreparedStatement {
   return db
     .prepare(
@@ -102,9 +102,9 @@ export function insertMemberStatement(
 }
 
 /** For a batch, right after the member: that it was added. */
-export function memberCreated(
+export function memberCreatedStatement(
   db: D1Database,
-  { id, orgId, role, createdAt }: BookedMember,
+  { id, orgId, role, createdAt }: StoredMember,
   actor: Actor,
 ): D1PreparedStatement {
   return eventIfChanged(db, {
@@ -119,7 +119,7 @@ export function memberCreated(
 }
 
 /** Who changes a member, and when (Unix ms); `memberId`: the member who asks, left out for an operator. */
-export type ChangedBy = {
+export type MemberChangeActor = {
   readonly actor: Actor;
   readonly nowMs: number;
   readonly memberId?: string | null;
@@ -133,11 +133,11 @@ export async function updateMember(
   db: D1Database,
   member: MemberName,
   change: MemberChange,
-  { actor, nowMs, memberId: by = null }: ChangedBy,
-): Promise<Result<BookedMember>> {
+  { actor, nowMs, memberId: by = null }: MemberChangeActor,
+): Promise<Result<StoredMember>> {
   const { email = null, role = null } = change;
   const event = { type: "member.changed", actor, subject: member.id, orgId: member.orgId } as const;
-  const results = await db.batch<BookedMember & UpdateCheck>([
+  const results = await db.batch<StoredMember & UpdateCheck>([
     eventOfChange(
       db,
       { ...event, createdAt: nowMs },
@@ -178,7 +178,7 @@ function whyNotUpdated(check: UpdateCheck | undefined, email: string | null): Re
 type UpdateCheck = { readonly isEmailTaken: 0 | 1; readonly may: 0 | 1 };
 
 /** A member that is out: the keys whose registers are to be told, and who it was. */
-export type Removed = {
+export type RemovedMember = {
   readonly keys: readonly EndedKey[];
   readonly personId: string | null;
   /** The person's, which their issuer confirms; null: none. */
@@ -200,8 +200,8 @@ type RemovedRow = EndedKey & {
 export async function removeMember(
   db: D1Database,
   member: MemberName,
-  { actor, nowMs: now, memberId: by = null }: ChangedBy,
-): Promise<Result<Removed>> {
+  { actor, nowMs: now, memberId: by = null }: MemberChangeActor,
+): Promise<Result<RemovedMember>> {
   const may = `(?3 = ?1 OR ${mayAct("?3", "members.role <> 'owner'")})`;
   const [, , , , , ended, found] = await db.batch<RemovedRow>([
     db

@@ -31,7 +31,7 @@ export const organizationChangeSchema = z.object({
   slug: z.optional(slugSchema),
 });
 
-/** What an organisation and a member show beside what may be changed. */
+/** What an organization and a member show beside what may be changed. */
 export const ORGANIZATION_READ_ONLY: readonly string[] = [
   "id",
   "region",
@@ -42,8 +42,8 @@ export const MEMBER_READ_ONLY: readonly string[] = ["id", "created_at"];
 
 export type OrganizationStatus = "active" | "suspended";
 
-/** An organisation as its home's book has it. Times are Unix ms. */
-export type BookedOrganization = {
+/** An organization as its home's book has it. Times are Unix ms. */
+export type StoredOrganization = {
   readonly id: string;
   readonly name: string;
   readonly slug: string;
@@ -59,12 +59,12 @@ export type BookedOrganization = {
 /** What an update sets; what is left out keeps its value. */
 export type OrganizationChange = {
   readonly [K in "name" | "slug" | "status" | "rpmLimit" | "priceList"]?:
-    | BookedOrganization[K]
+    | StoredOrganization[K]
     | undefined;
 };
 
 /** A member, likewise. */
-export type BookedMember = {
+export type StoredMember = {
   readonly id: string;
   readonly orgId: string;
   readonly email: string;
@@ -72,7 +72,7 @@ export type BookedMember = {
   readonly createdAt: number;
 };
 
-/** The organisation of the interface. */
+/** The organization of the interface. */
 type OrganizationRecord = {
   readonly id: string;
   readonly name: string;
@@ -89,7 +89,7 @@ type MemberRecord = {
   readonly created_at: string;
 };
 
-export function organizationRecord(row: BookedOrganization): OrganizationRecord {
+export function organizationRecord(row: StoredOrganization): OrganizationRecord {
   return {
     id: row.id,
     name: row.name,
@@ -100,7 +100,7 @@ export function organizationRecord(row: BookedOrganization): OrganizationRecord 
   };
 }
 
-export function memberRecord(row: BookedMember): MemberRecord {
+export function memberRecord(row: StoredMember): MemberRecord {
   return {
     id: row.id,
     email: row.email,

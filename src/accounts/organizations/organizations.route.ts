@@ -1,10 +1,10 @@
 import type { AppContext } from "../../shared/http/context.ts";
 import { readFields } from "../../shared/http/endpoint.ts";
 import type { Answer } from "../../shared/http/endpoint.ts";
-import { askBook } from "../../shared/ask-book.ts";
+import { queryDatabase } from "../../shared/query-database.ts";
 import { actorOf } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
-import { flat, refuse, success } from "../../shared/failure.ts";
+import { flattenResult, refuse, success } from "../../shared/failure.ts";
 import {
   ORGANIZATION_READ_ONLY,
   organizationChangeSchema,
@@ -12,12 +12,16 @@ import {
 } from "./organization.ts";
 import { findOrganization, updateOrganization } from "./organizations.store.ts";
 
-/** GET /v1/orgs/{id}: the caller's own organisation, for any of its members. */
+/** GET /v1/orgs/{id}: the caller's own organization, for any of its members. */
 export async function readOrganizationRoute(c: AppContext): Promise<Answer> {
   const { orgId } = c.var.admitted.caller;
-  const found = await askBook(() => findOrganization(c.env.DB, orgId), "organization_unreadable", {
-    org_id: orgId,
-  });
+  const found = await queryDatabase(
+    () => findOrganization(c.env.DB, orgId),
+    "organization_unreadable",
+    {
+      org_id: orgId,
+    },
+  );
   if (!found.ok) return found;
   if (found.value === null) return refuse({ kind: "not_found", message: "No such organization." });
   return success(organizationRecord(found.value));
@@ -30,8 +34,8 @@ export async function patchOrganizationRoute(c: AppContext): Promise<Answer> {
   const { caller } = c.var.admitted;
   const { orgId, keyId } = caller;
   const by = { keyId, actor: actorOf(caller), nowMs: now(c.env) };
-  const changed = flat(
-    await askBook(
+  const changed = flattenResult(
+    await queryDatabase(
       () => updateOrganization(c.env.DB, orgId, fields.value, by),
       "organization_not_changed",
       { org_id: orgId },

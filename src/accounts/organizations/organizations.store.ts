@@ -3,12 +3,12 @@ import type { Actor } from "../../shared/event.ts";
 import { eventIfChanged, eventOfChange } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { insertMemberStatement, memberCreated } from "./members.store.ts";
-import type { BookedMember, BookedOrganization, OrganizationChange } from "./organization.ts";
+import { insertMemberStatement, memberCreatedStatement } from "./members.store.ts";
+import type { StoredMember, StoredOrganization, OrganizationChange } from "./organization.ts";
 
 export type NewOrganization = {
-  readonly organization: BookedOrganization;
-  readonly owner: BookedMember;
+  readonly organization: StoredOrganization;
+  readonly owner: StoredMember;
   /** The epoch of the wallet that was made for it. */
   readonly epoch: string;
   /** Statements of the same batch, after the owner is there: the first key. */
@@ -18,13 +18,13 @@ export type NewOrganization = {
 };
 
 /** What a `BookedOrganization` is read from. */
-export const COLUMNS = `id, name, slug, region, is_personal AS isPersonal, status,
+export const ORGANIZATION_COLUMNS = `id, name, slug, region, is_personal AS isPersonal, status,
   rpm_limit AS rpmLimit, price_list AS priceList, created_at AS createdAt`;
 
 /**
- * The organisation, its owner, its balance of 0 and what belongs to it, all or nothing. Refused with
+ * The organization, its owner, its balance of 0 and what belongs to it, all or nothing. Refused with
  * `conflict` when the slug is taken: the constraint decides, so no two calls can pass a check
- * together. Throws when D1 fails: then it is not known whether the organisation exists.
+ * together. Throws when D1 fails: then it is not known whether the organization exists.
  */
 export async function createOrganization(
   db: D1Database,
@@ -35,7 +35,7 @@ export async function createOrganization(
       insertOrganization(db, organization),
       organizationCreated(db, organization, actor),
       insertMemberStatement(db, owner),
-      memberCreated(db, owner, actor),
+      memberCreatedStatement(db, owner, actor),
       db
         .prepare(
           `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)
@@ -54,7 +54,7 @@ export async function createOrganization(
 
 /**
  * Sets what the change names, in one statement, and answers with the whole row. Refusals, which write
- * nothing: `conflict` for a slug that another organisation has, decided by the constraint; for a caller,
+ * nothing: `conflict` for a slug that another organization has, decided by the constraint; for a caller,
  * by its key's id, `invalid_api_key` when that key or its member has ended; for an operator (null) `not_found`.
  */
 export async function updateOrganization(
@@ -62,7 +62,7 @@ export async function updateOrganization(
   id: string,
   change: OrganizationChange,
   by: ChangedBy,
-): Promise<Result<BookedOrganization>> {
+): Promise<Result<StoredOrganization>> {
   const slug = change.slug ?? null;
   try {
     const row = await updated(db, id, change, by);
@@ -89,7 +89,7 @@ async function updated(
   id: string,
   change: OrganizationChange,
   by: ChangedBy,
-): Promise<BookedOrganization | null> {
+): Promise<StoredOrganization | null> {
   const { name = null, slug = null, status = null, rpmLimit, priceList } = change;
   const limitGiven = rpmLimit === undefined ? 0 : 1; // null is a value of its own: no limit
   const { keyId: callerKeyId, actor, nowMs } = by;
@@ -97,7 +97,7 @@ async function updated(
   const list = [listGiven, priceList ?? null];
   const values = [id, name, slug, status, limitGiven, rpmLimit ?? null, callerKeyId, ...list];
   const event = { type: "organization.changed", actor, subject: id, orgId: id } as const;
-  const [, rows] = await db.batch<BookedOrganization>([
+  const [, rows] = await db.batch<StoredOrganization>([
     eventOfChange(
       db,
       { ...event, createdAt: nowMs },
@@ -122,7 +122,7 @@ async function updated(
         `UPDATE organizations SET name = coalesce(?2, name), slug = coalesce(?3, slug),
            status = coalesce(?4, status), rpm_limit = iif(?5, ?6, rpm_limit),
            price_list = iif(?8, ?9, price_list)
-         WHERE ${mayChange(1)} RETURNING ${COLUMNS}`,
+         WHERE ${mayChange(1)} RETURNING ${ORGANIZATION_COLUMNS}`,
       )
       .bind(...values),
   ]);
@@ -136,20 +136,20 @@ function mayChange(first: number): string {
      WHERE keys.id = ?${first + 6} AND keys.revoked_at IS NULL AND members.removed_at IS NULL))`;
 }
 
-/** The id of the organisation with this slug, or null. */
+/** The id of the organization with this slug, or null. */
 export function findIdOfSlug(db: D1Database, slug: string): Promise<string | null> {
   return db.prepare("SELECT id FROM organizations WHERE slug = ?").bind(slug).first<string>("id");
 }
 
-/** The organisation with this id, or null. */
-export function findOrganization(db: D1Database, id: string): Promise<BookedOrganization | null> {
+/** The organization with this id, or null. */
+export function findOrganization(db: D1Database, id: string): Promise<StoredOrganization | null> {
   return db
-    .prepare(`SELECT ${COLUMNS} FROM organizations WHERE id = ?`)
+    .prepare(`SELECT ${ORGANIZATION_COLUMNS} FROM organizations WHERE id = ?`)
     .bind(id)
-    .first<BookedOrganization>();
+    .first<StoredOrganization>();
 }
 
-function insertOrganization(db: D1Database, row: BookedOrganization): D1PreparedStatement {
+function insertOrganization(db: D1Database, row: StoredOrganization): D1PreparedStatement {
   return db
     .prepare(
       `INSERT INTO organizations
@@ -170,7 +170,7 @@ function insertOrganization(db: D1Database, row: BookedOrganization): D1Prepared
 
 function organizationCreated(
   db: D1Database,
-  row: BookedOrganization,
+  row: StoredOrganization,
   actor: Actor,
 ): D1PreparedStatement {
   const { id, name, slug, region } = row;

@@ -4,7 +4,7 @@ import { eventIfChanged } from "../../shared/events.store.ts";
 import type { Person } from "./person.ts";
 import type { Identity } from "./person.ts";
 
-/** An organisation's own issuer. Times are Unix ms. */
+/** An organization's own issuer. Times are Unix ms. */
 export type CompanyIssuer = {
   readonly orgId: string;
   readonly id: string;
@@ -22,8 +22,8 @@ export type CompanyIssuer = {
 const COLUMNS = `company_issuers.org_id AS orgId, company_issuers.id, issuer, client_id AS clientId,
   client_secret AS clientSecret, company_issuers.created_at AS createdAt, tried_at AS triedAt, required_at AS requiredAt`;
 
-/** The issuer of an organisation, draft or not. Every function here throws when D1 fails. */
-export function issuerOf(db: D1Database, orgId: string): Promise<CompanyIssuer | null> {
+/** The issuer of an organization, draft or not. Every function here throws when D1 fails. */
+export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer | null> {
   return db
     .prepare(`SELECT ${COLUMNS} FROM company_issuers WHERE org_id = ?`)
     .bind(orgId)
@@ -31,10 +31,10 @@ export function issuerOf(db: D1Database, orgId: string): Promise<CompanyIssuer |
 }
 
 /**
- * The issuer that people come in by who type this domain, or the slug of an organisation that has proven one; null: there
+ * The issuer that people come in by who type this domain, or the slug of an organization that has proven one; null: there
  * is none. `wantsYes`: an operator must have agreed to the domain.
  */
-export function issuerFor(
+export function findIssuerByDomain(
   db: D1Database,
   typed: string,
   wantsYes: boolean,
@@ -70,7 +70,7 @@ function issuerEvent(
   });
 }
 
-/** Sets it, as a draft, in place of one that was there; false for an organisation without a proven domain. */
+/** Sets it, as a draft, in place of one that was there; false for an organization without a proven domain. */
 export async function putIssuer(
   db: D1Database,
   row: Omit<CompanyIssuer, "triedAt" | "requiredAt">,
@@ -91,7 +91,7 @@ export async function putIssuer(
 }
 
 /** Notes that an owner has come in by a draft: it lets people in from now on. */
-export async function issuerTried(
+export async function markIssuerTried(
   db: D1Database,
   { orgId, id, issuer }: Pick<CompanyIssuer, "orgId" | "id" | "issuer">,
   by: Told & { readonly memberId: string },
@@ -107,14 +107,14 @@ export async function issuerTried(
   ]);
 }
 
-/** Says whether nobody acts in the organisation but who came in by its issuer; false where there is none that was tried. */
-export async function requireIssuer(
+/** Says whether nobody acts in the organization but who came in by its issuer; false where there is none that was tried. */
+export async function setIssuerRequired(
   db: D1Database,
   orgId: string,
   isRequired: boolean,
   told: Told,
 ): Promise<boolean> {
-  const own = await issuerOf(db, orgId);
+  const own = await findIssuer(db, orgId);
   if (own === null) return false;
   const [changed] = await db.batch<{ id: string }>([
     db
@@ -138,7 +138,7 @@ export async function removeIssuer(db: D1Database, orgId: string, told: Told): P
 }
 
 /** The person of an identity of a company's own issuer, which says nothing of them that is kept; null: nobody's. */
-export async function personOfRealm(
+export async function findPersonOfRealm(
   db: D1Database,
   { realm, issuer, subject }: Identity,
   nowMs: number,
@@ -161,7 +161,7 @@ export async function personOfRealm(
 }
 
 /** Secrets that are sealed under another of KEY_SECRETS than the first; a batch of a sweep. */
-export async function sealedBefore(
+export async function listOutdatedSecrets(
   db: D1Database,
   secretId: string,
 ): Promise<readonly CompanyIssuer[]> {
@@ -174,7 +174,7 @@ export async function sealedBefore(
   return results;
 }
 
-export async function keepSealed(
+export async function storeResealed(
   db: D1Database,
   { id, clientSecret }: Pick<CompanyIssuer, "id" | "clientSecret">,
   anew: string,

@@ -12,12 +12,12 @@ import { resealed, seal, unseal } from "../../shared/seal.ts";
 import type { Claims } from "../identity-providers/claims.ts";
 import { listDomains } from "./company.store.ts";
 import {
-  issuerOf,
-  keepSealed,
+  findIssuer,
+  storeResealed,
   putIssuer,
   removeIssuer,
-  requireIssuer,
-  sealedBefore,
+  setIssuerRequired,
+  listOutdatedSecrets,
 } from "./company-issuer.store.ts";
 import type { CompanyIssuer } from "./company-issuer.store.ts";
 import { settingsMail } from "./mail.ts";
@@ -28,8 +28,8 @@ import { ownersOf } from "./team.store.ts";
 const plain = z
   .string()
   .check(z.regex(/^[\x20-\x7e]{1,300}$/, "must be 1 to 300 ASCII characters"));
-export const newIssuer = z.object({ issuer: plain, client_id: plain, client_secret: plain });
-export const requiring = z.object({ required: z.boolean() });
+export const newIssuerBody = z.object({ issuer: plain, client_id: plain, client_secret: plain });
+export const requireIssuerBody = z.object({ required: z.boolean() });
 
 const PURPOSE = "turnpike company issuer 1";
 const ownerOf = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string => `${orgId} ${id}`;
@@ -49,7 +49,7 @@ export function issuerProblem(address: string, isInsecure: boolean): string | nu
 
 /** `GET /company/issuer`: what is set, and what the issuer must be told of us; its secret is never shown. */
 export async function getIssuer(call: MemberCall): Promise<Answer> {
-  return success(issuerView(call, await issuerOf(call.db, call.as.orgId)));
+  return success(issuerView(call, await findIssuer(call.db, call.as.orgId)));
 }
 
 function issuerView({ as, origin }: MemberCall, row: CompanyIssuer | null) {
@@ -73,7 +73,7 @@ function stateOf(row: CompanyIssuer | null): "none" | "draft" | "on" {
  * owner has connected it. 409 `no_proven_domain`, 503 `issuer_unreachable`.
  */
 export async function postIssuer(call: MemberCall): Promise<Answer> {
-  const fields = parseFields(newIssuer, [], call.body);
+  const fields = parseFields(newIssuerBody, [], call.body);
   if (!fields.ok) return fields;
   const { db, as, keySecrets, now: nowMs, isSandbox, companyDomains } = call;
   if (as.status === "suspended") return refuse({ kind: "organization_suspended" });
@@ -89,7 +89,7 @@ export async function postIssuer(call: MemberCall): Promise<Answer> {
   const at = { orgId: as.orgId, id: mintId("iss_", nowMs) };
   const clientSecret = await seal(secret, { purpose: PURPOSE, owner: ownerOf(at) }, first);
   const row = { ...at, issuer, clientId, clientSecret, createdAt: nowMs };
-  const reached = await call.reachIssuer(entryOf(row));
+  const reached = await call.reachIssuer(issuerEntryOf(row));
   if (!reached.ok) return reached;
   if (!(await putIssuer(db, row, memberActor(as.memberId)))) return noDomain();
   await told(call);
@@ -102,11 +102,11 @@ function noDomain(): Answer {
 }
 
 /**
- * `POST /company/issuer/require { required }`: nobody acts in the organisation but who came in by its issuer. 409
+ * `POST /company/issuer/require { required }`: nobody acts in the organization but who came in by its issuer. 409
  * `not_by_company` for who did not themselves: so nobody locks themselves out.
  */
-export async function postRequired(call: MemberCall): Promise<Answer> {
-  const fields = parseFields(requiring, [], call.body);
+export async function postIssuerRequired(call: MemberCall): Promise<Answer> {
+  const fields = parseFields(requireIssuerBody, [], call.body);
   if (!fields.ok) return fields;
   const { required } = fields.value;
   if (required && call.realm !== call.as.orgId) {
@@ -114,7 +114,7 @@ export async function postRequired(call: MemberCall): Promise<Answer> {
     return refuse({ kind: "conflict", message, param: null, code: "not_by_company" });
   }
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
-  if (!(await requireIssuer(call.db, call.as.orgId, required, by))) return noIssuer();
+  if (!(await setIssuerRequired(call.db, call.as.orgId, required, by))) return noIssuer();
   await told(call);
   return getIssuer(call);
 }
@@ -150,8 +150,8 @@ export async function mailSettings(
   }
 }
 
-/** What it is asked as: like an entry of LOGIN_ISSUERS, whose id is the organisation's. */
-export function entryOf({
+/** What it is asked as: like an entry of LOGIN_ISSUERS, whose id is the organization's. */
+export function issuerEntryOf({
   orgId,
   issuer,
   clientId,
@@ -172,12 +172,12 @@ export async function resealIssuers(
   db: D1Database,
   keySecrets: readonly KeySecret[],
 ): Promise<void> {
-  for (const row of await sealedBefore(db, keySecrets[0]?.id ?? "")) {
+  for (const row of await listOutdatedSecrets(db, keySecrets[0]?.id ?? "")) {
     const what = { purpose: PURPOSE, owner: ownerOf(row) };
     // oxlint-disable-next-line no-await-in-loop -- few, and rarely
     const anew = await resealed(row.clientSecret, what, keySecrets);
     // oxlint-disable-next-line no-await-in-loop -- the same
-    if (anew !== null) await keepSealed(db, row, anew);
+    if (anew !== null) await storeResealed(db, row, anew);
     else logAlert("company_secret_unreadable", { org_id: row.orgId });
   }
 }

@@ -7,7 +7,7 @@ import { addressOf } from "./person.ts";
 import type { Person } from "./person.ts";
 import { DAY_MS } from "../../shared/clock.ts";
 
-/** A domain of an organisation. Times are Unix ms. */
+/** A domain of an organization. Times are Unix ms. */
 export type CompanyDomain = {
   readonly domain: string;
   readonly orgId: string;
@@ -22,11 +22,11 @@ export type CompanyDomain = {
 const COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS createdAt, proven_at AS provenAt,
   approved_at AS approvedAt, failed_since AS failedSince`;
 const DOMAINS_MAX = 10;
-/** A record that is gone for longer lets nobody join, and another organisation prove the domain. */
+/** A record that is gone for longer lets nobody join, and another organization prove the domain. */
 const GONE_MS = 7 * DAY_MS;
 
-/** The organisation's row of a domain, a new one where there is none; null when it has ten. Throws when D1 fails. */
-export async function nameDomain(
+/** The organization's row of a domain, a new one where there is none; null when it has ten. Throws when D1 fails. */
+export async function insertDomain(
   db: D1Database,
   {
     domain,
@@ -66,7 +66,7 @@ export async function listDomains(
 
 type Told = { readonly actor: Actor; readonly nowMs: number };
 
-/** That a domain is, or is no longer, the organisation's: for a batch, behind what changed it. */
+/** That a domain is, or is no longer, the organization's: for a batch, behind what changed it. */
 function domainEvent(
   db: D1Database,
   { domain, orgId }: Pick<CompanyDomain, "domain" | "orgId">,
@@ -84,7 +84,7 @@ function domainEvent(
   });
 }
 
-/** Notes that the domain is proven; `taken` while it is another organisation's that has not lost it for a week. */
+/** Notes that the domain is proven; `taken` while it is another organization's that has not lost it for a week. */
 export async function proveDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
@@ -110,7 +110,7 @@ export async function proveDomain(
   return (proven?.results.length ?? 0) > 0 ? "proven" : "taken";
 }
 
-/** An operator's yes; false for what is no proven domain of the organisation. */
+/** An operator's yes; false for what is no proven domain of the organization. */
 export async function approveDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
@@ -148,7 +148,7 @@ const joinable = (now: string, approved: string): string => `proven_at IS NOT NU
   AND (${approved} = 0 OR approved_at IS NOT NULL) AND (failed_since IS NULL OR failed_since > ${now} - ${GONE_MS})`;
 
 /** Whose domain it is, as far as people may join by it; null: nobody's. */
-export function companyOf(
+export function findJoinableDomain(
   db: D1Database,
   domain: string,
   { nowMs, wantsYes }: { readonly nowMs: number; readonly wantsYes: boolean },
@@ -160,7 +160,7 @@ export function companyOf(
 }
 
 /**
- * Makes a person a member by their company's domain, all or nothing: it lets people join, the organisation is active and a
+ * Makes a person a member by their company's domain, all or nothing: it lets people join, the organization is active and a
  * team, the person was never a member of it, and no member has their address. False when one of these does not hold.
  */
 export async function joinCompany(
@@ -207,7 +207,7 @@ export async function joinCompany(
 }
 
 /** Proven domains whose record was not looked at for a day; a batch of a sweep. */
-export async function domainsToCheck(
+export async function listDomainsToCheck(
   db: D1Database,
   nowMs: number,
 ): Promise<readonly CompanyDomain[]> {
@@ -222,7 +222,7 @@ export async function domainsToCheck(
 }
 
 /** Notes whether the record was there; true when it is gone since now, which the log tells too. */
-export async function domainChecked(
+export async function recordDomainCheck(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
   { isThere, nowMs }: { readonly isThere: boolean; readonly nowMs: number },

@@ -3,23 +3,23 @@ import { created } from "../../shared/http/endpoint.ts";
 import type { Answer } from "../../shared/http/endpoint.ts";
 import { parseFields } from "../../shared/http/parse-body.ts";
 import { mintConsoleKey } from "../keys/console-key.store.ts";
-import { atMost } from "../../shared/at-most.ts";
+import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { randomBase62 } from "../../shared/id.ts";
 import {
-  companyOf,
-  domainChecked,
-  domainsToCheck,
+  findJoinableDomain,
+  recordDomainCheck,
+  listDomainsToCheck,
   joinCompany,
   listDomains,
-  nameDomain,
+  insertDomain,
   proveDomain,
   removeDomain,
 } from "./company.store.ts";
 import type { CompanyDomain } from "./company.store.ts";
-import { companyDomain, proofOf, seesProof } from "./domain-proof.ts";
+import { parseCompanyDomain, proofRecord, hasProof } from "./domain-proof.ts";
 import { domainMail } from "./mail.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
@@ -30,7 +30,7 @@ import { ownersOf } from "./team.store.ts";
 /** Lookups at once. */
 const AT_ONCE = 6;
 
-export const namedDomain = z.object({ domain: z.string().check(z.maxLength(253)) });
+export const domainBody = z.object({ domain: z.string().check(z.maxLength(253)) });
 
 /** `GET /company/domains`. */
 export async function getDomains(call: MemberCall): Promise<Answer> {
@@ -40,9 +40,9 @@ export async function getDomains(call: MemberCall): Promise<Answer> {
 
 /** `POST /company/domains { domain }`: 201 with the TXT record that proves it. */
 export async function postDomain(call: MemberCall): Promise<Answer> {
-  const fields = parseFields(namedDomain, [], call.body);
+  const fields = parseFields(domainBody, [], call.body);
   if (!fields.ok) return fields;
-  const checked = companyDomain(fields.value.domain);
+  const checked = parseCompanyDomain(fields.value.domain);
   if ("problem" in checked) return invalid(`domain ${checked.problem}`, "domain");
   const off = mayName(call);
   if (off !== null) return off;
@@ -51,7 +51,7 @@ export async function postDomain(call: MemberCall): Promise<Answer> {
   const isTheirs = person.isEmailProven === 1 && person.email?.toLowerCase().endsWith(`@${domain}`);
   const tenant = isTheirs === true ? call.tenant : null;
   const row = { domain, orgId: as.orgId, nonce: randomBase62(43), tenant, createdAt };
-  const named = await nameDomain(db, row);
+  const named = await insertDomain(db, row);
   if (named !== null) return created(domainRecord(named, call.companyDomains));
   const message = "An organization may have ten domains.";
   return refuse({ kind: "conflict", message, param: null, code: "too_many_domains" });
@@ -76,7 +76,7 @@ export async function postProof(call: MemberCall): Promise<Answer> {
   const off = mayName(call);
   if (off !== null) return off;
   const { domain, nonce } = own.value;
-  const seen = await seesProof(domain, nonce);
+  const seen = await hasProof(domain, nonce);
   if (seen !== "there") {
     const why = seen === "away" ? "A resolver did not answer" : "The record is not there yet";
     const message = `${why}; please try again.`;
@@ -88,7 +88,7 @@ export async function postProof(call: MemberCall): Promise<Answer> {
     return refuse({ kind: "conflict", message, param: null, code: "domain_taken" });
   }
   call.takeEvents(as.orgId);
-  await tellOwners(call, own.value, "proven");
+  await notifyOwners(call, own.value, "proven");
   return getDomains(call);
 }
 
@@ -100,12 +100,12 @@ export async function deleteDomain(call: MemberCall): Promise<Answer> {
   const told = { actor: memberActor(call.as.memberId), nowMs: call.now };
   await removeDomain(call.db, own.value, told);
   call.takeEvents(call.as.orgId);
-  await tellOwners(call, own.value, "removed");
+  await notifyOwners(call, own.value, "removed");
   return success({ id: domain, deleted: true });
 }
 
 /** Mails the owners what has become of a domain; nobody where mail is off. */
-export async function tellOwners(
+export async function notifyOwners(
   { db, mail }: Pick<PeopleServices, "db" | "mail">,
   { orgId, domain }: Pick<CompanyDomain, "orgId" | "domain">,
   what: Parameters<typeof domainMail>[1]["what"],
@@ -124,14 +124,14 @@ async function ownDomain({ db, as, params }: MemberCall): Promise<Result<Company
     : success(found);
 }
 
-/** A domain as its organisation and an operator see it. */
+/** A domain as its organization and an operator see it. */
 export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDomains"]) {
   const { domain, nonce, provenAt, approvedAt, failedSince, tenant } = row;
   const isOpen =
     provenAt !== null && (mode === "on" || (mode === "approve" && approvedAt !== null));
   return {
     domain,
-    record: proofOf(domain, nonce),
+    record: proofRecord(domain, nonce),
     proven_at: provenAt === null ? null : timestamp(provenAt),
     approved: mode === "on" || approvedAt !== null,
     lost_since: failedSince === null ? null : timestamp(failedSince),
@@ -142,8 +142,8 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
 /** What an issuer says of the company of who logs in. */
 type Company = { readonly domain: string | null; readonly tenant: string | null };
 
-/** The organisation of this domain, where the issuer says that somebody is of its company; null: there is none for them. */
-export async function companyFor(
+/** The organization of this domain, where the issuer says that somebody is of its company; null: there is none for them. */
+export async function findCompanyToJoin(
   services: PeopleServices,
   typed: string,
   said: Company,
@@ -151,29 +151,29 @@ export async function companyFor(
   const { db, now: nowMs, companyDomains: mode } = services;
   if (mode === "off") return null;
   const domain = typed.trim().toLowerCase().replace(/\.$/, "");
-  const found = await companyOf(db, domain, { nowMs, wantsYes: mode === "approve" });
+  const found = await findJoinableDomain(db, domain, { nowMs, wantsYes: mode === "approve" });
   if (found === null) return null;
   const isGoogles = said.domain?.toLowerCase() === found.domain;
   const isEntras = found.tenant !== null && said.tenant === found.tenant;
   return isGoogles || isEntras ? found : null;
 }
 
-/** A domain of the organisation by which people may join it now; null: there is none. */
-export async function domainToJoin(
+/** A domain of the organization by which people may join it now; null: there is none. */
+export async function findOwnJoinableDomain(
   { db, now: nowMs, companyDomains: mode }: PeopleServices,
   orgId: string,
 ): Promise<CompanyDomain | null> {
   if (mode === "off") return null;
   for (const { domain } of await listDomains(db, orgId)) {
     // oxlint-disable-next-line no-await-in-loop -- ten at most
-    const found = await companyOf(db, domain, { nowMs, wantsYes: mode === "approve" });
+    const found = await findJoinableDomain(db, domain, { nowMs, wantsYes: mode === "approve" });
     if (found?.orgId === orgId) return found;
   }
   return null;
 }
 
-/** Makes them a member of their company's organisation, or finds that they are; null when they may not join. */
-export async function join(
+/** Makes them a member of their company's organization, or finds that they are; null when they may not join. */
+export async function joinOrganization(
   services: PeopleServices,
   company: CompanyDomain,
   person: Person,
@@ -197,11 +197,11 @@ export async function checkDomains(
   nowMs: number,
   mail: PeopleServices["mail"] = null,
 ): Promise<void> {
-  const due = await domainsToCheck(db, nowMs);
-  await atMost(AT_ONCE, due, async (one) => {
-    const seen = await seesProof(one.domain, one.nonce);
+  const due = await listDomainsToCheck(db, nowMs);
+  await mapConcurrently(AT_ONCE, due, async (one) => {
+    const seen = await hasProof(one.domain, one.nonce);
     if (seen === "away") return;
-    const isLost = await domainChecked(db, one, { isThere: seen === "there", nowMs });
-    if (isLost) await tellOwners({ db, mail }, one, "lost");
+    const isLost = await recordDomainCheck(db, one, { isThere: seen === "there", nowMs });
+    if (isLost) await notifyOwners({ db, mail }, one, "lost");
   });
 }

@@ -17,7 +17,7 @@ const FREE_MAIL = new Set(
 );
 
 /** A company's domain as it is kept, or why it is none. */
-export function companyDomain(
+export function parseCompanyDomain(
   text: string,
 ): { readonly domain: string } | { readonly problem: string } {
   const domain = text.trim().toLowerCase().replace(/\.$/, "");
@@ -28,7 +28,7 @@ export function companyDomain(
 }
 
 /** The record that proves a domain. */
-export function proofOf(domain: string, nonce: string) {
+export function proofRecord(domain: string, nonce: string) {
   return { name: `_turnpike-challenge.${domain}`, value: `turnpike-domain-verification=${nonce}` };
 }
 
@@ -36,8 +36,8 @@ export function proofOf(domain: string, nonce: string) {
 type Seen = "there" | "missing" | "away";
 
 /** Whether the domain's TXT record says this nonce, at both resolvers. Never throws. */
-export async function seesProof(domain: string, nonce: string): Promise<Seen> {
-  const { name, value } = proofOf(domain, nonce);
+export async function hasProof(domain: string, nonce: string): Promise<Seen> {
+  const { name, value } = proofRecord(domain, nonce);
   const seen = await Promise.all(
     RESOLVERS.map(async (resolver): Promise<Seen> => {
       const texts = await textsOf(resolver, name).catch(() => null);

@@ -3,7 +3,7 @@ import type { Actor } from "../../shared/event.ts";
 import { eventIfChanged } from "../../shared/events.store.ts";
 import type { EndedKey } from "../organizations/members.store.ts";
 
-/** What ends with an organisation, so that its objects can be told. */
+/** What ends with an organization, so that its objects can be told. */
 type Closed = {
   readonly keys: readonly EndedKey[];
   readonly persons: readonly { readonly memberId: string; readonly personId: string }[];
@@ -14,7 +14,7 @@ const IS_CLOSED = "EXISTS (SELECT 1 FROM closed_organizations WHERE org_id = ?1)
 const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
 
 /**
- * Ends an organisation for good: its members, keys, invitations and webhooks, its names and their addresses. `memberId`:
+ * Ends an organization for good: its members, keys, invitations and webhooks, its names and their addresses. `memberId`:
  * the owner who asks and must be one; null for an operator. Again: the same answer. Null when it may not. The ledger stays.
  */
 export async function closeOrganization(
@@ -65,7 +65,7 @@ export async function closeOrganization(
   return { keys: keys?.results ?? [], persons: persons?.results ?? [] };
 }
 
-/** For a batch, after it was noted that an organisation is closed: nobody is in it and nothing is told of it any more. */
+/** For a batch, after it was noted that an organization is closed: nobody is in it and nothing is told of it any more. */
 function emptied(db: D1Database, orgId: string, nowMs: number): readonly D1PreparedStatement[] {
   return [
     db
@@ -98,7 +98,7 @@ function emptied(db: D1Database, orgId: string, nowMs: number): readonly D1Prepa
   ];
 }
 
-/** Whether an organisation was closed. */
+/** Whether an organization was closed. */
 export async function isClosed(db: D1Database, orgId: string): Promise<boolean> {
   const row = await db
     .prepare("SELECT 1 FROM closed_organizations WHERE org_id = ?")
@@ -146,7 +146,7 @@ export async function erasePerson(
 
 const EXPORTED_MAX = 10_000;
 
-/** What the book has of an organisation, table by table, as it stands there; hashes and sealed secrets are left out. */
+/** What the book has of an organization, table by table, as it stands there; hashes and sealed secrets are left out. */
 const TABLES: Readonly<Record<string, string>> = {
   organization: "SELECT * FROM organizations WHERE id = ?1",
   members: "SELECT id, email, role, created_at, removed_at FROM members WHERE org_id = ?1",

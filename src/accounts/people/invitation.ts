@@ -1,5 +1,5 @@
 import type { KeySecret } from "../../shared/config/config.ts";
-import { hmacOf, sameText, sign } from "../keys/api-key.ts";
+import { hmacOf, isSameSecret, sign } from "../keys/api-key.ts";
 import { assert } from "../../shared/assert.ts";
 import type { Role } from "../../shared/caller.ts";
 import { regionNamed } from "../../shared/regions.ts";
@@ -36,7 +36,7 @@ export async function invitationToken(
 }
 
 /** The id that a token of this region names; null for one that is forged, or another region's: it costs no I/O. */
-export async function invitationOf(
+export async function readInvitationToken(
   token: string,
   region: Region,
   secrets: readonly KeySecret[],
@@ -45,7 +45,7 @@ export async function invitationOf(
   const secret = secrets.find(({ id }) => id === secretId);
   if (secret === undefined || regionNamed(name) !== region) return null;
   const id = `inv_${rest ?? ""}`;
-  return sameText(tag, await tagOf(secret, region, id)) ? id : null;
+  return isSameSecret(tag, await tagOf(secret, region, id)) ? id : null;
 }
 
 async function tagOf(secret: KeySecret, region: Region, id: string): Promise<string> {
@@ -54,6 +54,6 @@ async function tagOf(secret: KeySecret, region: Region, id: string): Promise<str
 }
 
 /** An address as who has no right to it sees it: `a…@example.com`. */
-export function masked(email: string): string {
+export function maskAddress(email: string): string {
   return `${email.slice(0, 1)}…${email.slice(email.indexOf("@"))}`;
 }

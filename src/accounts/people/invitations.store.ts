@@ -8,9 +8,9 @@ import type { ConsoleKey } from "../keys/console-key.store.ts";
 import type { Invitation } from "./invitation.ts";
 import { addressOf } from "./person.ts";
 import type { Person } from "./person.ts";
-import { givesRole } from "./rights.ts";
+import { grantsRoleSql } from "./rights.ts";
 
-/** Open invitations of an organisation, and new ones of an inviter in an hour, at most. */
+/** Open invitations of an organization, and new ones of an inviter in an hour, at most. */
 const OPEN_MAX = 50;
 const HOURLY_MAX = 20;
 
@@ -21,7 +21,7 @@ const OPEN = "accepted_at IS NULL AND ended_at IS NULL";
 /** Whether the member `?n` lives and may give the role in `role`; null: an operator, who may. */
 function mayInvite(by: string, role: string): string {
   return `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ${by}
-    AND inviter.removed_at IS NULL AND ${givesRole("inviter.role", role)}))`;
+    AND inviter.removed_at IS NULL AND ${grantsRoleSql("inviter.role", role)}))`;
 }
 
 /** A member that gets a log-in keeps its role, and who has its address is meant. */
@@ -105,7 +105,7 @@ function conflict(message: string, code: string): Refusal {
 }
 
 /** An invitation with what its holder is shown. */
-export type ShownInvitation = Invitation & {
+export type InvitationDetails = Invitation & {
   readonly organization: string;
   readonly isSuspended: 0 | 1;
   readonly inviter: string | null;
@@ -125,23 +125,23 @@ const SHOWN = `SELECT invitations.id, invitations.org_id AS orgId, invitations.r
   LEFT JOIN people ON people.id = member_people.person_id`;
 
 /** The invitation with this id, over or not, or null. */
-export function findInvitation(db: D1Database, id: string): Promise<ShownInvitation | null> {
-  return db.prepare(`${SHOWN} WHERE invitations.id = ?`).bind(id).first<ShownInvitation>();
+export function findInvitation(db: D1Database, id: string): Promise<InvitationDetails | null> {
+  return db.prepare(`${SHOWN} WHERE invitations.id = ?`).bind(id).first<InvitationDetails>();
 }
 
-/** The open invitations of an organisation, newest first. */
+/** The open invitations of an organization, newest first. */
 export async function listInvitations(
   db: D1Database,
   orgId: string,
   nowMs: number,
-): Promise<readonly ShownInvitation[]> {
+): Promise<readonly InvitationDetails[]> {
   const { results } = await db
     .prepare(
       `${SHOWN} WHERE invitations.org_id = ? AND ${OPEN} AND expires_at > ?
        ORDER BY invitations.created_at DESC LIMIT ${OPEN_MAX}`,
     )
     .bind(orgId, nowMs)
-    .all<ShownInvitation>();
+    .all<InvitationDetails>();
   return results;
 }
 
@@ -187,7 +187,7 @@ const NOT_REMOVED_SINCE = `NOT EXISTS (SELECT 1 FROM member_people JOIN members 
   WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND gone.removed_at > invitations.created_at)`;
 
 /**
- * Accepts, all or nothing: the invitation is open, its inviter may still give its role, its organisation is active, its
+ * Accepts, all or nothing: the invitation is open, its inviter may still give its role, its organization is active, its
  * address is proven to be the person's, and they are no member, nor were one when it was made. The id of the member that the person is now; null when
  * one of these does not hold: `findInvitation` says which. So of any number of clicks at once one wins.
  */
@@ -241,7 +241,7 @@ export async function acceptInvitation(
   return accepted?.results[0]?.memberId ?? null;
 }
 
-/** Whether a person was removed from the organisation of an invitation since that was made. */
+/** Whether a person was removed from the organization of an invitation since that was made. */
 export async function wasRemovedSince(
   db: D1Database,
   invitationId: string,

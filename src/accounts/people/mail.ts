@@ -12,7 +12,7 @@ export type Mail = {
 export type SendMail = (mail: Mail) => void;
 
 /** What sends by the platform's binding; null: nothing is sent, links are shown alone. */
-export function mailer(
+export function mailSender(
   mailing: Mailing | null,
   waitUntil: (work: Promise<unknown>) => void,
 ): SendMail | null {
@@ -39,7 +39,7 @@ const NAME_MAX = 60;
 /** A name that somebody typed, for a subject: letters, digits, spaces and `.-_` of it. */
 function plainName(name: string): string {
   const plain = name.replaceAll(/[^\p{L}\p{N} ._-]/gu, "").trim();
-  return plain.slice(0, NAME_MAX) || "an organisation";
+  return plain.slice(0, NAME_MAX) || "an organization";
 }
 
 type Invited = {
@@ -108,7 +108,7 @@ export function newBrowserMail(
 }
 
 /** What a person is told whose ways to log in are others than before. */
-export function waysInMail(to: string, what: "added" | "taken away", origin: string): Mail {
+export function loginMethodsMail(to: string, what: "added" | "taken away", origin: string): Mail {
   return {
     to,
     subject: "Your ways to log in have changed",
@@ -127,7 +127,7 @@ const DOMAIN_NEWS = {
   lost: "has lost the TXT record that proves it: after a week nobody joins by it any more, who has joined stays.",
 } as const;
 
-/** What an owner is told of a domain of their organisation. */
+/** What an owner is told of a domain of their organization. */
 export function domainMail(
   to: string,
   of: {

@@ -9,25 +9,29 @@ import { consoleKeysOf, ensureConsoleKey } from "../keys/console-key.store.ts";
 import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import { listMembers } from "../organizations/members.store.ts";
 import { nameSchema } from "../organizations/organization.ts";
-import { close, closing, mayLoseBalance } from "./closing.ts";
+import {
+  endOrganization,
+  closeOrganizationBody,
+  checkBalanceGivenUp,
+} from "./close-organization.ts";
 import { erasePerson, exportPerson } from "./erasure.store.ts";
-import { waysInMail } from "./mail.ts";
-import { makeOrganization } from "./new-organization.ts";
-import type { Made } from "./new-organization.ts";
+import { loginMethodsMail } from "./mail.ts";
+import { createOrganizationWithWallet } from "./new-organization.ts";
+import type { CreatedOwner } from "./new-organization.ts";
 import { memberActor } from "./people-call.ts";
-import type { MemberCall, PeopleCall, PeopleServices, ShownSession } from "./people-call.ts";
+import type { MemberCall, PeopleCall, PeopleServices, SessionSummary } from "./people-call.ts";
 import {
   endSessionsOf,
-  isTaken,
+  isIdentityTaken,
   listIdentities,
   membershipsOf,
-  seenAs,
+  recordActing,
   unlinkIdentity,
 } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
 import { removeMemberEverywhere } from "./removal.ts";
-import { takePlace } from "./sign-up.ts";
-import { hasPersonalOrganization, makeTeam, mayMakeAnother } from "./sign-up.store.ts";
+import { takeSignUpSlots } from "./sign-up.ts";
+import { hasPersonalOrganization, convertToTeam, canCreateAnother } from "./sign-up.store.ts";
 import type { Objects } from "../../shared/contracts/objects.ts";
 import type { EventRecord } from "../../shared/event.ts";
 
@@ -72,7 +76,7 @@ function membershipRecord(one: Membership): View {
   };
 }
 
-function sessionRecord(one: ShownSession, own: string): View {
+function sessionRecord(one: SessionSummary, own: string): View {
   return {
     id: one.id,
     is_this: one.id === own,
@@ -119,17 +123,17 @@ export async function postLogOut(call: PeopleCall): Promise<Answer> {
   return ended.ok ? success({ ended: true }) : ended;
 }
 
-export const identityName = z.object({
+export const identityBody = z.object({
   issuer: z.string().check(z.maxLength(300)),
   subject: z.string().check(z.maxLength(255)),
 });
 
 /** `POST /me/unlink { issuer, subject }`: ends all sessions; 409 for the only one. */
 export async function postUnlink(call: PeopleCall): Promise<Answer> {
-  const fields = parseFields(identityName, [], call.body);
+  const fields = parseFields(identityBody, [], call.body);
   if (!fields.ok) return fields;
   if (await unlinkIdentity(call.db, fields.value, call.person.id)) {
-    tellWaysIn(call, call.person, "taken away");
+    notifyLoginMethods(call, call.person, "taken away");
     return postLogOut(call);
   }
   const message = "This is not yours, or the only way in that you have.";
@@ -137,19 +141,19 @@ export async function postUnlink(call: PeopleCall): Promise<Answer> {
 }
 
 /** Mails the person that their ways to log in have changed, where their address is known to be theirs. */
-export function tellWaysIn(
+export function notifyLoginMethods(
   { mail, origin }: Pick<PeopleServices, "mail" | "origin">,
   { email, isEmailProven }: Person,
   what: "added" | "taken away",
 ): void {
-  if (email !== null && isEmailProven === 1) mail?.(waysInMail(email, what, origin));
+  if (email !== null && isEmailProven === 1) mail?.(loginMethodsMail(email, what, origin));
 }
 
-export const actingAs = z.object({ organization_id: z.string().check(z.maxLength(100)) });
+export const actAsBody = z.object({ organization_id: z.string().check(z.maxLength(100)) });
 
-/** `POST /me/act { organization_id }`: the session acts in another organisation of the person's. */
+/** `POST /me/act { organization_id }`: the session acts in another organization of the person's. */
 export async function postAct(call: PeopleCall): Promise<Answer> {
-  const fields = parseFields(actingAs, [], call.body);
+  const fields = parseFields(actAsBody, [], call.body);
   if (!fields.ok) return fields;
   const { db, person, sessions, now: nowMs } = call;
   const all = await membershipsOf(db, person.id);
@@ -162,23 +166,23 @@ export async function postAct(call: PeopleCall): Promise<Answer> {
   await ensureConsoleKey(call, chosen.memberId);
   const acting = await sessions.act(chosen);
   if (!acting.ok) return acting;
-  await seenAs(db, chosen.memberId, nowMs);
+  await recordActing(db, chosen.memberId, nowMs);
   return success(membershipRecord(chosen));
 }
 
-export const ownOrganization = z.object({ name: nameSchema });
+export const newOrganizationBody = z.object({ name: nameSchema });
 
-/** `POST /organizations { name }`: one more organisation in this region; the first is the person's personal one. */
+/** `POST /organizations { name }`: one more organization in this region; the first is the person's personal one. */
 export async function postOrganization(call: PeopleCall): Promise<Answer> {
-  const fields = parseFields(ownOrganization, [], call.body);
+  const fields = parseFields(newOrganizationBody, [], call.body);
   if (!fields.ok) return fields;
   const { db, person, signUp, sessions } = call;
   if (signUp.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
-  if (!(await mayMakeAnother(db, person.id))) {
+  if (!(await canCreateAnother(db, person.id))) {
     const message = "You own as many organizations as you may.";
     return refuse({ kind: "conflict", message, param: null, code: "too_many_organizations" });
   }
-  const paced = await takePlace(call, "person", person.id);
+  const paced = await takeSignUpSlots(call, "person", person.id);
   if (!paced.ok) return paced;
   const { name } = fields.value;
   const hasOne = await hasPersonalOrganization(db, person.id);
@@ -194,32 +198,32 @@ async function makeOwn(
   call: PeopleCall,
   name: string,
   isPersonal: boolean,
-): Promise<Result<Made & { readonly isPersonal: boolean }>> {
+): Promise<Result<CreatedOwner & { readonly isPersonal: boolean }>> {
   const { person, signUp } = call;
   const isSuspended = signUp.mode === "approve";
   const wanted = { person, identity: null, promoted: null, name, isSuspended, isPersonal };
   try {
-    const made = await makeOrganization(call, wanted);
+    const made = await createOrganizationWithWallet(call, wanted);
     return made.ok ? success({ ...made.value, isPersonal }) : made;
   } catch (error) {
-    if (!isPersonal || !isTaken(error)) throw error;
+    if (!isPersonal || !isIdentityTaken(error)) throw error;
     return makeOwn(call, name, false);
   }
 }
 
-/** `POST /organization/team`: a personal organisation becomes a team, for good. */
+/** `POST /organization/team`: a personal organization becomes a team, for good. */
 export async function postTeam(call: MemberCall): Promise<Answer> {
-  await makeTeam(call.db, call.as.orgId);
+  await convertToTeam(call.db, call.as.orgId);
   return success({ id: call.as.orgId, is_personal: false });
 }
 
 /**
- * `DELETE /me { give_up_balance }`: leaves every organisation, closes those in which the person is alone, then forgets the
+ * `DELETE /me { give_up_balance }`: leaves every organization, closes those in which the person is alone, then forgets the
  * person. 409 before anything is done where others would be left without an owner (`last_owner`), or credits would be lost
  * that are not given up (`has_balance`). A 503 leaves it half done, a repeat completes it.
  */
 export async function deleteMe(call: PeopleCall): Promise<Answer> {
-  const fields = parseFields(closing, [], call.body ?? {});
+  const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
   if (!fields.ok) return fields;
   const { db, person, now: nowMs, sessions } = call;
   const own = await Promise.all(
@@ -240,7 +244,7 @@ export async function deleteMe(call: PeopleCall): Promise<Answer> {
   const givesUp = fields.value.give_up_balance;
   const lonely = own.filter(({ others }) => others.length === 0);
   const emptied = await Promise.all(
-    lonely.map(({ orgId }) => mayLoseBalance(call, orgId, givesUp)),
+    lonely.map(({ orgId }) => checkBalanceGivenUp(call, orgId, givesUp)),
   );
   const kept = emptied.find((one) => !one.ok);
   if (kept !== undefined) return kept;
@@ -250,7 +254,7 @@ export async function deleteMe(call: PeopleCall): Promise<Answer> {
     // oxlint-disable-next-line no-await-in-loop -- a refusal stops it
     const done = await (others.length > 0
       ? removeMemberEverywhere({ ...call, actor }, member, memberId)
-      : close(call, orgId, { actor, memberId, givesUp, isAlone: true }));
+      : endOrganization(call, orgId, { actor, memberId, givesUp, isAlone: true }));
     if (!done.ok) return done;
     call.takeEvents(orgId);
   }
@@ -259,15 +263,15 @@ export async function deleteMe(call: PeopleCall): Promise<Answer> {
   return ended.ok ? success({ id: person.id, deleted: true }) : ended;
 }
 
-/** Of each organisation's log the newest pages are looked through. */
+/** Of each organization's log the newest pages are looked through. */
 const PAGE = 1000;
 const PAGES_MAX = 10;
-/** Organisations that are asked, the newest memberships first. */
+/** Organizations that are asked, the newest memberships first. */
 const ASKED_MAX = 50;
 
 type Of = { readonly memberId: string; readonly orgId: string };
 
-/** What a person did, and what was done to them, by the logs of the organisations that they are or were in. */
+/** What a person did, and what was done to them, by the logs of the organizations that they are or were in. */
 async function ownEvents(
   wallet: Objects["wallet"],
   memberships: readonly Of[],

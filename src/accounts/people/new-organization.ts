@@ -6,17 +6,17 @@ import type { Result } from "../../shared/failure.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { micros } from "../../shared/money.ts";
 import { createOrganization } from "../organizations/organizations.store.ts";
-import type { BookedMember, BookedOrganization } from "../organizations/organization.ts";
+import type { StoredMember, StoredOrganization } from "../organizations/organization.ts";
 import { memberActor } from "./people-call.ts";
 import type { PeopleServices } from "./people-call.ts";
-import { insertMemberPerson, insertPerson, isTaken } from "./people.store.ts";
+import { insertMemberPerson, insertPerson, isIdentityTaken } from "./people.store.ts";
 import { addressOf } from "./person.ts";
 import type { Identity, Person } from "./person.ts";
 import {
   insertPersonalOrganization,
   insertPromotion,
-  owedPromotion,
-  promotionCredited,
+  findOwedPromotion,
+  recordPromotionCredited,
 } from "./sign-up.store.ts";
 import type { Promotion } from "./sign-up.store.ts";
 import { randomBase62 } from "../../shared/id.ts";
@@ -68,29 +68,29 @@ type NewOrganization = {
 };
 
 /** The member that its owner is. */
-export type Made = { readonly orgId: string; readonly memberId: string };
+export type CreatedOwner = { readonly orgId: string; readonly memberId: string };
 
 /**
- * An organisation of a person with its wallet: the wallet first, durable, then all rows in one batch, under the first
- * slug that is free. Whatever fails discards the wallet, unless it is not known whether the organisation exists. Throws
+ * An organization of a person with its wallet: the wallet first, durable, then all rows in one batch, under the first
+ * slug that is free. Whatever fails discards the wallet, unless it is not known whether the organization exists. Throws
  * when D1 fails, and when the identity is another person's by now.
  */
-export async function makeOrganization(
+export async function createOrganizationWithWallet(
   services: PeopleServices,
   wanted: NewOrganization,
-): Promise<Result<Made>> {
+): Promise<Result<CreatedOwner>> {
   const { db, region, now: nowMs } = services;
   const { person, isPersonal } = wanted;
   const orgId = crypto.randomUUID();
   const role = "owner" as const;
   const email = addressOf(person);
-  const owner: BookedMember = { id: crypto.randomUUID(), orgId, email, role, createdAt: nowMs };
+  const owner: StoredMember = { id: crypto.randomUUID(), orgId, email, role, createdAt: nowMs };
   const key = await mintConsoleKey(services);
   const wallet = services.wallet(orgId);
   const { epoch } = await wallet.create(orgId);
   const actor = memberActor(owner.id);
   const also = rowsOf(services, wanted, { owner, key });
-  const organization: Omit<BookedOrganization, "slug"> = {
+  const organization: Omit<StoredOrganization, "slug"> = {
     id: orgId,
     name: wanted.name,
     region,
@@ -109,7 +109,7 @@ export async function makeOrganization(
       if (booking.ok) break;
     }
   } catch (error) {
-    if (isTaken(error)) await discard(services, orgId);
+    if (isIdentityTaken(error)) await discard(services, orgId);
     throw error;
   }
   if (!booking.ok) {
@@ -121,11 +121,11 @@ export async function makeOrganization(
   return success({ orgId, memberId: owner.id });
 }
 
-/** What goes with the organisation and its owner in one batch. */
+/** What goes with the organization and its owner in one batch. */
 function rowsOf(
   { db, now: nowMs, signUp }: PeopleServices,
   { person, identity, isPersonal, promoted }: NewOrganization,
-  { owner, key }: { readonly owner: BookedMember; readonly key: ConsoleKey },
+  { owner, key }: { readonly owner: StoredMember; readonly key: ConsoleKey },
 ): ReturnType<typeof insertPerson> {
   const { id: memberId, orgId } = owner;
   const promotion = { identity: promoted ?? "", orgId, amountMicro: signUp.creditMicro };
@@ -146,14 +146,14 @@ async function discard({ wallet }: PeopleServices, orgId: string): Promise<void>
     });
 }
 
-/** Credits what an organisation's sign-up was promised and did not get: once, by its reference. */
-export async function payPromotion(services: PeopleServices, orgId: string): Promise<void> {
+/** Credits what an organization's sign-up was promised and did not get: once, by its reference. */
+export async function postPromotionCredit(services: PeopleServices, orgId: string): Promise<void> {
   const { db, wallet, now: nowMs } = services;
-  const owed: Promotion | null = await owedPromotion(db, orgId);
+  const owed: Promotion | null = await findOwedPromotion(db, orgId);
   if (owed === null) return;
   const { identity, amountMicro } = owed;
   const reference = `sign-up:${identity}`;
   const credit = { amountMicro: micros(amountMicro), reference, actor: SYSTEM };
   const credited = await wallet(orgId).credit(credit);
-  if (credited.ok) await promotionCredited(db, identity, nowMs);
+  if (credited.ok) await recordPromotionCredited(db, identity, nowMs);
 }

@@ -5,7 +5,7 @@ import type { KeyServices } from "../keys/revocation.ts";
 import type { Actor } from "../../shared/event.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { SendMail } from "./mail.ts";
-import type { Acting } from "./people.store.ts";
+import type { ActingPerson } from "./people.store.ts";
 
 /** What sign-up gives and how often it may be asked: the vars of their names. */
 type SignUpRules = {
@@ -19,7 +19,7 @@ type SignUpRules = {
 /** What everything about people works with; `now` is one clock read for the request, Unix ms. */
 export type PeopleServices = KeyServices &
   Pick<Objects, "deliveries"> & {
-    /** Has the organisation's wallet take what was told in the book, after the answer. */
+    /** Has the organization's wallet take what was told in the book, after the answer. */
     readonly takeEvents: (orgId: string) => void;
     readonly signUp: SignUpRules;
     readonly companyDomains: "off" | "approve" | "on";
@@ -34,7 +34,7 @@ export type PeopleServices = KeyServices &
   };
 
 /** A person's session as they see it. */
-export type ShownSession = {
+export type SessionSummary = {
   readonly id: string;
   readonly browser: string;
   readonly issuer: string;
@@ -48,7 +48,7 @@ export type ShownSession = {
 export type OwnSessions = {
   /** The one that calls. */
   readonly id: string;
-  list(): Promise<Result<readonly ShownSession[]>>;
+  list(): Promise<Result<readonly SessionSummary[]>>;
   /** Null: all. */
   close(id: string | null): Promise<Result<null>>;
   /** Acts as another member from now on; null: as none. */
@@ -57,9 +57,9 @@ export type OwnSessions = {
 
 /** One call of a person, who may act as a member. */
 export type PeopleCall = PeopleServices &
-  Acting & {
+  ActingPerson & {
     readonly sessions: OwnSessions;
-    /** '': the session began at one of the operator's issuers; an organisation's id: at its own, and it opens that alone. */
+    /** '': the session began at one of the operator's issuers; an organization's id: at its own, and it opens that alone. */
     readonly realm: string;
     /** The Entra tenant that the session came in by, or null. */
     readonly tenant: string | null;
@@ -68,7 +68,7 @@ export type PeopleCall = PeopleServices &
   };
 
 /** One call of a member. */
-export type MemberCall = PeopleCall & { readonly as: NonNullable<Acting["as"]> };
+export type MemberCall = PeopleCall & { readonly as: NonNullable<ActingPerson["as"]> };
 
 /** Whom the events of a call name. */
 export function memberActor(memberId: string): Actor {

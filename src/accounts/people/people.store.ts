@@ -3,7 +3,7 @@ import type { OrganizationStatus } from "../organizations/organization.ts";
 import type { Identity, Membership, Person } from "./person.ts";
 
 const PERSON = `id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom`;
-/** Whether nobody acts in the organisation but who came in by its own issuer. */
+/** Whether nobody acts in the organization but who came in by its own issuer. */
 const IS_COMPANYS = `EXISTS (SELECT 1 FROM company_issuers
   WHERE company_issuers.org_id = organizations.id AND required_at IS NOT NULL)`;
 const MEMBERSHIP = `members.id AS memberId, members.role, organizations.id AS orgId, organizations.name,
@@ -13,16 +13,16 @@ const OF_PERSON = `FROM member_people JOIN members ON members.id = member_people
   JOIN organizations ON organizations.id = member_people.org_id`;
 
 /** What an issuer says of somebody now, for show. */
-export type Told = Pick<Person, "name" | "email" | "isEmailProven">;
+export type IssuerProfile = Pick<Person, "name" | "email" | "isEmailProven">;
 
 /**
  * The person of an identity, with what the issuer says of them now; null when nobody has it. Every function here throws
  * when D1 fails.
  */
-export async function recallPerson(
+export async function findAndRefreshPerson(
   db: D1Database,
   { realm, issuer, subject }: Identity,
-  told: Told,
+  told: IssuerProfile,
   nowMs: number,
 ): Promise<Person | null> {
   const [found] = await db.batch<Person>([
@@ -43,7 +43,7 @@ export async function recallPerson(
 }
 
 /** The id of who has an identity, or null. */
-export function personOf(
+export function findPersonId(
   db: D1Database,
   { realm, issuer, subject }: Identity,
 ): Promise<string | null> {
@@ -55,7 +55,7 @@ export function personOf(
     .first<string>("id");
 }
 
-/** A person without an organisation, who accepts an invitation next. False when somebody has the identity by now. */
+/** A person without an organization, who accepts an invitation next. False when somebody has the identity by now. */
 export async function insertLonePerson(
   db: D1Database,
   person: Person,
@@ -65,13 +65,13 @@ export async function insertLonePerson(
     await db.batch([...insertPerson(db, person, identity)]);
     return true;
   } catch (error) {
-    if (isTaken(error)) return false;
+    if (isIdentityTaken(error)) return false;
     throw error;
   }
 }
 
-/** Whether a batch failed because the identity, or the personal organisation, was there: SQLite's own words. */
-export function isTaken(error: unknown): boolean {
+/** Whether a batch failed because the identity, or the personal organization, was there: SQLite's own words. */
+export function isIdentityTaken(error: unknown): boolean {
   return (
     error instanceof Error &&
     /UNIQUE constraint failed: (?:identities|personal_organizations)\./.test(error.message)
@@ -210,15 +210,15 @@ export async function membershipsOf(
 }
 
 /** Notes that the person begins to act as this member. */
-export async function seenAs(db: D1Database, memberId: string, nowMs: number): Promise<void> {
+export async function recordActing(db: D1Database, memberId: string, nowMs: number): Promise<void> {
   await db
     .prepare("UPDATE member_people SET seen_at = ? WHERE member_id = ?")
     .bind(nowMs, memberId)
     .run();
 }
 
-/** A person as they act now; `as` null: in no organisation. */
-export type Acting = {
+/** A person as they act now; `as` null: in no organization. */
+export type ActingPerson = {
   readonly person: Person;
   readonly as: (Membership & { readonly keyHash: string; readonly email: string }) | null;
 };
@@ -241,7 +241,7 @@ type ActingRow = Person & {
  * A person and the member that a session acts as, in one statement: null when the person is erased or has ended all
  * sessions since, or the member is not theirs (any more).
  */
-export async function findActing(
+export async function findActingPerson(
   db: D1Database,
   session: {
     readonly personId: string;
@@ -250,7 +250,7 @@ export async function findActing(
     readonly realm?: string;
     readonly connection?: string;
   },
-): Promise<Acting | null> {
+): Promise<ActingPerson | null> {
   const row = await db
     .prepare(
       `SELECT people.id, people.name, people.email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom,
@@ -287,7 +287,7 @@ export async function findActing(
 }
 
 /**
- * Whether a session of a realm may act so: by a company's own issuer in that organisation alone, and while it has one; by
+ * Whether a session of a realm may act so: by a company's own issuer in that organization alone, and while it has one; by
  * any other where the company's is not required.
  */
 function isOpenTo(

@@ -17,7 +17,7 @@ export type Identity = {
   readonly subject: string;
 };
 
-/** What a person is in an organisation. */
+/** What a person is in an organization. */
 export type Membership = {
   readonly memberId: string;
   readonly role: Role;

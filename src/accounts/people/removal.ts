@@ -1,12 +1,12 @@
 import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import type { KeyServices } from "../keys/revocation.ts";
-import { atMost } from "../../shared/at-most.ts";
+import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { consoleAccount } from "../../shared/console-account.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { reachObject } from "../../shared/reach-object.ts";
 import { removeMember } from "../organizations/members.store.ts";
-import type { EndedKey, MemberName, Removed } from "../organizations/members.store.ts";
+import type { EndedKey, MemberName, RemovedMember } from "../organizations/members.store.ts";
 
 /** Keys that are ended at the same time: the platform lets six calls of one invocation wait for an answer. */
 const AT_ONCE = 6;
@@ -26,7 +26,7 @@ export async function endSessionsOfMember(
   member: MemberName,
 ): Promise<Result<null>> {
   const accounts = ["", member.orgId].map((realm) => personAccount(personId, realm));
-  const closed = await atMost(AT_ONCE, accounts, async (account) => {
+  const closed = await mapConcurrently(AT_ONCE, accounts, async (account) => {
     const told = await reachObject(() => consoles(account).closeOf(member.id));
     return told.unanswered ? refuse(told.failure) : told.result;
   });
@@ -43,7 +43,7 @@ export async function removeMemberEverywhere(
   services: KeyServices,
   member: MemberName,
   by: string | null,
-): Promise<Result<Pick<Removed, "email">>> {
+): Promise<Result<Pick<RemovedMember, "email">>> {
   const { db, actor, now: nowMs } = services;
   const removed = await removeMember(db, member, { actor, nowMs, memberId: by });
   if (!removed.ok) return removed;
@@ -59,6 +59,6 @@ export async function endKeys(
   services: KeyServices,
   keys: readonly EndedKey[],
 ): Promise<Result<null>> {
-  const ended = await atMost(AT_ONCE, keys, (key) => revokeKeyEverywhere(services, key));
+  const ended = await mapConcurrently(AT_ONCE, keys, (key) => revokeKeyEverywhere(services, key));
   return ended.find((one) => !one.ok) ?? success(null);
 }

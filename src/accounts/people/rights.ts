@@ -9,7 +9,7 @@ const GIVES: Readonly<Record<Role, readonly Role[]>> = {
 };
 
 /** Whether who has the role `by` may invite as `role`. */
-export function mayGive(by: Role, role: Role): boolean {
+export function canGrantRole(by: Role, role: Role): boolean {
   return GIVES[by].includes(role);
 }
 
@@ -17,6 +17,6 @@ export function mayGive(by: Role, role: Role): boolean {
  * The same in a statement: whether the role in the column `by` gives the role in the column `role`. A rule that was read
  * before the statement may have changed since.
  */
-export function givesRole(by: string, role: string): string {
+export function grantsRoleSql(by: string, role: string): string {
   return `(${by} = 'owner' OR (${by} = 'admin' AND ${role} <> 'owner'))`;
 }

@@ -4,7 +4,7 @@ import { DAY_MS, HOUR_MS } from "../../shared/clock.ts";
 type Pace = { readonly anHour: number; readonly aDayAnAddress: number };
 
 /** Takes a place among the sign-ups of the last hour; false when there is none. Forgets those of over a day. */
-export async function takeSignUpPlace(
+export async function takeSignUpSlot(
   db: D1Database,
   { id, address, nowMs }: { readonly id: string; readonly address: string; readonly nowMs: number },
   { anHour, aDayAnAddress }: Pace,
@@ -60,8 +60,8 @@ export function insertPromotion(
     .bind(identity, orgId, amountMicro, nowMs, midnight, aDayMicro);
 }
 
-/** The credit of an organisation that its wallet has not said yes to, or null. */
-export function owedPromotion(db: D1Database, orgId: string): Promise<Promotion | null> {
+/** The credit of an organization that its wallet has not said yes to, or null. */
+export function findOwedPromotion(db: D1Database, orgId: string): Promise<Promotion | null> {
   return db
     .prepare(
       `SELECT identity, org_id AS orgId, amount_micro AS amountMicro FROM promotions
@@ -71,7 +71,7 @@ export function owedPromotion(db: D1Database, orgId: string): Promise<Promotion 
     .first<Promotion>();
 }
 
-export async function promotionCredited(
+export async function recordPromotionCredited(
   db: D1Database,
   identity: string,
   nowMs: number,
@@ -82,7 +82,7 @@ export async function promotionCredited(
     .run();
 }
 
-/** For a batch: the personal organisation of a person; the batch fails when they have one. */
+/** For a batch: the personal organization of a person; the batch fails when they have one. */
 export function insertPersonalOrganization(
   db: D1Database,
   personId: string,
@@ -93,7 +93,7 @@ export function insertPersonalOrganization(
     .bind(personId, orgId);
 }
 
-/** Whether a person has, or had, a personal organisation. */
+/** Whether a person has, or had, a personal organization. */
 export async function hasPersonalOrganization(db: D1Database, personId: string): Promise<boolean> {
   const row = await db
     .prepare("SELECT 1 FROM personal_organizations WHERE person_id = ?")
@@ -102,8 +102,8 @@ export async function hasPersonalOrganization(db: D1Database, personId: string):
   return row !== null;
 }
 
-/** Makes a personal organisation a team, for good; false when it is none. */
-export async function makeTeam(db: D1Database, orgId: string): Promise<boolean> {
+/** Makes a personal organization a team, for good; false when it is none. */
+export async function convertToTeam(db: D1Database, orgId: string): Promise<boolean> {
   const row = await db
     .prepare(
       "UPDATE organizations SET is_personal = 0 WHERE id = ? AND is_personal = 1 RETURNING id",
@@ -113,11 +113,11 @@ export async function makeTeam(db: D1Database, orgId: string): Promise<boolean> 
   return row !== null;
 }
 
-/** How many organisations a person may have made, at most: those they are the owner of. */
+/** How many organizations a person may have made, at most: those they are the owner of. */
 const OWNED_MAX = 20;
 
 /** Whether a person may make one more. */
-export async function mayMakeAnother(db: D1Database, personId: string): Promise<boolean> {
+export async function canCreateAnother(db: D1Database, personId: string): Promise<boolean> {
   const row = await db
     .prepare(
       `SELECT count(*) AS owned FROM member_people JOIN members ON members.id = member_id

@@ -5,12 +5,12 @@ import type { Result } from "../../shared/failure.ts";
 import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { mintId, randomBase62 } from "../../shared/id.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
-import { makeOrganization, payPromotion } from "./new-organization.ts";
-import type { Made } from "./new-organization.ts";
+import { createOrganizationWithWallet, postPromotionCredit } from "./new-organization.ts";
+import type { CreatedOwner } from "./new-organization.ts";
 import type { PeopleServices } from "./people-call.ts";
-import { isTaken } from "./people.store.ts";
+import { isIdentityTaken } from "./people.store.ts";
 import type { Identity, Person } from "./person.ts";
-import { promotionSalt, takeSignUpPlace } from "./sign-up.store.ts";
+import { promotionSalt, takeSignUpSlot } from "./sign-up.store.ts";
 
 /** An account that is younger gets no first credit. */
 const ACCOUNT_AGE_MS = 30 * 86_400_000;
@@ -27,18 +27,18 @@ type SigningUp = {
 };
 
 /**
- * A person, their personal organisation and its wallet; a first credit where the operator gives one. `login_refused`:
+ * A person, their personal organization and its wallet; a first credit where the operator gives one. `login_refused`:
  * sign-up is off (`unknown`), no address is proven, or too many sign up. Null when the identity is somebody's by now: a
  * second click, which logs in. Throws when D1 fails.
  */
 export async function signUp(
   services: PeopleServices,
   { identity, name, email, address, madeAt }: SigningUp,
-): Promise<Result<(Made & { readonly person: Person }) | null>> {
+): Promise<Result<(CreatedOwner & { readonly person: Person }) | null>> {
   const { db, now: nowMs, signUp: rules } = services;
   if (rules.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
   if (email === null) return refuse({ kind: "login_refused", why: "unproven" });
-  const paced = await takePlace(services, "address", network(address));
+  const paced = await takeSignUpSlots(services, "address", network(address));
   if (!paced.ok) return paced;
   const person: Person = {
     id: mintId("per_", nowMs),
@@ -52,7 +52,7 @@ export async function signUp(
   const promoted = rules.creditMicro > 0 && !isNew ? await promotionTag(db, words) : null;
   const isSuspended = rules.mode === "approve";
   try {
-    const made = await makeOrganization(services, {
+    const made = await createOrganizationWithWallet(services, {
       person,
       identity,
       name,
@@ -61,16 +61,16 @@ export async function signUp(
       isPersonal: true,
     });
     if (!made.ok) return made;
-    if (promoted !== null) await promise(services, made.value.orgId);
+    if (promoted !== null) await creditPromotion(services, made.value.orgId);
     return success({ ...made.value, person });
   } catch (error) {
-    if (isTaken(error)) return success(null);
+    if (isIdentityTaken(error)) return success(null);
     throw error;
   }
 }
 
 /** A place among the sign-ups of the hour, and of who asks in the day. */
-export async function takePlace(
+export async function takeSignUpSlots(
   services: PeopleServices,
   label: "address" | "person",
   who: string,
@@ -78,14 +78,14 @@ export async function takePlace(
   const { db, now: nowMs, signUp: rules } = services;
   const address = await tagOf(services, label, who);
   const place = { id: mintId("sup_", nowMs), address, nowMs };
-  const hasPlace = await takeSignUpPlace(db, place, rules);
+  const hasPlace = await takeSignUpSlot(db, place, rules);
   return hasPlace ? success(null) : refuse({ kind: "login_refused", why: "too_many" });
 }
 
 /** What fails now is tried again at the next log-in. */
-export async function promise(services: PeopleServices, orgId: string): Promise<void> {
+export async function creditPromotion(services: PeopleServices, orgId: string): Promise<void> {
   try {
-    await payPromotion(services, orgId);
+    await postPromotionCredit(services, orgId);
   } catch (error) {
     logWarning("promotion_not_credited", { org_id: orgId, reason: reasonOf(error) });
   }

@@ -18,7 +18,7 @@ type TeamMember = {
 const LISTED_MAX = 1000;
 const MAILED_MAX = 20;
 
-/** The members of an organisation in the order they came. Throws when D1 fails. */
+/** The members of an organization in the order they came. Throws when D1 fails. */
 export async function listTeam(db: D1Database, orgId: string): Promise<readonly TeamMember[]> {
   const { results } = await db
     .prepare(
@@ -37,7 +37,7 @@ export async function listTeam(db: D1Database, orgId: string): Promise<readonly 
   return results;
 }
 
-/** Whom something about an organisation is mailed to: its owners' addresses that their issuers confirm, and its name. */
+/** Whom something about an organization is mailed to: its owners' addresses that their issuers confirm, and its name. */
 export async function ownersOf(
   db: D1Database,
   orgId: string,

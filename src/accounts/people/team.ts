@@ -9,13 +9,13 @@ import { removalMail } from "./mail.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall } from "./people-call.ts";
 import { removeMemberEverywhere } from "./removal.ts";
-import { mayGive } from "./rights.ts";
+import { canGrantRole } from "./rights.ts";
 import { listTeam } from "./team.store.ts";
 
 /** `GET /members`: everybody sees the team; addresses are for who may invite, and one's own. */
 export async function getTeam(call: MemberCall): Promise<Answer> {
   const rows = await listTeam(call.db, call.as.orgId);
-  const seesAll = mayGive(call.as.role, "member");
+  const seesAll = canGrantRole(call.as.role, "member");
   const members = rows.map((row) => ({
     id: row.id,
     name: row.name,
@@ -29,11 +29,11 @@ export async function getTeam(call: MemberCall): Promise<Answer> {
   return success({ members });
 }
 
-export const roleChange = z.object({ role: roleSchema });
+export const roleChangeBody = z.object({ role: roleSchema });
 
 /** `PATCH /members/{id} { role }`: it acts on the member's next request. */
 export async function patchTeamMember(call: MemberCall): Promise<Answer> {
-  const fields = parseFields(roleChange, [], call.body);
+  const fields = parseFields(roleChangeBody, [], call.body);
   if (!fields.ok) return fields;
   const { db, as, now: nowMs, params } = call;
   if (as.status === "suspended") return refuse({ kind: "organization_suspended" });

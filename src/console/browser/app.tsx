@@ -1,14 +1,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { PAGES } from "./pages.ts";
 import type { Page } from "./pages.ts";
-import type { Box } from "./pages/box.tsx";
+import type { Box } from "./pages/command-palette.tsx";
 import { Login } from "./pages/login.tsx";
-import { Invitation, WHY } from "./pages/ways-in.tsx";
+import { Invitation, WHY } from "./pages/login-methods.tsx";
 import { useCell } from "./state/cell.ts";
 import { login } from "./api/client.ts";
 import { foundConnection, lostConnection, onRetry } from "./state/connection.ts";
 import { useRead } from "./state/reads.ts";
-import { broughtKey, organizationOf } from "./state/link.ts";
+import { linkedKey, organizationOf } from "./state/link.ts";
 import { goTo, hrefOf, route } from "./state/route.ts";
 import { nextScheme, scheme } from "./state/scheme.ts";
 import {
@@ -17,7 +17,7 @@ import {
   leave,
   may,
   recallSession,
-  seeAs,
+  viewAs,
   session,
   useSession,
 } from "./state/session.ts";
@@ -40,7 +40,7 @@ export function App() {
     ask();
     return onRetry(ask);
   }, []);
-  const brought = useCell(broughtKey);
+  const brought = useCell(linkedKey);
   const { path } = useCell(route);
   if (path[0] === "invitation" && who !== undefined) return <Invitation token={path[1] ?? ""} />;
   if (path[0] === "confirmed") return <Confirmed />;
@@ -53,7 +53,7 @@ export function App() {
   );
 }
 
-/** Whether a link's key logs in: anybody can send a link, and what is done then is done in their organisation. */
+/** Whether a link's key logs in: anybody can send a link, and what is done then is done in their organization. */
 function Offer({ brought }: { brought: string }) {
   const current = useCell(session);
   const [name, setName] = useState<string | null>();
@@ -63,9 +63,9 @@ function Offer({ brought }: { brought: string }) {
       title="Log in with the key of the link?"
       verb="Log in with it"
       run={() => login(brought)}
-      onClose={() => broughtKey.set(null)}
+      onClose={() => linkedKey.set(null)}
       onDone={(who) => {
-        broughtKey.set(null);
+        linkedKey.set(null);
         session.set(null); // nothing of one key is shown to the next
         session.set(who);
       }}
@@ -79,7 +79,7 @@ function Offer({ brought }: { brought: string }) {
       )}
       {name !== undefined && (
         <p>
-          The link's key belongs to <strong>{name ?? "no organisation"}</strong>
+          The link's key belongs to <strong>{name ?? "no organization"}</strong>
           {name === null && ": it is an operator's token, or not alive"}.
         </p>
       )}
@@ -97,7 +97,8 @@ function Shell() {
   const [help, setHelp] = useState(false);
   const [more, setMore] = useState(false);
   const [Found, setFound] = useState<{ readonly Box: typeof Box } | null>(null);
-  const find = (): void => void import("./pages/box.tsx").then(setFound, () => lostConnection());
+  const find = (): void =>
+    void import("./pages/command-palette.tsx").then(setFound, () => lostConnection());
   useEffect(() => fetchWhenIdle(pages), [who]);
   useKeyboard(pages, () => setHelp(true), find);
   useEffect(() => {
@@ -200,12 +201,12 @@ function More({ pages, onClose }: { pages: readonly Page[]; onClose: () => void 
   );
 }
 
-/** Always there while an operator looks at an organisation as its owner sees it. */
+/** Always there while an operator looks at an organization as its owner sees it. */
 function ViewingBar() {
   const { organization } = useSession();
   const id = organization?.id ?? "";
   const end = async (): Promise<void> => {
-    const outcome = await seeAs(null);
+    const outcome = await viewAs(null);
     if (outcome.ok) goTo(["organizations", id]);
   };
   return (
@@ -226,7 +227,7 @@ function TopLine({ onFind }: { onFind: () => void }) {
   return (
     <header class="top">
       <strong class="organization" title={organization?.name}>
-        {organization?.name ?? (kind === "operator" ? "Operator" : "No organisation yet")}
+        {organization?.name ?? (kind === "operator" ? "Operator" : "No organization yet")}
       </strong>
       <Badge>{region.toUpperCase()}</Badge>
       {may(who, "GET /v1/balance") && <Available />}
@@ -244,7 +245,7 @@ function TopLine({ onFind }: { onFind: () => void }) {
         class="quiet"
         onClick={nextScheme}
         title="Light, dark or as the device"
-        aria-label={`Colours: ${chosen}`}
+        aria-label={`Colors: ${chosen}`}
       >
         {{ system: "◐", light: "○", dark: "●" }[chosen]}
       </button>

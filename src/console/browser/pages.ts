@@ -143,19 +143,19 @@ export const PAGES: readonly Page[] = [
   },
   {
     path: "organizations",
-    title: "Organisations",
+    title: "Organizations",
     icon: "operator",
     key: "o",
     forWhom: isOperator,
     load: async () => (await import("./pages/organizations.tsx")).Organizations,
   },
   {
-    path: "catalogue",
-    title: "Catalogue",
+    path: "catalog",
+    title: "Catalog",
     icon: "requests",
     key: "m",
     forWhom: isOperator,
-    load: async () => (await import("./pages/catalogue.tsx")).Catalogue,
+    load: async () => (await import("./pages/catalog.tsx")).Catalog,
   },
   {
     path: "business",

@@ -1,6 +1,6 @@
 import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
-import { setSoFar } from "../../shared/http/context.ts";
+import { optionalVariables } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import { now } from "../../shared/clock.ts";
@@ -23,14 +23,14 @@ const makeRecorder = ({ numbers }: Config): Recorder => new Recorder(numbers.MET
  */
 export async function countRequests(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
-  const config = setSoFar(c, "config");
+  const config = optionalVariables(c, "config");
   if (config === undefined) return; // misconfigured: nothing is served, and the log says so
   const { tally } = recorderOf(config);
   const { status } = c.res;
   const series = seriesAt(routePath(c));
   tally.add(series.answers(status));
   tally.observe(series.headers, (now(c.env) - c.get("startedMs")) / 1000);
-  if (status !== 401) handOver(c);
+  if (status !== 401) flushCounts(c);
 }
 
 /** A route's series, which every answer of it counts in. */
@@ -59,7 +59,7 @@ function seriesAt(route: string): RouteSeries {
 }
 
 /** Hands over what is counted, after the answer. */
-export function handOver(c: Context<AppEnv>): void {
+export function flushCounts(c: Context<AppEnv>): void {
   const config = c.get("config");
   const recorder = recorderOf(config);
   if (!recorder.isWaiting) return; // as nearly always: a handing over is under way

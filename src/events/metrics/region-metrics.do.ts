@@ -3,7 +3,7 @@ import { now } from "../../shared/clock.ts";
 import type {
   MetricsCalls,
   View,
-  Counted,
+  RegionCounts,
   Series,
   WatchJob,
 } from "../../shared/contracts/metrics.ts";
@@ -19,7 +19,7 @@ const EMPTY = { counters: {}, gauges: null, views: {}, jobs: {} };
  * row written for each batch. Nothing depends on it: a lost batch is a few counts less. Its calls: `MetricsCalls`.
  */
 export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
-  #counted: Counted | null = null;
+  #counted: RegionCounts | null = null;
 
   async add(series: Series, view?: View): Promise<void> {
     const { counters, views, ...rest } = this.#read();
@@ -43,21 +43,21 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   }
 
   /** The first call is stored, so that the age of a job that never ran grows. */
-  async read(): Promise<Counted> {
+  async read(): Promise<RegionCounts> {
     const counted = this.#read();
     if (this.#counted === null) this.#write(counted);
     return counted;
   }
 
-  #read(): Counted {
+  #read(): RegionCounts {
     if (this.#counted !== null) return this.#counted;
-    const stored = this.ctx.storage.kv.get<Partial<Counted>>("counted");
+    const stored = this.ctx.storage.kv.get<Partial<RegionCounts>>("counted");
     if (stored === undefined) return { ...EMPTY, sinceMs: now(this.env) };
     this.#counted = { ...EMPTY, sinceMs: now(this.env), ...stored };
     return this.#counted;
   }
 
-  #write(counted: Counted): void {
+  #write(counted: RegionCounts): void {
     this.ctx.storage.kv.put("counted", counted);
     this.#counted = counted;
   }

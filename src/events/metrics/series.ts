@@ -50,7 +50,7 @@ export const METRICS = {
   ),
   unkept: counter(
     "turnpike_responses_unkept_total",
-    "Answers of /v1/responses that could not be kept, although their organisations keep them.",
+    "Answers of /v1/responses that could not be kept, although their organizations keep them.",
   ),
   bugs: counter(
     "turnpike_bugs_total",

@@ -1,11 +1,11 @@
 import { METRICS } from "./series.ts";
-import type { Counted, Series } from "../../shared/contracts/metrics.ts";
+import type { RegionCounts, Series } from "../../shared/contracts/metrics.ts";
 
 /** An isolate that was not heard of for so long is gone. */
 export const VIEW_MS = 300_000;
 
 /** The views of isolates that are still there, added up: how many of them say each. */
-export function isolateGauges({ views }: Counted, nowMs: number): Series {
+export function isolateGauges({ views }: RegionCounts, nowMs: number): Series {
   const seen = Object.values(views).filter((one) => nowMs - one.atMs < VIEW_MS);
   const sum: Record<string, number> = { [METRICS.isolates.name]: seen.length };
   for (const { atMs, series } of seen) {
@@ -17,7 +17,7 @@ export function isolateGauges({ views }: Counted, nowMs: number): Series {
 }
 
 /** Returns the ages of the rounds over the wallets and of the frequent jobs, which grow from `sinceMs` if none ran. */
-export function ageGauges({ sinceMs, gauges, jobs }: Counted, nowMs: number): Series {
+export function ageGauges({ sinceMs, gauges, jobs }: RegionCounts, nowMs: number): Series {
   const age = (ran: { readonly atMs: number } | null = null): number =>
     (nowMs - (ran?.atMs ?? sinceMs)) / 1000;
   return {

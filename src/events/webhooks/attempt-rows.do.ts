@@ -5,8 +5,14 @@ import type {
   ReceiverHealth,
 } from "../../shared/contracts/deliveries.ts";
 import { storedJson } from "../../shared/stored-json.ts";
-import { deliveryOf, FORGET_BATCH, forgetFinished, giveUp, SHOWN } from "./delivery-rows.do.ts";
-import type { DeliveryRow, Due } from "./delivery-rows.do.ts";
+import {
+  deliveryOf,
+  DELETE_BATCH,
+  deleteFinished,
+  abandonDeliveries,
+  DELIVERY_COLUMNS,
+} from "./delivery-rows.do.ts";
+import type { DeliveryRow, DueDelivery } from "./delivery-rows.do.ts";
 import { pauseMs } from "./delivery-rules.ts";
 
 /** Attempts that are kept of a delivery, the newest; of each at most a KiB of the answer. */
@@ -15,7 +21,7 @@ const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
 
 /** One attempt, and the headers that it was sent with; null: nothing was sent. */
-export type Sending = {
+export type AttemptRecord = {
   readonly attempt: Attempt;
   readonly headers: Readonly<Record<string, string>> | null;
 };
@@ -30,7 +36,7 @@ export function recordAttempt(
     webhookId,
     due,
     sending: { attempt, headers },
-  }: { readonly webhookId: string; readonly due: Due; readonly sending: Sending },
+  }: { readonly webhookId: string; readonly due: DueDelivery; readonly sending: AttemptRecord },
   then: { readonly nowMs: number; readonly nextAt: number | null; readonly ending: string | null },
 ): void {
   const { sql } = storage;
@@ -78,8 +84,8 @@ export function recordAttempt(
       JSON.stringify(hoursWith(receiver.hours, nowMs, isTaken)),
       attempt.error,
     );
-    if (ending !== null) giveUp(sql, webhookId, "webhook_disabled");
-    if (receiver.finished + 1 >= FORGET_BATCH) forgetFinished(sql, webhookId);
+    if (ending !== null) abandonDeliveries(sql, webhookId, "webhook_disabled");
+    if (receiver.finished + 1 >= DELETE_BATCH) deleteFinished(sql, webhookId);
   });
 }
 
@@ -96,7 +102,7 @@ type Kept = {
  */
 function withoutOldNames(
   sql: SqlStorage,
-  due: Due,
+  due: DueDelivery,
   { at, status, error, answer, durationMs }: PastAttempt,
 ) {
   const [row] = sql
@@ -148,7 +154,7 @@ export function selectDelivery(
     .exec<
       DeliveryRow & { body: string; newest_attempts: string | null; sent_headers: string | null }
     >(
-      `SELECT ${SHOWN}, body, newest_attempts, sent_headers FROM deliveries WHERE id = ? AND webhook_id = ?`,
+      `SELECT ${DELIVERY_COLUMNS}, body, newest_attempts, sent_headers FROM deliveries WHERE id = ? AND webhook_id = ?`,
       id,
       webhookId,
     )

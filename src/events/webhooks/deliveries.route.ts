@@ -7,7 +7,7 @@ import { EVENT_TYPES } from "../../shared/event.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { deliveriesView, deliveryDetailView } from "./webhook-views.ts";
-import { deliveriesOf, webhookAt } from "./webhooks.route.ts";
+import { deliveriesOf, webhookInPath } from "./webhooks.route.ts";
 
 export const deliveriesParameters = z.object({
   limit: wholeNumber(1, 100, 50),
@@ -28,7 +28,7 @@ export function deliveriesQuery(url: string): Result<DeliveryQuery> {
 export async function deliveriesRoute(c: AppContext): Promise<Answer> {
   const asked = deliveriesQuery(c.req.url);
   if (!asked.ok) return asked;
-  const found = await webhookAt(c);
+  const found = await webhookInPath(c);
   if (!found.ok) return found;
   const { id } = found.value;
   const answer = await deliveriesOf(c, (object) => object.deliveries(id, asked.value));
@@ -37,7 +37,7 @@ export async function deliveriesRoute(c: AppContext): Promise<Answer> {
 
 /** GET /v1/webhooks/{id}/deliveries/{delivery_id}: with its body, its headers and what each attempt was answered. */
 export async function deliveryRoute(c: AppContext): Promise<Answer> {
-  const found = await webhookAt(c);
+  const found = await webhookInPath(c);
   if (!found.ok) return found;
   const { id } = found.value;
   const deliveryId = c.req.param("delivery_id") ?? "";

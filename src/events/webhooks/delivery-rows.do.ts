@@ -13,7 +13,7 @@ import type { Webhook } from "./webhooks.store.ts";
 const PENDING_MAX = 10_000;
 /** Finished ones that are kept of a webhook, the newest, and up to a batch more. */
 const KEPT_MAX = 1000;
-export const FORGET_BATCH = 100;
+export const DELETE_BATCH = 100;
 
 const DELIVERY_ID = "dlv_";
 
@@ -29,7 +29,7 @@ export type Receiver = {
 };
 
 /** What is sent next to a webhook. */
-export type Due = {
+export type DueDelivery = {
   readonly number: number;
   readonly eventId: string;
   readonly body: string;
@@ -165,7 +165,7 @@ function boundQueue(sql: SqlStorage, webhookId: string): void {
     most.noun,
     Math.min(over, most.n),
   );
-  forgetFinished(sql, webhookId);
+  deleteFinished(sql, webhookId);
   if (over > most.n) boundQueue(sql, webhookId);
 }
 
@@ -196,7 +196,7 @@ export function selectDue(
   sql: SqlStorage,
   { webhook, pausedUntil }: Receiver,
   nowMs: number,
-): Due | null {
+): DueDelivery | null {
   if (pausedUntil !== null && pausedUntil > nowMs) return null;
   const [row] = sql
     .exec<{ number: number; event_id: string; body: string; attempts: number }>(
@@ -222,18 +222,18 @@ export function nextDue(sql: SqlStorage, { webhook, pausedUntil }: Receiver): nu
 }
 
 /** What waits for a webhook is over. */
-export function giveUp(sql: SqlStorage, webhookId: string, error: string): void {
+export function abandonDeliveries(sql: SqlStorage, webhookId: string, error: string): void {
   sql.exec(
     `UPDATE deliveries SET state = 'failed', next_at = NULL, error = ?
     WHERE webhook_id = ? AND state = 'pending'`,
     error,
     webhookId,
   );
-  forgetFinished(sql, webhookId);
+  deleteFinished(sql, webhookId);
 }
 
 /** Of what is over the newest stay. */
-export function forgetFinished(sql: SqlStorage, webhookId: string): void {
+export function deleteFinished(sql: SqlStorage, webhookId: string): void {
   sql.exec(
     `DELETE FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending' AND number <= (
       SELECT number FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending'
@@ -278,7 +278,7 @@ export function selectDeliveries(
   }
   const rows = sql
     .exec<DeliveryRow>(
-      `SELECT ${SHOWN} FROM deliveries WHERE webhook_id = ?1 AND number < ?2 AND (?4 IS NULL OR state = ?4)
+      `SELECT ${DELIVERY_COLUMNS} FROM deliveries WHERE webhook_id = ?1 AND number < ?2 AND (?4 IS NULL OR state = ?4)
         AND (?5 IS NULL OR type = ?5) ORDER BY number DESC LIMIT ?3`,
       webhookId,
       before,
@@ -292,7 +292,7 @@ export function selectDeliveries(
 }
 
 /** The columns of a `DeliveryRow`. */
-export const SHOWN = `id, event_id, type, state, attempts, created_at, next_at, last_at, status, error, answer,
+export const DELIVERY_COLUMNS = `id, event_id, type, state, attempts, created_at, next_at, last_at, status, error, answer,
   duration_ms`;
 
 export function deliveryOf(row: DeliveryRow): DeliveryRecord {

@@ -19,7 +19,7 @@ const RETRY_AFTER_MAX_MS = 3_600_000;
 /** A receiver that has taken nothing for so long is switched off. */
 const FAILING_MAX_MS = 5 * 86_400_000;
 /** What is kept of a receiver's answer. */
-export const ANSWER_BYTES_MAX = 1024;
+export const RESPONSE_BYTES_MAX = 1024;
 
 /** When a delivery that failed `attempts` times is tried again, Unix ms; null: never. */
 export function retryAt(attempts: number, nowMs: number): number | null {
@@ -42,7 +42,7 @@ function retryAfterOf(header: string | null, nowMs: number): number | null {
 }
 
 /** Why a receiver is switched off after a failure; null: it is not. */
-export function whyOff(
+export function disableReason(
   attempt: Attempt,
   { failingSince, nowMs }: { readonly failingSince: number; readonly nowMs: number },
 ): "gone" | "failing" | null {
@@ -95,7 +95,7 @@ export async function attemptDelivery(
 async function firstBytes(response: Response): Promise<string> {
   if (response.body === null) return "";
   const reader = response.body.getReader();
-  const bytes = new Uint8Array(ANSWER_BYTES_MAX);
+  const bytes = new Uint8Array(RESPONSE_BYTES_MAX);
   let length = 0;
   while (length < bytes.length) {
     // oxlint-disable-next-line no-await-in-loop -- one chunk after the other

@@ -1,4 +1,4 @@
-import { giveUp } from "./delivery-rows.do.ts";
+import { abandonDeliveries } from "./delivery-rows.do.ts";
 import type { Receiver } from "./delivery-rows.do.ts";
 import type { Webhook } from "./webhooks.store.ts";
 import { storedJson } from "../../shared/stored-json.ts";
@@ -29,7 +29,7 @@ export function selectReceivers(sql: SqlStorage): Receiver[] {
  * The receivers are those of the book. What waits for one that is gone goes, what waits for one that is off is given
  * up, and one that was changed since is as good as new.
  */
-export function keepReceivers(storage: DurableObjectStorage, webhooks: readonly Webhook[]): void {
+export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly Webhook[]): void {
   const { sql } = storage;
   const known = new Map(selectReceivers(sql).map((one) => [one.webhook.id, one]));
   storage.transactionSync(() => {
@@ -47,7 +47,7 @@ export function keepReceivers(storage: DurableObjectStorage, webhooks: readonly 
         JSON.stringify(webhook),
       );
       if (before !== undefined && before.webhook.url !== webhook.url) forgetHealth(sql, webhook.id);
-      if (webhook.disabledReason !== null) giveUp(sql, webhook.id, "webhook_disabled");
+      if (webhook.disabledReason !== null) abandonDeliveries(sql, webhook.id, "webhook_disabled");
     }
     for (const id of known.keys()) {
       sql.exec("DELETE FROM receivers WHERE id = ?", id);

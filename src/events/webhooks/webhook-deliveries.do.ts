@@ -32,10 +32,10 @@ import {
 } from "./delivery-rows.do.ts";
 import type { Receiver } from "./delivery-rows.do.ts";
 import { recordAttempt, selectDelivery, selectHealth } from "./attempt-rows.do.ts";
-import type { Sending } from "./attempt-rows.do.ts";
+import type { AttemptRecord } from "./attempt-rows.do.ts";
 import { DELIVERY_TABLES } from "./delivery-tables.do.ts";
-import { attemptDelivery, retryAt, whyOff } from "./delivery-rules.ts";
-import { countTest, endPause, keepReceivers, selectReceivers } from "./receiver-rows.do.ts";
+import { attemptDelivery, retryAt, disableReason } from "./delivery-rules.ts";
+import { countTest, endPause, syncReceivers, selectReceivers } from "./receiver-rows.do.ts";
 import { signatures, unsealSecret } from "./webhook-secrets.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
@@ -47,7 +47,7 @@ const WATCH_MS = 60_000;
 const TESTS_MAX = 5;
 
 /**
- * Delivers an organisation's events to its webhooks, each at least once. Every webhook has a line of its own, with
+ * Delivers an organization's events to its webhooks, each at least once. Every webhook has a line of its own, with
  * one message under way at a time: one that hangs or fails keeps nobody else waiting. One that fails is paused; then
  * one message asks whether it is back, and when it is, the others follow. What waits is in the object's
  * tables, and an alarm stands for the next of it. Its calls are described in `DeliveriesCalls`.
@@ -214,14 +214,14 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const { attempt } = sending;
     const nowMs = now(this.env);
     const failingSince = receiver.failingSince ?? nowMs;
-    const ending = attempt.error === null ? null : whyOff(attempt, { failingSince, nowMs });
+    const ending = attempt.error === null ? null : disableReason(attempt, { failingSince, nowMs });
     const nextAt = attempt.error === null ? null : retryAt(due.attempts + 1, nowMs);
     recordAttempt(storage, { webhookId, due, sending }, { nowMs, nextAt, ending });
     if (ending !== null) await this.#endAll();
     return true;
   }
 
-  async #send(webhook: Webhook, eventId: string, body: string): Promise<Sending> {
+  async #send(webhook: Webhook, eventId: string, body: string): Promise<AttemptRecord> {
     const secrets = await this.#secretsOf(webhook);
     if (secrets.length === 0) {
       logAlert("webhook_secret_unreadable", { org_id: webhook.orgId, webhook_id: webhook.id });
@@ -318,10 +318,10 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const webhooks = await within(listWebhooks(this.env.DB, orgId), BOOK_TIMEOUT_MS);
     if (webhooks.length === 0 && !this.#isMade()) return;
     makeTables(this.ctx.storage, DELIVERY_TABLES);
-    keepReceivers(this.ctx.storage, webhooks);
+    syncReceivers(this.ctx.storage, webhooks);
   }
 
-  /** Whether the organisation ever had a webhook; asking writes nothing. */
+  /** Whether the organization ever had a webhook; asking writes nothing. */
   #isMade(): boolean {
     return openTables(this.ctx.storage, DELIVERY_TABLES);
   }

@@ -3,12 +3,12 @@ import type { AppContext } from "../../shared/http/context.ts";
 import { accepted, created, readFields } from "../../shared/http/endpoint.ts";
 import type { Answer, View } from "../../shared/http/endpoint.ts";
 import { moment } from "../../shared/http/parse-body.ts";
-import { askBook } from "../../shared/ask-book.ts";
+import { queryDatabase } from "../../shared/query-database.ts";
 import { actorOf } from "../../shared/caller.ts";
 import { now, timestamp } from "../../shared/clock.ts";
 import { EVENT_TYPES } from "../../shared/event.ts";
 import type { Actor, EventRecord } from "../../shared/event.ts";
-import { flat, refuse, success } from "../../shared/failure.ts";
+import { flattenResult, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
@@ -24,20 +24,20 @@ import {
   deleteWebhook,
   findWebhook,
   insertWebhook,
-  isLive,
+  isActive,
   listWebhooks,
   noSuchWebhook,
   updateWebhook,
-  wrongUrl,
+  invalidUrl,
 } from "./webhooks.store.ts";
-import type { ByKey, Webhook, WebhookChange } from "./webhooks.store.ts";
+import type { WebhookChangeActor, Webhook, WebhookChange } from "./webhooks.store.ts";
 
 const WEBHOOK_ID = "whk_";
 const OVERLAP_DAY_S = 86_400;
 const OVERLAP_MAX_S = 7 * OVERLAP_DAY_S;
 /** Events that one call replays. */
 const REPLAY_MAX = 1000;
-/** More than can happen to an organisation at once: it has at most 1,000 live keys. */
+/** More than can happen to an organization at once: it has at most 1,000 live keys. */
 const MILLISECOND_MAX = 10_000;
 const ROUNDS_MAX = 5;
 
@@ -69,7 +69,7 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   if (!fields.ok) return fields;
   const { config, admitted } = c.var;
   const url = webhookUrl(fields.value.url, config.sandbox);
-  if (typeof url === "string") return wrongUrl(url);
+  if (typeof url === "string") return invalidUrl(url);
   const by = byOf(c);
   const id = mintId(WEBHOOK_ID, by.nowMs);
   const fresh = await freshSecret(c, id);
@@ -84,7 +84,7 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
     createdAt: by.nowMs,
     changedAt: by.nowMs,
   };
-  const made = flat(await book(c, () => insertWebhook(c.env.DB, webhook, by)));
+  const made = flattenResult(await book(c, () => insertWebhook(c.env.DB, webhook, by)));
   if (!made.ok) return made;
   // An answer without its secret would be of no use: the next event brings the object up to date as well.
   await deliveriesOf(c, (deliveries) => deliveries.refresh(webhook.orgId));
@@ -93,7 +93,7 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
 
 /** GET /v1/webhooks/{id}. */
 export async function readWebhookRoute(c: AppContext): Promise<Answer> {
-  const found = await webhookAt(c);
+  const found = await webhookInPath(c);
   if (!found.ok) return found;
   const [shown = {}] = webhooksView([found.value], await healthOf(c), now(c.env));
   return success(shown);
@@ -106,7 +106,7 @@ export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   const { url: given, enabled } = fields.value;
   const wanted = each(fields.value.types);
   const url = given === undefined ? null : webhookUrl(given, c.var.config.sandbox);
-  if (typeof url === "string") return wrongUrl(url);
+  if (typeof url === "string") return invalidUrl(url);
   const changed = await change(c, false, (before) => ({
     url: url?.href ?? before.url,
     types: wanted === undefined ? before.types : wanted,
@@ -136,7 +136,7 @@ export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
 
 /** DELETE /v1/webhooks/{id}: from the answer on nothing more is sent, but for what is under way. */
 export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
-  const found = await webhookAt(c);
+  const found = await webhookInPath(c);
   if (!found.ok) return found;
   const { id, orgId } = found.value;
   const gone = await book(c, () => deleteWebhook(c.env.DB, found.value, byOf(c)));
@@ -235,18 +235,18 @@ function reasonAfter(before: string | null, enabled: boolean | undefined): strin
   return enabled ? null : (before ?? "by_request");
 }
 
-function byOf(c: AppContext): ByKey {
+function byOf(c: AppContext): WebhookChangeActor {
   const { caller } = c.var.admitted;
   return { keyId: caller.keyId, actor: actorOf(caller), nowMs: now(c.env) };
 }
 
 function book<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>> {
   const fields = { request_id: c.var.requestId, org_id: c.var.admitted.caller.orgId };
-  return askBook(statement, "webhooks_unreadable", fields);
+  return queryDatabase(statement, "webhooks_unreadable", fields);
 }
 
 /** The webhook that the path names, if it is the caller's. */
-export async function webhookAt(c: AppContext): Promise<Result<Webhook>> {
+export async function webhookInPath(c: AppContext): Promise<Result<Webhook>> {
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";
   const found = await book(c, () => findWebhook(c.env.DB, { id, orgId }));
@@ -263,13 +263,13 @@ async function change(
   const by = { ...byOf(c), rotated };
   for (let round = 0; round < ROUNDS_MAX; round++) {
     /* oxlint-disable no-await-in-loop -- decided anew after a change that came in between */
-    const found = await webhookAt(c);
+    const found = await webhookInPath(c);
     if (!found.ok) return found;
     const before = found.value;
     const updated = await book(c, () => updateWebhook(c.env.DB, before, decide(before), by));
     if (!updated.ok) return updated;
     if (updated.value === null) {
-      const live = await book(c, () => isLive(c.env.DB, by.keyId));
+      const live = await book(c, () => isActive(c.env.DB, by.keyId));
       if (!live.ok) return live;
       if (!live.value) return refuse({ kind: "invalid_api_key" });
       continue;

@@ -9,7 +9,7 @@ import { resealedSecret } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** Webhooks of one organisation, at most: the object that delivers has so many calls open at a time. */
+/** Webhooks of one organization, at most: the object that delivers has so many calls open at a time. */
 const WEBHOOKS_MAX = 5;
 
 /** A row of `webhooks`; `types` null: every type. Times are Unix ms. */
@@ -35,7 +35,7 @@ type StoredWebhook = {
   changed_at: number;
 };
 
-/** An organisation's webhooks in the order they were made. What follows throws when D1 fails, as this does. */
+/** An organization's webhooks in the order they were made. What follows throws when D1 fails, as this does. */
 export async function listWebhooks(db: D1Database, orgId: string): Promise<readonly Webhook[]> {
   const { results } = await db
     .prepare("SELECT * FROM webhooks WHERE org_id = ? ORDER BY created_at, id")
@@ -59,13 +59,17 @@ export async function findWebhook(
 const LIVES = "EXISTS (SELECT 1 FROM keys WHERE id = ?1 AND revoked_at IS NULL)";
 
 /** Who changes a webhook: a key that must live. */
-export type ByKey = { readonly keyId: string; readonly actor: Actor; readonly nowMs: number };
+export type WebhookChangeActor = {
+  readonly keyId: string;
+  readonly actor: Actor;
+  readonly nowMs: number;
+};
 
 /** `conflict` at 5 of them; `invalid_api_key` for a key that has ended meanwhile. */
 export async function insertWebhook(
   db: D1Database,
   webhook: Webhook,
-  by: ByKey,
+  by: WebhookChangeActor,
 ): Promise<Result<Webhook>> {
   const { id, orgId, url, types } = webhook;
   const [inserted] = await db.batch<StoredWebhook>([
@@ -88,7 +92,7 @@ export async function insertWebhook(
   ]);
   const row = inserted?.results[0];
   if (row !== undefined) return success(webhookOf(row));
-  if (!(await isLive(db, by.keyId))) return refuse({ kind: "invalid_api_key" });
+  if (!(await isActive(db, by.keyId))) return refuse({ kind: "invalid_api_key" });
   const message = `At most ${WEBHOOKS_MAX} webhooks.`;
   return refuse({ kind: "conflict", message, param: null, code: "too_many_webhooks" });
 }
@@ -104,7 +108,7 @@ export async function updateWebhook(
   db: D1Database,
   before: Webhook,
   change: WebhookChange,
-  by: ByKey & { readonly rotated: boolean },
+  by: WebhookChangeActor & { readonly rotated: boolean },
 ): Promise<Webhook | null> {
   const changedAt = Math.max(by.nowMs, before.changedAt + 1);
   const data = by.rotated
@@ -152,7 +156,11 @@ function hostOf(url: string): string {
 }
 
 /** False when there is no such webhook any more. */
-export async function deleteWebhook(db: D1Database, webhook: Webhook, by: ByKey): Promise<boolean> {
+export async function deleteWebhook(
+  db: D1Database,
+  webhook: Webhook,
+  by: WebhookChangeActor,
+): Promise<boolean> {
   const [deleted] = await db.batch([
     db
       .prepare(`DELETE FROM webhooks WHERE id = ?2 AND org_id = ?3 AND ${LIVES} RETURNING id`)
@@ -226,11 +234,11 @@ export function noSuchWebhook(): Refusal {
 }
 
 /** A URL that may not be sent to. */
-export function wrongUrl(problem: string): Refusal {
+export function invalidUrl(problem: string): Refusal {
   return invalid(`url ${problem}.`, "url");
 }
 
-export async function isLive(db: D1Database, keyId: string): Promise<boolean> {
+export async function isActive(db: D1Database, keyId: string): Promise<boolean> {
   const found = await db
     .prepare("SELECT 1 FROM keys WHERE id = ? AND revoked_at IS NULL")
     .bind(keyId)
@@ -241,7 +249,7 @@ export async function isLive(db: D1Database, keyId: string): Promise<boolean> {
 function told(
   db: D1Database,
   { id, orgId }: Pick<Webhook, "id" | "orgId">,
-  event: { readonly type: EventType; readonly data: EventData; readonly by: ByKey },
+  event: { readonly type: EventType; readonly data: EventData; readonly by: WebhookChangeActor },
 ): D1PreparedStatement {
   const { type, data, by } = event;
   const { actor, nowMs } = by;

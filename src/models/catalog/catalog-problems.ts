@@ -1,7 +1,7 @@
 import type { Config, ConfigProblem } from "../../shared/config/config.ts";
 import { ALIAS_KINDS } from "./aliases.ts";
 import type { Kind } from "../../shared/kinds.ts";
-import { CATALOGUE } from "./models.ts";
+import { CATALOG } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
 
 /**
@@ -23,7 +23,7 @@ export function catalogProblems(
   ];
 }
 
-const BUILT_IN = [...CATALOGUE, ...SANDBOX_MODELS];
+const BUILT_IN = [...CATALOG, ...SANDBOX_MODELS];
 
 function providerProblems(
   config: Pick<Config, "providers">,

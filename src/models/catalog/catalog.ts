@@ -3,19 +3,19 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { rowOf } from "../../shared/regions.ts";
 import { aliasesOf } from "./aliases.ts";
-import { dayOf, spanAround } from "./dated.ts";
-import type { Span } from "./dated.ts";
+import { dayOf, spanAround } from "./dated-prices.ts";
+import type { Span } from "./dated-prices.ts";
 import type { HostTag } from "./entry.ts";
-import { modelOfCatalogue, modelOfOperator } from "./live-model.ts";
+import { builtInModel, operatorModel } from "./live-model.ts";
 import { listedModel, listedPrice } from "./listed-model.ts";
 import type { ListedModel, PricedModel } from "./listed-model.ts";
-import { changesOfModel, pricedModel } from "./price-lists.ts";
+import { upcomingChanges, pricedModel } from "./price-lists.ts";
 import type { Pricing } from "./price-lists.ts";
 import type { Hosts } from "./live-model.ts";
 import type { Model } from "./model.ts";
 import { KINDS } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
-import { CATALOGUE } from "./models.ts";
+import { CATALOG } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -32,22 +32,22 @@ export type Catalog = {
   readonly region: Region;
 };
 
-/** What a caller can buy here: at its prices, and the catalogues that follow at later moments (Unix ms), oldest first. */
-export type SoldHere = {
+/** What a caller can buy here: at its prices, and the catalogs that follow at later moments (Unix ms), oldest first. */
+export type CallerCatalog = {
   readonly catalog: Catalog;
   readonly pricing: Pricing;
-  readonly later: readonly LaterCatalog[];
+  readonly later: readonly UpcomingCatalog[];
 };
-export type LaterCatalog = { readonly from: number; readonly catalog: Catalog };
+export type UpcomingCatalog = { readonly from: number; readonly catalog: Catalog };
 
-/** What the catalogue needs of the configuration. */
+/** What the catalog needs of the configuration. */
 type CatalogConfig = Pick<
   Config,
   "region" | "residency" | "sandbox" | "providers" | "models" | "sellEnded" | "aliases" | "numbers"
 >;
 
 /**
- * The catalogue of this deployment at a moment (Unix ms), decided by configuration alone. Residency filters before anything
+ * The catalog of this deployment at a moment (Unix ms), decided by configuration alone. Residency filters before anything
  * else; an operator's entry replaces the built-in model of the same id, price and routes.
  */
 export function buildCatalog(options: {
@@ -61,15 +61,15 @@ export function buildCatalog(options: {
     options.live.map((host) => [host.id, host.regions.filter((tag) => allowed.includes(tag))]),
   );
   const own = new Set(config.models.map((entry) => entry.id));
-  const builtIn = config.sandbox ? [...CATALOGUE, ...SANDBOX_MODELS] : CATALOGUE;
+  const builtIn = config.sandbox ? [...CATALOG, ...SANDBOX_MODELS] : CATALOG;
   const profiles = new Map(config.providers.map(({ id, profile }) => [id, profile]));
   const { region, sellEnded } = config;
   const terms = { region, markupPercent: config.numbers.MARKUP_PERCENT, day: dayOf(at), sellEnded };
   const candidates = [
-    ...config.models.map((entry) => modelOfOperator(entry, hosts, profiles)),
+    ...config.models.map((entry) => operatorModel(entry, hosts, profiles)),
     ...builtIn
       .filter((entry) => !own.has(entry.id))
-      .map((entry) => modelOfCatalogue(entry, hosts, terms)),
+      .map((entry) => builtInModel(entry, hosts, terms)),
   ];
   const models = new Map<string, Model>();
   for (const model of candidates) if (model !== null) models.set(model.id, model);
@@ -146,13 +146,13 @@ export function modelNames(catalog: Catalog) {
 }
 
 /** A model or an alias as the list has it, by any of its names. */
-export function findModel(sold: SoldHere, name: string): ListedModel | undefined {
+export function findModel(sold: CallerCatalog, name: string): ListedModel | undefined {
   const id = modelNames(sold.catalog).entryOf(name);
   return listModels(sold).find((listed) => listed.id === id);
 }
 
 /** Every live model and alias, sorted by id. */
-export function listModels(sold: SoldHere): readonly ListedModel[] {
+export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   const { models, aliases, region } = sold.catalog;
   const listed: ListedModel[] = [];
   const named = Map.groupBy(aliases.keys(), (name) => aliases.get(name));
@@ -169,11 +169,11 @@ export function listModels(sold: SoldHere): readonly ListedModel[] {
   return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** What a caller pays for a model now, and what it will, by its lists and the catalogues to come. */
-function pricedNow(model: Model, { later, pricing }: SoldHere): PricedModel {
+/** What a caller pays for a model now, and what it will, by its lists and the catalogs to come. */
+function pricedNow(model: Model, { later, pricing }: CallerCatalog): PricedModel {
   const now = pricedModel(model, pricing);
   const shown = JSON.stringify(listedPrice(now));
-  const changes = changesOfModel(model, pricing);
+  const changes = upcomingChanges(model, pricing);
   const moments = [...changes, ...later.map(({ from }) => from)].toSorted((a, b) => a - b);
   for (const from of moments) {
     const then = later.findLast((one) => one.from <= from)?.catalog.models;

@@ -6,7 +6,7 @@ import type { Region } from "../../shared/regions.ts";
 /** Where a provider's hosts promise to run: in a region, or nowhere in particular. */
 export type HostTag = Region | "global";
 
-/** The built-in providers that the catalogue has routes to. */
+/** The built-in providers that the catalog has routes to. */
 export type ProviderId =
   | "anthropic"
   | "bedrock"
@@ -60,7 +60,7 @@ export type RouteEntry = {
 };
 
 /** A model: what the best of its routes can do, and the routes in order of preference. */
-export type CatalogueEntry = {
+export type CatalogEntry = {
   /** maker/model. */
   readonly id: string;
   readonly kind: Kind;
@@ -108,7 +108,7 @@ export function chat(
   released: string,
   [context, maxOutput, abilities, estimateFactor, imageTokens = 0]: ChatFacts,
   routes: readonly RouteEntry[],
-): CatalogueEntry {
+): CatalogEntry {
   return {
     id,
     kind: "chat",
@@ -129,17 +129,17 @@ export function embeddings(
   released: string,
   [context, dimensions, estimateFactor]: readonly [number, "any" | "fixed", number],
   routes: readonly RouteEntry[],
-): CatalogueEntry {
+): CatalogEntry {
   const abilities: readonly Ability[] = dimensions === "any" ? ["dimensions"] : [];
-  return withoutOutput("embeddings", id, { released, context, estimateFactor, abilities, routes });
+  return inputOnlyModel("embeddings", id, { released, context, estimateFactor, abilities, routes });
 }
 
 /** A model of any kind without output; `id` is maker/model. */
-export function withoutOutput(
+export function inputOnlyModel(
   kind: InputKind,
   id: string,
-  facts: Pick<CatalogueEntry, "released" | "context" | "estimateFactor" | "abilities" | "routes">,
-): CatalogueEntry {
+  facts: Pick<CatalogEntry, "released" | "context" | "estimateFactor" | "abilities" | "routes">,
+): CatalogEntry {
   return { id, kind, maxOutput: 0, minOutput: 1, imageTokens: 0, ...facts };
 }
 
@@ -155,16 +155,16 @@ export type Dollars =
   | readonly [input: number, cached: number, cacheWrite: number, output: number];
 
 /** What a route costs from a day on, and the day on which a source showed that. */
-export type Change = readonly [from: string, dollars: Dollars, seenOn: string];
+export type PriceChange = readonly [from: string, dollars: Dollars, seenOn: string];
 
 type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "until" | "limits">> & {
-  readonly later?: readonly Change[];
+  readonly later?: readonly PriceChange[];
 };
 
 type At = (provider: ProviderId, upstreamId: string, dollars: Dollars, more?: More) => RouteEntry;
 
 /** Makes routes at prices that were seen on a day; on hosts that promise nothing unless said otherwise. */
-export function seenOn(pricedOn: string): At {
+export function pricesSeenOn(pricedOn: string): At {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
     const first = { from: pricedOn, price: microPrice(dollars), seenOn: pricedOn };
     const rest = later.map(([from, changed, seen]) => {

@@ -1,8 +1,8 @@
 import type { ModelEntry } from "../../shared/config/config.ts";
 import type { Price } from "../../shared/usage.ts";
-import { isOver, priceOn } from "./dated.ts";
+import { hasEnded, priceOn } from "./dated-prices.ts";
 import { limitsOfProvider, UNKNOWN_IMAGE, WIDEST, WIDEST_TOOLS } from "./entry.ts";
-import type { CatalogueEntry, HostTag, RouteEntry } from "./entry.ts";
+import type { CatalogEntry, HostTag, RouteEntry } from "./entry.ts";
 import type { Model, Route, RouteLimits } from "./model.ts";
 import { KINDS } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
@@ -24,10 +24,10 @@ type Terms = {
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
 /** A built-in model as it is sold here: what the best of its live routes can do; null without any. */
-export function modelOfCatalogue(entry: CatalogueEntry, hosts: Hosts, terms: Terms): Model | null {
+export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): Model | null {
   const isKept = terms.sellEnded.includes(entry.id);
   const live = entry.routes.flatMap((route) => {
-    if (isOver(route, terms.day) && !isKept) return [];
+    if (hasEnded(route, terms.day) && !isKept) return [];
     const tag = tagUsed(route, hosts.get(route.provider) ?? [], terms.region);
     return tag === undefined ? [] : [{ route, tag }];
   });
@@ -56,7 +56,7 @@ export function modelOfCatalogue(entry: CatalogueEntry, hosts: Hosts, terms: Ter
  * An operator's own price is what the customer pays: no uplift, no markup. Null without a live route. `profiles`: of
  * the operator's own providers.
  */
-export function modelOfOperator(
+export function operatorModel(
   entry: ModelEntry,
   hosts: Hosts,
   profiles: ReadonlyMap<string, string>,
@@ -114,7 +114,7 @@ function tagUsed(route: RouteEntry, tags: readonly HostTag[], region: Region): H
 
 type Best = Pick<Model, "context" | "maxOutput" | "abilities">;
 
-function bestOf(entry: CatalogueEntry, limits: readonly RouteLimits[]): Best {
+function bestOf(entry: CatalogEntry, limits: readonly RouteLimits[]): Best {
   return {
     context: Math.max(...limits.map(({ context = entry.context }) => context)),
     maxOutput: Math.max(...limits.map(({ maxOutput = entry.maxOutput }) => maxOutput)),

@@ -3,16 +3,16 @@ import type { Price } from "../../shared/usage.ts";
 import type { Model, PriceOrigin, Route } from "./model.ts";
 import { longPromptPrice, raisedPrices } from "./price.ts";
 
-/** The list that every organisation of the region has behind its own. */
+/** The list that every organization of the region has behind its own. */
 export const REGION_LIST = "default";
 
 /** What a list says of an item: a price of its own, or so many percent on the provider's list price. */
-export type Charged =
+export type ListCharge =
   | { readonly price: Price; readonly percent?: never }
   | { readonly percent: number; readonly price?: never };
 
 /** From a moment on (Unix ms) a list says this of a model's id, of `maker/*` or of `*`. A price is of a model alone. */
-export type PriceRow = { readonly item: string; readonly from: number; readonly says: Charged };
+export type PriceRow = { readonly item: string; readonly from: number; readonly says: ListCharge };
 
 /** The rows of a list by their items, oldest first. */
 export type PriceList = {
@@ -30,7 +30,7 @@ export function priceListOf(name: string, rows: readonly PriceRow[]): PriceList 
   return { name, items };
 }
 
-/** The lists that say what a customer pays, the first first: the organisation's own, then the region's. */
+/** The lists that say what a customer pays, the first first: the organization's own, then the region's. */
 export type PriceLists = readonly PriceList[];
 
 /** What a customer pays at a moment (Unix ms). `list`: the name of its own price list, null without one. */
@@ -40,15 +40,15 @@ export type Pricing = {
   readonly lists: PriceLists;
 };
 
-/** The prices of this moment for an organisation, by the list that its wallet named last. Failure: prices_unavailable. */
+/** The prices of this moment for an organization, by the list that its wallet named last. Failure: prices_unavailable. */
 export type PricingFor = {
   /** As far as this isolate knows. */
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;
-  /** As the organisation's wallet says: which is remembered. */
+  /** As the organization's wallet says: which is remembered. */
   readonly corrected: (orgId: string, list: string | null, at: number) => Promise<Result<Pricing>>;
 };
 
-/** The catalogue's own prices. */
+/** The catalog's own prices. */
 export const NO_LISTS: Pricing = { list: null, at: 0, lists: [] };
 
 type Rule = { readonly list: string; readonly row: PriceRow };
@@ -104,7 +104,7 @@ function since({ origin }: Route, { from, list }: { from: number; list: string }
 }
 
 /** The moments to come at which what these lists say of a model may change. */
-export function changesOfModel(
+export function upcomingChanges(
   model: Model,
   { lists, at }: Pick<Pricing, "lists" | "at">,
 ): readonly number[] {

@@ -1,10 +1,10 @@
 import { UNITS } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
-import type { Charged, PriceRow } from "./price-lists.ts";
+import type { ListCharge, PriceRow } from "./price-lists.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
 /** A row as operators see it; times in Unix ms. */
-export type BookedPrice = PriceRow & {
+export type PriceRecord = PriceRow & {
   readonly id: string;
   readonly list: string;
   /** Of the operator who posted it. */
@@ -47,7 +47,7 @@ export async function readPriceRows(
 export async function listPrices(
   db: D1Database,
   asked: { readonly list: string | null; readonly after: string; readonly limit: number },
-): Promise<readonly BookedPrice[]> {
+): Promise<readonly PriceRecord[]> {
   const { results } = await db
     .prepare(
       `SELECT * FROM prices WHERE (?1 IS NULL OR list = ?1) AND (list, item, from_at) >
@@ -59,16 +59,16 @@ export async function listPrices(
   return results.map(bookedOf);
 }
 
-export async function findPrice(db: D1Database, id: string): Promise<BookedPrice | null> {
+export async function findPrice(db: D1Database, id: string): Promise<PriceRecord | null> {
   const row = await db.prepare("SELECT * FROM prices WHERE id = ?").bind(id).first<StoredPrice>();
   return row === null ? null : bookedOf(row);
 }
 
 /** What is there of the same list, item and date as these, by `placeOf`. */
-export async function findPlaces(
+export async function findExistingPrices(
   db: D1Database,
-  rows: readonly Pick<BookedPrice, "list" | "item" | "from">[],
-): Promise<ReadonlyMap<string, BookedPrice>> {
+  rows: readonly Pick<PriceRecord, "list" | "item" | "from">[],
+): Promise<ReadonlyMap<string, PriceRecord>> {
   const places = JSON.stringify(rows.map(({ list, item, from }) => [list, item, from]));
   const { results } = await db
     .prepare(
@@ -77,15 +77,19 @@ export async function findPlaces(
     )
     .bind(places)
     .all<StoredPrice>();
-  return new Map(results.map(bookedOf).map((row) => [placeOf(row), row]));
+  return new Map(results.map(bookedOf).map((row) => [priceKey(row), row]));
 }
 
-export function placeOf({ list, item, from }: Pick<BookedPrice, "list" | "item" | "from">): string {
+export function priceKey({
+  list,
+  item,
+  from,
+}: Pick<PriceRecord, "list" | "item" | "from">): string {
   return `${list}\n${item}\n${from}`;
 }
 
 /** All rows or none. Throws when one is there already, as when D1 fails. */
-export async function insertPrices(db: D1Database, rows: readonly BookedPrice[]): Promise<void> {
+export async function insertPrices(db: D1Database, rows: readonly PriceRecord[]): Promise<void> {
   const insert = db.prepare(
     `INSERT INTO prices (id, list, item, from_at, price, percent, posted_by, created_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -98,7 +102,7 @@ export async function insertPrices(db: D1Database, rows: readonly BookedPrice[])
   );
 }
 
-/** Removes a row unless it is the last of a list that an organisation has; false: it is, or there is none. */
+/** Removes a row unless it is the last of a list that an organization has; false: it is, or there is none. */
 export async function deletePrice(db: D1Database, id: string): Promise<boolean> {
   const row = await db
     .prepare(
@@ -112,12 +116,12 @@ export async function deletePrice(db: D1Database, id: string): Promise<boolean> 
 }
 
 /** Whether a list has any row, also one that is not in force yet. */
-export async function hasRows(db: D1Database, list: string): Promise<boolean> {
+export async function hasListRows(db: D1Database, list: string): Promise<boolean> {
   const row = await db.prepare("SELECT 1 FROM prices WHERE list = ? LIMIT 1").bind(list).first();
   return row !== null;
 }
 
-function bookedOf(row: StoredPrice): BookedPrice {
+function bookedOf(row: StoredPrice): PriceRecord {
   const { id, list, posted_by: postedBy, created_at: createdAt } = row;
   return { id, list, postedBy, createdAt, ...rowOf(row) };
 }
@@ -126,7 +130,7 @@ function rowOf({ item, from_at: from, price, percent }: StoredPrice): PriceRow {
   return { item, from, says: chargedOf(price, percent) };
 }
 
-function chargedOf(price: string | null, percent: number | null): Charged {
+function chargedOf(price: string | null, percent: number | null): ListCharge {
   return price === null ? { percent: percent ?? 0 } : { price: priceOfText(price) };
 }
 

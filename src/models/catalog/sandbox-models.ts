@@ -1,6 +1,6 @@
 import { REGIONS } from "../../shared/regions.ts";
-import { chat, embeddings, seenOn, TV, TVR } from "./entry.ts";
-import type { CatalogueEntry } from "./entry.ts";
+import { chat, embeddings, pricesSeenOn, TV, TVR } from "./entry.ts";
+import type { CatalogEntry } from "./entry.ts";
 
 /** Echoes; one thinks first, one says a word and calls a tool wherever it is given one. */
 const PLAIN = ["echo", "think", "agent"] as const;
@@ -26,13 +26,13 @@ const MAGIC = [
 ] as const;
 
 const RELEASED = "2026-01-01";
-const at = seenOn(RELEASED);
+const at = pricesSeenOn(RELEASED);
 const EVERYWHERE = { regions: ["global", ...REGIONS] } as const;
 /** The sandbox counts its tokens so that the bare estimate bounds them. */
 const ESTIMATE = 1;
 
 /** The built-in models that answer without a network: 1 micro per input token, 2 per output token. */
-export const SANDBOX_MODELS: readonly CatalogueEntry[] = [
+export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN, ...MAGIC].map((name) =>
     chat(
       `sandbox/${name}`,

@@ -33,7 +33,7 @@ export function thoughtBlock(
  * Whether the calls that the model is in the midst of began without a thought of its own: with a
  * thinking budget that is a 400.
  */
-export function beginsWithoutThought(turns: readonly Turn[]): boolean {
+export function startsWithoutThought(turns: readonly Turn[]): boolean {
   const asked = turns.findLastIndex(
     (turn) => turn.role === "user" && turn.parts.some((part) => part.kind !== "result"),
   );

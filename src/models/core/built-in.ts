@@ -8,7 +8,7 @@ export type ProviderConfig = Pick<Config, "region" | "sandbox" | "providers" | "
 export type { HostTag };
 
 /** A provider that this Worker knows by itself: live where its variables are set. */
-export type BuiltIn = {
+export type BuiltInProvider = {
   readonly id: string;
   /** The secrets or bindings that make it live, for messages and docs. */
   readonly variables: readonly string[];
@@ -43,11 +43,11 @@ export function baseUrlProblems(
   if (!isWebAddress(address)) return [{ variable, problem: "must be an http or https address" }];
   const [host, ownHost] = [hostOf(address), hostOf(own ?? address)];
   if (host === ownHost || domainOf(host) !== domainOf(ownHost)) return [];
-  return [otherPlace(variable, ownHost)];
+  return [otherPlaceProblem(variable, ownHost)];
 }
 
 /** The problem of an address whose host is known to run elsewhere; `own` is the one that does not. */
-export function otherPlace(variable: string, own: string): ConfigProblem {
+export function otherPlaceProblem(variable: string, own: string): ConfigProblem {
   return { variable, problem: `its host does not keep prompts in this region; ${own} does` };
 }
 

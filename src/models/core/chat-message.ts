@@ -18,7 +18,7 @@ export function finishReason(raw: unknown, hasToolCalls: boolean): string | null
 }
 
 /** The failure of an answer that broke off. An `error` is of the answer, which the request may have provoked. */
-export function brokenOff(finish: unknown): ProviderFailure {
+export function incompleteFailure(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
 }
 
@@ -38,12 +38,12 @@ export function answerMessage(raw: JsonObject & Message, finish: string | null):
     content: contentText(raw.content),
     refusal: text(raw.refusal),
     ...(calls.length > 0 && { tool_calls: calls.map((call) => answerToolCall(call, finish)) }),
-    ...extras(raw),
+    ...extraFields(raw),
   };
 }
 
 /** What message and delta have in common beside content, refusal and tool calls; never null. */
-export function extras(raw: JsonObject): Delta {
+export function extraFields(raw: JsonObject): Delta {
   const { function_call: call, annotations, reasoning_content: thought, reasoning, content } = raw;
   const { reasoning_details: details } = raw;
   const reasoned = text(thought) ?? text(reasoning) ?? thinkingText(content) ?? "";

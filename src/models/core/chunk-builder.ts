@@ -1,9 +1,9 @@
 import type { Delta, DeltaCall } from "./chunk.ts";
 import { isCut } from "./finish-reason.ts";
 import type { StreamEvent } from "./provider.ts";
-import { newToolCallId } from "./said.ts";
+import { newToolCallId } from "./output-part.ts";
 import type { FinishReason } from "./finish-reason.ts";
-import type { Said } from "./said.ts";
+import type { OutputPart } from "./output-part.ts";
 
 type Tool = { hasArguments: boolean; readonly isCustom: boolean };
 
@@ -38,7 +38,7 @@ export class ChunkBuilder {
   }
 
   /** A piece as a stream says it; a call whole. */
-  say(said: Said): StreamEvent[] {
+  say(said: OutputPart): StreamEvent[] {
     switch (said.kind) {
       case "text":
         return this.text(said.text);

@@ -50,7 +50,7 @@ export type Conversation = {
 
 /**
  * The messages of a checked chat request as a conversation. Leading system and developer messages are
- * the instructions; later ones stand where they were, as user text in a <system> element. Neighbours
+ * the instructions; later ones stand where they were, as user text in a <system> element. Neighbors
  * of one role are merged. Refused: legacy functions, custom tools.
  */
 export function conversationOf({ messages }: ChatBody): Conversation | ProviderFailure {

@@ -255,7 +255,7 @@ function nameOf(one: z.infer<typeof toolName>): string {
 }
 
 /** The smaller of max_tokens and max_completion_tokens; null when neither was sent. */
-export function askedCap({ max_tokens, max_completion_tokens }: ChatBody): number | null {
+export function requestedCap({ max_tokens, max_completion_tokens }: ChatBody): number | null {
   const cap = Math.min(max_tokens ?? Infinity, max_completion_tokens ?? Infinity);
   return cap === Infinity ? null : cap;
 }

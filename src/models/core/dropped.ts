@@ -3,7 +3,7 @@ import { isObject, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
 /** Where a wire's body has each of the core's fields: any of the places, dots go down. */
-export type Places = Readonly<Record<string, readonly string[]>>;
+export type FieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**
  * Fields that are no loss when an adapter sends nothing of that name: it sets them itself, refuses what it
@@ -31,18 +31,22 @@ const NO_LOSS: ReadonlySet<string> = new Set([
 ]);
 
 /** Tells the call which of its fields are not in the body that is sent. */
-export function tellDropped(
+export function reportDropped(
   call: ProviderCall,
   sent: JsonObject,
-  places: Places,
+  places: FieldPaths,
   sendsMarks = false,
 ): void {
   if (call.onDropped === undefined) return;
-  tellLeft(call, (field) => (places[field] ?? []).some((place) => has(sent, place)), sendsMarks);
+  reportUnsent(
+    call,
+    (field) => (places[field] ?? []).some((place) => has(sent, place)),
+    sendsMarks,
+  );
 }
 
 /** The same, where `isSent` says what is. `sendsMarks`: the `cache_control` of parts and tools is sent. */
-export function tellLeft(
+export function reportUnsent(
   { body, onDropped }: ProviderCall,
   isSent: (field: string) => boolean,
   sendsMarks = false,

@@ -1,17 +1,17 @@
-import { atMost } from "../../shared/at-most.ts";
-import { summedUsage } from "../../shared/usage.ts";
+import { mapConcurrently } from "../../shared/map-concurrently.ts";
+import { sumUsage } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
-import { tooLarge } from "./answer-size.ts";
-import { withSpent } from "./spent.ts";
+import { tooLarge } from "./response-size.ts";
+import { withUsage } from "./failed-usage.ts";
 import type {
-  Answer,
+  ProviderResponse,
   EmbeddingsCall,
   JsonObject,
-  ProviderAnswer,
+  ProviderResult,
   ProviderFailure,
 } from "./provider.ts";
 import { countedUsage } from "./token-count.ts";
-import { inputUsage } from "./wire-usage.ts";
+import { inputUsage } from "./openai-usage.ts";
 
 /** How many requests of one call are under way at a time. */
 const BATCHES_AT_ONCE = 4;
@@ -40,7 +40,7 @@ export function textsIn({ body: { input } }: EmbeddingsCall): readonly string[] 
 type Slices = {
   readonly texts: readonly string[];
   readonly size: number;
-  readonly send: (call: EmbeddingsCall) => Promise<ProviderAnswer>;
+  readonly send: (call: EmbeddingsCall) => Promise<ProviderResult>;
 };
 
 /**
@@ -52,7 +52,7 @@ export async function inBatches(
   call: EmbeddingsCall,
   size: number,
   send: Slices["send"],
-): Promise<ProviderAnswer> {
+): Promise<ProviderResult> {
   const texts = textsOf(call);
   if ("kind" in texts) return { kind: "failure", failure: texts };
   const parts: { body: JsonObject; usage: Usage | null }[] = [];
@@ -62,12 +62,12 @@ export async function inBatches(
     parts.push(answer);
   }
   const vectors = parts.flatMap((part) => part.body["data"] as readonly JsonObject[]);
-  return { kind: "json", ...embeddingList(vectors, summedUsage(parts.map((part) => part.usage))) };
+  return { kind: "json", ...embeddingList(vectors, sumUsage(parts.map((part) => part.usage))) };
 }
 
 /** The same as a wire's handler has it, where every model takes as many. */
 export function inBatchesOf(size: number) {
-  return (call: EmbeddingsCall, send: Slices["send"]): Promise<ProviderAnswer> =>
+  return (call: EmbeddingsCall, send: Slices["send"]): Promise<ProviderResult> =>
     inBatches(call, size, send);
 }
 
@@ -75,7 +75,7 @@ export function inBatchesOf(size: number) {
 async function answersOf(
   call: EmbeddingsCall,
   { texts, size, send }: Slices,
-): Promise<readonly ProviderAnswer[]> {
+): Promise<readonly ProviderResult[]> {
   const slices: EmbeddingsCall[] = [];
   for (let at = 0; at < texts.length; at += size) {
     slices.push({ ...call, body: { ...call.body, input: texts.slice(at, at + size) } });
@@ -83,7 +83,7 @@ async function answersOf(
   const failures: ProviderFailure[] = [];
   let values = 0;
   const limit = Math.min(size === 1 ? TEXTS_AT_ONCE : BATCHES_AT_ONCE, slices.length);
-  const answers = await atMost(limit, slices, async (slice) => {
+  const answers = await mapConcurrently(limit, slices, async (slice) => {
     if (failures.length > 0) return badAnswer();
     let answer = await send(slice);
     // A call of one slice is repeated by whoever made it, on another route if there is one.
@@ -100,9 +100,9 @@ async function answersOf(
 }
 
 /** What the other slices have used is paid for where the request itself made one fail. */
-function withDone(failure: ProviderFailure, answers: readonly ProviderAnswer[]): ProviderFailure {
+function withDone(failure: ProviderFailure, answers: readonly ProviderResult[]): ProviderFailure {
   const done = answers.flatMap((answer) => (answer.kind === "json" ? [answer.usage] : []));
-  return withSpent(failure, { usage: done.length === 0 ? null : summedUsage(done), said: "" });
+  return withUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), said: "" });
 }
 
 /** How many numbers an embedding list holds: 16 characters of base64 are three of them. */
@@ -116,13 +116,16 @@ function valuesIn(body: JsonObject): number {
 }
 
 /** Whether a second try may save what the other slices have cost. */
-function isWorthAgain(answer: ProviderAnswer, { signal }: EmbeddingsCall): boolean {
+function isWorthAgain(answer: ProviderResult, { signal }: EmbeddingsCall): boolean {
   if (answer.kind !== "failure" || signal.aborted) return false;
   return answer.failure.kind === "retry" && answer.failure.fault !== "request";
 }
 
 /** An embedding list of these vectors (numbers or base64), in order; usage that is null, or 0, is estimated. */
-export function embeddingList(vectors: readonly unknown[], reported: Usage | null): Answer {
+export function embeddingList(
+  vectors: readonly unknown[],
+  reported: Usage | null,
+): ProviderResponse {
   const usage = countedUsage(reported);
   const data = vectors.map((vector, index) => {
     const embedding = isItem(vector) ? vector.embedding : vector;
@@ -139,6 +142,6 @@ function isItem(vector: unknown): vector is { readonly embedding: unknown } {
   return typeof vector === "object" && vector !== null && "embedding" in vector;
 }
 
-function badAnswer(): ProviderAnswer {
+function badAnswer(): ProviderResult {
   return { kind: "failure", failure: { kind: "retry", reason: "bad_answer" } };
 }

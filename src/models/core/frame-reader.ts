@@ -1,6 +1,6 @@
 import { parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
-import { failureEvents } from "./spent.ts";
+import { failureEvents } from "./failed-usage.ts";
 
 /** The event that ends a stream well. */
 export const END: StreamEvent = { kind: "end" };

@@ -5,19 +5,19 @@ import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import { retry } from "./frame-reader.ts";
 import { streamOf } from "./whole-stream.ts";
-import { JSON_BYTES_MAX, tooLarge } from "./answer-size.ts";
+import { JSON_BYTES_MAX, tooLarge } from "./response-size.ts";
 import { GatheringBody } from "./gathering-body.ts";
 import { parseObject, parsePlainObject } from "./json-value.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 import { PacedReader } from "./paced-reader.ts";
 import type {
-  Answer,
+  ProviderResponse,
   CallOf,
   ChatCall,
   EventStream,
   JsonObject,
   Provider,
-  ProviderAnswer,
+  ProviderResult,
   ProviderCall,
   ProviderFailure,
   StreamEvent,
@@ -41,13 +41,13 @@ export type Handler<Call extends ProviderCall> = {
    */
   ask(call: Call): Promise<Response | ProviderFailure>;
   /** Converts the JSON of a 2xx; null when it is no answer of theirs. */
-  answer(raw: JsonObject, call: Call, headers: Headers): Answer | ProviderFailure | null;
+  answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
   /** Where one request may not hold all of a call: it is cut, and each part sent by `send`. */
-  inParts?(call: Call, send: (part: Call) => Promise<ProviderAnswer>): Promise<ProviderAnswer>;
+  inParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
 
 /** One provider's wire format: a handler for each kind of call that it does, and what they share. */
-export type Wire = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
+export type ProviderProtocol = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
   readonly id: string;
   /** The media type of its streams. */
   readonly streamType: string;
@@ -62,27 +62,27 @@ export type Wire = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
 const ERROR_BYTES_MAX = 64 * 1024;
 
 /** The provider that speaks a wire format over HTTP: what all of them have in common. */
-export function httpProvider(wire: Wire): Provider {
-  return { id: wire.id, kinds: kindsOf(wire), send: (call) => sendOver(wire, call) };
+export function httpProvider(wire: ProviderProtocol): Provider {
+  return { id: wire.id, kinds: kindsOf(wire), send: (call) => sendCall(wire, call) };
 }
 
 /** What can be asked over a wire. */
-export function kindsOf(wire: Wire): readonly Kind[] {
+export function kindsOf(wire: ProviderProtocol): readonly Kind[] {
   return KIND_NAMES.filter((kind) => wire[kind] !== undefined);
 }
 
 /** A call over a wire. Throws for a bug of ours. */
-export function sendOver(wire: Wire, call: ProviderCall): Promise<ProviderAnswer> {
+export function sendCall(wire: ProviderProtocol, call: ProviderCall): Promise<ProviderResult> {
   return call.kind === "chat"
     ? handled(wire, wire.chat, call)
     : handled(wire, wire[call.kind], call);
 }
 
 function handled<Call extends ProviderCall>(
-  wire: Wire,
+  wire: ProviderProtocol,
   handler: Handler<Call> | undefined,
   call: Call,
-): Promise<ProviderAnswer> {
+): Promise<ProviderResult> {
   if (handler === undefined) {
     return Promise.resolve(failed({ kind: "disabled", reason: `no_${call.kind}` }));
   }
@@ -91,15 +91,15 @@ function handled<Call extends ProviderCall>(
 }
 
 async function sendBy<Call extends ProviderCall>(
-  wire: Wire,
+  wire: ProviderProtocol,
   handler: Handler<Call>,
   call: Call,
-): Promise<ProviderAnswer> {
+): Promise<ProviderResult> {
   let asked: Response | ProviderFailure;
   try {
     asked = await handler.ask(call);
   } catch (error) {
-    if (call.signal.aborted) return failed(notReached(call));
+    if (call.signal.aborted) return failed(connectionFailure(call));
     throw error;
   }
   if (!(asked instanceof Response)) return failed(asked);
@@ -133,12 +133,12 @@ export async function post(
       ...(typeof body === "string" ? { body } : { body: body.stream(), duplex: "half" }),
     });
   } catch {
-    return notReached(call);
+    return connectionFailure(call);
   }
 }
 
 /** The failure of a request whose connection broke before an answer, or whose call has ended. */
-export function notReached({ signal }: ProviderCall): ProviderFailure {
+export function connectionFailure({ signal }: ProviderCall): ProviderFailure {
   return signal.aborted
     ? { kind: "retry", reason: "aborted" }
     : { kind: "retry", reason: "connection", again: true };
@@ -151,7 +151,7 @@ export function trimmedUrl(url: string): string {
 
 /** A call under way: over which wire, by which of its handlers. */
 type Under<Call extends ProviderCall> = {
-  readonly wire: Wire;
+  readonly wire: ProviderProtocol;
   readonly handler: Handler<Call>;
   readonly call: Call;
 };
@@ -159,7 +159,7 @@ type Under<Call extends ProviderCall> = {
 async function answered<Call extends ProviderCall>(
   under: Under<Call>,
   response: Response,
-): Promise<ProviderAnswer> {
+): Promise<ProviderResult> {
   const { wire, call } = under;
   if (!response.ok) {
     const text = (await boundedText(response, ERROR_BYTES_MAX)) ?? "";
@@ -183,7 +183,7 @@ async function answered<Call extends ProviderCall>(
 async function jsonAnswer<Call extends ProviderCall>(
   under: Under<Call>,
   response: Response,
-): Promise<ProviderAnswer> {
+): Promise<ProviderResult> {
   const text = await boundedText(response, JSON_BYTES_MAX);
   if (text === null) return failed(tooLarge(under.call));
   try {
@@ -200,7 +200,7 @@ function converted<Call extends ProviderCall>(
   { wire, handler, call }: Under<Call>,
   text: string,
   headers: Headers,
-): ProviderAnswer {
+): ProviderResult {
   const raw = call.kind === "chat" ? parseObject(text) : parsePlainObject(text);
   if (raw === null) return failed({ kind: "retry", reason: "bad_json" });
   const inside = wire.failureInside(raw);
@@ -278,7 +278,7 @@ function oneBatch(events: readonly StreamEvent[]): EventStream {
   };
 }
 
-function failed(failure: ProviderFailure): ProviderAnswer {
+function failed(failure: ProviderFailure): ProviderResult {
   return { kind: "failure", failure };
 }
 

@@ -1,6 +1,6 @@
 import { discardBody, readParts } from "../../shared/http/bounded-body.ts";
 import { randomBase62 } from "../../shared/id.ts";
-import { atMost } from "../../shared/at-most.ts";
+import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { publicAddress } from "../../shared/public-address.ts";
 import { within } from "../../shared/timers.ts";
 import { PDF } from "./core-request.ts";
@@ -131,7 +131,7 @@ async function allOf(
   const stop = new AbortController();
   const budget: Budget = { bytes: ALL_BYTES_MAX, taken: 0, room };
   const failures: ProviderFailure[] = [];
-  const all = atMost(Math.min(AT_ONCE, urls.length), urls, async (url) => {
+  const all = mapConcurrently(Math.min(AT_ONCE, urls.length), urls, async (url) => {
     if (failures.length > 0) return;
     const image = await download(url, AbortSignal.any([signal, stop.signal]), budget);
     if (!("kind" in image)) return void images.set(url, image);

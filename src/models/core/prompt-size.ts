@@ -69,7 +69,7 @@ export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
 }
 
 /** The size of prompts that are answered apart, each a message of the body: of all of their requests together. */
-export function apartPromptSize(body: ChatBody, model: Model): PromptSize {
+export function separatePromptSize(body: ChatBody, model: Model): PromptSize {
   const sum = { bound: 0, estimate: 0, likely: 0 };
   for (const message of body.messages) {
     const one = chatPromptSize({ ...body, messages: [message] }, model);

@@ -9,7 +9,7 @@ import type { Tools } from "./tools.ts";
 export type Prompt = {
   readonly said: Conversation;
   readonly tools: Tools;
-  readonly format: AskedFormat;
+  readonly format: OutputFormat;
   /** Texts that end an answer; none is blank. */
   readonly stops: readonly string[];
   /** The client wants its prompt kept in a cache. */
@@ -17,7 +17,7 @@ export type Prompt = {
 };
 
 /** How the answer is to look: any text, any JSON object, or JSON of a schema. */
-export type AskedFormat = "text" | "json" | { readonly schema: JsonObject };
+export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
 
 /** The prompt of a request. Refused: what `conversationOf` and `toolsOf` refuse, and more choices than one. */
 export function promptOf(body: ChatBody): Prompt | ProviderFailure {
@@ -39,7 +39,7 @@ function stopsOf({ stop = [] }: ChatBody): readonly string[] {
 }
 
 /** `response_format`; a schema that says nothing is none. */
-export function formatOf({ response_format: format }: ChatBody): AskedFormat {
+export function formatOf({ response_format: format }: ChatBody): OutputFormat {
   if (format === undefined || format.type === "text") return "text";
   const schema = format.type === "json_schema" ? format.json_schema.schema : undefined;
   return schema === undefined || Object.keys(schema).length === 0 ? "json" : { schema };

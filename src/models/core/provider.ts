@@ -11,7 +11,7 @@ export type { JsonObject } from "./json-value.ts";
  */
 
 /** Wires beside OpenAI's chat that a client and a provider may both speak. */
-export type NativeWire = "responses" | "messages";
+export type NativeProtocol = "responses" | "messages";
 
 /**
  * A request in the provider's own wire, checked: what may not pass is gone. The adapter sets model,
@@ -24,7 +24,7 @@ export type NativeBody = {
 };
 
 /** What the meter takes from an answer, or an event, in its own wire. */
-export type NativeSaid = {
+export type NativeOutput = {
   /** Everything that counts as output: text, reasoning, names and arguments of calls. */
   readonly said: string;
   /** The wire's own reason to end, where it tells it here; else null. */
@@ -91,7 +91,7 @@ export type StreamEvent =
    * An event of a native answer, as the upstream gave it, in its order. What promises nothing yet
    * (`response.created`, `message_start`) comes with the first that does, so that failover is still possible.
    */
-  | ({ readonly kind: "native"; readonly event: JsonObject } & NativeSaid)
+  | ({ readonly kind: "native"; readonly event: JsonObject } & NativeOutput)
   /**
    * After what was given so far the model thinks and shows nothing of it: until another event comes, silence is
    * no standstill.
@@ -132,7 +132,7 @@ export type ProviderFailure = {
    */
   readonly fault?: "request";
   /** What the answer had used when it failed; only where the fault is the request's. */
-  readonly spent?: Spent;
+  readonly spent?: FailedUsage;
   /** Only for refused: cleaned text, param and code that may be shown. */
   readonly message?: string;
   readonly param?: string | null;
@@ -144,7 +144,7 @@ export type ProviderFailure = {
 };
 
 /** What a failed answer had used: as reported, else to be estimated from what it had said. */
-export type Spent = {
+export type FailedUsage = {
   readonly usage: Usage | null;
   /** Tokens of what it had said, estimated; 0 beside `usage`. */
   readonly output: number;
@@ -156,20 +156,20 @@ export function isFailure(made: object | string | ProviderFailure): made is Prov
 }
 
 /** Whether what was asked may have provoked the failure: then it is not the host's to pay for. */
-export function isProvoked({ kind, fault }: ProviderFailure): boolean {
+export function isRequestCaused({ kind, fault }: ProviderFailure): boolean {
   return kind === "refused" || fault === "request";
 }
 
 /** A JSON answer in OpenAI's shape, and the usage to bill; null where the upstream gave none. */
-export type Answer = { readonly body: JsonObject; readonly usage: Usage | null };
+export type ProviderResponse = { readonly body: JsonObject; readonly usage: Usage | null };
 
-export type ProviderAnswer =
+export type ProviderResult =
   | {
       readonly kind: "json";
       readonly body: JsonObject;
       readonly usage: Usage | null;
       /** Of a native answer. */
-      readonly native?: NativeSaid;
+      readonly native?: NativeOutput;
     }
   /** `isLate`: its first event is still to come. */
   | { readonly kind: "stream"; readonly events: EventStream; readonly isLate?: true }
@@ -180,7 +180,7 @@ export type Provider = {
   /** What it can be asked; absent: chats alone. Nothing is sold at it that it cannot be asked. */
   readonly kinds?: readonly Kind[];
   /** Whether it answers this model in that wire; absent: in none. */
-  readonly speaks?: (wire: NativeWire, upstreamId: string) => boolean;
+  readonly speaks?: (wire: NativeProtocol, upstreamId: string) => boolean;
   /** Whether it takes PDFs inside a request, with models that see images. */
   readonly readsFiles?: boolean;
   /** Whether a model that can think does so unasked; absent: each does. */
@@ -195,5 +195,5 @@ export type Provider = {
     native: NativeBody,
     signal: AbortSignal,
   ) => Promise<number | null>;
-  send(call: ProviderCall): Promise<ProviderAnswer>;
+  send(call: ProviderCall): Promise<ProviderResult>;
 };

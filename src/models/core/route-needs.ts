@@ -14,7 +14,7 @@ export function needOf(ability: Ability, param: string, lack: string): Need {
 }
 
 /** The routes that meet all needs, in order; the first need that leaves none is what is refused: 400 with its `param`. */
-export function routesThat(needs: readonly Need[], model: Model): Result<readonly Route[]> {
+export function routesMeeting(needs: readonly Need[], model: Model): Result<readonly Route[]> {
   let able = model.routes;
   for (const { param, lack, met } of needs) {
     able = able.filter(met);

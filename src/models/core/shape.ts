@@ -4,12 +4,12 @@ import { isObject, listOf, objectOf } from "./json-value.ts";
  * Reads a value of somebody else's JSON. It never throws: what has another shape than asked for reads as empty. A
  * wire says once, as a shape, what it reads of a message, and has its fields typed from there on.
  */
-export type Read<T> = (value: unknown) => T;
+export type FieldReader<T> = (value: unknown) => T;
 
 /** The named fields of an object, each by its reader. */
-export function shape<Fields extends Readonly<Record<string, Read<unknown>>>>(
+export function shape<Fields extends Readonly<Record<string, FieldReader<unknown>>>>(
   fields: Fields,
-): Read<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {
+): FieldReader<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {
   const readers = Object.entries(fields);
   // What is read begins as a copy of one object that has every field: engines give those one layout.
   const empty: Record<string, unknown> = Object.fromEntries(readers.map(([name]) => [name, null]));
@@ -22,12 +22,12 @@ export function shape<Fields extends Readonly<Record<string, Read<unknown>>>>(
 }
 
 /** The objects of a list. */
-export function list<T>(one: Read<T>): Read<readonly T[]> {
+export function list<T>(one: FieldReader<T>): FieldReader<readonly T[]> {
   return (value) => listOf(value).filter(isObject).map(one);
 }
 
 /** Null where there is no object. */
-export function maybe<T>(one: Read<T>): Read<T | null> {
+export function optional<T>(one: FieldReader<T>): FieldReader<T | null> {
   return (value) => (isObject(value) ? one(value) : null);
 }
 

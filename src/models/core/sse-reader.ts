@@ -2,7 +2,7 @@ import { EVENT_LENGTH_MAX, SseDecoder } from "../../shared/http/server-sent-even
 import type { FrameReader } from "./frame-reader.ts";
 import type { StreamReader } from "./http-provider.ts";
 import type { ProviderFailure, StreamEvent } from "./provider.ts";
-import { eventTooLarge } from "./spent.ts";
+import { eventTooLarge } from "./failed-usage.ts";
 
 /** One frame of a stream: its name and its JSON text. */
 export type TextFrame = { readonly name: string; readonly data: string };

@@ -1,6 +1,6 @@
 /**
  * Most chunks of a stream are the chunk before with another text. The template of one such payload is
- * what stands before and after its text, to the letter, so that the next is recognised by comparing
+ * what stands before and after its text, to the letter, so that the next is recognized by comparing
  * and needs no parsing: `{"id":"x",...,"delta":{"content":` + `"a word"` + `},...}`.
  */
 export type TextTemplate = {

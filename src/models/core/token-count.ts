@@ -11,7 +11,7 @@ export function tokenCount(value: unknown): number | null {
 }
 
 /** The same, 0 where nothing is said. */
-export function countOr0(value: unknown): number | null {
+export function countOrZero(value: unknown): number | null {
   return tokenCount(value ?? 0);
 }
 

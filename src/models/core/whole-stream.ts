@@ -1,9 +1,9 @@
 import type { Completion, Delta } from "./chunk.ts";
 import { END } from "./frame-reader.ts";
-import type { Answer, StreamEvent } from "./provider.ts";
+import type { ProviderResponse, StreamEvent } from "./provider.ts";
 
 /** Returns the events of a whole completion, for a provider that answers with JSON where a stream was asked for. */
-export function streamOf({ body, usage }: Answer): StreamEvent[] {
+export function streamOf({ body, usage }: ProviderResponse): StreamEvent[] {
   const { choices, usage: _usage, ...head } = body as Completion;
   const events = choices.flatMap(({ index, message, logprobs = null, finish_reason: reason }) => {
     const deltas: readonly Delta[] = [...deltasOf(message), {}];

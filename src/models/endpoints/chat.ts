@@ -2,16 +2,22 @@ import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { JsonObject } from "../core/provider.ts";
 import type { Chunk } from "../core/chunk.ts";
-import { wireUsage } from "../core/wire-usage.ts";
+import { openAiUsage } from "../core/openai-usage.ts";
 import { withAcceptedHistory } from "../core/accepted-history.ts";
 import { parseChatRequest } from "../core/core-request.ts";
-import type { Asked, Door, Receipt, Head, StreamWriter } from "../core/door.ts";
+import type {
+  ParsedRequest,
+  EndpointAdapter,
+  Receipt,
+  ResponseHead,
+  StreamWriter,
+} from "../core/endpoint-adapter.ts";
 import { unknownInside } from "./chat-losses.ts";
-import { aroundMark, MARK, OpenAiStream } from "./openai-events.ts";
-import type { Around } from "./openai-events.ts";
+import { splitAtMark, MARK, OpenAiStream } from "./openai-events.ts";
+import type { EventTemplate } from "./openai-events.ts";
 
 /** POST /v1/chat/completions: the core's own dialect, JSON and SSE. */
-export const chatDoor: Door = {
+export const chatEndpoint: EndpointAdapter = {
   name: "chat",
   path: "/v1/chat/completions",
   dialect: null,
@@ -19,7 +25,7 @@ export const chatDoor: Door = {
   parse,
 };
 
-function parse(value: object): Result<Asked> {
+function parse(value: object): Result<ParsedRequest> {
   const parsed = parseChatRequest(value);
   if (!parsed.ok) return parsed;
   const body = withAcceptedHistory(parsed.value);
@@ -44,7 +50,7 @@ function completion(answer: JsonObject, { id, created, model, usage }: Receipt):
     object: "chat.completion",
     created,
     model,
-    usage: wireUsage(usage),
+    usage: openAiUsage(usage),
   };
 }
 
@@ -54,9 +60,9 @@ function completion(answer: JsonObject, { id, created, model, usage }: Receipt):
  */
 class ChatStream extends OpenAiStream implements StreamWriter {
   #last: Chunk = { choices: [] };
-  #around: (Around & { readonly index: number }) | null = null;
+  #around: (EventTemplate & { readonly index: number }) | null = null;
 
-  constructor(head: Head, includeUsage: boolean) {
+  constructor(head: ResponseHead, includeUsage: boolean) {
     super("chat.completion.chunk", head, includeUsage);
   }
 
@@ -71,8 +77,8 @@ class ChatStream extends OpenAiStream implements StreamWriter {
     return this.#around.before + json + this.#around.after;
   }
 
-  #surroundings(index: number): Around & { readonly index: number } {
+  #surroundings(index: number): EventTemplate & { readonly index: number } {
     const choice = { index, delta: { content: MARK }, logprobs: null, finish_reason: null };
-    return { index, ...aroundMark(this.event({ ...this.#last, choices: [choice] })) };
+    return { index, ...splitAtMark(this.event({ ...this.#last, choices: [choice] })) };
   }
 }

@@ -1,8 +1,8 @@
 import type { Dialect } from "../../shared/http/dialect.ts";
-import { wireOf } from "../../shared/http/failure-wire.ts";
+import { errorResponseOf } from "../../shared/http/failure-mapping.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import type { Failure } from "../../shared/failure.ts";
-import type { DoorContext, Head } from "../core/door.ts";
+import type { EndpointContext, ResponseHead } from "../core/endpoint-adapter.ts";
 import { CONTEXT, responseStream } from "../protocols/responses/client-answer.ts";
 import { echoOf } from "../protocols/responses/client-response-object.ts";
 
@@ -13,7 +13,7 @@ import { echoOf } from "../protocols/responses/client-response-object.ts";
  */
 export const codexDialect: Dialect = {
   error(failure, requestId) {
-    const { status, code, headers } = wireOf(failure);
+    const { status, code, headers } = errorResponseOf(failure);
     const isTold = status === 402 || status === 429 || code === CONTEXT;
     if (!isTold && failure.charged === undefined) return null;
     return {
@@ -28,7 +28,7 @@ export const codexDialect: Dialect = {
 const CODEX = /^codex[\s_/-]/i;
 
 /** Whether the official client asks, which names itself twice, and whether it waits for a stream. */
-export function isCodex(at: DoorContext): boolean {
+export function isCodex(at: EndpointContext): boolean {
   const isNamed = ["originator", "user-agent"].some((name) => CODEX.test(at.header(name) ?? ""));
   return isNamed && at.header("accept")?.includes("text/event-stream") === true;
 }
@@ -45,7 +45,7 @@ const ASKING = {
 };
 
 function failedStream(failure: Failure, requestId: string): string {
-  const head: Head = {
+  const head: ResponseHead = {
     id: `resp_${requestId.slice("req_".length)}`,
     model: UNREAD,
     created: Math.floor(elapsedMs() / 1000),

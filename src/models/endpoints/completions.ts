@@ -4,15 +4,21 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result, Refusal } from "../../shared/failure.ts";
 import type { JsonObject } from "../core/provider.ts";
 import type { Chunk, Completion } from "../core/chunk.ts";
-import { wireUsage } from "../core/wire-usage.ts";
+import { openAiUsage } from "../core/openai-usage.ts";
 import { chatBody, CHOICES_MAX, withoutNulls } from "../core/core-request.ts";
 import type { ChatBody } from "../core/core-request.ts";
-import type { Asked, Door, Receipt, Head, StreamWriter } from "../core/door.ts";
-import { aroundMark, MARK, OpenAiStream } from "./openai-events.ts";
-import type { Around } from "./openai-events.ts";
+import type {
+  ParsedRequest,
+  EndpointAdapter,
+  Receipt,
+  ResponseHead,
+  StreamWriter,
+} from "../core/endpoint-adapter.ts";
+import { splitAtMark, MARK, OpenAiStream } from "./openai-events.ts";
+import type { EventTemplate } from "./openai-events.ts";
 
 /** POST /v1/completions: OpenAI's legacy text completions, answered by chat models. */
-export const completionsDoor: Door = {
+export const completionsEndpoint: EndpointAdapter = {
   name: "completions",
   path: "/v1/completions",
   dialect: null,
@@ -63,7 +69,7 @@ const KEPT = [
   "logit_bias",
 ] as const;
 
-function parse(value: object): Result<Asked> {
+function parse(value: object): Result<ParsedRequest> {
   const parsed = parseBody(completionsBody, withoutNulls(value));
   if (!parsed.ok) return parsed;
   const { model, prompt, max_tokens = MAX_TOKENS_DEFAULT, ...given } = parsed.value;
@@ -117,16 +123,16 @@ function completion(answer: JsonObject, { id, created, model, usage }: Receipt):
       logprobs: null,
       finish_reason,
     })),
-    usage: wireUsage(usage),
+    usage: openAiUsage(usage),
   };
 }
 
 /** Writes the text of chunks alone. */
 class TextStream extends OpenAiStream implements StreamWriter {
   /** What stands around a text, by choice. */
-  readonly #around = new Map<number, Around>();
+  readonly #around = new Map<number, EventTemplate>();
 
-  constructor(head: Head, includeUsage: boolean) {
+  constructor(head: ResponseHead, includeUsage: boolean) {
     super("text_completion", head, includeUsage);
   }
 
@@ -145,9 +151,9 @@ class TextStream extends OpenAiStream implements StreamWriter {
     return around.before + json + around.after;
   }
 
-  #surroundings(index: number): Around {
+  #surroundings(index: number): EventTemplate {
     const choice = { text: MARK, index, logprobs: null, finish_reason: null };
-    const around = aroundMark(this.event({ choices: [choice] }));
+    const around = splitAtMark(this.event({ choices: [choice] }));
     this.#around.set(index, around);
     return around;
   }

@@ -1,17 +1,17 @@
 import type { Context, Next } from "hono";
 import type { AppEnv } from "../../shared/http/context.ts";
 import type { Dialect } from "../../shared/http/dialect.ts";
-import { speaksMessages } from "../catalog/models.route.ts";
-import type { DoorContext } from "../core/door.ts";
-import { DOORS } from "./doors.ts";
+import { isMessagesClient } from "../catalog/models.route.ts";
+import type { EndpointContext } from "../core/endpoint-adapter.ts";
+import { ENDPOINTS } from "./endpoints.ts";
 import { messagesDialect } from "../protocols/messages/client-dialect.ts";
 
-const DIALECTS = DOORS.flatMap(({ path, dialect }) =>
+const DIALECTS = ENDPOINTS.flatMap(({ path, dialect }) =>
   dialect === null ? [] : [{ path, below: `${path}/`, dialect }],
 );
 
 /** Before everything that may refuse: whose words a refusal on this path is said in. */
-export function speakDialect(c: Context<AppEnv>, next: Next): Promise<void> {
+export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
   const path = c.req.path.replace(/^\/v1(?=\/v1\/)/, ""); // a client that adds it too is still told in its words
   const dialect = dialectOf(path, {
     header: (name) => c.req.header(name),
@@ -22,9 +22,9 @@ export function speakDialect(c: Context<AppEnv>, next: Next): Promise<void> {
 }
 
 /** The dialect of a request on a path; null for OpenAI's own. */
-export function dialectOf(path: string, at: DoorContext): Dialect | null {
+export function dialectOf(path: string, at: EndpointContext): Dialect | null {
   const door = DIALECTS.find((one) => path === one.path || path.startsWith(one.below));
   if (door !== undefined) return door.dialect(at);
   const isList = /^\/v1\/models(?:\/|$)/.test(path);
-  return isList && speaksMessages(at) ? messagesDialect : null;
+  return isList && isMessagesClient(at) ? messagesDialect : null;
 }

@@ -1,12 +1,12 @@
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { encodeEmbeddings } from "../core/embedding-encoding.ts";
-import { inputUsage } from "../core/wire-usage.ts";
+import { inputUsage } from "../core/openai-usage.ts";
 import { parseEmbeddingsRequest } from "../core/embeddings.ts";
-import type { Asked, Door } from "../core/door.ts";
+import type { ParsedRequest, EndpointAdapter } from "../core/endpoint-adapter.ts";
 
 /** POST /v1/embeddings. */
-export const embeddingsDoor: Door = {
+export const embeddingsEndpoint: EndpointAdapter = {
   name: "embeddings",
   path: "/v1/embeddings",
   dialect: null,
@@ -14,7 +14,7 @@ export const embeddingsDoor: Door = {
   parse,
 };
 
-function parse(value: object): Result<Asked> {
+function parse(value: object): Result<ParsedRequest> {
   const parsed = parseEmbeddingsRequest(value);
   if (!parsed.ok) return parsed;
   const body = parsed.value;

@@ -4,8 +4,19 @@ import { keepsAnHour } from "../protocols/messages/host-native.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { withAcceptedHistory } from "../core/accepted-history.ts";
 import { parseChatRequest } from "../core/core-request.ts";
-import type { Asked, Door, DoorContext, Receipt, Reply } from "../core/door.ts";
-import { envelope, saidOf, usageOf, wholeBlock } from "../protocols/messages/client-answer.ts";
+import type {
+  ParsedRequest,
+  EndpointAdapter,
+  EndpointContext,
+  Receipt,
+  ResponseWriter,
+} from "../core/endpoint-adapter.ts";
+import {
+  envelope,
+  clientMessageOf,
+  usageOf,
+  wholeBlock,
+} from "../protocols/messages/client-answer.ts";
 import type { Names } from "../protocols/messages/client-answer.ts";
 import { chatBodyOf } from "../protocols/messages/client-convert.ts";
 import { messagesDialect } from "../protocols/messages/client-dialect.ts";
@@ -15,7 +26,7 @@ import type { MessagesBody, Version } from "../protocols/messages/client-request
 import { convertedStream, nativeStream } from "../protocols/messages/client-stream.ts";
 
 /** POST /v1/messages: Anthropic's dialect, as it passes to Claude's own host or over the core. */
-export const messagesDoor: Door = {
+export const messagesEndpoint: EndpointAdapter = {
   name: "messages",
   path: "/v1/messages",
   dialect: () => messagesDialect,
@@ -23,7 +34,7 @@ export const messagesDoor: Door = {
   parse,
 };
 
-function parse(value: object, at: DoorContext): Result<Asked> {
+function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const version = versionOf(at);
   if (!version.ok) return version;
   const parsed = parseMessages(value, version.value);
@@ -63,12 +74,14 @@ function parse(value: object, at: DoorContext): Result<Asked> {
 const CACHING: JsonObject = { prompt_cache_options: { mode: "explicit" } };
 
 /** Where the client says that the request must run; `global` is anywhere. */
-function placeOf({ inference_geo: name }: MessagesBody): NonNullable<Asked["place"]> | null {
+function placeOf({
+  inference_geo: name,
+}: MessagesBody): NonNullable<ParsedRequest["place"]> | null {
   return name && name !== "global" ? { name, param: "inference_geo" } : null;
 }
 
 /** The dialect's version of this request. Failures: 400 for one that is not known here. */
-export function versionOf(at: DoorContext): Result<Version> {
+export function versionOf(at: EndpointContext): Result<Version> {
   const asked = at.header("anthropic-version") ?? "";
   if (asked === "") return success(VERSIONS[0]);
   const known = VERSIONS.find((version) => version === asked);
@@ -92,13 +105,13 @@ function paramOf(param: string): string | null {
   return field === null ? null : (PARAMS[field] ?? field);
 }
 
-function nativeReply(isStream: boolean): Reply {
+function nativeReply(isStream: boolean): ResponseWriter {
   return isStream
     ? { kind: "stream", stream: nativeStream }
     : { kind: "json", json: nativeMessage };
 }
 
-function convertedReply(isStream: boolean, names: Names): Reply {
+function convertedReply(isStream: boolean, names: Names): ResponseWriter {
   return isStream
     ? { kind: "stream", stream: (head) => convertedStream(head, names) }
     : { kind: "json", json: (answer, receipt) => convertedMessage(answer, receipt, names) };
@@ -108,7 +121,7 @@ function convertedReply(isStream: boolean, names: Names): Reply {
 function convertedMessage(answer: JsonObject, receipt: Receipt, names: Names): JsonObject {
   return {
     ...envelope(receipt),
-    ...saidOf(answer, names),
+    ...clientMessageOf(answer, names),
     usage: usageOf(receipt.usage, receipt.costMicro),
   };
 }

@@ -1,17 +1,17 @@
 import { failureObject } from "../../shared/http/failure-response.ts";
 import type { Failure } from "../../shared/failure.ts";
-import type { Head, Receipt } from "../core/door.ts";
+import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { JsonObject } from "../core/provider.ts";
-import { wireUsage } from "../core/wire-usage.ts";
+import { openAiUsage } from "../core/openai-usage.ts";
 
 /** Stands for a text while the JSON around it is written; no upstream can know it. */
 export const MARK = "\u0000text\u0000";
 const DONE = "data: [DONE]\n\n";
 
 /** What stands before and after a text in an event that was written with `MARK` in its place. */
-export type Around = { readonly before: string; readonly after: string };
+export type EventTemplate = { readonly before: string; readonly after: string };
 
-export function aroundMark(written: string): Around {
+export function splitAtMark(written: string): EventTemplate {
   const [before = "", after = ""] = written.split(JSON.stringify(MARK));
   return { before, after };
 }
@@ -23,7 +23,7 @@ export class OpenAiStream {
   readonly #identity: JsonObject;
   readonly #includeUsage: boolean;
 
-  constructor(object: string, { id, model, created }: Head, includeUsage: boolean) {
+  constructor(object: string, { id, model, created }: ResponseHead, includeUsage: boolean) {
     const identity = { id, object, created, model };
     this.#identity = includeUsage ? { ...identity, usage: null } : identity;
     this.#includeUsage = includeUsage;
@@ -39,7 +39,7 @@ export class OpenAiStream {
 
   end({ usage, costMicro }: Receipt): string {
     if (!this.#includeUsage) return DONE;
-    const told = { ...wireUsage(usage), cost_micro: costMicro };
+    const told = { ...openAiUsage(usage), cost_micro: costMicro };
     return eventOf({ choices: [], ...this.#identity, usage: told }) + DONE;
   }
 

@@ -1,46 +1,55 @@
 import { acceptedHistory } from "../core/accepted-history.ts";
-import { RESPONSE_ID } from "../../shared/contracts/kept.ts";
-import type { Recalled } from "../../shared/contracts/kept.ts";
+import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
+import type { RecallResult } from "../../shared/contracts/stored-responses.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { ChatBody, ChatMessage } from "../core/core-request.ts";
-import type { Asked, Door, DoorContext, Reply } from "../core/door.ts";
+import type {
+  ParsedRequest,
+  EndpointAdapter,
+  EndpointContext,
+  ResponseWriter,
+} from "../core/endpoint-adapter.ts";
 import {
-  keptResponseOf,
+  storedResponseOf,
   responseOf,
   responseStream,
 } from "../protocols/responses/client-answer.ts";
-import type { Asking } from "../protocols/responses/client-answer.ts";
+import type { ResponseContext } from "../protocols/responses/client-answer.ts";
 import { codexDialect, isCodex } from "./codex.ts";
 import { codeOf, messagesOf } from "../protocols/responses/client-input.ts";
 import type { Converted } from "../protocols/responses/client-input.ts";
 import type { InputItem, ResponsesBody } from "../protocols/responses/client-request.ts";
 import {
-  leftFields,
+  ignoredFields,
   parseResponsesRequest,
   settingsOf,
-  shownOf,
+  visibleOutput,
 } from "../protocols/responses/client-request.ts";
 import { nativeOf } from "../protocols/responses/client-native.ts";
-import { namedIn, ownParam, unfolded } from "./recalled.ts";
-import type { Unfolded } from "./recalled.ts";
+import { storedIdsIn, ownParam, expandStored } from "./expand-stored.ts";
+import type { ExpandedBody } from "./expand-stored.ts";
 import { echoOf } from "../protocols/responses/client-response-object.ts";
-import { chosen, flatten } from "../protocols/responses/client-tools.ts";
+import { resolveToolChoice, flatten } from "../protocols/responses/client-tools.ts";
 import type { Flattened } from "../protocols/responses/client-tools.ts";
 
 /** POST /v1/responses (openai npm's types; Open Responses). Upstream nothing is ever stored. */
-export const responsesDoor: Door = {
+export const responsesEndpoint: EndpointAdapter = {
   name: "responses",
   path: "/v1/responses",
   dialect: (at) => (isCodex(at) ? codexDialect : null),
   asksForAll: true,
   idPrefix: RESPONSE_ID,
-  names: namedIn,
+  names: storedIdsIn,
   parse,
 };
 
-function parse(value: object, _at: DoorContext, recalled?: Recalled): Result<Asked> {
-  const whole = unfolded(value, recalled);
+function parse(
+  value: object,
+  _at: EndpointContext,
+  recalled?: RecallResult,
+): Result<ParsedRequest> {
+  const whole = expandStored(value, recalled);
   if (!whole.ok) return whole;
   const { before } = whole.value;
   const asked = parseWhole(whole.value);
@@ -51,14 +60,14 @@ function parse(value: object, _at: DoorContext, recalled?: Recalled): Result<Ask
   return refuse({ ...asked.failure, param: own, message: said });
 }
 
-function parseWhole({ body: value, before, own }: Unfolded): Result<Asked> {
+function parseWhole({ body: value, before, own }: ExpandedBody): Result<ParsedRequest> {
   const parsed = parseResponsesRequest(value);
   if (!parsed.ok) return parsed;
   const body = parsed.value;
   const flat = flattened(body);
   if (!flat.ok) return flat;
   const { tool_choice: choice, parallel_tool_calls: parallel } = body;
-  const tools = chosen(flat.value, choice, parallel);
+  const tools = resolveToolChoice(flat.value, choice, parallel);
   if (!tools.ok) return tools;
   const converted = conversationOf(body);
   if (!converted.ok) return converted;
@@ -70,7 +79,7 @@ function parseWhole({ body: value, before, own }: Unfolded): Result<Asked> {
     messages,
   };
   const everywhere = [
-    ...leftFields({ ...value }),
+    ...ignoredFields({ ...value }),
     ...flat.value.left.map((type) => `tools.${type}`),
   ];
   const dropped = [
@@ -80,7 +89,7 @@ function parseWhole({ body: value, before, own }: Unfolded): Result<Asked> {
   ];
   const native = nativeOf(body, flat.value);
   const asking = {
-    wanted: { shown: shownOf(body), origins: flat.value.origins },
+    wanted: { shown: visibleOutput(body), origins: flat.value.origins },
     echo: echoOf(body),
   };
   return success({
@@ -148,13 +157,13 @@ function conversationOf({ instructions, input }: ResponsesBody): Result<Heard> {
 
 type Heard = Omit<Converted, "messages"> & { readonly messages: ChatMessage[] };
 
-function replyOf({ stream }: ResponsesBody, asking: Asking): Reply {
+function replyOf({ stream }: ResponsesBody, asking: ResponseContext): ResponseWriter {
   return stream === true
     ? { kind: "stream", stream: (head) => responseStream(head, asking) }
     : {
         kind: "json",
         json: (answer, receipt) => responseOf(answer, asking, receipt),
-        kept: (answer, receipt) => keptResponseOf(answer, asking, receipt),
+        kept: (answer, receipt) => storedResponseOf(answer, asking, receipt),
       };
 }
 

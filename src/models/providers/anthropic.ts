@@ -1,9 +1,9 @@
 import { rowOf } from "../../shared/regions.ts";
 import { boundedText } from "../../shared/http/bounded-body.ts";
 import { baseUrlProblems } from "../core/built-in.ts";
-import type { BuiltIn } from "../core/built-in.ts";
+import type { BuiltInProvider } from "../core/built-in.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
-import type { Wire } from "../core/http-provider.ts";
+import type { ProviderProtocol } from "../core/http-provider.ts";
 import { parseObject } from "../core/json-value.ts";
 import type { ChatCall, NativeBody, Provider } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
@@ -19,7 +19,7 @@ import {
   NativeReader,
   nativeRequest,
 } from "../protocols/messages/host-native.ts";
-import { imagePlaced } from "../protocols/messages/host-image-place.ts";
+import { withImageParam } from "../protocols/messages/host-image-place.ts";
 import { messagesRequest } from "../protocols/messages/host-request.ts";
 
 const SECRET = "ANTHROPIC_API_KEY";
@@ -35,7 +35,7 @@ type AnthropicHost = {
 };
 
 /** Anthropic, live where its key is set. What it can promise, the table of regions says. */
-export const ANTHROPIC: BuiltIn = {
+export const ANTHROPIC: BuiltInProvider = {
   id: "anthropic",
   variables: [SECRET],
   isSet: (config) => config.secret(SECRET) !== undefined,
@@ -61,7 +61,7 @@ export function anthropic(host: AnthropicHost): Provider {
   };
 }
 
-function wireOf({ baseUrl, secret, geo }: AnthropicHost): Wire {
+function wireOf({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
   return {
     id: ANTHROPIC.id,
     streamType: "text/event-stream",
@@ -85,7 +85,7 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): Wire {
     },
     failureInside: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
     failure: (status, headers, bodyText, call) =>
-      imagePlaced(messagesFailure(status, headers, bodyText, secret), call),
+      withImageParam(messagesFailure(status, headers, bodyText, secret), call),
     reader: (call) =>
       sseReader(
         call.native === undefined

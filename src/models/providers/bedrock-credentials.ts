@@ -39,8 +39,8 @@ export function secretsOf(credentials: Credentials): readonly string[] {
   return [accessKeyId, secretAccessKey, ...(sessionToken === undefined ? [] : [sessionToken])];
 }
 
-/** Gives the headers that authorise one POST of this body to this URL. */
-type Authorise = (url: string, body: OutgoingBody) => Promise<Readonly<Record<string, string>>>;
+/** Gives the headers that authorize one POST of this body to this URL. */
+type Authorize = (url: string, body: OutgoingBody) => Promise<Readonly<Record<string, string>>>;
 
 const ALGORITHM = "AWS4-HMAC-SHA256";
 const SERVICE = "bedrock";
@@ -50,7 +50,7 @@ const TERMINATOR = "aws4_request";
  * SigV4 (docs.aws.amazon.com, "Create a signed AWS API request") of a POST without a query, dated by the real
  * clock. Host and x-amz-* headers are signed, so that nothing on the way changes what was signed.
  */
-export function authoriser(credentials: Credentials, region: string): Authorise {
+export function requestSigner(credentials: Credentials, region: string): Authorize {
   if (credentials.kind === "bearer") {
     const headers = { authorization: `Bearer ${credentials.token}` };
     return () => Promise.resolve(headers);

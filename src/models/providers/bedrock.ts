@@ -1,8 +1,8 @@
-import type { BuiltIn, HostTag, ProviderConfig } from "../core/built-in.ts";
+import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.ts";
 import { thinksUnasked } from "../claude/claude-rules.ts";
 import { inBatches } from "../core/embedding-batches.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
-import type { Wire } from "../core/http-provider.ts";
+import type { ProviderProtocol } from "../core/http-provider.ts";
 import { textOf } from "../core/json-value.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { isFailure } from "../core/provider.ts";
@@ -16,7 +16,7 @@ import {
   ACCESS_KEY_ID,
   BEARER_TOKEN,
   SECRET_ACCESS_KEY,
-  authoriser,
+  requestSigner,
   credentialsOf,
   secretsOf,
 } from "./bedrock-credentials.ts";
@@ -26,10 +26,10 @@ import {
   embeddingsAnswer,
   embeddingsRequest,
 } from "../protocols/converse/embeddings.ts";
-import { staysIn } from "../protocols/converse/models.ts";
+import { isWithinRegion } from "../protocols/converse/models.ts";
 import type { ConfigProblem } from "../../shared/config/config.ts";
 import { rowOf } from "../../shared/regions.ts";
-import { baseUrlProblems, hostOf, otherPlace } from "../core/built-in.ts";
+import { baseUrlProblems, hostOf, otherPlaceProblem } from "../core/built-in.ts";
 
 const ID = "bedrock";
 const OUTSIDE: ProviderFailure = { kind: "disabled", reason: "residency" };
@@ -49,23 +49,23 @@ export function bedrock(host: BedrockHost): Provider {
   return { ...httpProvider(wireOf(host)), summarizesThoughts: true, thinksUnasked };
 }
 
-function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Wire {
+function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): ProviderProtocol {
   const base = trimmedUrl(baseUrl);
   const secrets = secretsOf(credentials);
-  const authorise = authoriser(credentials, awsRegion);
+  const authorize = requestSigner(credentials, awsRegion);
   const send = async (
     call: ProviderCall,
     operation: string,
     { accept, body }: { readonly accept: string; readonly body: OutgoingBody },
   ) => {
     const url = `${base}/model/${encodeURIComponent(call.upstreamId)}/${operation}`;
-    return post(call, { url, headers: { accept, ...(await authorise(url, body)) }, body });
+    return post(call, { url, headers: { accept, ...(await authorize(url, body)) }, body });
   };
   /** A body for a model that stays where it is promised to. */
   const at = async (
     { upstreamId }: ProviderCall,
     body: () => Promise<OutgoingBody | ProviderFailure>,
-  ) => (staysIn(tag, upstreamId) ? body() : OUTSIDE);
+  ) => (isWithinRegion(tag, upstreamId) ? body() : OUTSIDE);
   return {
     id: ID,
     streamType: STREAM_TYPE,
@@ -101,7 +101,7 @@ const REGION = "AWS_REGION";
 const BASE_URL = "BEDROCK_BASE_URL";
 
 /** Bedrock in this region, with an API key of its own or with an access key. */
-export const BEDROCK: BuiltIn = {
+export const BEDROCK: BuiltInProvider = {
   id: "bedrock",
   variables: [BEARER_TOKEN, ACCESS_KEY_ID, SECRET_ACCESS_KEY],
   isSet: (config) => credentialsOf(config) !== null && rowOf(config.region).aws !== null,
@@ -137,7 +137,7 @@ function problems(config: ProviderConfig): ConfigProblem[] {
   const { aws } = rowOf(config.region);
   if (aws === null) return found; // nothing of it is asked here
   if (isElsewhere(config.secret(BASE_URL) ?? "", config)) {
-    found.push(otherPlace(BASE_URL, hostIn(aws.usual)));
+    found.push(otherPlaceProblem(BASE_URL, hostIn(aws.usual)));
   }
   const halves = [ACCESS_KEY_ID, SECRET_ACCESS_KEY];
   const missing = halves.filter((variable) => config.secret(variable) === undefined);

@@ -1,8 +1,8 @@
 import { baseUrlProblems } from "../core/built-in.ts";
-import type { BuiltIn } from "../core/built-in.ts";
+import type { BuiltInProvider } from "../core/built-in.ts";
 import { inBatchesOf } from "../core/embedding-batches.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
-import type { Wire } from "../core/http-provider.ts";
+import type { ProviderProtocol } from "../core/http-provider.ts";
 import { isFailure } from "../core/provider.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
@@ -19,7 +19,7 @@ const TEXTS_MAX = 96;
 const DENIED = 498;
 
 /** Cohere's API v2. It has no host that promises a region. */
-export const COHERE: BuiltIn = {
+export const COHERE: BuiltInProvider = {
   id: ID,
   variables: [SECRET],
   isSet: (config) => config.secret(SECRET) !== undefined,
@@ -34,7 +34,7 @@ export function cohere(baseUrl: string, secret: string): Provider {
   return httpProvider(wireOf(trimmedUrl(baseUrl), secret));
 }
 
-function wireOf(base: string, secret: string): Wire {
+function wireOf(base: string, secret: string): ProviderProtocol {
   const send = async (call: ProviderCall, path: string, request: JsonObject | ProviderFailure) => {
     if (isFailure(request)) return request;
     const accept = call.stream ? "text/event-stream" : "application/json";

@@ -1,7 +1,7 @@
 import { discardBody } from "../../shared/http/bounded-body.ts";
 import { inBatches } from "../core/embedding-batches.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
-import type { Wire } from "../core/http-provider.ts";
+import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { isFailure } from "../core/provider.ts";
 import type { Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
@@ -15,7 +15,7 @@ import type { ConfigProblem } from "../../shared/config/config.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import type { Region } from "../../shared/regions.ts";
 import { baseUrlProblems } from "../core/built-in.ts";
-import type { BuiltIn, ProviderConfig } from "../core/built-in.ts";
+import type { BuiltInProvider, ProviderConfig } from "../core/built-in.ts";
 import { AccessTokens, TOKEN_URL, serviceAccountOf } from "./google-access-token.ts";
 import { BATCH_EMBED_CONTENTS, PREDICT } from "../protocols/gemini/embeddings.ts";
 
@@ -40,7 +40,7 @@ export function google(service: Service): Provider {
   return { ...httpProvider(wireOf(service)), readsFiles: true, summarizesThoughts: true };
 }
 
-function wireOf(service: Service): Wire {
+function wireOf(service: Service): ProviderProtocol {
   const { embeddings } = service;
   return {
     id: service.id,
@@ -91,7 +91,7 @@ const KEY = "GEMINI_API_KEY";
 const CREDENTIALS = "GOOGLE_VERTEX_CREDENTIALS";
 
 /** The Gemini API: a key, one host for the world, no promise where it runs. */
-const GEMINI: BuiltIn = {
+const GEMINI: BuiltInProvider = {
   id: "google",
   variables: [KEY],
   isSet: (config) => config.secret(KEY) !== undefined,
@@ -116,7 +116,7 @@ const VERTEX_HOSTS: Partial<Record<Region, string>> = {
 };
 
 /** Vertex: a service account, and a host that keeps prompts in its region. */
-const VERTEX: BuiltIn = {
+const VERTEX: BuiltInProvider = {
   id: "vertex",
   variables: [CREDENTIALS],
   isSet: (config) => config.secret(CREDENTIALS) !== undefined,
@@ -130,7 +130,7 @@ const VERTEX: BuiltIn = {
 };
 
 /** Google's two services. */
-export const GOOGLE: readonly BuiltIn[] = [GEMINI, VERTEX];
+export const GOOGLE: readonly BuiltInProvider[] = [GEMINI, VERTEX];
 
 /** Vertex as configured; `nowMs` is the real time. Throws for credentials that have problems. */
 export function vertex(config: ProviderConfig, nowMs: () => number): Provider {

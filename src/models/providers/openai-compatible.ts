@@ -1,9 +1,9 @@
 import { inBatchesOf } from "../core/embedding-batches.ts";
-import { httpProvider, kindsOf, post, sendOver, trimmedUrl } from "../core/http-provider.ts";
-import type { Wire } from "../core/http-provider.ts";
+import { httpProvider, kindsOf, post, sendCall, trimmedUrl } from "../core/http-provider.ts";
+import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { Provider, ProviderCall } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
-import { responsesWire } from "./responses-wire.ts";
+import { responsesWire } from "./responses-protocol.ts";
 import { RESPONSES_ONLY } from "../protocols/responses/host-rules.ts";
 import { httpFailure, streamFailure } from "../core/upstream-failure.ts";
 import { chatAnswer, embeddingsAnswer } from "../protocols/chat/answer.ts";
@@ -36,7 +36,7 @@ export function openAiCompatible(host: OpenAiHost): Provider {
 /** A host with two wires: Responses for those who speak it, and for models that need it. */
 function withResponses(
   { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
-  chat: Wire,
+  chat: ProviderProtocol,
 ): Provider {
   const url = `${trimmedUrl(baseUrl)}/responses`;
   const headers = { ...extra, ...keyHeaders(profile, secret) };
@@ -48,7 +48,7 @@ function withResponses(
     readsFiles: true,
     summarizesThoughts: true,
     speaks: (wire) => wire === "responses",
-    send: (call) => sendOver(needsResponses(call) ? responses : chat, call),
+    send: (call) => sendCall(needsResponses(call) ? responses : chat, call),
   };
 }
 
@@ -58,7 +58,7 @@ function needsResponses(call: ProviderCall): boolean {
   );
 }
 
-function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): Wire {
+function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): ProviderProtocol {
   const base = trimmedUrl(baseUrl);
   const key = { ...extra, ...keyHeaders(profile, secret) };
   const streamHeaders = { accept: "text/event-stream", ...key };

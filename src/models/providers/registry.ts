@@ -2,17 +2,17 @@ import type { ConfigProblem, ProviderEntry } from "../../shared/config/config.ts
 import { ANTHROPIC } from "./anthropic.ts";
 import { BEDROCK } from "./bedrock.ts";
 import { isWebAddress } from "../core/built-in.ts";
-import type { BuiltIn, HostTag, ProviderConfig } from "../core/built-in.ts";
+import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.ts";
 import { COHERE } from "./cohere.ts";
 import { GOOGLE } from "./google.ts";
-import { OPENAI_COMPATIBLE } from "./hosts.ts";
+import { OPENAI_COMPATIBLE } from "./openai-hosts.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 import { PROFILES } from "./profile.ts";
 import type { Provider } from "../core/provider.ts";
 import { WORKERS_AI } from "./workers-ai.ts";
 
 /** Every provider that this Worker knows by itself, beside the sandbox. */
-export const BUILT_IN: readonly BuiltIn[] = [
+export const BUILT_IN: readonly BuiltInProvider[] = [
   ...OPENAI_COMPATIBLE,
   ANTHROPIC,
   BEDROCK,
@@ -39,7 +39,7 @@ export function buildProviders(
   return providers;
 }
 
-/** The same providers as the catalogue needs them: ids and host tags. */
+/** The same providers as the catalog needs them: ids and host tags. */
 export function liveProviders(config: ProviderConfig): readonly ConfiguredProvider[] {
   const live: ConfiguredProvider[] = builtInHere(config).map((builtIn) => ({
     id: builtIn.id,
@@ -70,7 +70,7 @@ export function providerProblems(config: ProviderConfig): readonly ConfigProblem
 }
 
 /** Those that are set, sound and have a host to call from this region. */
-function builtInHere(config: ProviderConfig): readonly BuiltIn[] {
+function builtInHere(config: ProviderConfig): readonly BuiltInProvider[] {
   return BUILT_IN.filter(
     (builtIn) =>
       builtIn.isSet(config) &&

@@ -1,12 +1,12 @@
 import type { AiBinding } from "../../shared/config/config.ts";
-import type { BuiltIn } from "../core/built-in.ts";
+import type { BuiltInProvider } from "../core/built-in.ts";
 import { embeddingList, inBatchesOf, textsIn } from "../core/embedding-batches.ts";
-import { httpProvider, notReached } from "../core/http-provider.ts";
-import type { Wire } from "../core/http-provider.ts";
+import { httpProvider, connectionFailure } from "../core/http-provider.ts";
+import type { ProviderProtocol } from "../core/http-provider.ts";
 import { listOf } from "../core/json-value.ts";
 import { isFailure } from "../core/provider.ts";
 import type {
-  Answer,
+  ProviderResponse,
   EmbeddingsCall,
   JsonObject,
   Provider,
@@ -24,7 +24,7 @@ const ID = "workers-ai";
 const TEXTS_MAX = 100;
 
 /** Cloudflare's own models, through the binding AI: no key, and no promise where they run. */
-export const WORKERS_AI: BuiltIn = {
+export const WORKERS_AI: BuiltInProvider = {
   id: ID,
   variables: ["AI"],
   isSet: ({ ai }) => ai !== undefined,
@@ -38,7 +38,7 @@ export function workersAi(ai: AiBinding): Provider {
   return httpProvider(wireOf(ai));
 }
 
-function wireOf(ai: AiBinding): Wire {
+function wireOf(ai: AiBinding): ProviderProtocol {
   return {
     id: ID,
     streamType: "text/event-stream",
@@ -72,7 +72,7 @@ async function run(
     const answer = await ai.run(call.upstreamId, inputs, options);
     return answer instanceof Response ? answer : { kind: "retry", reason: "no_response" };
   } catch (error) {
-    return (call.signal.aborted ? null : thrownFailure(error)) ?? notReached(call);
+    return (call.signal.aborted ? null : thrownFailure(error)) ?? connectionFailure(call);
   }
 }
 
@@ -82,7 +82,10 @@ function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
 }
 
 /** `{ shape, data: [[...]], pooling }`, without usage; null when a vector is missing or pooled otherwise. */
-function embeddingAnswer(raw: JsonObject, call: EmbeddingsCall): Answer | ProviderFailure | null {
+function embeddingAnswer(
+  raw: JsonObject,
+  call: EmbeddingsCall,
+): ProviderResponse | ProviderFailure | null {
   const { data, pooling: given } = raw;
   const vectors = listOf(data);
   const { pooling } = familyOf(call.upstreamId);

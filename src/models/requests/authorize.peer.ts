@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { calledBy } from "../../shared/caller.ts";
-import type { Called, Caller } from "../../shared/caller.ts";
+import { requestCredential } from "../../shared/caller.ts";
+import type { RequestCredential, Caller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import type { Failure, Result } from "../../shared/failure.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -9,7 +9,7 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { micros } from "../../shared/money.ts";
 import { reachObject } from "../../shared/reach-object.ts";
 import type { Reached } from "../../shared/reach-object.ts";
-import { callersOf } from "../../accounts/keys/admission.route.ts";
+import { knownCallers } from "../../accounts/keys/admission.route.ts";
 import { identifyGlobalKey } from "../../accounts/keys/vouched.ts";
 import type { WalletCalls } from "../../shared/contracts/wallet.ts";
 import { walletsOf } from "./home-or-away.route.ts";
@@ -30,14 +30,14 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   if (reached.unanswered) return c.json({ ...refused(reached.failure), may_hold: true });
   const held = reached.result;
   if (held.ok) return c.json({ ok: true, ...held.value });
-  callersOf(c.var.config).refused(keyIn(request), held.failure);
+  knownCallers(c.var.config).refused(keyIn(request), held.failure);
   return c.json(refused(held.failure));
 }
 
 /** Whose key it is: as this isolate has met it, for a hold; else as its register says, which notes the use. */
 async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<Result<Caller>> {
   const { config, timers } = c.var;
-  const callers = callersOf(config);
+  const callers = knownCallers(config);
   const key = { ...keyIn(request), home: config.region };
   const nowMs = now(c.env);
   if (callers.isDead(key)) return refuse({ kind: "invalid_api_key", isForGood: true });
@@ -60,7 +60,7 @@ function refused(failure: Failure): object {
 async function lookedAt(
   c: Context<AppEnv>,
   orgId: string,
-  { keyHash, shown }: Called,
+  { keyHash, shown }: RequestCredential,
 ): Promise<Reached<Authorized>> {
   const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
     objectsOf(c.env).wallet(orgId).keyStanding(keyHash, shown);
@@ -79,7 +79,7 @@ async function holdFor(
   { hold, keyHash, shown }: AuthorizeRequest,
 ): Promise<Reached<Authorized>> {
   const { after } = c.var.timers;
-  if (hold === null) return lookedAt(c, orgId, calledBy(keyHash, shown));
+  if (hold === null) return lookedAt(c, orgId, requestCredential(keyHash, shown));
   const request = { ...hold, keyId, peer: true };
   const walletAt = walletsOf(c.var.config, c.env, after);
   return reachObject((attempt) => walletAt(orgId, attempt).hold(request, keyHash, shown), {

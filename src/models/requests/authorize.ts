@@ -1,8 +1,12 @@
 import * as z from "zod/mini";
 import type { PeerConfig } from "../../shared/config/config.ts";
-import { calledFromWire, shownFields, shownToWire } from "../../accounts/keys/session-token.ts";
+import {
+  credentialFromJson,
+  presentedFields,
+  presentedToJson,
+} from "../../accounts/keys/session-token.ts";
 import { keyHashSchema as hash } from "../../shared/key.ts";
-import type { Called } from "../../shared/caller.ts";
+import type { RequestCredential } from "../../shared/caller.ts";
 import { peerRefusal, refuse, success } from "../../shared/failure.ts";
 import { micros } from "../../shared/money.ts";
 import type { Reached } from "../../shared/reach-object.ts";
@@ -13,7 +17,7 @@ import type { PeerCallOptions } from "../../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 
 /** What a peer asks of a key's home: whose key it is, and, for a paid request, money for it. */
-export type AuthorizeRequest = Called & {
+export type AuthorizeRequest = RequestCredential & {
   /** Without the key's id: home knows it. */
   readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
 };
@@ -25,7 +29,7 @@ const word = z.string().check(z.minLength(1), z.maxLength(256));
 
 const requestSchema = z.object({
   key_hash: hash,
-  ...shownFields,
+  ...presentedFields,
   hold: z.nullable(
     z.object({
       id: word,
@@ -44,7 +48,7 @@ const requestSchema = z.object({
 
 /** The body of `authorize`, without its version. */
 export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
-  const shown = { key_hash: called.keyHash, ...shownToWire(called) };
+  const shown = { key_hash: called.keyHash, ...presentedToJson(called) };
   if (hold === null) return { ...shown, hold };
   const { id, least, sure, most, hasCap, tokens, model, externalId: user, idempotency } = hold;
   const asked = {
@@ -67,7 +71,7 @@ export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
   const { hold } = parsed.data;
-  const called = calledFromWire(parsed.data.key_hash, parsed.data);
+  const called = credentialFromJson(parsed.data.key_hash, parsed.data);
   if (hold === null) return { ...called, hold };
   const {
     user: externalId,
@@ -100,7 +104,7 @@ const answerSchema = z.discriminatedUnion("ok", [
 ]);
 
 /**
- * Home's answer, or null when it is none: garbage authorises nothing and condemns nobody. `unanswered`:
+ * Home's answer, or null when it is none: garbage authorizes nothing and condemns nobody. `unanswered`:
  * home itself has lost an attempt, which may hold.
  */
 export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {

@@ -3,14 +3,14 @@ import type { Failure } from "../../shared/failure.ts";
 import { NO_USAGE, promptTokens } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import { routeName } from "../routing/route-health.ts";
-import type { Head, Receipt } from "../core/door.ts";
-import type { Charge, Open, Outcome, Run, ServingRoute } from "./paid-request.ts";
+import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
+import type { Charge, OpenCall, Outcome, Run, ServingRoute } from "./paid-request.ts";
 import { costOf } from "../../shared/cost.ts";
 import { hiddenTokens } from "./hidden-thought.ts";
 import { billedOutput } from "./hold-bounds.ts";
 
 /** How a stream ended, seen from the money. */
-export type Ending =
+export type StreamEnding =
   /** The terminal marker, or usage after every choice had finished. */
   | "complete"
   /** The host broke off or said that it failed. */
@@ -40,7 +40,7 @@ export function chargeFor(
   run: Run,
   route: ServingRoute,
   seen: Seen,
-  end: { ending: Ending; readerAway: boolean },
+  end: { ending: StreamEnding; readerAway: boolean },
 ): Outcome {
   const { finishReason, partial = null } = seen;
   // An answer that the model ended has used what was last said of it, unless that was near its beginning.
@@ -122,7 +122,7 @@ function estimatedUsage(
 export const EXCEPTION: Outcome = { kind: "void", reason: "exception" };
 
 /** From here on this is open: if what is owed for it cannot be said, what was owed before it is. */
-export function nowOpen({ progress }: Run, open: Open): void {
+export function markOpen({ progress }: Run, open: OpenCall): void {
   const before = progress.open;
   progress.open = {
     close: (failure) => open.close(failure),
@@ -137,7 +137,7 @@ export function nowOpen({ progress }: Run, open: Open): void {
 }
 
 /** A failure as its client is told of it: with what it was charged all the same. */
-export function toldWith({ id, progress }: Run, failure: Failure, outcome: Outcome): Failure {
+export function withCharge({ id, progress }: Run, failure: Failure, outcome: Outcome): Failure {
   if (outcome.kind === "void") return failure;
   // one that no store took is tried on
   const costMicro = progress.stored === "refused" ? outcome.cost : progress.charged;
@@ -145,7 +145,12 @@ export function toldWith({ id, progress }: Run, failure: Failure, outcome: Outco
 }
 
 /** What a door is told when an answer begins. */
-export function headOf({ id, startedMs, door, request: { model, prompt, keep } }: Run): Head {
+export function headOf({
+  id,
+  startedMs,
+  door,
+  request: { model, prompt, keep },
+}: Run): ResponseHead {
   return {
     id: door.idPrefix + id.slice("req_".length),
     model: model.id,

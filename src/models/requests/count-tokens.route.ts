@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { COUNT_BYTES_MAX, readJson } from "../../shared/http/read-json.ts";
-import { readWithPlace } from "../../shared/http/room.ts";
+import { readWithSlot } from "../../shared/http/request-slots.ts";
 import { now } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -14,9 +14,9 @@ import { closeTokens } from "../../shared/close-tokens.ts";
 import type { Provider } from "../core/provider.ts";
 import { chatPromptSize, nativePromptSize } from "../core/prompt-size.ts";
 import { deploymentOf } from "./deployment.ts";
-import { overloaded } from "./observe.route.ts";
+import { rejectOverloaded } from "./observe.route.ts";
 import { promptOf } from "../protocols/messages/client-convert.ts";
-import { Losses } from "../protocols/messages/client-losses.ts";
+import { ConversionLosses } from "../protocols/messages/client-losses.ts";
 import { versionOf } from "../endpoints/messages.ts";
 import { betasIn, nativeOf } from "../protocols/messages/client-native.ts";
 import { parseCount } from "../protocols/messages/client-request.ts";
@@ -44,8 +44,8 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   if (!version.ok) return version;
   const { numbers } = c.var.config;
   const limits = { bytesMax: COUNT_BYTES_MAX, timeoutMs: numbers.BODY_TIMEOUT_MS };
-  const read = await readWithPlace(c, readJson, limits);
-  if ("shed" in read) return overloaded(c, read.shed);
+  const read = await readWithSlot(c, readJson, limits);
+  if ("shed" in read) return rejectOverloaded(c, read.shed);
   if (!read.ok) return read;
   const parsed = parseCount(read.value);
   if (!parsed.ok) return parsed;
@@ -61,7 +61,7 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
 
 /** By what would be sent: in this dialect where a route of the model speaks it. */
 function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
-  const prompt = promptOf(body, new Losses(body));
+  const prompt = promptOf(body, new ConversionLosses(body));
   if (!prompt.ok) return prompt;
   const core = parseChatRequest({ model: body.model, ...prompt.value });
   if (!core.ok) return core;

@@ -1,7 +1,7 @@
 import type { Config, ConfigProblem } from "../../shared/config/config.ts";
 import { catalogProblems } from "../catalog/catalog-problems.ts";
 import { buildCatalog } from "../catalog/catalog.ts";
-import type { Catalog, LaterCatalog } from "../catalog/catalog.ts";
+import type { Catalog, UpcomingCatalog } from "../catalog/catalog.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import type { Kind } from "../../shared/kinds.ts";
 import type { Provider } from "../core/provider.ts";
@@ -14,12 +14,12 @@ import {
 import { RouteHealth } from "../routing/route-health.ts";
 import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
-/** What this deployment sells and who answers: built once for each configuration, and the catalogue when a price changes. */
+/** What this deployment sells and who answers: built once for each configuration, and the catalog when a price changes. */
 export type Deployment = {
   /** What is sold at a moment (Unix ms); whoever keeps it keeps its prices. */
   readonly catalogAt: (nowMs: number) => Catalog;
   /** Those that follow after a moment, as far as changes are announced, oldest first. */
-  readonly catalogsAfter: (nowMs: number) => readonly LaterCatalog[];
+  readonly catalogsAfter: (nowMs: number) => readonly UpcomingCatalog[];
   readonly providers: ReadonlyMap<string, Provider>;
   readonly health: RouteHealth;
   /** What contradicts itself in the configuration: with any of these nothing is served. */
@@ -68,17 +68,17 @@ function canBeAsked(provider: Provider | undefined, kind: Kind): boolean {
 function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAfter"> {
   const live = liveProviders(config);
   let known: Catalog | null = null;
-  let following: { readonly of: Catalog; readonly later: readonly LaterCatalog[] } | null = null;
+  let following: { readonly of: Catalog; readonly later: readonly UpcomingCatalog[] } | null = null;
   const catalogAt = (at: number): Catalog => {
     if (known === null || at < known.span.from || at >= known.span.until) {
       known = buildCatalog({ config, live, at });
     }
     return known;
   };
-  const catalogsAfter = (at: number): readonly LaterCatalog[] => {
+  const catalogsAfter = (at: number): readonly UpcomingCatalog[] => {
     const of = catalogAt(at);
     if (following?.of === of) return following.later;
-    const later: LaterCatalog[] = [];
+    const later: UpcomingCatalog[] = [];
     for (let from = of.span.until; from !== Infinity && later.length < LATER_MAX;) {
       const catalog = buildCatalog({ config, live, at: from });
       later.push({ from, catalog });

@@ -1,7 +1,7 @@
 import type { Context, Next } from "hono";
 import { routePath } from "hono/route";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { anchorOf, wireOf } from "../../shared/http/failure-wire.ts";
+import { anchorOf, errorResponseOf } from "../../shared/http/failure-mapping.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import type { Config } from "../../shared/config/config.ts";
 import type { Caller } from "../../shared/caller.ts";
@@ -15,13 +15,13 @@ import type {
   FailedBatch,
   FailedRequest,
   FailureCount,
-  ToldError,
+  ReportedError,
 } from "../../shared/failed-request.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { within } from "../../shared/timers.ts";
 import { callPeer } from "../../regions/peer-call.ts";
-import type { Asked } from "../core/door.ts";
+import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { Run } from "./paid-request.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -88,7 +88,7 @@ class FailedRequests {
   }
 
   /**
-   * Returns once what was noted of an organisation is told, or could not be. What another request is telling is not
+   * Returns once what was noted of an organization is told, or could not be. What another request is telling is not
    * waited for: a promise belongs to the request that made it.
    */
   async tellNow(orgId: string, tell: Tell): Promise<void> {
@@ -112,7 +112,7 @@ const makeFailedRequests = ({ numbers }: Config): FailedRequests =>
   new FailedRequests(numbers.METRICS_DELAY_MS);
 
 /** What a request asked for, as far as its body was understood. */
-export type AskedFor = {
+export type RequestSummary = {
   readonly model: string | null;
   readonly externalId: string | null;
   readonly streamed: boolean;
@@ -125,7 +125,7 @@ type NotedRun = Pick<Run, "caller" | "progress" | "request" | "startedMs" | "tim
 const MODEL_NAME = /^[\w.:/@-]{1,128}$/;
 
 /** Of what a door understood; never a word of its prompt. */
-export function askedFor({ request, user }: Asked): AskedFor {
+export function summarizeRequest({ request, user }: ParsedRequest): RequestSummary {
   const { model } = request.body;
   const streamed = request.kind === "chat" && request.body.stream === true;
   return { model: MODEL_NAME.test(model) ? model : null, externalId: user, streamed };
@@ -135,7 +135,11 @@ export function askedFor({ request, user }: Asked): AskedFor {
  * Notes a request of a known key that was answered with an error, also in the midst of its stream, or whose client
  * left: its wallet is told of it in a while. Of a key that nobody here has met nothing is noted.
  */
-export function noteFailed(c: Context<AppEnv>, asked: AskedFor | null, run: NotedRun | null): void {
+export function recordFailedRequest(
+  c: Context<AppEnv>,
+  asked: RequestSummary | null,
+  run: NotedRun | null,
+): void {
   const error = errorOf(c, run);
   const caller = run?.caller ?? callerOf(c);
   if (error === null || caller === undefined) return;
@@ -167,7 +171,7 @@ function callerOf(c: Context<AppEnv>): Caller | undefined {
   return c.get("admitted")?.caller ?? c.get("met");
 }
 
-function errorOf(c: Context<AppEnv>, run: NotedRun | null): ToldError | null {
+function errorOf(c: Context<AppEnv>, run: NotedRun | null): ReportedError | null {
   const inStream = run?.progress.told ?? null;
   const failure = inStream ?? c.get("failed") ?? null;
   if (isLeft(run)) return LEFT;
@@ -180,7 +184,7 @@ function isLeft(run: NotedRun | null): boolean {
   return run !== null && run.timer.leftMs !== null;
 }
 
-const LEFT: ToldError = {
+const LEFT: ReportedError = {
   code: "client_left",
   message: "The client left before the answer was whole.",
   status: 499,
@@ -191,8 +195,8 @@ const LEFT: ToldError = {
 function toldOf(
   failure: Failure,
   { isStream, wasAsked }: { readonly isStream: boolean; readonly wasAsked: boolean },
-): ToldError {
-  const { status, message, param = null } = wireOf(ownWords(failure, wasAsked));
+): ReportedError {
+  const { status, message, param = null } = errorResponseOf(ownWords(failure, wasAsked));
   return {
     code: anchorOf(failure),
     message: message.slice(0, ERROR_MESSAGE_MAX),
@@ -214,9 +218,9 @@ const TOLD_WITHIN_MS = 1000;
 
 /**
  * Before what reads requests or their errors, here or at home: what this isolate has noted of the caller's
- * organisation is told first.
+ * organization is told first.
  */
-export async function tellFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
+export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
   const failed = Isolate.of(c.var.config).get(makeFailedRequests);
   const told = failed.tellNow(c.var.admitted.caller.orgId, tellerOf(c));
   // A telling under way may be that of a request which was cancelled, and never end.

@@ -13,7 +13,7 @@ const message = z.object({
 });
 
 /**
- * POST /internal/v1/failures, at a wallet's home: requests of its organisation that failed in the peer. Not repeated:
+ * POST /internal/v1/failures, at a wallet's home: requests of its organization that failed in the peer. Not repeated:
  * a count must never be twice the truth. 200 whether the wallet took them or not.
  */
 export async function failuresPeer(c: Context<AppEnv>): Promise<Response> {

@@ -7,9 +7,9 @@ import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import { HOUR_WRITE_INPUTS } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
-import { JSON_BYTES_MAX, tokenBytes } from "../core/answer-size.ts";
+import { JSON_BYTES_MAX, tokenBytes } from "../core/response-size.ts";
 import type { ChatBody } from "../core/core-request.ts";
-import type { Asked } from "../core/door.ts";
+import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
 /** Least useful output: a grant that cannot pay for this many tokens is refused instead. */
@@ -61,7 +61,11 @@ const RESPONSES_REPEATS = 4;
  * The output cap of a chat whose answer can be held: one that is given whole, and log probabilities in a response's
  * stream, which repeats them at its end. One that nobody asked for is lowered. Failures: 400 for what was asked.
  */
-export function capThatFits(cap: OutputCap, body: ChatBody, asked: Asked): Result<OutputCap> {
+export function capThatFits(
+  cap: OutputCap,
+  body: ChatBody,
+  asked: ParsedRequest,
+): Result<OutputCap> {
   const isMany = cap.choices > 1 || body.logprobs === true;
   const bytesMax = isMany ? heldBytesMax(body, asked) : null;
   if (bytesMax === null) return success(cap);
@@ -76,7 +80,7 @@ export function capThatFits(cap: OutputCap, body: ChatBody, asked: Asked): Resul
 }
 
 /** What of an answer is held may have so many bytes; null where it is passed on as it comes. */
-function heldBytesMax({ logprobs }: ChatBody, { reply, native }: Asked): number | null {
+function heldBytesMax({ logprobs }: ChatBody, { reply, native }: ParsedRequest): number | null {
   if (reply.kind === "json") return JSON_BYTES_MAX;
   const isRepeated = logprobs === true && native?.wire === "responses";
   return isRepeated ? JSON_BYTES_MAX / RESPONSES_REPEATS : null;

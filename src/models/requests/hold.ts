@@ -3,11 +3,11 @@ import { refuse, success } from "../../shared/failure.ts";
 import { reachObject } from "../../shared/reach-object.ts";
 import type { Reached } from "../../shared/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
-import { reprice, speaks } from "./bound.ts";
+import { reprice, speaksNatively } from "./bound-request.ts";
 import { affordableCap } from "./hold-bounds.ts";
-import { decideKeeping } from "./keeping.ts";
-import type { Held, PaidRoute, Run, WalletAt } from "./paid-request.ts";
-import { release } from "./settle.ts";
+import { decideStoring } from "./store-response.ts";
+import type { GrantedHold, PaidRoute, Run, WalletAt } from "./paid-request.ts";
+import { releaseHold } from "./settle.ts";
 
 /** A hold is asked for so often: a client waits. */
 const ATTEMPTS = 2;
@@ -16,7 +16,7 @@ const ATTEMPTS = 2;
  * Holds between the least and the most that a run can cost, in the wallet, or at the key's home; what that pays for.
  * What may be held although nobody said so is voided by the outbox, and the run refused.
  */
-export async function hold(run: Run): Promise<Result<Held>> {
+export async function hold(run: Run): Promise<Result<GrantedHold>> {
   const { caller, progress, services } = run;
   const reached = await heldByOwnPrices(run);
   const result = reached.unanswered ? refuse(reached.failure) : reached.result;
@@ -25,11 +25,11 @@ export async function hold(run: Run): Promise<Result<Held>> {
     if (progress.admitted !== null && tokens !== undefined) {
       progress.admitted = { ...progress.admitted, tokens };
     }
-    decideKeeping(run, result.value);
+    decideStoring(run, result.value);
     return success({ routes: paidFor(run, result.value) });
   }
   services.callers.refused({ hash: caller.keyHash, shown: caller.shown }, result.failure);
-  if (reached.unanswered) await release(run);
+  if (reached.unanswered) await releaseHold(run);
   return result;
 }
 
@@ -115,7 +115,7 @@ function paidFor({ request, services }: Run, { granted, tokens }: HoldGrant): Pa
       provider,
       upstreamId,
       cap: affordable === null ? null : Math.min(affordable, tokensLeft),
-      native: native !== null && speaks(provider, route, native) ? native : undefined,
+      native: native !== null && speaksNatively(provider, route, native) ? native : undefined,
     };
   });
 }

@@ -1,8 +1,8 @@
 import type { Context, Next } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { callersOf } from "../../accounts/keys/admission.route.ts";
-import { calledBy } from "../../shared/caller.ts";
+import { knownCallers } from "../../accounts/keys/admission.route.ts";
+import { requestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import type { After } from "../../shared/timers.ts";
@@ -10,10 +10,10 @@ import { recorderOf } from "../../events/metrics/count-requests.route.ts";
 import { ownShard, peerShard } from "../../regions/outbox-schedule.ts";
 import { authorizeAtHome } from "./authorize.ts";
 import { deploymentOf } from "./deployment.ts";
-import { keptAtHome } from "./kept-wire.ts";
+import { storedAtHome } from "./stored-format.ts";
 import type { Home, OutboxAt, RunServices, WalletAt } from "./paid-request.ts";
 import { pricingOf } from "./pricing.route.ts";
-import { shedsOf } from "./observe.route.ts";
+import { shedCounters } from "./observe.route.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Config } from "../../shared/config/config.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
@@ -26,13 +26,13 @@ export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home 
   const config = c.get("config");
   if (caller.home === config.region) return null;
   const peer = config.peers.find(({ region }) => region === caller.home);
-  const called = calledBy(caller.keyHash, caller.shown);
+  const called = requestCredential(caller.keyHash, caller.shown);
   const { env } = c;
   const [requestId, spentMs] = [c.get("requestId"), c.get("admissionMs")];
   const at = { requestId, now: () => now(env), spentMs, ...(after !== undefined && { after }) };
   return {
     authorize: (hold) => authorizeAtHome(peer, { ...called, hold }, at),
-    askKept: (request) => keptAtHome(peer, { called, ...request }, at),
+    askKept: (request) => storedAtHome(peer, { called, ...request }, at),
   };
 }
 
@@ -48,8 +48,8 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     providers,
     health,
     tally: recorderOf(config).tally,
-    callers: callersOf(config),
-    sheds: shedsOf(config),
+    callers: knownCallers(config),
+    sheds: shedCounters(config),
     region,
     numbers,
     now: () => now(env),
@@ -75,7 +75,7 @@ export async function requireLiveAtHome(
   const reached = await homeOf(c, admitted.caller)?.authorize(null);
   if (reached?.unanswered === true) return fail(c, reached.failure);
   if (reached?.result.ok === false) {
-    callersOf(config).refused({ hash, shown }, reached.result.failure);
+    knownCallers(config).refused({ hash, shown }, reached.result.failure);
     return fail(c, reached.result.failure);
   }
   const priceList = reached?.result.ok === true ? reached.result.value.priceList : undefined;

@@ -5,13 +5,13 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import { isSummed } from "../../shared/http/request-log.ts";
 import { now } from "../../shared/clock.ts";
 import { logEvent } from "../../shared/log.ts";
-import { handOver, recorderOf } from "../../events/metrics/count-requests.route.ts";
+import { flushCounts, recorderOf } from "../../events/metrics/count-requests.route.ts";
 import { METRICS, seriesOf } from "../../events/metrics/series.ts";
 import type { Series } from "../../shared/contracts/metrics.ts";
 import { counterSeries, histogramOf } from "../../events/metrics/tally.ts";
 import type { Tally } from "../../events/metrics/tally.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
-import type { Charge, Run, Sheds } from "./paid-request.ts";
+import type { Charge, Run, ShedCounters } from "./paid-request.ts";
 import type { Config } from "../../shared/config/config.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import { SummedLine } from "../../shared/http/summed-line.ts";
@@ -29,7 +29,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   countRun(run, recorder.tally);
   const point = env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (point !== null) env.ANALYTICS?.writeDataPoint(point);
-  if (status !== 401) handOver(c); // as in countRequests: a dead key costs no object call more
+  if (status !== 401) flushCounts(c); // as in countRequests: a dead key costs no object call more
   const failure = c.get("failure") ?? null;
   const isTold = status >= 400 || failure !== null || config.logRequests === "all";
   if (!isTold) return;
@@ -108,7 +108,7 @@ function routeGauges(health: RouteHealth, nowMs: number): Series {
   return Object.fromEntries(left.map(({ route, state }) => [seriesOf(name, { route, state }), 1]));
 }
 
-/** One charged run as a data point of Workers Analytics Engine, indexed by organisation; null for none. */
+/** One charged run as a data point of Workers Analytics Engine, indexed by organization; null for none. */
 function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
   const { outcome, charged } = run.progress;
   if (outcome?.kind !== "settle") return null;
@@ -172,7 +172,7 @@ function wordOf(reason: string): string {
  * What an isolate refuses for want of room. It comes in storms: each is counted, and one line a second tells how many
  * there were since the line before, and the last one's id.
  */
-class ShedCounts implements Sheds {
+class ShedCounts implements ShedCounters {
   readonly #config: Config;
   readonly #line = new SummedLine("requests_shed");
 
@@ -187,16 +187,16 @@ class ShedCounts implements Sheds {
 }
 
 /** Those of this isolate. */
-export function shedsOf(config: Config): Sheds {
+export function shedCounters(config: Config): ShedCounters {
   return Isolate.of(config).get(makeSheds);
 }
 
-const makeSheds = (config: Config): Sheds => new ShedCounts(config);
+const makeSheds = (config: Config): ShedCounters => new ShedCounts(config);
 
 /** Refuses a request that found no place, and counts it; it has a line of its own only with LOG_REQUESTS=all. */
-export function overloaded(c: Context<AppEnv>, reason: ShedReason): Refusal {
+export function rejectOverloaded(c: Context<AppEnv>, reason: ShedReason): Refusal {
   const { config, startedMs, requestId } = c.var;
-  shedsOf(config).note(reason, requestId, startedMs);
+  shedCounters(config).note(reason, requestId, startedMs);
   c.set("logged", config.logRequests !== "all");
   return refuse({ kind: "overloaded" });
 }

@@ -11,8 +11,8 @@ import { eachReceiver } from "../../regions/outbox-delivery.ts";
 import { deliverOutcome } from "../../regions/outbox-message.ts";
 import type { Delivery } from "../../regions/outbox-message.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
-import { itemsIn, MALFORMED, outcomeFromWire, resultToWire } from "../../regions/outbox-wire.ts";
-import type { Asks } from "../../shared/contracts/objects.ts";
+import { itemsIn, MALFORMED, outcomeFromJson, resultToJson } from "../../regions/outbox-format.ts";
+import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /**
@@ -22,13 +22,13 @@ import type { Region } from "../../shared/regions.ts";
 export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsIn(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
-  const deliveries = await takeOutcomes(items.value, c.var.peer, {
+  const deliveries = await applyOutcomes(items.value, c.var.peer, {
     wallet: objectsOf(c.env).wallet,
     isOrganization: async (orgId) => (await findOrganization(c.env.DB, orgId)) !== null,
     after: c.var.timers.after,
   });
   const results = deliveries.map((delivery, i) =>
-    resultToWire("hold_id", items.value[i], delivery),
+    resultToJson("hold_id", items.value[i], delivery),
   );
   return c.json({ ok: true, results });
 }
@@ -38,7 +38,7 @@ const WALLET_TIMEOUT_MS = 2000;
 const ALL_TIMEOUT_MS = 4000;
 
 /** Where outcomes go to. `isOrganization`: whether this region's book has it; throws when it cannot say. */
-type OutcomeServices = Asks<"wallet", "settle" | "void"> & {
+type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {
   readonly isOrganization: (orgId: string) => Promise<boolean>;
   /** The message's timers. */
   readonly after?: After;
@@ -49,13 +49,13 @@ type OutcomeServices = Asks<"wallet", "settle" | "void"> & {
  * Duplicates and any order are harmless: a wallet takes an outcome once. One wallet that hangs costs
  * the others one of six places.
  */
-export function takeOutcomes(
+export function applyOutcomes(
   items: readonly unknown[],
   sender: Region,
   services: OutcomeServices,
 ): Promise<readonly Delivery[]> {
   const untilMs = elapsedMs() + ALL_TIMEOUT_MS;
-  const outcomes = items.map((value) => outcomeFromWire(value, sender));
+  const outcomes = items.map((value) => outcomeFromJson(value, sender));
   return eachReceiver(
     outcomes,
     (item) => item?.orgId ?? null,

@@ -6,45 +6,45 @@ import type { Refusal, Result } from "../../shared/failure.ts";
 import type { ShedReason, Slot } from "../../shared/in-flight.ts";
 import { fail, failUnexpectedly } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { answer } from "./answer.ts";
-import { ask } from "./ask.ts";
-import { bounded } from "./bound.ts";
+import { sendResponse } from "./send-response.ts";
+import { callRoutes } from "./call-routes.ts";
+import { boundRequest } from "./bound-request.ts";
 import { deploymentOf } from "./deployment.ts";
-import type { Asked, Door } from "../core/door.ts";
-import { askedFor, noteFailed } from "./failed-requests.route.ts";
-import type { AskedFor } from "./failed-requests.route.ts";
+import type { ParsedRequest, EndpointAdapter } from "../core/endpoint-adapter.ts";
+import { summarizeRequest, recordFailedRequest } from "./failed-requests.route.ts";
+import type { RequestSummary } from "./failed-requests.route.ts";
 import { hold } from "./hold.ts";
 import { homeOf, runServices } from "./home-or-away.route.ts";
-import { observe, overloaded } from "./observe.route.ts";
-import { NOTHING_YET } from "./paid-request.ts";
+import { observe, rejectOverloaded } from "./observe.route.ts";
+import { NO_OPEN_CALL } from "./paid-request.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
 import { pricingOf } from "./pricing.route.ts";
 import { RunTimer } from "./run-timer.ts";
-import { breakOff, settle } from "./settle.ts";
+import { abortRun, settle } from "./settle.ts";
 import { withTexts } from "./token-texts.route.ts";
 import { externalIdProblem } from "../../shared/external-id.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../../shared/http/read-json.ts";
 import type { JsonBody } from "../../shared/http/read-json.ts";
-import type { Recalled } from "../../shared/contracts/kept.ts";
-import { recall } from "./keeping.ts";
+import type { RecallResult } from "../../shared/contracts/stored-responses.ts";
+import { recallStored } from "./store-response.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 
 /** One request on the path, before it is known what it asks. `slot`: none for a key that is none. */
 type Visit = {
   readonly c: Context<AppEnv>;
-  readonly door: Door;
+  readonly door: EndpointAdapter;
   readonly slot: Slot | undefined;
   readonly answered: PromiseWithResolvers<Response>;
   /** What it asks for, once its body is understood. */
-  asked: AskedFor | null;
+  asked: RequestSummary | null;
 };
 
 /** Who asks, and what. */
 type Read = {
   readonly caller: Caller;
-  readonly asked: Asked;
+  readonly asked: ParsedRequest;
   /** Its Idempotency-Key and what it came with; null without one. */
   readonly idempotency: Idempotency | null;
   /** Of the body. */
@@ -58,11 +58,14 @@ type NotRead = Refusal | { readonly ok: false; readonly shed: ShedReason };
  * Answers a paid request at any door, or sheds it. Its whole way is registered with waitUntil before it
  * reads or holds anything: a client that leaves cannot strand a hold, nor a place among those in flight.
  */
-export function answerPaid(c: Context<AppEnv>, door: Door): Promise<Response> | Response {
+export function handlePaidRequest(
+  c: Context<AppEnv>,
+  door: EndpointAdapter,
+): Promise<Response> | Response {
   const slot = c.get("slot");
   if (typeof slot === "string") {
-    const shed = fail(c, overloaded(c, slot).failure);
-    noteFailed(c, null, null);
+    const shed = fail(c, rejectOverloaded(c, slot).failure);
+    recordFailedRequest(c, null, null);
     return shed;
   }
   const answered = Promise.withResolvers<Response>();
@@ -84,12 +87,12 @@ export function answerPaid(c: Context<AppEnv>, door: Door): Promise<Response> | 
  */
 async function walk(visit: Visit): Promise<void> {
   const run = await begun(visit);
-  if (run === null) return noteFailed(visit.c, visit.asked, null);
-  await pay(run).catch((error: unknown) =>
+  if (run === null) return recordFailedRequest(visit.c, visit.asked, null);
+  await runPaidRequest(run).catch((error: unknown) =>
     visit.answered.resolve(failUnexpectedly(error, visit.c)),
   );
   observe(visit.c, run, (await visit.answered.promise).status);
-  noteFailed(visit.c, visit.asked, run);
+  recordFailedRequest(visit.c, visit.asked, run);
   await run.progress.keeping; // its place is held for what it still keeps
 }
 
@@ -103,22 +106,22 @@ async function begun(visit: Visit): Promise<Run | null> {
   if (!caller.ok) return refused(visit, caller);
   const asked = await read(visit, caller.value, reading);
   if (!asked.ok) return refused(visit, await afterAdmission(visit, asked));
-  visit.asked = askedFor(asked.value.asked);
+  visit.asked = summarizeRequest(asked.value.asked);
   const request = await bound(visit, asked.value);
   if (!request.ok) return refused(visit, await afterAdmission(visit, request));
   return runOf(visit, { ...asked.value, request: request.value });
 }
 
 /** The rest of the path, from where there is money in it. One promise owns the hold to its end. */
-export async function pay(run: Run): Promise<void> {
+export async function runPaidRequest(run: Run): Promise<void> {
   try {
     const held = await hold(run);
     if (!held.ok) return run.answer(held.failure);
-    const asked = await ask(run, held.value);
-    const ended = asked.ok ? await answer(run, asked.route, asked.answer) : asked.ended;
+    const asked = await callRoutes(run, held.value);
+    const ended = asked.ok ? await sendResponse(run, asked.route, asked.answer) : asked.ended;
     await settle(run, ended);
   } catch (error) {
-    await breakOff(run);
+    await abortRun(run);
     throw error;
   } finally {
     run.timers.close();
@@ -167,7 +170,7 @@ async function read(
   return { ok: true, value: { caller, asked: asked.value, idempotency, bytes: bytes.length } };
 }
 
-type Understood = { readonly ok: true; readonly value: Asked } | NotRead;
+type Understood = { readonly ok: true; readonly value: ParsedRequest } | NotRead;
 
 /** The body with what it names of kept answers, which is read once the key is admitted. */
 async function understood(
@@ -186,16 +189,16 @@ async function understood(
     slot,
     bytes,
   };
-  const recalled = await recall(at, named);
+  const recalled = await recallStored(at, named);
   return recalled.ok ? parsed(c, door, { json, recalled: recalled.value }) : recalled;
 }
 
 /** The body as the door reads it, and who spends. */
 function parsed(
   c: Context<AppEnv>,
-  door: Door,
-  { json, recalled }: { readonly json: object; readonly recalled?: Recalled },
-): Result<Asked> {
+  door: EndpointAdapter,
+  { json, recalled }: { readonly json: object; readonly recalled?: RecallResult },
+): Result<ParsedRequest> {
   const at = {
     header: (name: string) => c.req.header(name),
     query: (name: string) => c.req.query(name),
@@ -210,7 +213,10 @@ const END_USER = "x-end-user";
 const PLAIN = /^[\u0020-\u007e]*$/;
 
 /** Who spends: what the body and the header `x-end-user` say, which must be one. */
-function endUserOf({ user, paramOf }: Asked, header: string | undefined): Result<string | null> {
+function endUserOf(
+  { user, paramOf }: ParsedRequest,
+  header: string | undefined,
+): Result<string | null> {
   if (header === undefined) return success(user);
   // Other letters would be read in whichever encoding the two ends believe in.
   const problem = PLAIN.test(header) ? externalIdProblem(header) : "must be plain ASCII";
@@ -234,11 +240,11 @@ async function bound({ c, door }: Visit, { asked, caller }: Read): Promise<Resul
   if (!pricing.ok) return pricing;
   const defaultCap = door.asksForAll === true ? Infinity : numbers.DEFAULT_MAX_OUTPUT;
   const sold = { catalog, providers, defaultCap, pricing: pricing.value };
-  const request = bounded(asked, sold);
+  const request = boundRequest(asked, sold);
   if (!request.ok || asked.request.kind === "chat") return request;
   const texts = await withTexts(c, asked, { routes: request.value.routes, providers });
   if (texts === null) return request;
-  return texts.ok ? bounded(texts.value, sold) : texts;
+  return texts.ok ? boundRequest(texts.value, sold) : texts;
 }
 
 /**
@@ -251,7 +257,7 @@ async function afterAdmission({ c }: Visit, refusal: NotRead): Promise<NotRead> 
 }
 
 function refused({ c, answered }: Visit, refusal: NotRead): null {
-  const { failure } = "shed" in refusal ? overloaded(c, refusal.shed) : refusal;
+  const { failure } = "shed" in refusal ? rejectOverloaded(c, refusal.shed) : refusal;
   answered.resolve(fail(c, failure));
   return null;
 }
@@ -278,7 +284,7 @@ function runOf({ c, door, answered, slot }: Visit, known: BoundRequest): Run {
   const { REQUEST_DEADLINE_S, DRAIN_S, DRAIN_THINKING_S } = services.numbers;
   const drainS = request.mayThink ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
-  const progress = { ...NOTHING_YET, admitted: c.get("admitted") ?? null };
+  const progress = { ...NO_OPEN_CALL, admitted: c.get("admitted") ?? null };
   c.set("logged", true); // its line comes after its charge
   return {
     id: c.get("requestId"),

@@ -12,7 +12,10 @@ import type { NumberVars } from "../../shared/config/config.ts";
 import type { Model, PriceOrigin, Route } from "../catalog/model.ts";
 import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
 import type { KnownCallers } from "../../accounts/keys/authenticate.ts";
-import type { KeptCalls, Recalled } from "../../shared/contracts/kept.ts";
+import type {
+  StoredResponsesCalls,
+  RecallResult,
+} from "../../shared/contracts/stored-responses.ts";
 import type { Tally } from "../../events/metrics/tally.ts";
 import type { Candidate } from "../routing/attempt.ts";
 import type { CoreRequest } from "../core/kinds.ts";
@@ -20,8 +23,14 @@ import type { JsonObject, Provider } from "../core/provider.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import type { GroupedCalls, HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
-import type { Asked, Door, Native, Reply, ToKeep } from "../core/door.ts";
-import type { KeptRequest } from "./kept-wire.ts";
+import type {
+  ParsedRequest,
+  EndpointAdapter,
+  NativeRequest,
+  ResponseWriter,
+  ConversationAddition,
+} from "../core/endpoint-adapter.ts";
+import type { StoredResponsesRequest } from "./stored-format.ts";
 import type { RunTimer } from "./run-timer.ts";
 import type { Bounds, OutputCap } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
@@ -30,7 +39,7 @@ import type { PromptSize } from "../core/prompt-size.ts";
 export type PaidRequest = {
   /** What routes are asked; null once one has answered: a long stream does not keep its prompt. */
   core: CoreRequest | null;
-  /** At the catalogue's own prices. */
+  /** At the catalog's own prices. */
   readonly model: Model;
   /** What its customer pays: asked for anew where the wallet goes by another price list. */
   pricing: Pricing;
@@ -42,13 +51,13 @@ export type PaidRequest = {
   readonly dropped: readonly string[];
   /** The same on a route of the door's own wire. */
   readonly droppedNatively: readonly string[];
-  readonly reply: Reply;
-  readonly paramOf: Asked["paramOf"];
-  readonly codeOf?: Asked["codeOf"];
+  readonly reply: ResponseWriter;
+  readonly paramOf: ParsedRequest["paramOf"];
+  readonly codeOf?: ParsedRequest["codeOf"];
   /** Its body is empty once a route has answered. */
-  native: Native | null;
+  native: NativeRequest | null;
   /** What is kept of it; null where nothing is, which is known once the hold is granted. */
-  keep: ToKeep | null;
+  keep: ConversationAddition | null;
   readonly prompt: PromptSize;
   /** Null for a kind without output. */
   readonly cap: OutputCap | null;
@@ -62,11 +71,11 @@ export type Home = {
   /** Whose key it is, and the hold: one call, repeated once under its id. */
   authorize(hold: Omit<HoldRequest, "keyId" | "peer"> | null): Promise<Reached<HoldGrant>>;
   /** What is kept of answers there, or to be. */
-  askKept(request: Omit<KeptRequest, "called">): Promise<Result<Recalled | null>>;
+  askKept(request: Omit<StoredResponsesRequest, "called">): Promise<Result<RecallResult | null>>;
 };
 
 /** What counts that something was refused for want of room. */
-export type Sheds = { note(reason: ShedReason, requestId: string, startedMs: number): void };
+export type ShedCounters = { note(reason: ShedReason, requestId: string, startedMs: number): void };
 
 /** What of an outbox a run asks. */
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
@@ -90,9 +99,9 @@ export type RunServices = MoneyPlace & {
   readonly numbers: NumberVars;
   /** Whom this isolate has met: a key that is refused may be dead. */
   readonly callers: KnownCallers;
-  readonly sheds: Sheds;
-  /** The organisation's kept answers, at its home. */
-  readonly kept: (orgId: string) => KeptCalls;
+  readonly sheds: ShedCounters;
+  /** The organization's kept answers, at its home. */
+  readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
   readonly now: () => number;
   /** The prices of a moment by the price list that the caller's wallet goes by. */
@@ -104,11 +113,11 @@ type Progress = {
   /** Its key's place in its minute and what is left of its tokens; null before they are known. */
   admitted: Admitted | null;
   /** What it has open at a provider; null before one may be asked. */
-  open: Open | null;
+  open: OpenCall | null;
   /** Its outcome, once it was stored or could not be; null while it goes on or was refused before. */
   outcome: Outcome | null;
   /** Where that is. What is not known to be nowhere is never stored as another. */
-  stored: Stored | null;
+  stored: StoredOutcome | null;
   /** A bug has ended it. */
   isBroken: boolean;
   /** Micros charged, and those that no balance could pay, as far as known. */
@@ -116,7 +125,7 @@ type Progress = {
   shortfall: number;
   /** Its charge is in the log alone: neither wallet nor outbox took it in time. */
   isUnsaved: boolean;
-  /** For how long its organisation keeps answers, as its hold said; 0: not at all. */
+  /** For how long its organization keeps answers, as its hold said; 0: not at all. */
   keepHours: number;
   /** When the newest attempt was sent, ms since the request came. */
   askedMs: number;
@@ -129,7 +138,7 @@ type Progress = {
 };
 
 /** What a run has open at a provider, should it be ended in its midst. */
-export type Open = {
+export type OpenCall = {
   /** What is owed for it as it stands. */
   owed(): Outcome;
   /** Lets go of it, and tells whoever still reads. */
@@ -137,7 +146,7 @@ export type Open = {
 };
 
 /** Before anything was asked. */
-export const NOTHING_YET: Readonly<Progress> = {
+export const NO_OPEN_CALL: Readonly<Progress> = {
   admitted: null,
   open: null,
   outcome: null,
@@ -158,7 +167,7 @@ export type Run = {
   /** `req_` + 24: request id, hold id and generation id. */
   readonly id: string;
   readonly startedMs: number;
-  readonly door: Door;
+  readonly door: EndpointAdapter;
   readonly caller: Caller;
   /** Its key is admitted in the call that holds for it. */
   readonly isPresumed: boolean;
@@ -183,7 +192,7 @@ export type Run = {
 export type PaidRoute = Candidate & { readonly route: Route };
 
 /** What a hold allows. */
-export type Held = {
+export type GrantedHold = {
   /** The routes that it pays for, in their order, each with the output cap that it pays for there. */
   readonly routes: readonly PaidRoute[];
 };
@@ -225,19 +234,19 @@ export type Outcome = Charge | { readonly kind: "void"; readonly reason: string 
  * Where an outcome is: `saved` in the wallet or the outbox; `refused`, definitely in neither; `unknown`
  * when a call was lost, which may have been carried out all the same.
  */
-export type Stored = "saved" | "refused" | "unknown";
+export type StoredOutcome = "saved" | "refused" | "unknown";
 
 /** `charged`: what the customer paid, as far as known. */
-export type Settled = { readonly stored: Stored; readonly charged: Micros };
+export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Micros };
 
 /** An answer of which all but the last byte has left (or, of a JSON one, nothing yet). */
-export type Ended = {
+export type EndedResponse = {
   readonly outcome: Outcome;
   /**
    * Gives the client the rest, once the outcome is stored or could not be. True where its charge is due
    * although nobody may have it: it is tried on.
    */
-  last(settled: Settled): Promise<boolean>;
+  last(settled: SettledRun): Promise<boolean>;
   /** The answer as it is kept, after `last`; null: it is not. Left out: none ever is. */
   kept?(): JsonObject | null;
 };

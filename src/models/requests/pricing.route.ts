@@ -1,10 +1,10 @@
 import type { Context } from "hono";
-import { PriceBook } from "../catalog/price-book.ts";
+import { PriceListCache } from "../catalog/price-list-cache.ts";
 import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
 import { cachedCopies } from "../catalog/price-copies.ts";
 import type { PriceCopies } from "../catalog/price-copies.ts";
 import { readPriceRows } from "../catalog/prices.store.ts";
-import type { SoldHere } from "../catalog/catalog.ts";
+import type { CallerCatalog } from "../catalog/catalog.ts";
 import type { Config } from "../../shared/config/config.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
@@ -38,7 +38,7 @@ export function pricingOf(c: Context<AppEnv>): PricingFor {
 }
 
 /** What the caller can buy here, at its own prices. */
-export async function soldHere(c: Context<AppEnv>): Promise<Result<SoldHere>> {
+export async function soldHere(c: Context<AppEnv>): Promise<Result<CallerCatalog>> {
   const at = now(c.env);
   const { admitted, config } = c.var;
   const list = admitted.priceList ?? null;
@@ -48,7 +48,7 @@ export async function soldHere(c: Context<AppEnv>): Promise<Result<SoldHere>> {
   return success({ catalog: catalogAt(at), pricing: pricing.value, later: catalogsAfter(at) });
 }
 
-function bookOf(config: Config): PriceBook {
+function bookOf(config: Config): PriceListCache {
   return Isolate.of(config).get(makeBook);
 }
 
@@ -60,6 +60,6 @@ function makeCopies({ keySecrets, numbers, region }: Config): PriceCopies | null
   return cachedCopies(caches.default, { region, secret, keptS: numbers.PRICE_LEAD_S });
 }
 
-function makeBook(config: Config): PriceBook {
-  return new PriceBook(config);
+function makeBook(config: Config): PriceListCache {
+  return new PriceListCache(config);
 }

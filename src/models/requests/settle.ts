@@ -4,9 +4,16 @@ import { micros } from "../../shared/money.ts";
 import { logEvent, reasonOf } from "../../shared/log.ts";
 import type { SettleAnswer } from "../../shared/contracts/wallet.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
-import { keepAnswer } from "./keeping.ts";
-import { EXCEPTION, toldWith } from "./charge.ts";
-import type { Charge, Ended, Outcome, Run, Settled, Stored } from "./paid-request.ts";
+import { storeResponse } from "./store-response.ts";
+import { EXCEPTION, withCharge } from "./charge.ts";
+import type {
+  Charge,
+  EndedResponse,
+  Outcome,
+  Run,
+  SettledRun,
+  StoredOutcome,
+} from "./paid-request.ts";
 import { reachObject } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import { within } from "../../shared/timers.ts";
@@ -22,11 +29,11 @@ const LAST_WORD_MS = 28_500;
  * Settles a run, then gives the client the rest of its answer. Where neither wallet nor outbox can say whether
  * it has the charge, the answer leaves all the same, and the charge is tried on, then logged.
  */
-export async function settle(run: Run, ended: Ended): Promise<void> {
+export async function settle(run: Run, ended: EndedResponse): Promise<void> {
   const { outcome } = ended;
   const settled = await settleRun(run, outcome);
   const isDue = await ended.last(settled);
-  if (isDue) keepAnswer(run, ended);
+  if (isDue) storeResponse(run, ended);
   if (isDue && settled.stored !== "saved") await settleLate(run, outcome);
 }
 
@@ -35,13 +42,13 @@ export async function settle(run: Run, ended: Ended): Promise<void> {
  * the usage so far, else by an estimate of what was passed on. What was stored before it stays as it is: another
  * outcome could overtake it in the outbox, and win. Whoever still waits is told what it cost.
  */
-export async function breakOff(run: Run): Promise<void> {
+export async function abortRun(run: Run): Promise<void> {
   const { progress } = run;
   progress.isBroken = true;
   run.timer.stop();
   if (progress.stored === null || progress.stored === "refused") await settleBroken(run);
   const outcome = progress.outcome ?? EXCEPTION;
-  const failure = toldWith(run, { kind: "internal" }, outcome);
+  const failure = withCharge(run, { kind: "internal" }, outcome);
   run.answer(failure);
   await progress.open?.close(failure);
   if (outcome.kind === "settle" && progress.stored !== "saved") await settleLate(run, outcome);
@@ -60,7 +67,7 @@ async function settleBroken(run: Run): Promise<void> {
  * the wallet has it; a wallet at the key's home is reached by the outbox alone. Called before the last
  * byte leaves, so that an answered request is a charged one even if the Worker dies in the next instant.
  */
-async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
+async function settleRun(run: Run, outcome: Outcome): Promise<SettledRun> {
   const { progress } = run;
   progress.outcome = outcome;
   const settled =
@@ -70,7 +77,7 @@ async function settleRun(run: Run, outcome: Outcome): Promise<Settled> {
   return settled;
 }
 
-async function storeCharge(run: Run, outcome: Charge): Promise<Settled> {
+async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
   const { cost } = outcome;
   const generation = generationOf(run, outcome);
   const { orgId } = run.caller;
@@ -115,14 +122,14 @@ async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   });
 }
 
-async function voidRun(run: Run, reason: string): Promise<Settled> {
-  const stored = (await voidInWallet(run)) ? "saved" : await release(run);
+async function voidRun(run: Run, reason: string): Promise<SettledRun> {
+  const stored = (await voidInWallet(run)) ? "saved" : await releaseHold(run);
   logEvent("hold_voided", { request_id: run.id, reason });
   return { stored, charged: micros(0) };
 }
 
 /** Has the outbox void what may be held, or will be. */
-export function release(run: Run): Promise<Stored> {
+export function releaseHold(run: Run): Promise<StoredOutcome> {
   const { orgId } = run.caller;
   const nothing = { kind: "void", cost: micros(0), generation: null } as const;
   return enqueue(run, { holdId: run.id, orgId, ...nothing });
@@ -142,7 +149,7 @@ async function voidInWallet(run: Run): Promise<boolean> {
  * `saved` once the region's own outbox holds the outcome durably. Only what is overloaded is known not
  * to have taken it, and is not asked again; any other failed call may have arrived.
  */
-async function enqueue(run: Run, item: OutcomeItem): Promise<Stored> {
+async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
   const { outbox } = run.services;
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {

@@ -5,7 +5,7 @@ import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { logAlert, reasonOf } from "../../shared/log.ts";
 import type { Provider } from "../core/provider.ts";
-import type { Asked } from "../core/door.ts";
+import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { EmbeddingsBody } from "../core/embeddings.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
@@ -39,12 +39,12 @@ async function tableFrom(assets: Fetcher): Promise<TokenTable> {
  */
 export async function withTexts(
   c: Context<AppEnv>,
-  asked: Asked,
+  asked: ParsedRequest,
   {
     routes,
     providers,
   }: Pick<PaidRequest, "routes"> & { readonly providers: ReadonlyMap<string, Provider> },
-): Promise<Result<Asked> | null> {
+): Promise<Result<ParsedRequest> | null> {
   const { request } = asked;
   if (request.kind !== "embeddings" || !isOfTokens(request.body.input)) return null;
   const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };

@@ -5,13 +5,13 @@ import type {
   EventStream,
   NativeBody,
   Provider,
-  ProviderAnswer,
+  ProviderResult,
   ProviderCall,
   ProviderFailure,
   StreamEvent,
 } from "../core/provider.ts";
-import { sendApart } from "../core/prompts-apart.ts";
-import { withSpentIn } from "../core/spent.ts";
+import { sendPromptsSeparately } from "../core/separate-prompts.ts";
+import { withUsageIn } from "../core/failed-usage.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 
 /** One way to run the request; `cap` is the output cap that the grant pays for there, per choice. */
@@ -57,13 +57,15 @@ export async function attempt(
   candidate: Candidate,
   request: AttemptRequest,
   options: AttemptOptions,
-): Promise<ProviderAnswer> {
+): Promise<ProviderResult> {
   const controller = endingWith(options.signal);
   const { signal } = controller;
   const { provider } = candidate;
   const limit = new TimeLimit(options.headersMs, options);
-  const send = (call: ProviderCall): Promise<ProviderAnswer> =>
-    call.kind === "chat" && call.apart ? sendApart(provider, call) : provider.send(call);
+  const send = (call: ProviderCall): Promise<ProviderResult> =>
+    call.kind === "chat" && call.apart
+      ? sendPromptsSeparately(provider, call)
+      : provider.send(call);
   const told = {
     signal,
     onDropped: options.onDropped,
@@ -115,7 +117,7 @@ function endingWith(runEnd: StopSignal): AbortController {
  * Waits for the first batch with events in it: comments show life but promise nothing. After `quietMs` the stream is
  * handed on all the same, and no other route is asked.
  */
-async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderAnswer> {
+async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderResult> {
   const { firstMs, quietMs = firstMs, signal } = options;
   const first = firstBatch(events);
   const batch = await new TimeLimit(Math.min(firstMs, quietMs), options).of(first);
@@ -125,7 +127,7 @@ async function firstEvents(events: EventStream, options: AttemptOptions): Promis
   }
   if (batch === BROKEN) return failed("connection");
   const error = batch.find((event) => event.kind === "error");
-  if (error !== undefined) return { kind: "failure", failure: withSpentIn(error.failure, batch) };
+  if (error !== undefined) return { kind: "failure", failure: withUsageIn(error.failure, batch) };
   if (batch.every(({ kind }) => kind === "end" || kind === "usage")) return failed("empty_stream");
   return { kind: "stream", events: startingWith(Promise.resolve(batch), events) };
 }
@@ -169,11 +171,11 @@ function startingWith(first: ReturnType<EventStream["next"]>, events: EventStrea
   };
 }
 
-function letGo(answer: ProviderAnswer): void {
+function letGo(answer: ProviderResult): void {
   if (answer.kind === "stream") answer.events.cancel();
 }
 
-function failed(reason: string): ProviderAnswer {
+function failed(reason: string): ProviderResult {
   const failure: ProviderFailure = { kind: "retry", reason };
   return { kind: "failure", failure };
 }

@@ -11,7 +11,7 @@ type Probe = { readonly untilMs: number };
  * How a request came to ask: freely, as a probe, or by force because no route was left. Whoever was
  * let in says later what came of it, with the same pass.
  */
-export type Pass = "free" | "forced" | Probe;
+export type BreakerPass = "free" | "forced" | Probe;
 
 /** Faults in a row that open it; and of those that say "overloaded" without saying for how long. */
 export const FAULTS_IN_A_ROW = 5;
@@ -50,7 +50,7 @@ export class Breaker {
   }
 
   /** Lets a request in, or not: null. A probe must be heard of again. */
-  pass(nowMs: number): Exclude<Pass, "forced"> | null {
+  pass(nowMs: number): Exclude<BreakerPass, "forced"> | null {
     if (this.#openUntilMs === null) return "free";
     const isAwaited = this.#probe !== null && nowMs < this.#probe.untilMs;
     if (nowMs < this.#openUntilMs || isAwaited) return null;
@@ -59,7 +59,7 @@ export class Breaker {
   }
 
   /** The route answered. What was asked before it opened says nothing about it now. */
-  served(pass: Pass, nowMs: number): void {
+  served(pass: BreakerPass, nowMs: number): void {
     if (this.#openUntilMs === null) {
       this.#turn(nowMs);
       this.#now.served++;
@@ -69,7 +69,7 @@ export class Breaker {
   }
 
   /** The route failed; `busy` when it said that it was overloaded and not for how long. */
-  failed(pass: Pass, busy: boolean, nowMs: number): void {
+  failed(pass: BreakerPass, busy: boolean, nowMs: number): void {
     if (this.#openUntilMs !== null) {
       if (pass === this.#probe) this.#open(nowMs);
       return;
@@ -82,7 +82,7 @@ export class Breaker {
   }
 
   /** What came of it says nothing about the route. */
-  released(pass: Pass): void {
+  released(pass: BreakerPass): void {
     if (pass === this.#probe) this.#probe = null;
   }
 

@@ -2,10 +2,10 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import { attempt } from "./attempt.ts";
 import type { AttemptOptions, AttemptRequest, Candidate } from "./attempt.ts";
-import type { ProviderAnswer, ProviderFailure, Spent } from "../core/provider.ts";
-import type { LeftOut, RouteHealth } from "./route-health.ts";
-import type { Pass } from "./breaker.ts";
-import { isLeftOut, routeName } from "./route-health.ts";
+import type { ProviderResult, ProviderFailure, FailedUsage } from "../core/provider.ts";
+import type { CooldownReason, RouteHealth } from "./route-health.ts";
+import type { BreakerPass } from "./breaker.ts";
+import { isInCooldown, routeName } from "./route-health.ts";
 
 const ATTEMPTS_MAX = 3;
 /** The longest that a request waits for a route that said how long it is overloaded. */
@@ -20,10 +20,10 @@ const NONE: readonly FailedAttempt[] = [];
 /** Which candidate is asked now, after how many ms. */
 type Turn = { readonly index: number; readonly pauseMs: number };
 
-type Skipped = { readonly index: number; readonly out: LeftOut };
+type Skipped = { readonly index: number; readonly out: CooldownReason };
 
 /**
- * Whom one request asks, in the catalogue's order, and what its failures come to. Routes that are left
+ * Whom one request asks, in the catalog's order, and what its failures come to. Routes that are left
  * out are skipped. The last one asked is asked once more when that may well help: after a reset, a
  * 408 or a 5xx, or when it is overloaded for at most a second.
  */
@@ -40,7 +40,7 @@ class AskingOrder {
   #next = 0;
   #route = "";
   #index = 0;
-  #pass: Pass = "free";
+  #pass: BreakerPass = "free";
   #last: ProviderFailure | null = null;
   #isRepeat = false;
   #waitMs = Infinity;
@@ -58,7 +58,7 @@ class AskingOrder {
       const index = this.#next;
       const route = this.#nameOf(index);
       const pass = this.#health.pass(route, this.#now());
-      if (!isLeftOut(pass)) {
+      if (!isInCooldown(pass)) {
         this.#next++;
         return this.#take(index, pass, 0);
       }
@@ -74,7 +74,7 @@ class AskingOrder {
 
   /** It failed, so that the next one may be asked. */
   noteFailed(failure: ProviderFailure): void {
-    this.failed = [...this.failed, { index: this.#index, why: whyFailed(failure) }];
+    this.failed = [...this.failed, { index: this.#index, why: failureReason(failure) }];
     this.#health.failed(this.#route, this.#pass, failure, this.#now());
     this.#last = failure;
     if (failure.kind !== "disabled" || this.failure === null) this.failure = failure;
@@ -91,7 +91,7 @@ class AskingOrder {
     return this.#waitMs === Infinity ? null : this.#waitMs;
   }
 
-  #take(index: number, pass: Pass, pauseMs: number): Turn {
+  #take(index: number, pass: BreakerPass, pauseMs: number): Turn {
     this.attempts++;
     this.#index = index;
     this.#route = this.#nameOf(index);
@@ -144,35 +144,35 @@ class AskingOrder {
 }
 
 /** What a customer is told: what is our own affair with a provider is "unavailable". */
-export function whyFailed({ kind, reason }: ProviderFailure): string {
+export function failureReason({ kind, reason }: ProviderFailure): string {
   if (kind === "disabled") return "unavailable";
   return kind === "overloaded" ? kind : reason;
 }
 
 /** Which candidate answered, after how many attempts in all. A stream starts with its first events. */
-export type Served = {
+export type FailoverResult = {
   readonly index: number;
   readonly attempts: number;
   /** Those before it. */
   readonly failed: readonly FailedAttempt[];
   /** Fields of the request that were left out there. */
   readonly dropped: readonly string[];
-  readonly answer: Exclude<ProviderAnswer, { kind: "failure" }>;
+  readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
 };
 
 /** A candidate that works on the request, at which attempt, and which failed before it. */
-export type AskedRoute = Pick<Served, "index" | "attempts" | "failed">;
+export type ActiveRoute = Pick<FailoverResult, "index" | "attempts" | "failed">;
 
 export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
   /** One for each isolate. */
   readonly health: RouteHealth;
   readonly now: () => number;
   /** Told whom the request was just sent to; null before each attempt, while it is not yet sent. */
-  readonly onAsked?: (asked: AskedRoute | null) => void;
+  readonly onAsked?: (asked: ActiveRoute | null) => void;
   /** Told of each attempt that failed, also one that the run's end cut short. */
-  readonly onFailed?: (asked: AskedRoute, failure: ProviderFailure) => void;
+  readonly onFailed?: (asked: ActiveRoute, failure: ProviderFailure) => void;
   /** Told what an attempt had used that the request itself made fail; paid for if no route serves. */
-  readonly onSpent?: (asked: AskedRoute, spent: Spent) => void;
+  readonly onSpent?: (asked: ActiveRoute, spent: FailedUsage) => void;
   /** False once nobody waits for the answer any more: the attempt under way is the last. */
   readonly mayRetry?: () => boolean;
   /** The pause, in ms, before the same route is asked again; as long as it should be unless a test says otherwise. */
@@ -191,7 +191,7 @@ export async function failover(
   candidates: readonly Candidate[],
   request: AttemptRequest,
   options: FailoverOptions,
-): Promise<Result<Served>> {
+): Promise<Result<FailoverResult>> {
   const order = new AskingOrder(candidates, options.health, options.now);
   for (;;) {
     const turn = isOver(order, options) ? null : order.next();
@@ -225,7 +225,7 @@ export async function failover(
 
 function noteFailure(
   order: AskingOrder,
-  asked: AskedRoute,
+  asked: ActiveRoute,
   failure: ProviderFailure,
   { onFailed, onSpent, signal }: FailoverOptions,
 ): void {
@@ -238,8 +238,8 @@ function noteFailure(
 /** What an attempt throws is a bug of ours: it says nothing about the route, whose probe must be heard of. */
 async function attempted(
   order: AskingOrder,
-  ask: () => Promise<ProviderAnswer>,
-): Promise<ProviderAnswer> {
+  ask: () => Promise<ProviderResult>,
+): Promise<ProviderResult> {
   try {
     return await ask();
   } catch (error) {

@@ -1,13 +1,13 @@
 import { Breaker } from "./breaker.ts";
-import type { BreakerState, Pass } from "./breaker.ts";
+import type { BreakerState, BreakerPass } from "./breaker.ts";
 import type { ProviderFailure } from "../core/provider.ts";
-import { forgetOldest } from "../../shared/forget-oldest.ts";
+import { evictOldest } from "../../shared/evict-oldest.ts";
 
 /**
  * Why a route is left out: our key or model name is bad there (`disabled`), it asked to be left alone
  * (`overloaded`), or its breaker is open or waits for its probe (`open`). `untilMs`: Unix ms.
  */
-export type LeftOut = {
+export type CooldownReason = {
   readonly why: "disabled" | "overloaded" | "open";
   readonly untilMs: number;
 };
@@ -18,12 +18,12 @@ export function routeName(provider: string, upstreamId: string): string {
 }
 
 /** Whether an answer of `pass` is no. */
-export function isLeftOut(pass: Pass | LeftOut): pass is LeftOut {
+export function isInCooldown(pass: BreakerPass | CooldownReason): pass is CooldownReason {
   return typeof pass !== "string" && "why" in pass;
 }
 
 /** A route as operators see it, `provider:model`; those that are asked freely are not listed. */
-export type RouteStanding = {
+export type RouteStatus = {
   readonly route: string;
   readonly state: "disabled" | "overloaded" | Exclude<BreakerState, "closed">;
   readonly untilMs: number;
@@ -51,7 +51,7 @@ export class RouteHealth {
   readonly #entries = new Map<string, Entry>();
 
   /** How the route may be asked now, or why it is left out. A probe must be heard of again. */
-  pass(route: string, nowMs: number): Exclude<Pass, "forced"> | LeftOut {
+  pass(route: string, nowMs: number): Exclude<BreakerPass, "forced"> | CooldownReason {
     const entry = this.#entries.get(route);
     if (entry === undefined) return "free";
     if (entry.disabledUntilMs > nowMs) return { why: "disabled", untilMs: entry.disabledUntilMs };
@@ -61,7 +61,7 @@ export class RouteHealth {
   }
 
   /** The route answered. */
-  served(route: string, pass: Pass, nowMs: number): void {
+  served(route: string, pass: BreakerPass, nowMs: number): void {
     const entry = this.#entryOf(route);
     entry.disabledTimes = 0;
     entry.breaker.served(pass, nowMs);
@@ -71,7 +71,7 @@ export class RouteHealth {
    * The route failed. What it says of the request or of our key there is no fault of the route's; nor
    * is "overloaded" with a time, which is waited out instead, or what may be the request's own fault.
    */
-  failed(route: string, pass: Pass, failure: ProviderFailure, nowMs: number): void {
+  failed(route: string, pass: BreakerPass, failure: ProviderFailure, nowMs: number): void {
     if (failure.fault === "request") return this.released(route, pass);
     const entry = this.#entryOf(route);
     const waitMs = failure.retryAfterMs ?? 0;
@@ -90,7 +90,7 @@ export class RouteHealth {
   }
 
   /** The attempt ended with its run: that says nothing about the route. */
-  released(route: string, pass: Pass): void {
+  released(route: string, pass: BreakerPass): void {
     this.#entries.get(route)?.breaker.released(pass);
   }
 
@@ -98,21 +98,21 @@ export class RouteHealth {
    * Every route that is not asked freely now; also one that was disabled and has not answered since, its time in
    * the past.
    */
-  standings(nowMs: number): readonly RouteStanding[] {
+  standings(nowMs: number): readonly RouteStatus[] {
     return [...this.#entries].flatMap(([route, entry]) => standing(route, entry, nowMs) ?? []);
   }
 
   #entryOf(route: string): Entry {
     const known = this.#entries.get(route);
     if (known !== undefined) return known;
-    forgetOldest(this.#entries, ROUTES_MAX);
+    evictOldest(this.#entries, ROUTES_MAX);
     const fresh = { breaker: new Breaker(), waitUntilMs: 0, disabledUntilMs: 0, disabledTimes: 0 };
     this.#entries.set(route, fresh);
     return fresh;
   }
 }
 
-function standing(route: string, entry: Entry, nowMs: number): RouteStanding | null {
+function standing(route: string, entry: Entry, nowMs: number): RouteStatus | null {
   const { disabledUntilMs, waitUntilMs, breaker } = entry;
   if (disabledUntilMs > nowMs) return { route, state: "disabled", untilMs: disabledUntilMs };
   if (waitUntilMs > nowMs) return { route, state: "overloaded", untilMs: waitUntilMs };

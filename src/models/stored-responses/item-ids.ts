@@ -1,5 +1,5 @@
 import { ID_CHARACTERS } from "../../shared/id.ts";
-import { RESPONSE_ID } from "../../shared/contracts/kept.ts";
+import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
 
 /** Where an item of a kept answer stands: in its output, or in what its request added. */
 type ItemPlace = {

@@ -1,15 +1,15 @@
 import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
 import { micros } from "../../shared/money.ts";
-import { backMicroOf, backOf } from "./payment-rules.ts";
-import { goTo, later, put } from "./moves.ts";
+import { refundedMicros, refundedCents } from "./payment-rules.ts";
+import { moveTo, retryLater, storePurchase } from "./purchase-moves.ts";
 import type { Payment } from "./purchase.ts";
 import type { RunStep } from "./steps.ts";
 import { defaultCardParams, post, readDisputes, readRefunds } from "./stripe-calls.ts";
 import { disputesSchema, refundsSchema } from "./stripe-objects.ts";
 import { bodyOf } from "./stripe.ts";
-import type { World } from "./world.ts";
+import type { PaymentDeps } from "./payment-deps.ts";
 
-/** A card that more organisations than this pay with is looked at by a person. */
+/** A card that more organizations than this pay with is looked at by a person. */
 const CARD_ORGANIZATIONS_MAX = 3;
 
 /** Tells the wallet, until it has the payment: its reference makes it one. */
@@ -17,10 +17,10 @@ export const creditStep: RunStep = async (world, purchase) => {
   const { rows } = world;
   const { id, method, actor, paymentId } = purchase;
   const payment = paymentId === null ? null : rows.payment(paymentId);
-  if (payment === null) return goTo(world, purchase, "read");
+  if (payment === null) return moveTo(world, purchase, "read");
   if (payment.netMicro === 0) {
     logAlert("payment_of_nothing", { id, payment_id: payment.id });
-    return put(world, purchase, { state: "credited", step: null, nextAt: null });
+    return storePurchase(world, purchase, { state: "credited", step: null, nextAt: null });
   }
   const credit = {
     paymentId: payment.id,
@@ -29,17 +29,17 @@ export const creditStep: RunStep = async (world, purchase) => {
     netMicro: payment.netMicro,
     actor,
   };
-  const answer = await attempt(() => world.wallet.creditPayment(credit));
+  const answer = await callWallet(() => world.wallet.creditPayment(credit));
   const now = rows.purchase(id) ?? purchase;
   if (answer === null || !answer.ok) {
     const isOther = answer?.failure.kind === "conflict";
     if (isOther) logAlert("payment_conflict", { id, payment_id: payment.id });
-    return later(world, now);
+    return retryLater(world, now);
   }
   const head = rows.head();
   rows.putPayment({ ...(rows.payment(payment.id) ?? payment), isCredited: true });
   rows.setHead({ ...head, walletMadeAt: head.walletMadeAt ?? answer.value.madeAt });
-  const credited = put(world, now, {
+  const credited = storePurchase(world, now, {
     state: "credited",
     step: null,
     sent: null,
@@ -50,8 +50,8 @@ export const creditStep: RunStep = async (world, purchase) => {
   return rows.purchase(id) ?? credited;
 };
 
-/** What helps and may fail: the card that Stripe's own pages show first, and one that many organisations use. */
-async function lookAtCard({ rows, stripe, book }: World, payment: Payment): Promise<void> {
+/** What helps and may fail: the card that Stripe's own pages show first, and one that many organizations use. */
+async function lookAtCard({ rows, stripe, book }: PaymentDeps, payment: Payment): Promise<void> {
   const { card, customer, orgId } = rows.head();
   if (card !== null && customer !== null && rows.purchase(payment.purchaseId)?.saveCard === true) {
     const path = `/v1/customers/${customer.id}`;
@@ -73,7 +73,7 @@ async function lookAtCard({ rows, stripe, book }: World, payment: Payment): Prom
  * Brings the wallet to what is back of a payment now. The reading's number is durable before anything is read, so that
  * a later reading's figure is never replaced by an earlier one's. False: to be tried again.
  */
-export async function readBack(world: World, paymentId: string): Promise<boolean> {
+export async function syncRefunds(world: PaymentDeps, paymentId: string): Promise<boolean> {
   const { rows, stripe, wallet } = world;
   const before = rows.payment(paymentId);
   if (before === null || !before.isCredited) return false;
@@ -85,11 +85,11 @@ export async function readBack(world: World, paymentId: string): Promise<boolean
   if (refunds === null || disputes === null) return false;
   if (refunds.has_more || disputes.has_more) logAlert("refunds_many", { payment_id: paymentId });
   const { receivedCents, netMicro, purchaseId } = before;
-  const back = backOf(receivedCents, refunds.data, disputes.data);
+  const back = refundedCents(receivedCents, refunds.data, disputes.data);
   if (back.isUnknown) logAlert("dispute_unknown", { payment_id: paymentId });
-  const backMicro = backMicroOf(netMicro, back.cents, receivedCents);
+  const backMicro = refundedMicros(netMicro, back.cents, receivedCents);
   const target = { paymentId, purchaseId, backMicro, reading, isDisputed: back.isDisputed };
-  const answer = await attempt(() => wallet.setBack(target));
+  const answer = await callWallet(() => wallet.setBack(target));
   if (answer?.ok !== true) return false;
   const after = rows.payment(paymentId);
   if (after !== null && after.reading < reading) rows.putPayment({ ...after, backMicro, reading });
@@ -97,7 +97,7 @@ export async function readBack(world: World, paymentId: string): Promise<boolean
 }
 
 /** Says again to a wallet that was made anew what it was paid and what is back: what it has it keeps as it is. */
-export async function restate(world: World, madeAt: number): Promise<boolean> {
+export async function replayPayments(world: PaymentDeps, madeAt: number): Promise<boolean> {
   const { rows, wallet } = world;
   for (const payment of rows.payments()) {
     const purchase = rows.purchase(payment.purchaseId);
@@ -106,9 +106,9 @@ export async function restate(world: World, madeAt: number): Promise<boolean> {
     const { id: paymentId, purchaseId, netMicro } = payment;
     /* oxlint-disable no-await-in-loop -- one after the other: the wallet is one */
     const credit = { paymentId, purchaseId, method, netMicro, actor };
-    const answer = await attempt(() => wallet.creditPayment(credit));
+    const answer = await callWallet(() => wallet.creditPayment(credit));
     if (answer?.ok !== true) return false;
-    const isBack = payment.backMicro === micros(0) || (await readBack(world, paymentId));
+    const isBack = payment.backMicro === micros(0) || (await syncRefunds(world, paymentId));
     /* oxlint-enable no-await-in-loop */
     if (!isBack) return false;
   }
@@ -117,7 +117,7 @@ export async function restate(world: World, madeAt: number): Promise<boolean> {
 }
 
 /** A call of the wallet; null: it did not answer. */
-export async function attempt<T>(call: () => Promise<T>): Promise<T | null> {
+export async function callWallet<T>(call: () => Promise<T>): Promise<T | null> {
   try {
     return await call();
   } catch (error) {

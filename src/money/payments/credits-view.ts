@@ -4,7 +4,7 @@ import { autoTopUpView } from "../../shared/contracts/top-up-view.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { cardView } from "./purchase-view.ts";
 
-/** What a deployment sells by card, and with which card an organisation pays; null: by its operator alone. */
+/** What a deployment sells by card, and with which card an organization pays; null: by its operator alone. */
 type Sold = {
   readonly dollarsMin: number;
   readonly dollarsMax: number;

@@ -3,7 +3,7 @@ import type { EventBook, SweepCursor } from "./stripe-events.ts";
 
 /** What the book knows of payments. Each throws when D1 fails. */
 
-/** A customer of Stripe's is an organisation's from now on; again: it stays so. */
+/** A customer of Stripe's is an organization's from now on; again: it stays so. */
 export async function addCustomer(
   db: D1Database,
   customerId: string,
@@ -18,7 +18,7 @@ export async function addCustomer(
     .run();
 }
 
-/** How an organisation is called, and since when it is there (Unix ms); null: there is none. */
+/** How an organization is called, and since when it is there (Unix ms); null: there is none. */
 export async function readBuyer(
   db: D1Database,
   orgId: string,
@@ -29,7 +29,7 @@ export async function readBuyer(
     .first<{ name: string; createdAt: number }>();
 }
 
-/** Notes with which card an organisation pays; with how many organisations it was seen. */
+/** Notes with which card an organization pays; with how many organizations it was seen. */
 export async function addCard(db: D1Database, fingerprint: string, orgId: string): Promise<number> {
   await db
     .prepare(

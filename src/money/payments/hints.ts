@@ -1,7 +1,7 @@
 import { logAlert } from "../../shared/log.ts";
-import { attempt } from "./crediting.ts";
-import { goTo } from "./moves.ts";
-import type { Purchase, Waiting } from "./purchase.ts";
+import { callWallet } from "./crediting.ts";
+import { moveTo } from "./purchase-moves.ts";
+import type { Purchase, WaitingHint } from "./purchase.ts";
 import { readIntent, readInvoice, readInvoicePayments, readSession } from "./stripe-calls.ts";
 import {
   intentSchema,
@@ -12,7 +12,7 @@ import {
 import type { Intent } from "./stripe-objects.ts";
 import { bodyOf } from "./stripe.ts";
 import type { StripeAnswer } from "./stripe.ts";
-import type { World } from "./world.ts";
+import type { PaymentDeps } from "./payment-deps.ts";
 
 /** What a hint has looked at. */
 type Looking = {
@@ -21,7 +21,11 @@ type Looking = {
 };
 
 /** Looks at what a hint names; nothing that it says is believed. False: to be tried again. */
-export async function heed(world: World, looking: Looking, hint: Waiting): Promise<boolean> {
+export async function processHint(
+  world: PaymentDeps,
+  looking: Looking,
+  hint: WaitingHint,
+): Promise<boolean> {
   const { kind, object } = hint;
   switch (kind) {
     case "session":
@@ -33,7 +37,7 @@ export async function heed(world: World, looking: Looking, hint: Waiting): Promi
       return lookAtBack(world, looking, object);
     case "warning": {
       logAlert("early_fraud_warning", { org_id: hint.orgId, payment_id: object });
-      const told = await attempt(() => world.wallet.disableTopUp("fraud_warning"));
+      const told = await callWallet(() => world.wallet.disableTopUp("fraud_warning"));
       return told?.ok === true;
     }
     case "detached":
@@ -54,7 +58,7 @@ async function lookAtPurchase(looking: Looking, found: Found): Promise<boolean> 
   return true;
 }
 
-async function lookAtIntent(world: World, looking: Looking, id: string): Promise<boolean> {
+async function lookAtIntent(world: PaymentDeps, looking: Looking, id: string): Promise<boolean> {
   if (world.rows.payment(id)?.isCredited === true) return true;
   const found = await ofIntent(world, id);
   if (found === "none") logAlert("payment_unknown", { payment_id: id });
@@ -62,7 +66,7 @@ async function lookAtIntent(world: World, looking: Looking, id: string): Promise
 }
 
 /** Money went back, or came again: the credit first, where it is still to come. */
-async function lookAtBack(world: World, looking: Looking, id: string): Promise<boolean> {
+async function lookAtBack(world: PaymentDeps, looking: Looking, id: string): Promise<boolean> {
   if (world.rows.payment(id)?.isCredited !== true) {
     const found = await ofIntent(world, id);
     if (found === "none") return true;
@@ -73,7 +77,11 @@ async function lookAtBack(world: World, looking: Looking, id: string): Promise<b
 }
 
 /** Whose a session or an invoice is: by its id, or where its answer was lost by what it carries of ours. */
-async function ofObject(world: World, kind: "session" | "invoice", id: string): Promise<Found> {
+async function ofObject(
+  world: PaymentDeps,
+  kind: "session" | "invoice",
+  id: string,
+): Promise<Found> {
   const known = world.rows.purchaseOf(id);
   if (known !== null) return known;
   const said = await world.stripe.ask(kind === "session" ? readSession(id) : readInvoice(id));
@@ -86,24 +94,27 @@ async function ofObject(world: World, kind: "session" | "invoice", id: string): 
 }
 
 /** The purchase that something of Stripe's names, where it is the same customer's: what it names is not trusted alone. */
-function named(world: World, object: Pick<Intent, "metadata" | "customer">): Purchase | "none" {
+function named(
+  world: PaymentDeps,
+  object: Pick<Intent, "metadata" | "customer">,
+): Purchase | "none" {
   const purchase = world.rows.purchase(object.metadata?.["purchase_id"] ?? "");
   return purchase === null || purchase.customerId !== object.customer ? "none" : purchase;
 }
 
 /** The object that its purchase never heard of is its own from now on; of an invoice that a checkout made it needs none. */
 function adopt(
-  world: World,
+  world: PaymentDeps,
   purchase: Purchase,
   object: { readonly sessionId: string } | { readonly invoiceId: string },
 ): Found {
   const isCheckouts = purchase.method === "checkout";
   if ("invoiceId" in object && (isCheckouts || purchase.invoiceId !== null)) return purchase;
   if ("sessionId" in object && (!isCheckouts || purchase.sessionId !== null)) return purchase;
-  return goTo(world, purchase, "read", object);
+  return moveTo(world, purchase, "read", object);
 }
 
-async function ofIntent(world: World, id: string): Promise<Found> {
+async function ofIntent(world: PaymentDeps, id: string): Promise<Found> {
   const { rows, stripe } = world;
   const known = rows.purchaseOf(id);
   if (known !== null) return known;
@@ -117,7 +128,7 @@ async function ofIntent(world: World, id: string): Promise<Found> {
     : named(world, intent);
 }
 
-async function ofInvoiceOf(world: World, paymentId: string): Promise<Found> {
+async function ofInvoiceOf(world: PaymentDeps, paymentId: string): Promise<Found> {
   const said = await world.stripe.ask(readInvoicePayments(paymentId));
   if (said.kind === "refused") return "none";
   const list = bodyOf(said, invoicePaymentsSchema);
@@ -126,10 +137,10 @@ async function ofInvoiceOf(world: World, paymentId: string): Promise<Found> {
   return typeof invoiceId === "string" ? ofObject(world, "invoice", invoiceId) : "none";
 }
 
-async function forgetCard(world: World, paymentMethod: string): Promise<boolean> {
+async function forgetCard(world: PaymentDeps, paymentMethod: string): Promise<boolean> {
   const head = world.rows.head();
   if (head.card?.paymentMethod !== paymentMethod) return true;
-  const told = await attempt(() => world.wallet.disableTopUp("card_removed"));
+  const told = await callWallet(() => world.wallet.disableTopUp("card_removed"));
   if (told?.ok !== true) return false;
   const after = world.rows.head();
   if (after.card?.paymentMethod === paymentMethod) world.rows.setHead({ ...after, card: null });

@@ -6,7 +6,7 @@ import type { Purchase } from "./purchase.ts";
 import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
 
 const MICROS = 1_000_000;
-/** Checkouts that an organisation may begin in an hour. */
+/** Checkouts that an organization may begin in an hour. */
 const CHECKOUTS_AN_HOUR = 5;
 /** So many declined payments in a day end its checkouts for a day. */
 const DECLINES_A_DAY = 3;
@@ -19,7 +19,7 @@ function counts({ state, method }: Purchase): boolean {
 type Limited = Extract<Failure, { readonly kind: "purchase_limit" }>;
 
 /** What is sold of credits by card, within which time; null: this may be bought. `recent`: of the last 48 hours. */
-export function refuseBuying(
+export function checkPurchaseLimits(
   buying: Buying,
   recent: readonly Purchase[],
   { numbers, nowMs }: { readonly numbers: NumberVars; readonly nowMs: number },

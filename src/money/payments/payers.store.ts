@@ -1,5 +1,5 @@
-import type { Asks } from "../../shared/contracts/objects.ts";
-import { atMost } from "../../shared/at-most.ts";
+import type { CallsOf } from "../../shared/contracts/objects.ts";
+import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { within } from "../../shared/timers.ts";
 
@@ -11,11 +11,14 @@ const POKE_TIMEOUT_MS = 5000;
 const CURSOR = "payers";
 
 /**
- * Has the payments of organisations that ever bought look at their due work: at steps whose alarm was lost, and at
+ * Has the payments of organizations that ever bought look at their due work: at steps whose alarm was lost, and at
  * whether their wallet was made anew since, which then is told again what it was paid. One that fails stops no other.
  * Throws when D1 fails.
  */
-export async function pokePayers(db: D1Database, objects: Asks<"payments", "poke">): Promise<void> {
+export async function wakePayers(
+  db: D1Database,
+  objects: CallsOf<"payments", "poke">,
+): Promise<void> {
   const after = await db
     .prepare("SELECT after FROM cursors WHERE name = ?")
     .bind(CURSOR)
@@ -24,7 +27,7 @@ export async function pokePayers(db: D1Database, objects: Asks<"payments", "poke
     .prepare(`${payers(">")} UNION ALL ${payers("<=")} LIMIT ?2`)
     .bind(after ?? "", PAYERS_MAX)
     .all<{ org_id: string }>();
-  await atMost(AT_ONCE, results, ({ org_id }) => poke(org_id, objects));
+  await mapConcurrently(AT_ONCE, results, ({ org_id }) => poke(org_id, objects));
   const last = results.at(-1)?.org_id;
   if (last === undefined) return;
   await db
@@ -38,7 +41,7 @@ function payers(side: ">" | "<="): string {
     ORDER BY org_id LIMIT ?2)`;
 }
 
-async function poke(orgId: string, objects: Asks<"payments", "poke">): Promise<void> {
+async function poke(orgId: string, objects: CallsOf<"payments", "poke">): Promise<void> {
   try {
     await within(objects.payments(orgId).poke(), POKE_TIMEOUT_MS);
   } catch (error) {

@@ -51,7 +51,7 @@ const WITHDRAWN = new Set([
 const REFUND_GONE = new Set(["failed", "canceled"]);
 
 /** What is back of a payment now, in cents; `isUnknown`: a dispute's status is none that is known, and counts. */
-export function backOf(
+export function refundedCents(
   totalCents: number,
   refunds: readonly Refund[],
   disputes: readonly Dispute[],
@@ -80,7 +80,7 @@ function withdrawnBy({ amount, status, balance_transactions: moved }: Dispute): 
 }
 
 /** The share of what was credited that is back: all of it is exactly the net, none is 0; rounded up. */
-export function backMicroOf(net: Micros, grossCents: number, totalCents: number): Micros {
+export function refundedMicros(net: Micros, grossCents: number, totalCents: number): Micros {
   if (grossCents <= 0 || totalCents <= 0) return micros(0);
   const share = BigInt(net) * BigInt(Math.min(grossCents, totalCents));
   return micros(Number((share + BigInt(totalCents) - 1n) / BigInt(totalCents)));
@@ -130,7 +130,7 @@ export function cardOf(intent: Intent): Card | null {
   };
 }
 
-/** What tells whether two organisations pay with the same card. */
+/** What tells whether two organizations pay with the same card. */
 export function fingerprintOf(intent: Intent): string | null {
   return intent.latest_charge?.payment_method_details?.card?.fingerprint?.slice(0, 100) ?? null;
 }

@@ -1,6 +1,6 @@
 import type { Idempotency } from "../../shared/idempotency.ts";
 import type { Tables } from "../../shared/tables.do.ts";
-import type { Head, PaymentRows, Purchase } from "./purchase.ts";
+import type { PaymentsHead, PaymentRows, Purchase } from "./purchase.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
 /** `record`: the row as JSON; the columns beside it are what it is found by. Times in Unix ms. */
@@ -45,7 +45,7 @@ const FIRST = `CREATE TABLE head (
 export const PAYMENT_TABLES: Tables = { name: "payments", steps: [{ sql: FIRST, readableBy: 1 }] };
 
 const HEARD_MS = 31 * 86_400_000;
-const NOBODY: Head = {
+const NOBODY: PaymentsHead = {
   orgId: "",
   orgName: "",
   customer: null,
@@ -71,7 +71,7 @@ export function paymentRows(sql: SqlStorage): PaymentRows {
       .toArray()
       .map(({ record }) => storedJson<T>(record));
   return {
-    head: () => one<Head>("SELECT record FROM head WHERE id = 1") ?? NOBODY,
+    head: () => one<PaymentsHead>("SELECT record FROM head WHERE id = 1") ?? NOBODY,
     setHead: (head) => {
       sql.exec("INSERT OR REPLACE INTO head (id, record) VALUES (1, ?)", JSON.stringify(head));
     },

@@ -11,7 +11,7 @@ import type {
   PurchasePage,
   PurchaseRecord,
   RefundAsk,
-  TopUpWish,
+  TopUpRequest,
 } from "../../shared/contracts/payments.ts";
 import { now } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -21,11 +21,11 @@ import { logWarning, reasonOf } from "../../shared/log.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import { makeTables, openTables } from "../../shared/tables.do.ts";
 import { within } from "../../shared/timers.ts";
-import { attempt } from "./crediting.ts";
+import { callWallet } from "./crediting.ts";
 import { addCard, addCustomer } from "./customers.store.ts";
-import { refuseBuying } from "./limits.ts";
-import { Machine, wanted } from "./machine.ts";
-import { tell } from "./moves.ts";
+import { checkPurchaseLimits } from "./limits.ts";
+import { PurchaseRunner, newPurchase } from "./purchase-runner.ts";
+import { notifyWallet } from "./purchase-moves.ts";
 import {
   insertName,
   PAYMENT_TABLES,
@@ -36,11 +36,11 @@ import {
 import { isOver, recordOf } from "./purchase.ts";
 import type { Purchase } from "./purchase.ts";
 import { refundOf } from "./refunding.ts";
-import { chargeUnderWay } from "./steps.ts";
+import { findRunningCharge } from "./steps.ts";
 import { portalParams, post } from "./stripe-calls.ts";
 import { portalSchema } from "./stripe-objects.ts";
 import { bodyOf, stripeOf } from "./stripe.ts";
-import type { World } from "./world.ts";
+import type { PaymentDeps } from "./payment-deps.ts";
 
 /** So long an answer waits for something to show; the purchase goes on by itself. */
 const SHOW_MS = 1500;
@@ -50,11 +50,11 @@ const WATCH_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 
 /**
- * An organisation's purchases and payments, at its home alone. What it does next stands in its tables before it is
+ * An organization's purchases and payments, at its home alone. What it does next stands in its tables before it is
  * done, and an alarm stands for it. Its calls are described in `PaymentsCalls`.
  */
 export class Payments extends DurableObject<Env> implements PaymentsCalls {
-  #machine: Machine | null = null;
+  #machine: PurchaseRunner | null = null;
   #armedFor: number | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -131,7 +131,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return success(shown);
   }
 
-  topUp(wish: TopUpWish): Promise<Result<null>> {
+  topUp(wish: TopUpRequest): Promise<Result<null>> {
     return this.#answering(async ({ machine }) => {
       this.#make(wish.orgId, "");
       machine.want(wish);
@@ -171,7 +171,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       if (!this.#isMade()) return success(null);
       const { orgId, walletMadeAt } = world.rows.head();
       const asked = () => within(objectsOf(this.env).wallet(orgId).payments(), CALL_TIMEOUT_MS);
-      const standing = await attempt(asked);
+      const standing = await callWallet(asked);
       const madeAt = standing?.ok === true ? standing.value.madeAt : null;
       const isAnew = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
       if (isAnew) await machine.restate(madeAt);
@@ -222,14 +222,14 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const nowMs = world.now();
     const recent = world.rows.since(nowMs - RECENT_MS);
     const refused =
-      refuseBuying(buying, recent, { numbers: config.numbers, nowMs }) ??
+      checkPurchaseLimits(buying, recent, { numbers: config.numbers, nowMs }) ??
       (method === "card" ? refuseCharging(world) : null);
     if (refused !== null) return refused;
     const id = mintId(PURCHASE_ID, nowMs);
-    const made = wanted({ id, method, amountMicro, saveCard, returnUrl, actor }, nowMs);
+    const made = newPurchase({ id, method, amountMicro, saveCard, returnUrl, actor }, nowMs);
     this.ctx.storage.transactionSync(() => {
       insertName(this.#sql, idempotency, { purchaseId: id, at: nowMs });
-      tell(world, made, { type: "purchase.created", data: {} });
+      notifyWallet(world, made, { type: "purchase.created", data: {} });
     });
     if (method === "checkout") this.#expireOthers(id);
     void this.#arm();
@@ -262,12 +262,12 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     this.ctx.waitUntil(done);
   }
 
-  #machineOf(): Machine {
-    this.#machine ??= new Machine(this.#world());
+  #machineOf(): PurchaseRunner {
+    this.#machine ??= new PurchaseRunner(this.#world());
     return this.#machine;
   }
 
-  #world(): World {
+  #world(): PaymentDeps {
     const config = this.#config();
     const { env } = this;
     const rows = paymentRows(this.#sql);
@@ -302,8 +302,8 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
 
   async #answering<T>(
     call: (with_: {
-      readonly machine: Machine;
-      readonly world: World;
+      readonly machine: PurchaseRunner;
+      readonly world: PaymentDeps;
       readonly config: Config;
     }) => Promise<Result<T>>,
   ): Promise<Result<T>> {
@@ -348,11 +348,11 @@ function noSuchPurchase(): Result<never> {
 }
 
 /** A saved card is there, and is not being charged. */
-function refuseCharging(world: World): ReturnType<typeof refuse> | null {
+function refuseCharging(world: PaymentDeps): ReturnType<typeof refuse> | null {
   if (world.rows.head().card === null) {
     const message = "There is no saved card. Buy by checkout with save_card first.";
     return refuse({ kind: "conflict", message, param: "method", code: "no_saved_card" });
   }
-  const other: Purchase | null = chargeUnderWay(world, null);
+  const other: Purchase | null = findRunningCharge(world, null);
   return other === null ? null : refuse({ kind: "purchase_in_progress", purchaseId: other.id });
 }

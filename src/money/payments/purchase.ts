@@ -5,7 +5,7 @@ import type {
   PurchaseRecord,
   PurchaseState,
   PurchaseError,
-  PurchaseTold,
+  PurchaseOutcome,
 } from "../../shared/contracts/payments.ts";
 import type { Actor } from "../../shared/event.ts";
 import { micros } from "../../shared/money.ts";
@@ -68,7 +68,7 @@ export type Purchase = {
   readonly card: Card | null;
   readonly requestId: string | null;
   /** What the wallet is still to hear, in order, and when it is told next. */
-  readonly untold: readonly PurchaseTold[];
+  readonly untold: readonly PurchaseOutcome[];
   readonly tellAt: number | null;
 };
 export type Ending = {
@@ -91,10 +91,10 @@ export type Payment = Captured & {
 };
 
 /** A hint that waits. */
-export type Waiting = Hint & { readonly tries: number; readonly nextAt: number };
+export type WaitingHint = Hint & { readonly tries: number; readonly nextAt: number };
 
 /** What is known beside: one row. */
-export type Head = {
+export type PaymentsHead = {
   readonly orgId: string;
   readonly orgName: string;
   readonly customer: { readonly id: string; readonly isBooked: boolean } | null;
@@ -107,10 +107,10 @@ export type Head = {
   readonly walletMadeAt: number | null;
 };
 
-/** The rows of one organisation's payments. Every call is over when it returns, and all writes of one turn stand or fall together. */
+/** The rows of one organization's payments. Every call is over when it returns, and all writes of one turn stand or fall together. */
 export type PaymentRows = {
-  head(): Head;
-  setHead(head: Head): void;
+  head(): PaymentsHead;
+  setHead(head: PaymentsHead): void;
   purchase(id: string): Purchase | null;
   /** By what Stripe calls its session, invoice or payment. */
   purchaseOf(object: string): Purchase | null;
@@ -121,10 +121,10 @@ export type PaymentRows = {
   payment(id: string): Payment | null;
   payments(): readonly Payment[];
   putPayment(payment: Payment): void;
-  waiting(): readonly Waiting[];
-  putWaiting(hint: Waiting): void;
+  waiting(): readonly WaitingHint[];
+  putWaiting(hint: WaitingHint): void;
   /** Done: kept for a while, so that its event is not looked into again. */
-  heard(hint: Waiting, at: number): void;
+  heard(hint: WaitingHint, at: number): void;
   wasHeard(eventId: string): boolean;
 };
 

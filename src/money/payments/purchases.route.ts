@@ -6,7 +6,7 @@ import { once, parseFields, parseQuery, wholeNumber } from "../../shared/http/pa
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { PURCHASE_ID } from "../../shared/contracts/payments.ts";
 import type { Buying, PaymentsCalls, PurchaseRecord } from "../../shared/contracts/payments.ts";
-import { askBook } from "../../shared/ask-book.ts";
+import { queryDatabase } from "../../shared/query-database.ts";
 import { actorOf } from "../../shared/caller.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -139,7 +139,7 @@ async function buyerOf(
 ): Promise<Result<Pick<Buying, "orgId" | "orgName" | "orgCreatedAt" | "returnUrl">>> {
   const { orgId, keyId } = c.var.admitted.caller;
   const fields = { org_id: orgId, key_id: keyId };
-  const found = await askBook(() => readBuyer(c.env.DB, orgId), "buyer_unreadable", fields);
+  const found = await queryDatabase(() => readBuyer(c.env.DB, orgId), "buyer_unreadable", fields);
   if (!found.ok) return found;
   if (found.value === null) return refuse({ kind: "storage_unavailable" });
   const { name: orgName, createdAt: orgCreatedAt } = found.value;

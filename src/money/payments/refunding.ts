@@ -6,7 +6,7 @@ import type { Purchase } from "./purchase.ts";
 import { post, readRefunds, refundParams } from "./stripe-calls.ts";
 import { refundsSchema } from "./stripe-objects.ts";
 import { bodyOf } from "./stripe.ts";
-import type { World } from "./world.ts";
+import type { PaymentDeps } from "./payment-deps.ts";
 
 /** What an operator is told of a refund that Stripe refuses, by Stripe's own code. */
 const REFUSED: Readonly<Record<string, string>> = {
@@ -19,7 +19,7 @@ const REFUSED: Readonly<Record<string, string>> = {
 
 /** Gives money back at Stripe, once for each name; the id of the payment. The wallet hears of it by its reading. */
 export async function refundOf(
-  { rows, stripe }: Pick<World, "rows" | "stripe">,
+  { rows, stripe }: Pick<PaymentDeps, "rows" | "stripe">,
   purchase: Purchase,
   { amountCents, name, actor }: RefundAsk,
 ): Promise<Result<string>> {
@@ -44,7 +44,7 @@ export async function refundOf(
 
 /** Whether it was given back under this name already: Stripe knows a key for a day, and what it made for good. */
 async function madeBefore(
-  stripe: World["stripe"],
+  stripe: PaymentDeps["stripe"],
   paymentId: string,
   { amountCents, name }: Pick<RefundAsk, "amountCents" | "name">,
 ): Promise<Result<boolean>> {

@@ -1,7 +1,16 @@
 import type { PurchaseError } from "../../shared/contracts/payments.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { declineOf, pauseMs } from "./payment-rules.ts";
-import { anew, closeOdd, end, endMisconfigured, goTo, later, needsCustomer, put } from "./moves.ts";
+import {
+  restartStep,
+  closeMismatched,
+  endPurchase,
+  endMisconfigured,
+  moveTo,
+  retryLater,
+  awaitCustomer,
+  storePurchase,
+} from "./purchase-moves.ts";
 import { isOver } from "./purchase.ts";
 import type { Purchase } from "./purchase.ts";
 import {
@@ -21,10 +30,10 @@ import { foundSchema, idSchema, invoiceSchema, sessionSchema } from "./stripe-ob
 import type { Invoice } from "./stripe-objects.ts";
 import { bodyOf } from "./stripe.ts";
 import type { Params, StripeAnswer } from "./stripe.ts";
-import type { World } from "./world.ts";
+import type { PaymentDeps } from "./payment-deps.ts";
 
 /** One step of a purchase: at most one call that changes something, stored before it is sent. */
-export type RunStep = (world: World, purchase: Purchase) => Promise<Purchase>;
+export type RunStep = (world: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
 
 /** So many faults of Stripe's own under one key are taken for one that it stored. */
 const FAULTS_STORED = 3;
@@ -34,7 +43,7 @@ const SESSION_KEY_MS = 25 * 60_000;
 
 /** Sends a step's call, the same bytes each time; the row as it is after the answer. */
 async function send(
-  world: World,
+  world: PaymentDeps,
   purchase: Purchase,
   call: { readonly path: string; readonly params: Params; readonly key: string },
 ): Promise<{ readonly said: StripeAnswer; readonly now: Purchase }> {
@@ -43,17 +52,17 @@ async function send(
   const first = { step: step ?? "read", ...post(path, params, key), key, firstAt: world.now() };
   const { method: _method, ...made } = first;
   const sent = purchase.sent?.step === step ? purchase.sent : { ...made, body: made.body ?? "" };
-  put(world, purchase, { sent, state: isOver(purchase) ? state : "asked" });
+  storePurchase(world, purchase, { sent, state: isOver(purchase) ? state : "asked" });
   const said = await world.stripe.ask({ ...sent, method: "POST" });
   const now = world.rows.purchase(id) ?? purchase;
   return {
     said,
-    now: said.requestId === null ? now : put(world, now, { requestId: said.requestId }),
+    now: said.requestId === null ? now : storePurchase(world, now, { requestId: said.requestId }),
   };
 }
 
 /** Whether to look at what is there instead of asking on under the same key. */
-function mustLook({ now }: World, { sent, tries }: Purchase, said: StripeAnswer): boolean {
+function mustLook({ now }: PaymentDeps, { sent, tries }: Purchase, said: StripeAnswer): boolean {
   if (said.kind !== "unsure") return false;
   const limit = sent?.step === "session" ? SESSION_KEY_MS : KEY_MS;
   const isFault = said.status !== null && said.status >= 500 && tries >= FAULTS_STORED;
@@ -63,7 +72,7 @@ function mustLook({ now }: World, { sent, tries }: Purchase, said: StripeAnswer)
 const keyOf = ({ id, step, anew: again }: Purchase): string =>
   again === 0 ? `${id}:${step}` : `${id}:${step}:${again + 1}`;
 
-function sellingOf(world: World, purchase: Purchase): Selling {
+function sellingOf(world: PaymentDeps, purchase: Purchase): Selling {
   const { region, hasTax, taxCode, rows } = world;
   const { id, method, amountMicro, saveCard, createdAt, returnUrl, customerId } = purchase;
   const row = { id, method, amountMicro, saveCard, createdAt, returnUrl };
@@ -77,14 +86,14 @@ function sellingOf(world: World, purchase: Purchase): Selling {
   };
 }
 
-/** The organisation's customer at Stripe: made once, and in the book before anything is asked under it. */
+/** The organization's customer at Stripe: made once, and in the book before anything is asked under it. */
 export const customerStep: RunStep = async (world, purchase) => {
   const { rows, book } = world;
   const head = rows.head();
   if (head.customer === null) {
     return purchase.ending === null
       ? makeCustomer(world, purchase)
-      : end(world, purchase, purchase.ending);
+      : endPurchase(world, purchase, purchase.ending);
   }
   const { id, isBooked } = head.customer;
   if (!isBooked) {
@@ -92,7 +101,7 @@ export const customerStep: RunStep = async (world, purchase) => {
       await book.addCustomer(id, head.orgId);
     } catch (error) {
       logWarning("customer_not_booked", { org_id: head.orgId, reason: reasonOf(error) });
-      return later(world, rows.purchase(purchase.id) ?? purchase);
+      return retryLater(world, rows.purchase(purchase.id) ?? purchase);
     }
     const after = rows.head();
     if (after.customer?.id === id) rows.setHead({ ...after, customer: { id, isBooked: true } });
@@ -101,7 +110,7 @@ export const customerStep: RunStep = async (world, purchase) => {
 };
 
 /** The same step follows: with the customer, or for another try. */
-async function makeCustomer(world: World, purchase: Purchase): Promise<Purchase> {
+async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Purchase> {
   const { rows, region } = world;
   const { orgId, orgName, customers } = rows.head();
   const key = customers === 0 ? `cus:${orgId}` : `cus:${orgId}:${customers + 1}`;
@@ -111,37 +120,41 @@ async function makeCustomer(world: World, purchase: Purchase): Promise<Purchase>
   const made = bodyOf(said, idSchema);
   const head = rows.head();
   if (made === null) {
-    if (!mustLook(world, now, said)) return later(world, now, said);
+    if (!mustLook(world, now, said)) return retryLater(world, now, said);
     // One that was made and never heard of does no harm: nothing is paid under it.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
-    return put(world, later(world, now, said), { sent: null });
+    return storePurchase(world, retryLater(world, now, said), { sent: null });
   }
   if (head.customer === null) {
     const customer = { id: made.id, isBooked: false };
     rows.setHead({ ...head, customer, customers: customers + 1 });
   }
-  return put(world, now, { sent: null, tries: 0 });
+  return storePurchase(world, now, { sent: null, tries: 0 });
 }
 
 /** The first step of its own; a saved card is charged for one purchase at a time. */
-function begin(world: World, purchase: Purchase, customerId: string): Purchase {
+function begin(world: PaymentDeps, purchase: Purchase, customerId: string): Purchase {
   const { rows, now } = world;
-  if (purchase.ending !== null) return end(world, purchase, purchase.ending);
-  if (purchase.method === "checkout") return goTo(world, purchase, "session", { customerId });
+  if (purchase.ending !== null) return endPurchase(world, purchase, purchase.ending);
+  if (purchase.method === "checkout") return moveTo(world, purchase, "session", { customerId });
   const { card } = rows.head();
   if (card === null) {
-    return end(world, purchase, { state: "declined", error: "no_saved_card", isHard: true });
+    return endPurchase(world, purchase, {
+      state: "declined",
+      error: "no_saved_card",
+      isHard: true,
+    });
   }
-  if (chargeUnderWay(world, purchase.id) !== null) {
+  if (findRunningCharge(world, purchase.id) !== null) {
     const tries = purchase.tries + 1;
-    return put(world, purchase, { tries, nextAt: now() + pauseMs(tries) });
+    return storePurchase(world, purchase, { tries, nextAt: now() + pauseMs(tries) });
   }
   const { paymentMethod, ...shown } = card;
-  return goTo(world, purchase, "invoice", { customerId, paymentMethod, card: shown });
+  return moveTo(world, purchase, "invoice", { customerId, paymentMethod, card: shown });
 }
 
 /** The other purchase that the saved card is being charged for. */
-export function chargeUnderWay({ rows }: World, id: string | null): Purchase | null {
+export function findRunningCharge({ rows }: PaymentDeps, id: string | null): Purchase | null {
   return rows.open().find((one) => one.id !== id && isCharged(one)) ?? null;
 }
 
@@ -155,27 +168,27 @@ export const sessionStep: RunStep = async (world, purchase) => {
   const made = bodyOf(said, sessionSchema);
   if (made !== null) {
     const { id: sessionId, url = null, expires_at } = made;
-    const known = put(world, now, { sessionId });
-    if (known.ending !== null) return goTo(world, known, "expire");
-    return needsCustomer(world, known, { url, expiresAt: expires_at * 1000 });
+    const known = storePurchase(world, now, { sessionId });
+    if (known.ending !== null) return moveTo(world, known, "expire");
+    return awaitCustomer(world, known, { url, expiresAt: expires_at * 1000 });
   }
-  if (!mustLook(world, now, said)) return later(world, now, said);
-  return lookForSession(world, now);
+  if (!mustLook(world, now, said)) return retryLater(world, now, said);
+  return findLostSession(world, now);
 };
 
 /** One that was asked for, and whose answer was lost, among those of its customer. */
-export async function lookForSession(world: World, purchase: Purchase): Promise<Purchase> {
+export async function findLostSession(world: PaymentDeps, purchase: Purchase): Promise<Purchase> {
   const found = await lookFor(world, purchase, "checkout/sessions");
   const now = world.rows.purchase(purchase.id) ?? purchase;
-  if (found === undefined) return later(world, now);
-  if (found !== null) return goTo(world, now, "read", { sessionId: found });
-  if (isOver(now)) return put(world, now, { step: null, nextAt: null });
-  return end(world, now, { state: "declined", error: "processing_error", isHard: false });
+  if (found === undefined) return retryLater(world, now);
+  if (found !== null) return moveTo(world, now, "read", { sessionId: found });
+  if (isOver(now)) return storePurchase(world, now, { step: null, nextAt: null });
+  return endPurchase(world, now, { state: "declined", error: "processing_error", isHard: false });
 }
 
 /** The id of what was made for a purchase; null: nothing was; undefined: Stripe does not say. */
 async function lookFor(
-  { stripe }: World,
+  { stripe }: PaymentDeps,
   { id, customerId, createdAt }: Purchase,
   what: "checkout/sessions" | "invoices",
 ): Promise<string | null | undefined> {
@@ -194,14 +207,14 @@ export const invoiceStep: RunStep = async (world, purchase) => {
   const { said, now } = await send(world, purchase, call);
   if (said.kind === "refused") return refusedByCustomer(world, now, said);
   const made = bodyOf(said, idSchema);
-  if (made !== null) return goTo(world, now, "item", { invoiceId: made.id });
-  if (!mustLook(world, now, said)) return later(world, now, said);
+  if (made !== null) return moveTo(world, now, "item", { invoiceId: made.id });
+  if (!mustLook(world, now, said)) return retryLater(world, now, said);
   const found = await lookFor(world, now, "invoices");
   const after = world.rows.purchase(now.id) ?? now;
-  if (found === undefined) return later(world, after, said);
+  if (found === undefined) return retryLater(world, after, said);
   return found === null
-    ? anew(world, after)
-    : goTo(world, after, "item", { invoiceId: found, anew: 1 });
+    ? restartStep(world, after)
+    : moveTo(world, after, "item", { invoiceId: found, anew: 1 });
 };
 
 export const itemStep: RunStep = async (world, purchase) => {
@@ -209,66 +222,68 @@ export const itemStep: RunStep = async (world, purchase) => {
   const params = itemParams(sellingOf(world, purchase), invoiceId ?? "");
   const call = { path: "/v1/invoiceitems", params, key: keyOf(purchase) };
   const { said, now } = await send(world, purchase, call);
-  if (said.kind === "done") return goTo(world, now, "finalize");
+  if (said.kind === "done") return moveTo(world, now, "finalize");
   if (said.kind === "refused") return closeRefused(world, now, said);
-  if (!mustLook(world, now, said)) return later(world, now, said);
+  if (!mustLook(world, now, said)) return retryLater(world, now, said);
   return byInvoice(world, now, (after, invoice) => {
-    if (isOfAmount(after, invoice)) return goTo(world, after, "finalize");
-    return invoice.subtotal === 0 ? anew(world, after) : closeOdd(world, after, invoice);
+    if (isOfAmount(after, invoice)) return moveTo(world, after, "finalize");
+    return invoice.subtotal === 0
+      ? restartStep(world, after)
+      : closeMismatched(world, after, invoice);
   });
 };
 
 export const finalizeStep: RunStep = async (world, purchase) => {
-  if (purchase.ending !== null) return goTo(world, purchase, "read");
+  if (purchase.ending !== null) return moveTo(world, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/finalize`;
   const call = { path, params: finalizeParams, key: keyOf(purchase) };
   const { said, now } = await send(world, purchase, call);
   if (said.kind === "done") {
     const invoice = bodyOf(said, invoiceSchema);
-    if (invoice === null || !isOfAmount(now, invoice)) return goTo(world, now, "read");
-    return goTo(world, now, "pay");
+    if (invoice === null || !isOfAmount(now, invoice)) return moveTo(world, now, "read");
+    return moveTo(world, now, "pay");
   }
-  if (said.kind === "unsure" && !mustLook(world, now, said)) return later(world, now, said);
+  if (said.kind === "unsure" && !mustLook(world, now, said)) return retryLater(world, now, said);
   return byInvoice(world, now, (after, invoice) => {
-    if (invoice.status !== "draft") return goTo(world, after, "read");
-    return said.kind === "refused" ? closeRefused(world, after, said) : anew(world, after);
+    if (invoice.status !== "draft") return moveTo(world, after, "read");
+    return said.kind === "refused" ? closeRefused(world, after, said) : restartStep(world, after);
   });
 };
 
 /** The one step that moves money: always under one key, and never again once it was refused. */
 export const payStep: RunStep = async (world, purchase) => {
-  if (purchase.ending !== null) return goTo(world, purchase, "read");
+  if (purchase.ending !== null) return moveTo(world, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/pay`;
   const params = payParams(purchase.paymentMethod ?? "");
   const call = { path, params, key: `${purchase.id}:pay` };
   const { said, now } = await send(world, purchase, call);
-  if (said.kind === "done") return goTo(world, now, "read");
+  if (said.kind === "done") return moveTo(world, now, "read");
   if (said.kind === "refused") {
     const ending = { state: "declined", ...declineOf(said.error) } as const;
     if (said.error.code === "resource_missing") return forgetCard(world, now);
-    return goTo(world, now, "read", { ending });
+    return moveTo(world, now, "read", { ending });
   }
-  if (!mustLook(world, now, said)) return later(world, now, said);
+  if (!mustLook(world, now, said)) return retryLater(world, now, said);
   const ending = { state: "declined", error: "processing_error", isHard: false } as const;
-  return goTo(world, now, "read", { ending });
+  return moveTo(world, now, "read", { ending });
 };
 
 /** What the invoice is, where a call did not say; the row goes on by it. */
 async function byInvoice(
-  world: World,
+  world: PaymentDeps,
   purchase: Purchase,
   goOn: (after: Purchase, invoice: Invoice) => Purchase,
 ): Promise<Purchase> {
   const said = await world.stripe.ask(readInvoice(purchase.invoiceId ?? ""));
   const after = world.rows.purchase(purchase.id) ?? purchase;
   const invoice = bodyOf(said, invoiceSchema);
-  return invoice === null ? later(world, after, said) : goOn(after, invoice);
+  return invoice === null ? retryLater(world, after, said) : goOn(after, invoice);
 }
 
 type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
 /** Refused before there was anything: the customer or its card is gone there, or we ask for what is not allowed. */
-function refusedByCustomer(world: World, purchase: Purchase, said: Refused): Purchase {
+function refusedByCustomer(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
   if (said.error.code !== "resource_missing") return endMisconfigured(world, purchase, said);
   if (said.error.param !== "customer") return forgetCard(world, purchase);
   const { rows } = world;
@@ -276,23 +291,25 @@ function refusedByCustomer(world: World, purchase: Purchase, said: Refused): Pur
   if (head.customer?.id === purchase.customerId) {
     rows.setHead({ ...head, customer: null, card: null });
   }
-  return end(world, purchase, { state: "declined", error: "customer_gone", isHard: true });
+  return endPurchase(world, purchase, { state: "declined", error: "customer_gone", isHard: true });
 }
 
 /** The saved card is not there any more. */
-function forgetCard(world: World, purchase: Purchase): Purchase {
+function forgetCard(world: PaymentDeps, purchase: Purchase): Purchase {
   const { rows } = world;
   const head = rows.head();
   if (head.card?.paymentMethod === purchase.paymentMethod) rows.setHead({ ...head, card: null });
   const ending = { state: "declined", error: "card_removed", isHard: true } as const;
   return purchase.invoiceId === null
-    ? end(world, purchase, ending)
-    : goTo(world, purchase, "read", { ending });
+    ? endPurchase(world, purchase, ending)
+    : moveTo(world, purchase, "read", { ending });
 }
 
 /** Refused with a draft that is there: it goes first. */
-function closeRefused(world: World, purchase: Purchase, said: Refused): Purchase {
+function closeRefused(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
   const isAddress = said.error.code === "customer_tax_location_invalid";
   const error: PurchaseError = isAddress ? "address_incomplete" : "misconfigured";
-  return goTo(world, purchase, "read", { ending: { state: "declined", error, isHard: isAddress } });
+  return moveTo(world, purchase, "read", {
+    ending: { state: "declined", error, isHard: isAddress },
+  });
 }

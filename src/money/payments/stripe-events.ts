@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { Asks } from "../../shared/contracts/objects.ts";
+import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Hint } from "../../shared/contracts/payments.ts";
 import { logAlert } from "../../shared/log.ts";
 import { reachObject } from "../../shared/reach-object.ts";
@@ -53,7 +53,7 @@ export type EventBook = {
 };
 
 /** Where an event is taken to. */
-export type Dispatching = Asks<"payments", "hint"> & {
+export type Dispatching = CallsOf<"payments", "hint"> & {
   readonly book: EventBook;
   readonly stripe: Stripe;
   readonly isLive: boolean;
@@ -63,7 +63,7 @@ export type Dispatching = Asks<"payments", "hint"> & {
 export type Dispatched = "told" | "nothing" | "unsure";
 
 /**
- * Takes an event to the payments of the organisation whose customer it is, as a hint: of all that it says its ids are
+ * Takes an event to the payments of the organization whose customer it is, as a hint: of all that it says its ids are
  * used alone. A customer that this region's book does not know is another region's, and nothing is done.
  */
 export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promise<Dispatched> {
@@ -78,7 +78,7 @@ export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promis
   return !reached.unanswered && reached.result.ok ? "told" : "unsure";
 }
 
-/** An organisation of ours with a customer that is not in the book: somebody made it by hand. */
+/** An organization of ours with a customer that is not in the book: somebody made it by hand. */
 async function strangers({ book }: Dispatching, { id, data }: StripeEvent): Promise<Dispatched> {
   const orgId = data.object.metadata?.["org_id"];
   if (orgId !== undefined && (await book.isOrganization(orgId))) {

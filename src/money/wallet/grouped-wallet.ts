@@ -14,7 +14,7 @@ type Grouping = GroupedCalls & Pick<WalletCalls, "together">;
 export class WalletGroups {
   readonly #groups = new CallGroups<WalletPart, PartResult>();
 
-  /** An organisation's wallet as a request asks it: `stub` and `after` are the request's own. */
+  /** An organization's wallet as a request asks it: `stub` and `after` are the request's own. */
   walletOf(orgId: string, stub: () => Grouping, after: After): GroupedCalls {
     const ask = (part: WalletPart): Promise<PartResult> =>
       this.#groups.ask(orgId, {

@@ -4,7 +4,7 @@ import type { EventRecord, StoredEvent } from "../../shared/event.ts";
 /** Events that a wallet takes over at once. */
 export const WAITING_PAGE = 50;
 
-/** The oldest events of an organisation that wait in the book. Throws when D1 fails, as does what follows. */
+/** The oldest events of an organization that wait in the book. Throws when D1 fails, as does what follows. */
 export async function readWaitingEvents(
   db: D1Database,
   orgId: string,

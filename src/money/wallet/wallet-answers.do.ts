@@ -4,10 +4,10 @@ import { DurableObject } from "cloudflare:workers";
 import type {
   CreditPage,
   DisabledReason,
-  PaymentBack,
+  PaymentRefunded,
   PaymentCredit,
-  PaymentsStanding,
-  PurchaseTold,
+  PaymentsStatus,
+  PurchaseOutcome,
   WalletPaymentCalls,
 } from "../../shared/contracts/payments.ts";
 import { success } from "../../shared/failure.ts";
@@ -33,12 +33,12 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     return this.deciding().decide((desk) => payments.creditPayment(desk, credit));
   }
 
-  async setBack(back: PaymentBack): Promise<Result<null>> {
-    return this.deciding().decide((desk) => payments.setBack(desk, back));
+  async setBack(back: PaymentRefunded): Promise<Result<null>> {
+    return this.deciding().decide((desk) => payments.setRefunded(desk, back));
   }
 
-  async tellPurchase(told: PurchaseTold): Promise<Result<null>> {
-    return this.deciding().decide((desk) => payments.tellPurchase(desk, told));
+  async tellPurchase(told: PurchaseOutcome): Promise<Result<null>> {
+    return this.deciding().decide((desk) => payments.recordPurchaseOutcome(desk, told));
   }
 
   async disableTopUp(reason: DisabledReason): Promise<Result<null>> {
@@ -51,13 +51,13 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
   async forgive(
     asked: Parameters<WalletPaymentCalls["forgive"]>[0],
   ): ReturnType<WalletPaymentCalls["forgive"]> {
-    return this.deciding().decide((desk) => payments.forgive(desk, asked));
+    return this.deciding().decide((desk) => payments.forgiveOwed(desk, asked));
   }
 
-  async payments(): Promise<Result<PaymentsStanding>> {
+  async payments(): Promise<Result<PaymentsStatus>> {
     return this.deciding().decide((desk) => {
       touchStorage(desk);
-      return success(payments.standingOf(desk));
+      return success(payments.paymentsStatus(desk));
     });
   }
 

@@ -1,6 +1,6 @@
 import { assert } from "../../shared/assert.ts";
-import { calledBy } from "../../shared/caller.ts";
-import type { Called, Shown } from "../../shared/caller.ts";
+import { requestCredential } from "../../shared/caller.ts";
+import type { RequestCredential, PresentedSecret } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { SYSTEM } from "../../shared/event.ts";
 import type { Actor, EventRecord } from "../../shared/event.ts";
@@ -9,10 +9,10 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { KeySecrets } from "../../shared/key.ts";
 import type { AdmittedKey } from "../../shared/contracts/register.ts";
-import type { KeyStanding, KeyTerms } from "../../shared/key-terms.ts";
+import type { KeyStatus, KeyTerms } from "../../shared/key-terms.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
-import { ownsBook } from "./book-ownership.ts";
-import { forgetWallet, readBookHead } from "./book.store.ts";
+import { ownsSnapshot } from "./snapshot-ownership.ts";
+import { deleteWalletRows, readSnapshotHead } from "./snapshot.store.ts";
 import {
   admit,
   admitAndHold,
@@ -20,25 +20,25 @@ import {
   gateOf,
   holdFor,
   keyStanding,
-  tellKeys,
+  applyKeyChange,
 } from "./object/admission.do.ts";
 import type { Gate } from "./object/admission.do.ts";
 import { Decisions, unavailable } from "./object/decisions.do.ts";
 import * as endUsers from "./object/end-users.do.ts";
 import { balanceOf, isUnpublished, touchStorage } from "./object/memory.do.ts";
-import type { Desk } from "./object/memory.do.ts";
+import type { Tx } from "./object/memory.do.ts";
 import { credit, settle, voidHold } from "./object/postings.do.ts";
 import { publish } from "./object/publish.do.ts";
 import { noteFailed, readFailures } from "./object/failures.do.ts";
 import * as reads from "./object/reads.do.ts";
-import { WebhookTelling, endHours, takeWaitingEvents } from "./object/events.do.ts";
-import { adoptBook, copyBook, forgetCopy, refuseHealthy } from "./object/rebuild.do.ts";
+import { WebhookFeed, endHours, takeWaitingEvents } from "./object/events.do.ts";
+import { adoptSnapshot, copySnapshot, deleteCopy, rejectHealthy } from "./object/rebuild.do.ts";
 import { endSessionBy, listSessions } from "./object/sessions.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
-import { together } from "./object/together.do.ts";
-import { tellTopUp } from "./object/top-up-telling.do.ts";
+import { runGroup } from "./object/group.do.ts";
+import { notifyTopUp } from "./object/top-up-notice.do.ts";
 import { AnsweringWallet } from "./wallet-answers.do.ts";
-import { lookAtRoom, retain } from "./object/retention.do.ts";
+import { measureStorage, retain } from "./object/retention.do.ts";
 import { selectEventsSince } from "./object/event-rows.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
@@ -50,14 +50,14 @@ import type * as Contract from "../../shared/contracts/wallet.ts";
 const LOST_RETRY_MS = 60_000;
 
 /**
- * An organisation's credits and its end users' quotas: the only writer of money. Named by the
- * organisation's id. Every decision is one synchronous turn against its own tables; the calls are
+ * An organization's credits and its end users' quotas: the only writer of money. Named by the
+ * organization's id. Every decision is one synchronous turn against its own tables; the calls are
  * described in `WalletCalls`.
  */
 export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
-  readonly #telling: WebhookTelling;
+  readonly #telling: WebhookFeed;
   /** The look at the book's events that is under way, and the one after it, which all share who ask meanwhile. */
   #taking: Promise<void> = Promise.resolve();
   #nextTaking: Promise<void> | null = null;
@@ -68,7 +68,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     super(ctx, env);
     const onNews = (): void => this.#tell();
     this.#decisions = new Decisions(ctx.storage, () => this.env, onNews);
-    this.#telling = new WebhookTelling(this.#decisions, () => this.env);
+    this.#telling = new WebhookFeed(this.#decisions, () => this.env);
     this.#gate = gateOf(this.#decisions, ctx, () => this.env);
     void ctx.blockConcurrencyWhile(async () => {
       this.#decisions.start(await ctx.storage.getAlarm());
@@ -80,7 +80,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   async create(orgId: string): Promise<{ readonly epoch: string }> {
     if (this.#decisions.openIfMade() === null) this.#make(orgId, crypto.randomUUID());
     const { row } = this.#decisions.open().memory;
-    assert(row.orgId === orgId, "a wallet belongs to one organisation");
+    assert(row.orgId === orgId, "a wallet belongs to one organization");
     return { epoch: row.epoch };
   }
 
@@ -92,20 +92,20 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     this.#decisions.forget();
     this.#gate.keys.forget();
     await this.ctx.storage.deleteAll();
-    await forgetWallet(this.env.DB, orgId, epoch);
+    await deleteWalletRows(this.env.DB, orgId, epoch);
     return true;
   }
 
-  admit(keyHash: string, shown?: Shown): Promise<Result<AdmittedKey>> {
-    return admit(this.#gate, calledBy(keyHash, shown));
+  admit(keyHash: string, shown?: PresentedSecret): Promise<Result<AdmittedKey>> {
+    return admit(this.#gate, requestCredential(keyHash, shown));
   }
 
   admitAndHold(
     keyHash: string,
     request: Contract.HoldRequest,
-    shown?: Shown,
+    shown?: PresentedSecret,
   ): Promise<Result<Contract.AdmittedHold>> {
-    return admitAndHold(this.#gate, calledBy(keyHash, shown), request);
+    return admitAndHold(this.#gate, requestCredential(keyHash, shown), request);
   }
 
   async revokeKey(
@@ -113,7 +113,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     revokedAt: number,
     by?: Contract.KeyEnding,
   ): Promise<Result<null>> {
-    return tellKeys(this.#gate, (keys, desk) => keys.revoke(desk, keyHash, revokedAt, by));
+    return applyKeyChange(this.#gate, (keys, desk) => keys.revoke(desk, keyHash, revokedAt, by));
   }
 
   async keyOf(keyId: string): Promise<Result<Contract.UsedKey | null>> {
@@ -121,11 +121,11 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   async setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>> {
-    return tellKeys(this.#gate, (keys, desk) => keys.setLimit(desk, keyHash, rpmLimit));
+    return applyKeyChange(this.#gate, (keys, desk) => keys.setLimit(desk, keyHash, rpmLimit));
   }
 
   async setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>> {
-    return tellKeys(this.#gate, (keys, desk) => keys.setTerms(desk, keyHash, terms));
+    return applyKeyChange(this.#gate, (keys, desk) => keys.setTerms(desk, keyHash, terms));
   }
 
   async setKeySecrets(
@@ -133,22 +133,22 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     secrets: KeySecrets,
     by?: Contract.KeyRotation,
   ): Promise<Result<null>> {
-    return tellKeys(this.#gate, (keys, desk) => keys.setSecrets(desk, keyHash, secrets, by));
+    return applyKeyChange(this.#gate, (keys, desk) => keys.setSecrets(desk, keyHash, secrets, by));
   }
 
-  keyStanding(keyHash: string, shown?: Shown): Promise<Result<KeyStanding>> {
-    return keyStanding(this.#gate, calledBy(keyHash, shown));
+  keyStanding(keyHash: string, shown?: PresentedSecret): Promise<Result<KeyStatus>> {
+    return keyStanding(this.#gate, requestCredential(keyHash, shown));
   }
 
   hold(
     request: Contract.HoldRequest,
     keyHash?: string,
-    shown?: Shown,
+    shown?: PresentedSecret,
   ): Promise<Result<Contract.HoldGrant>> {
     return holdFor(
       this.#gate,
       request,
-      keyHash === undefined ? undefined : calledBy(keyHash, shown),
+      keyHash === undefined ? undefined : requestCredential(keyHash, shown),
     );
   }
 
@@ -172,7 +172,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   together(parts: readonly Contract.WalletPart[]): ReturnType<Contract.WalletCalls["together"]> {
-    return together(this.#gate, this, parts);
+    return runGroup(this.#gate, this, parts);
   }
 
   async credit(request: Contract.CreditRequest): Promise<Result<Contract.BalanceAnswer>> {
@@ -193,7 +193,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   async putEndUser(
     externalId: string,
     change: Contract.EndUserChange,
-    by?: Called,
+    by?: RequestCredential,
   ): Promise<Result<Contract.PutEndUserAnswer>> {
     return changeBy(this.#gate, by, (desk) => endUsers.putEndUser(desk, externalId, change));
   }
@@ -201,7 +201,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   async patchEndUser(
     externalId: string,
     change: Contract.EndUserChange,
-    by?: Called,
+    by?: RequestCredential,
   ): Promise<Result<Contract.EndUserRecord>> {
     return changeBy(this.#gate, by, (desk) => endUsers.patchEndUser(desk, externalId, change));
   }
@@ -221,7 +221,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
 
   async deleteEndUser(
     externalId: string,
-    by?: Called,
+    by?: RequestCredential,
   ): Promise<Result<{ readonly externalId: string }>> {
     return changeBy(this.#gate, by, (desk) => endUsers.deleteEndUser(desk, externalId));
   }
@@ -232,7 +232,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
 
   async patchSettings(
     change: SettingsChange,
-    by?: Called,
+    by?: RequestCredential,
     actor?: Actor,
   ): Promise<Result<SettingsRecord>> {
     return changeBy(this.#gate, by, (desk) => endUsers.patchSettings(desk, change, actor));
@@ -320,19 +320,19 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   async #rebuild(orgId: string, actor: Actor): Promise<Result<Contract.BalanceAnswer>> {
-    const head = await readBookHead(this.env.DB, orgId);
+    const head = await readSnapshotHead(this.env.DB, orgId);
     const before = this.#decisions.openIfMade();
-    if (before !== null && head !== null && ownsBook(before.memory.row, head)) {
-      return refuseHealthy();
+    if (before !== null && head !== null && ownsSnapshot(before.memory.row, head)) {
+      return rejectHealthy();
     }
-    const book = await copyBook(this.ctx.storage.sql, this.env.DB, orgId);
+    const book = await copySnapshot(this.ctx.storage.sql, this.env.DB, orgId);
     if (book === null) return refuse({ kind: "not_found", message: "The book has no balance." });
     const isNew = this.#decisions.openIfMade() === null;
     try {
       return this.ctx.storage.transactionSync(() => {
         if (isNew) this.#make(orgId, book.head.epoch);
         return this.#decisions.decide((desk) => {
-          const refused = adoptBook(desk, book, { isNew, actor });
+          const refused = adoptSnapshot(desk, book, { isNew, actor });
           if (refused !== null) return refused;
           this.#gate.keys.unlearn(desk);
           this.#decisions.load();
@@ -343,7 +343,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
       if (isNew) this.#decisions.forget(); // it was not made after all
       throw error;
     } finally {
-      forgetCopy(this.ctx.storage.sql);
+      deleteCopy(this.ctx.storage.sql);
     }
   }
 
@@ -360,7 +360,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     const { schedule } = this.#decisions;
     this.#decisions.turn((desk) => {
       if (schedule.retainIsDue(desk)) schedule[retain(desk) ? "retainSoon" : "refresh"](desk);
-      lookAtRoom(desk);
+      measureStorage(desk);
       this.#gate.keys.findUses(desk);
       return success(null);
     });
@@ -372,7 +372,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
 
   async #publish(): Promise<void> {
     this.#decisions.schedule.publishing();
-    const live = (): Desk | null => this.#decisions.openIfMade();
+    const live = (): Tx | null => this.#decisions.openIfMade();
     let eventsWait = true;
     try {
       const said = await publish(this.#decisions.open(), live);
@@ -391,6 +391,6 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
 
   #tell(): void {
     this.ctx.waitUntil(this.#telling.tell());
-    this.ctx.waitUntil(tellTopUp(this.#decisions, this.env));
+    this.ctx.waitUntil(notifyTopUp(this.#decisions, this.env));
   }
 }

@@ -148,9 +148,9 @@ export type Config = {
   /** Where people may log in; empty: nowhere, keys alone open the console. */
   readonly issuers: readonly IssuerEntry[];
   readonly operatorLogins: readonly OperatorLogin[];
-  /** Whether people may make an organisation themselves; `approve`: an operator resumes each. */
+  /** Whether people may make an organization themselves; `approve`: an operator resumes each. */
   readonly signUp: "off" | "approve" | "on";
-  /** Whether people join their company's organisation by its domain; `approve`: an operator agrees to each domain. */
+  /** Whether people join their company's organization by its domain; `approve`: an operator agrees to each domain. */
   readonly companyDomains: "off" | "approve" | "on";
   /** Which proofs of a fresh log-in count: all, or the issuer's word for when the person logged in there. */
   readonly stepUp: "any" | "auth_time";

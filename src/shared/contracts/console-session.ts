@@ -2,7 +2,7 @@ import type { VerifiedKey } from "../caller.ts";
 import type { RateState } from "../key-terms.ts";
 import type { Result } from "../failure.ts";
 
-/** A person's session, acting as one member; null: in no organisation. Times are Unix ms. */
+/** A person's session, acting as one member; null: in no organization. Times are Unix ms. */
 export type PersonSession = {
   readonly kind: "person";
   readonly personId: string;
@@ -10,7 +10,7 @@ export type PersonSession = {
   readonly orgId: string | null;
   /** Where they logged in: an id of LOGIN_ISSUERS, and the identity there. */
   readonly issuer: string;
-  /** The company's own issuer that they came in by, left out for every other: it acts in `realm`, its organisation, alone. */
+  /** The company's own issuer that they came in by, left out for every other: it acts in `realm`, its organization, alone. */
   readonly realm?: string;
   readonly connection?: string;
   /** The Entra tenant that they came in by; left out for every other. */
@@ -37,12 +37,12 @@ export type OperatorIdentity = (
   | { readonly kind: "operator"; readonly tokenHash: string }
   | { readonly kind: "operator_login"; readonly issuer: string; readonly subject: string }
 ) & {
-  /** The id of the organisation that is read as its owner would; left out: none. */
+  /** The id of the organization that is read as its owner would; left out: none. */
   readonly as?: string;
 };
 
 /** A session at a call of it: whose it is, until when (Unix ms), and what is left of the minute of all sessions of it. */
-export type Entered = {
+export type EnteredSession = {
   readonly identity: ConsoleIdentity;
   readonly expiresAt: number;
   readonly rate: RateState;
@@ -51,7 +51,7 @@ export type Entered = {
 /** The calls of the object `ConsoleSession`: plain values. */
 export type ConsoleSessionCalls = {
   open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>>;
-  enter(name: string, isCounted: boolean): Promise<Result<Entered>>;
+  enter(name: string, isCounted: boolean): Promise<Result<EnteredSession>>;
   close(name: string | null): Promise<Result<null>>;
   /** Ends the sessions that act as a member. */
   closeOf(memberId: string): Promise<Result<null>>;

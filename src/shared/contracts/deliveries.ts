@@ -70,7 +70,7 @@ export type DeliveryPage = {
   readonly nextAfter: string | null;
 };
 
-/** The calls on the object that delivers an organisation's events; named by the organisation's id. */
+/** The calls on the object that delivers an organization's events; named by the organization's id. */
 export type DeliveriesCalls = {
   /** From the wallet: events that its log has, in order; told again they are queued once. Throws: tell them again. */
   take(orgId: string, events: readonly EventRecord[]): Promise<void>;

@@ -8,7 +8,7 @@ export type View = { readonly isolate: string; readonly series: Series };
 export type WatchJob = "outboxes" | "payments";
 
 /** What the region has counted since `sinceMs`, and what the last sweep found. */
-export type Counted = {
+export type RegionCounts = {
   readonly sinceMs: number;
   readonly counters: Series;
   /** The gauges of the last complete round over the wallets; null before the first. `atMs`: Unix ms, as all times. */
@@ -26,5 +26,5 @@ export type MetricsCalls = {
   add(series: Series, view?: View): Promise<void>;
   /** Replaces the gauges of a job with those of its last good run; without `job`, those of the wallets' round. */
   setGauges(series: Series, job?: WatchJob): Promise<void>;
-  read(): Promise<Counted>;
+  read(): Promise<RegionCounts>;
 };

@@ -1,6 +1,6 @@
 import type { ConsoleSessionCalls } from "./console-session.ts";
 import type { DeliveriesCalls } from "./deliveries.ts";
-import type { KeptCalls } from "./kept.ts";
+import type { StoredResponsesCalls } from "./stored-responses.ts";
 import type { MetricsCalls } from "./metrics.ts";
 import type { OutboxCalls } from "./outbox.ts";
 import type { PaymentsCalls } from "./payments.ts";
@@ -9,7 +9,7 @@ import type { WalletCalls } from "./wallet.ts";
 
 /** What this region's objects can be asked, each by its name: a fresh stub at each use, for one that failed stays broken. */
 export type Objects = {
-  /** By the organisation's id, as `kept`, `deliveries` and `payments`. */
+  /** By the organization's id, as `kept`, `deliveries` and `payments`. */
   readonly wallet: (orgId: string) => WalletCalls;
   /** By the key's hash. */
   readonly register: (keyHash: string) => RegisterCalls;
@@ -17,14 +17,14 @@ export type Objects = {
   readonly outbox: (name: string) => OutboxCalls;
   /** All console sessions of a key or an operator, by `consoleAccount`. */
   readonly consoles: (account: string) => ConsoleSessionCalls;
-  readonly kept: (orgId: string) => KeptCalls;
+  readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly deliveries: (orgId: string) => DeliveriesCalls;
   readonly payments: (orgId: string) => PaymentsCalls;
   readonly metrics: () => MetricsCalls;
 };
 
 /** Of the objects of one kind these calls alone: what a caller makes, and a test has to give it. */
-export type Asks<Kind extends keyof Objects, Call extends keyof ReturnType<Objects[Kind]>> = {
+export type CallsOf<Kind extends keyof Objects, Call extends keyof ReturnType<Objects[Kind]>> = {
   readonly [K in Kind]: (name: string) => Pick<ReturnType<Objects[K]>, Call>;
 };
 

@@ -83,11 +83,11 @@ export type PurchasePage = {
   readonly nextAfter: string | null;
 };
 
-/** Who buys, of what organisation, and where the customer comes back to. */
+/** Who buys, of what organization, and where the customer comes back to. */
 export type Buying = {
   readonly orgId: string;
   readonly orgName: string;
-  /** When the organisation was made, Unix ms. */
+  /** When the organization was made, Unix ms. */
   readonly orgCreatedAt: number;
   readonly amountMicro: Micros;
   readonly method: "checkout" | "card";
@@ -101,7 +101,7 @@ export type Buying = {
 };
 
 /** An automatic purchase that a wallet wants. */
-export type TopUpWish = {
+export type TopUpRequest = {
   readonly orgId: string;
   readonly id: string;
   readonly amountMicro: Micros;
@@ -125,7 +125,7 @@ export type RefundAsk = {
   readonly actor: Actor;
 };
 
-/** The calls on the object of an organisation's payments, which is named by its id. */
+/** The calls on the object of an organization's payments, which is named by its id. */
 export type PaymentsCalls = {
   /** Once for each `idempotency`; answers as soon as there is something to show, at the latest after some 1.5 s. */
   buy(buying: Buying): Promise<Result<PurchaseRecord>>;
@@ -140,7 +140,7 @@ export type PaymentsCalls = {
   ): Promise<Result<{ readonly url: string }>>;
   savedCard(): Promise<Result<Card | null>>;
   /** From the wallet; told again it is the same purchase. */
-  topUp(wish: TopUpWish): Promise<Result<null>>;
+  topUp(wish: TopUpRequest): Promise<Result<null>>;
   /** Durable before it answers; told again it is one. */
   hint(hint: Hint): Promise<Result<null>>;
   refund(asked: RefundAsk): Promise<Result<PurchaseRecord>>;
@@ -158,7 +158,7 @@ export type PaymentCredit = {
 };
 
 /** How much of a payment is back, by a reading that began after all smaller ones. */
-export type PaymentBack = {
+export type PaymentRefunded = {
   readonly paymentId: string;
   readonly purchaseId: string;
   readonly backMicro: Micros;
@@ -168,7 +168,7 @@ export type PaymentBack = {
 };
 
 /** What has become of a purchase, for the log, and for the wallet that wanted it. */
-export type PurchaseTold = {
+export type PurchaseOutcome = {
   readonly event: NewEvent;
   /** Words that make the event one. */
   readonly once: readonly string[];
@@ -197,7 +197,7 @@ export type AutoTopUp = {
 };
 
 /** What a wallet knows of payments. Times in Unix ms. */
-export type PaymentsStanding = {
+export type PaymentsStatus = {
   readonly owedMicro: Micros;
   readonly takenMicro: Micros;
   readonly forgivenMicro: Micros;
@@ -224,7 +224,7 @@ export type CreditRow = {
 export type CreditPage = {
   readonly credits: readonly CreditRow[];
   readonly nextAfter: number | null;
-  readonly standing: PaymentsStanding;
+  readonly standing: PaymentsStatus;
 };
 
 /** What a wallet is asked about payments: all of it repeatable. */
@@ -232,8 +232,8 @@ export type WalletPaymentCalls = {
   /** Once for each payment; `conflict` where it was credited with another amount. */
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
   /** Brings what is back of a payment to this amount, unless a later reading did. */
-  setBack(back: PaymentBack): Promise<Result<null>>;
-  tellPurchase(told: PurchaseTold): Promise<Result<null>>;
+  setBack(back: PaymentRefunded): Promise<Result<null>>;
+  tellPurchase(told: PurchaseOutcome): Promise<Result<null>>;
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;
   /** What is owed is owed no more, as far as said; once for each reference. */
   forgive(asked: {
@@ -241,7 +241,7 @@ export type WalletPaymentCalls = {
     readonly reference: string;
     readonly actor: Actor;
   }): Promise<Result<{ readonly owedMicro: Micros }>>;
-  payments(): Promise<Result<PaymentsStanding>>;
+  payments(): Promise<Result<PaymentsStatus>>;
   /** Newest first, before ledger row `after`. */
   creditPage(limit: number, after: number | null): Promise<Result<CreditPage>>;
 };

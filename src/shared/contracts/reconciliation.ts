@@ -7,7 +7,7 @@ export type Difference = {
   readonly found: number | string | null;
 };
 /**
- * As of ledger row `seq`. `book` is null when it could not be read, or has no row of this organisation yet.
+ * As of ledger row `seq`. `book` is null when it could not be read, or has no row of this organization yet.
  * `rowsRead`: so far, of the ledger and of usage. `next`: not all was read, it goes on from there.
  */
 export type Reconciliation = {

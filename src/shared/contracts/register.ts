@@ -14,7 +14,7 @@ export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & 
   readonly resetMs: number;
   /** As `Admitted` has it. */
   readonly isLimited?: boolean;
-  /** The price list of the organisation's own, as its wallet says; left out without one, and by a register. */
+  /** The price list of the organization's own, as its wallet says; left out without one, and by a register. */
   readonly priceList?: string;
 };
 export type Admission =

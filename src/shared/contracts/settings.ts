@@ -4,7 +4,7 @@ import type { AutoTopUp } from "./payments.ts";
 /** The longest that answers of /v1/responses may be kept: 30 days. */
 export const KEEP_HOURS_MAX = 720;
 
-/** What an organisation says of itself; changed by its members. */
+/** What an organization says of itself; changed by its members. */
 export type SettingsRecord = {
   readonly defaultUserMonthlyQuotaMicro: Micros | null;
   readonly defaultUserDailyQuotaMicro: Micros | null;

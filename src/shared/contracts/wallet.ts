@@ -1,5 +1,5 @@
 import type { PartAnswer } from "../call-groups.ts";
-import type { Called, Shown } from "../caller.ts";
+import type { RequestCredential, PresentedSecret } from "../caller.ts";
 import type { Actor, EventRecord, EventType } from "../event.ts";
 import type {
   FailedBatch,
@@ -13,7 +13,7 @@ import type { Failure, Result } from "../failure.ts";
 import type { Generation } from "../generation.ts";
 import type { Key, KeySecrets } from "../key.ts";
 import type { AdmittedKey } from "./register.ts";
-import type { KeyStanding, KeyTerms, RateState } from "../key-terms.ts";
+import type { KeyStatus, KeyTerms, RateState } from "../key-terms.ts";
 import type { WalletPaymentCalls } from "./payments.ts";
 import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
 import type { Idempotency } from "../idempotency.ts";
@@ -33,7 +33,7 @@ export type { Configuration, ConfigurationChange } from "./settings.ts";
 
 /**
  * What the wallet's Durable Object answers: plain values, shared by every caller. The object is
- * named by the organisation's id.
+ * named by the organization's id.
  */
 export type HoldRequest = {
   /** `req_` + 24; carries its minting time. Same id and content: same answer. */
@@ -55,12 +55,12 @@ export type HoldRequest = {
   readonly peer: boolean;
   /** The request's Idempotency-Key and what it came with; null without one. */
   readonly idempotency: Idempotency | null;
-  /** Its organisation's own price list, which its amounts are by; left out or null: none. */
+  /** Its organization's own price list, which its amounts are by; left out or null: none. */
   readonly priceList?: string | null;
 };
 /**
  * `tokens`: what was granted of the key's token limit, and what is left of it; left out without one. `keepHours`: the
- * organisation's setting; left out where it keeps nothing. `priceList`: said where nothing was to be held.
+ * organization's setting; left out where it keeps nothing. `priceList`: said where nothing was to be held.
  */
 export type HoldGrant = {
   readonly granted: Micros;
@@ -279,18 +279,22 @@ export type KeyRotation = KeyEnding & { readonly sessionsCut: number | null };
 
 /** The calls that other folders make on a wallet. */
 export type WalletCalls = WalletPaymentCalls & {
-  /** Makes the wallet for a new organisation; again: the same epoch. */
+  /** Makes the wallet for a new organization; again: the same epoch. */
   create(orgId: string): Promise<{ readonly epoch: string }>;
   /**
-   * Takes a place in the minute of one of the organisation's keys, at the key's home. `invalid_api_key`
+   * Takes a place in the minute of one of the organization's keys, at the key's home. `invalid_api_key`
    * (unknown or revoked), `rate_limited`, or our own fault: then nothing was taken.
    */
-  admit(keyHash: string, shown?: Shown): Promise<Result<AdmittedKey>>;
+  admit(keyHash: string, shown?: PresentedSecret): Promise<Result<AdmittedKey>>;
   /**
    * `admit`, and `hold` with it in the same turn. A repeat, also one that arrives after its answer, takes
    * neither a place nor a hold and hears what was answered; a refusal of it says nothing of the first attempt.
    */
-  admitAndHold(keyHash: string, request: HoldRequest, shown?: Shown): Promise<Result<AdmittedHold>>;
+  admitAndHold(
+    keyHash: string,
+    request: HoldRequest,
+    shown?: PresentedSecret,
+  ): Promise<Result<AdmittedHold>>;
   /**
    * Ends a key here for good, durable before it answers; works for one that never came. Repeats are harmless.
    * `by`: who ends it, and its id, for the log.
@@ -305,12 +309,12 @@ export type WalletCalls = WalletPaymentCalls & {
   /** The secrets that a key may be used with from this turn on. `by`: who rotated it, and the rotation's number where all earlier sessions end. */
   setKeySecrets(keyHash: string, secrets: KeySecrets, by?: KeyRotation): Promise<Result<null>>;
   /** How a key stands by its terms; takes no place in its minute. `invalid_api_key` as for `admit`. */
-  keyStanding(keyHash: string, shown?: Shown): Promise<Result<KeyStanding>>;
+  keyStanding(keyHash: string, shown?: PresentedSecret): Promise<Result<KeyStatus>>;
   /**
    * For a key (its hash) that was admitted before, or that a peer has admitted: `invalid_api_key` when it has
    * died since, as while a large body was read.
    */
-  hold(request: HoldRequest, keyHash?: string, shown?: Shown): Promise<Result<HoldGrant>>;
+  hold(request: HoldRequest, keyHash?: string, shown?: PresentedSecret): Promise<Result<HoldGrant>>;
   sessions(query: SessionQuery): Promise<Result<SessionPage>>;
   /** Ends a session for good, durable before it answers; one that is nobody's of these is `not_found`. */
   endSession(ending: SessionEnding): Promise<Result<null>>;
@@ -327,26 +331,29 @@ export type WalletCalls = WalletPaymentCalls & {
   discard(): Promise<boolean>;
   configure(change: own.ConfigurationChange): Promise<Result<own.Configuration>>;
   /**
-   * End users and settings are the organisation's to change: not while it is suspended, nor with a key that
+   * End users and settings are the organization's to change: not while it is suspended, nor with a key that
    * has died since it was admitted.
    */
   putEndUser(
     externalId: string,
     change: EndUserChange,
-    by?: Called,
+    by?: RequestCredential,
   ): Promise<Result<PutEndUserAnswer>>;
   patchEndUser(
     externalId: string,
     change: EndUserChange,
-    by?: Called,
+    by?: RequestCredential,
   ): Promise<Result<EndUserRecord>>;
   readEndUser(externalId: string): Promise<Result<EndUserRecord>>;
   listEndUsers(limit: number, offset: number, after?: string): Promise<Result<EndUserPage>>;
-  deleteEndUser(externalId: string, by?: Called): Promise<Result<{ readonly externalId: string }>>;
+  deleteEndUser(
+    externalId: string,
+    by?: RequestCredential,
+  ): Promise<Result<{ readonly externalId: string }>>;
   readSettings(): Promise<Result<own.SettingsRecord>>;
   patchSettings(
     change: own.SettingsChange,
-    by?: Called,
+    by?: RequestCredential,
     actor?: Actor,
   ): Promise<Result<own.SettingsRecord>>;
   /** Rows with `seq > afterSeq` in order; `nextAfterSeq` asks for the next page. */

@@ -38,7 +38,7 @@ export type AppEnv = {
      * Instead of `admission`: whose request it is if its key lives. Its wallet says so in the call that
      * holds for it; a request that comes to no hold asks by `admit` before it is answered.
      */
-    presumed?: Presumed;
+    presumed?: PresumedCaller;
     /** The place of a request that costs money among those in flight, or why it has none and is shed. */
     slot?: Slot | ShedReason;
     /** The place of a request with a body that is not paid for: free again when it is answered. */
@@ -73,7 +73,7 @@ export type AppEnv = {
 type Variables = AppEnv["Variables"];
 
 /** A variable where what sets it may not have run: on a path that it does not stand before, or when it refused. */
-export function setSoFar<Name extends keyof Variables>(
+export function optionalVariables<Name extends keyof Variables>(
   c: Context<AppEnv>,
   name: Name,
 ): Variables[Name] | undefined {
@@ -81,7 +81,7 @@ export function setSoFar<Name extends keyof Variables>(
 }
 
 /** Who calls, not yet admitted, and how to ask for it. */
-export type Presumed = {
+export type PresumedCaller = {
   readonly caller: Caller;
   /** Asks for it apart from the hold, once. */
   readonly admit: () => Promise<Result<Admitted>>;
@@ -110,7 +110,7 @@ export async function requestContext(c: AppContext, next: Next): Promise<void> {
 export function fail(c: AppContext, failure: Failure): Response {
   c.set("failure", failure.kind);
   c.set("failed", failure);
-  const config = setSoFar(c, "config");
+  const config = optionalVariables(c, "config");
   return failureResponse(failure, c.get("requestId"), {
     dialect: c.get("dialect") ?? null,
     docsUrl: config?.docsUrl ?? null,
@@ -172,20 +172,20 @@ async function guarded(c: AppContext, next: Next): Promise<void> {
 
 function finish(c: AppContext): void {
   const headers = writableHeaders(c);
-  const admitted = setSoFar(c, "admitted");
+  const admitted = optionalVariables(c, "admitted");
   headers.set("x-content-type-options", "nosniff");
   // no-transform: a proxy that compresses a stream would hold its events back
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
   setDialectHeaders(c, headers, admitted);
   if (admitted !== undefined) setCallerHeaders(headers, admitted);
-  else if (c.res.status >= 400 || setSoFar(c, "peer") === undefined) {
+  else if (c.res.status >= 400 || optionalVariables(c, "peer") === undefined) {
     setKeylessHeaders(headers);
   }
   if (allowsOrigins(c.req.path)) {
     allowOrigin(headers, c.req.header("origin"), c.get("origins") ?? null);
   }
-  const config = setSoFar(c, "config");
+  const config = optionalVariables(c, "config");
   if (c.get("logged") === true) return;
   if (isRefused(c) || config?.logRequests === "all") log(c, admitted);
 }
@@ -204,7 +204,7 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
     failure: c.get("failure") ?? null,
   };
   const nowMs = now(c.env);
-  if (isSummed(setSoFar(c, "config"), request, nowMs)) return;
+  if (isSummed(optionalVariables(c, "config"), request, nowMs)) return;
   const durationMs = nowMs - c.get("startedMs");
   const keyId = admitted?.caller.keyId ?? null;
   logRequest({ ...request, method: c.req.method, durationMs, keyId });

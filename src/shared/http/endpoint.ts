@@ -7,7 +7,7 @@ import { parseFields } from "./parse-body.ts";
 import type { FieldsSchema } from "./parse-body.ts";
 import { MANAGEMENT_BYTES_MAX, readJsonBody } from "./read-json.ts";
 import type { JsonBody } from "./read-json.ts";
-import { readWithPlace } from "./room.ts";
+import { readWithSlot } from "./request-slots.ts";
 
 /** An object as a client sees it. */
 export type View = Readonly<Record<string, unknown>>;
@@ -34,7 +34,7 @@ export function respond(c: AppContext, answer: Answer): Response {
 export async function readBody(c: AppContext): Promise<Result<JsonBody>> {
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
-  const body = await readWithPlace(c, readJsonBody, limits);
+  const body = await readWithSlot(c, readJsonBody, limits);
   return "shed" in body ? refuse({ kind: "overloaded" }) : body;
 }
 

@@ -1,6 +1,6 @@
 import type { Dialect, ErrorAnswer } from "./dialect.ts";
-import { anchorOf, wireOf } from "./failure-wire.ts";
-import type { Wire } from "./failure-wire.ts";
+import { anchorOf, errorResponseOf } from "./failure-mapping.ts";
+import type { ErrorResponse } from "./failure-mapping.ts";
 import type { Failure } from "../failure.ts";
 
 /** The `error` object of every refusal; all four keys always present. */
@@ -48,7 +48,7 @@ export function failureResponse(
 }
 
 function openAiError(failure: Failure, docsUrl: string | null): ErrorAnswer {
-  const wire = wireOf(failure);
+  const wire = errorResponseOf(failure);
   const error = errorOf(wire);
   const body =
     docsUrl === null ? error : { ...error, docs_url: `${docsUrl}/errors#${anchorOf(failure)}` };
@@ -57,10 +57,10 @@ function openAiError(failure: Failure, docsUrl: string | null): ErrorAnswer {
 
 /** The `error` object alone: what a stream's error event carries once the status has been sent. */
 export function failureObject(failure: Failure): ErrorObject {
-  return errorOf(wireOf(failure));
+  return errorOf(errorResponseOf(failure));
 }
 
-function errorOf(wire: Wire): ErrorObject {
+function errorOf(wire: ErrorResponse): ErrorObject {
   const { message, type, param, code } = wire;
   return { message, type, param: param ?? null, code: code ?? null, ...wire.extra };
 }

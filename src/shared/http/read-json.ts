@@ -142,7 +142,7 @@ async function readPieces(reader: Reader, limits: BodyLimits, deadline: Deadline
   }
 }
 
-/** Stops the upload without waiting for it: the refusal is the answer, whatever cancelling brings. */
+/** Stops the upload without waiting for it: the refusal is the answer, whatever canceling brings. */
 function giveUp(reader: Reader, refusal: Refusal): Refusal {
   reader.cancel().catch(() => undefined);
   return refusal;

@@ -25,7 +25,7 @@ export type LedgerRow = {
   readonly generation_id: string | null;
 };
 export type BookRow = Readonly<Record<string, string | number | null>>;
-/** What the book says of one organisation. */
+/** What the book says of one organization. */
 export type Book = {
   readonly balance: number | null;
   readonly endUsers: readonly BookRow[];
@@ -36,7 +36,7 @@ type WalletStub = Pick<
   "poke" | "patchSettings" | "putEndUser" | "readEndUser" | "listEndUsers" | "usage" | "reconcile"
 >;
 
-/** One organisation under test: its key, its money as operators see it, its wallet and its book. */
+/** One organization under test: its key, its money as operators see it, its wallet and its book. */
 export class Account {
   readonly orgId: string;
   readonly memberId: string;
@@ -52,7 +52,7 @@ export class Account {
     this.#region = region;
   }
 
-  /** A new organisation; its key may be used 1000 times a minute unless told otherwise. */
+  /** A new organization; its key may be used 1000 times a minute unless told otherwise. */
   static async open(region: () => TestRegion, options: OrganizationOptions = {}): Promise<Account> {
     const whole = { rpmLimit: 1000, ...options };
     return new Account(await makeOrganization(region().adminUrl, ADMIN_TOKEN, whole), region);
@@ -93,7 +93,7 @@ export class Account {
     return this.#operatorReads(`/orgs/${this.orgId}`);
   }
 
-  /** Waits until no hold is open, and says how the organisation stands then. */
+  /** Waits until no hold is open, and says how the organization stands then. */
   async resolved(): Promise<Standing> {
     const deadline = performance.now() + RESOLVED_WITHIN_MS;
     for (;;) {
@@ -124,7 +124,7 @@ export class Account {
     return wallets.getByName(this.orgId) as unknown as WalletStub;
   }
 
-  /** Sets the organisation's defaults, in plain micros. */
+  /** Sets the organization's defaults, in plain micros. */
   async settings(change: { readonly [K in keyof SettingsChange]: number | null }): Promise<void> {
     const wallet = await this.wallet();
     assert.ok((await wallet.patchSettings(change as SettingsChange)).ok);

@@ -51,7 +51,7 @@ export async function leaveAtEveryByte(
   return points;
 }
 
-/** An organisation with enough keys that no key's minute is used up. */
+/** An organization with enough keys that no key's minute is used up. */
 async function organization(
   region: TestRegion,
   requests: number,

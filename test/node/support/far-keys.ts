@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Account } from "./account.ts";
-import { atMost } from "../../../src/shared/at-most.ts";
+import { mapConcurrently } from "../../../src/shared/map-concurrently.ts";
 import { ADMIN_TOKEN } from "./two-regions.ts";
 import type { FaultyRegions, TestRegion, TwoRegions } from "./two-regions.ts";
 
@@ -55,12 +55,12 @@ export const EVERY_CALL: Readonly<Record<string, readonly [path: string, of: Cal
 /** Those of them for which home holds money. */
 export const PAID = ["chat", "stream", "embeddings"];
 
-/** An organisation of the EU whose key is global. */
+/** An organization of the EU whose key is global. */
 export function openFar(regions: TwoRegions, rpmLimit = 1000): Promise<Account> {
   return Account.open(() => regions.eu, { keyScope: "global", rpmLimit });
 }
 
-/** One more global key of an account's organisation. */
+/** One more global key of an account's organization. */
 export async function makeKey(regions: TwoRegions, owner: string): Promise<FarKey> {
   const body = { name: "far", rpm_limit: 1000, scope: "global" };
   const response = await call(regions.eu, owner, "/keys", { body });
@@ -69,7 +69,7 @@ export async function makeKey(regions: TwoRegions, owner: string): Promise<FarKe
   return { id, key, hash: await hashOf(regions, "id = ?", id) };
 }
 
-/** The hash of an account's own key, which is told from its organisation's first one by what lists show. */
+/** The hash of an account's own key, which is told from its organization's first one by what lists show. */
 export function hashOfAccount(regions: TwoRegions, { orgId, key }: Account): Promise<string> {
   const prefix = key.slice(0, key.indexOf("_live_") + "_live_".length + 4);
   return hashOf(regions, "org_id = ? AND prefix = ?", orgId, prefix);
@@ -100,7 +100,7 @@ export async function finalStatus(ask: () => Promise<number>): Promise<number> {
   }
 }
 
-/** Keys of an organisation that both regions have met. */
+/** Keys of an organization that both regions have met. */
 export function keysInUse(
   regions: TwoRegions,
   { key: owner }: Account,
@@ -112,7 +112,7 @@ export function keysInUse(
     assert.equal(await finalStatus(() => chat(regions.eu, made)), 200);
     return made;
   };
-  return atMost(8, Array.from({ length: count }), makeAndUse);
+  return mapConcurrently(8, Array.from({ length: count }), makeAndUse);
 }
 
 export function revoke(regions: TwoRegions, owner: string, id: string): Promise<number> {

@@ -22,7 +22,7 @@ type Outboxes = {
   }[];
 };
 
-/** An EU organisation that is used in the US. */
+/** An EU organization that is used in the US. */
 export function openFar(regions: TwoRegions, options: { credits?: number } = {}): Promise<Account> {
   return Account.open(() => regions.eu, { keyScope: "global", rpmLimit: 1000, ...options });
 }
@@ -48,7 +48,7 @@ export async function delivered(region: TestRegion): Promise<void> {
 }
 
 /**
- * An organisation at rest: no hold open, the ledger's sum is the balance, wallet, rows and book agree,
+ * An organization at rest: no hold open, the ledger's sum is the balance, wallet, rows and book agree,
  * no request is in the ledger twice. Its paid requests, by id, with what each was charged.
  */
 export async function expectAtRest(account: Account): Promise<ReadonlyMap<string, number>> {

@@ -109,13 +109,13 @@ export type Flight = {
 };
 export type Flights = Readonly<Record<RequestStep, Flight>>;
 
-/** One request of an organisation of its own at every step, those first that would not stay there. */
+/** One request of an organization of its own at every step, those first that would not stay there. */
 export async function takeOff(regions: FaultyRegions, upstream: GatedUpstream): Promise<Flights> {
   for (const model of Object.keys(PARTS)) if (model !== "good") upstream.close(model);
   const payers = await Promise.all(REQUEST_STEPS.map(() => knownPayer(regions)));
   const begin = async (step: RequestStep): Promise<Flight> => {
     const account = payers.pop();
-    if (account === undefined) throw new Error("more steps than organisations");
+    if (account === undefined) throw new Error("more steps than organizations");
     return send(regions, account, step);
   };
   const asked = upstream.asked("first-byte");
@@ -180,7 +180,7 @@ function isEnded(received: Buffer): boolean {
   return received.includes("data: [DONE]\n\n") || received.includes('"error"');
 }
 
-/** An organisation whose key the US knows, so that a request asks home for a hold alone. */
+/** An organization whose key the US knows, so that a request asks home for a hold alone. */
 async function knownPayer(regions: FaultyRegions): Promise<Account> {
   const account = await openFar(regions);
   const response = await callAt(regions.us, account, "/models");

@@ -27,7 +27,7 @@ export async function operatorReads<T>(region: TestRegion, path: string): Promis
   return (await response.json()) as T;
 }
 
-/** Waits until no hold of the organisation is open, and says how it stands then. */
+/** Waits until no hold of the organization is open, and says how it stands then. */
 export async function resolved(region: TestRegion, orgId: string): Promise<Standing> {
   const deadline = performance.now() + RESOLVED_WITHIN_MS;
   for (;;) {
@@ -38,7 +38,7 @@ export async function resolved(region: TestRegion, orgId: string): Promise<Stand
   }
 }
 
-/** Every row of the organisation's ledger. */
+/** Every row of the organization's ledger. */
 export async function ledger(region: TestRegion, orgId: string): Promise<LedgerRow[]> {
   const rows: LedgerRow[] = [];
   let after: number | null = 0;
@@ -53,7 +53,7 @@ export async function ledger(region: TestRegion, orgId: string): Promise<LedgerR
   return rows;
 }
 
-/** What the organisation's wallet keeps of its paid requests, the oldest first. */
+/** What the organization's wallet keeps of its paid requests, the oldest first. */
 export async function generations(region: TestRegion, orgId: string): Promise<GenerationRecord[]> {
   const rows = await ledger(region, orgId);
   const namespace = await region.miniflare.getDurableObjectNamespace(

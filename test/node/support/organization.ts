@@ -10,7 +10,7 @@ export type OrganizationOptions = {
   readonly rpmLimit?: number;
 };
 
-/** A new organisation with an owner, a key and credits, made as an operator makes one. */
+/** A new organization with an owner, a key and credits, made as an operator makes one. */
 export async function makeOrganization(
   adminUrl: string,
   adminToken: string,

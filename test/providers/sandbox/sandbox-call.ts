@@ -3,7 +3,7 @@ import type {
   ChatCall,
   EventStream,
   JsonObject,
-  ProviderAnswer,
+  ProviderResult,
   ProviderCall,
   StreamEvent,
 } from "../../../src/models/core/provider.ts";
@@ -22,7 +22,7 @@ export function user(content: unknown): JsonObject {
 type CallOptions = Partial<Omit<ChatCall, "kind" | "body">> & { readonly kind?: Kind };
 
 /** Asks the sandbox's echo, or another model by `upstreamId`. */
-export function ask(body: JsonObject, options: CallOptions = {}): Promise<ProviderAnswer> {
+export function ask(body: JsonObject, options: CallOptions = {}): Promise<ProviderResult> {
   const signal = new AbortController().signal;
   const call = { kind: "chat", upstreamId: "echo", stream: false, cap: 4096, signal } as const;
   return sandbox.send({ ...call, ...options, body } as ProviderCall);

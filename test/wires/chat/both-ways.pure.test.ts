@@ -2,10 +2,10 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { readUsage } from "../../../src/models/core/chat-usage.ts";
 import type { JsonObject } from "../../../src/models/core/provider.ts";
-import { completionOf } from "../../../src/models/core/said.ts";
-import type { Said } from "../../../src/models/core/said.ts";
-import { wireUsage } from "../../../src/models/core/wire-usage.ts";
-import { chatDoor } from "../../../src/models/endpoints/chat.ts";
+import { completionOf } from "../../../src/models/core/output-part.ts";
+import type { OutputPart } from "../../../src/models/core/output-part.ts";
+import { openAiUsage } from "../../../src/models/core/openai-usage.ts";
+import { chatEndpoint } from "../../../src/models/endpoints/chat.ts";
 import type { Usage } from "../../../src/shared/usage.ts";
 import { chatAnswer } from "../../../src/models/protocols/chat/answer.ts";
 import { ChunkReader } from "../../../src/models/protocols/chat/chunks.ts";
@@ -20,8 +20,8 @@ const said = fc
     fc.constantFrom("stop", "length", "content_filter"),
   )
   .filter(([, text, calls]) => text !== "" || calls.length > 0)
-  .map(([thought, text, calls, reason]): Said[] => {
-    const pieces: Said[] = [];
+  .map(([thought, text, calls, reason]): OutputPart[] => {
+    const pieces: OutputPart[] = [];
     if (thought !== "") pieces.push({ kind: "thought", text: thought });
     if (text !== "") pieces.push({ kind: "text", text });
     return pieces.concat(calls, { kind: "finish", reason });
@@ -34,14 +34,14 @@ function replyOf(stream: boolean) {
   const body = { model: "m", messages: [{ role: "user", content: "x" }], stream };
   const options = stream ? { stream_options: { include_usage: true } } : {};
   const at = { header: () => undefined, query: () => undefined };
-  const asked = chatDoor.parse({ ...body, ...options }, at);
+  const asked = chatEndpoint.parse({ ...body, ...options }, at);
   if (!asked.ok) throw new Error("refused");
   return asked.value.reply;
 }
 it("usage as it is written is read as it was", () => {
   fc.assert(
     fc.property(usages, (usage) => {
-      expect(readUsage(JSON.parse(JSON.stringify(wireUsage(usage))))).toEqual(usage);
+      expect(readUsage(JSON.parse(JSON.stringify(openAiUsage(usage))))).toEqual(usage);
     }),
   );
 });

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { completionOf } from "../../../src/models/core/said.ts";
-import type { Said } from "../../../src/models/core/said.ts";
-import { messagesDoor } from "../../../src/models/endpoints/messages.ts";
+import { completionOf } from "../../../src/models/core/output-part.ts";
+import type { OutputPart } from "../../../src/models/core/output-part.ts";
+import { messagesEndpoint } from "../../../src/models/endpoints/messages.ts";
 import type { Usage } from "../../../src/shared/usage.ts";
 import { messagesAnswer } from "../../../src/models/protocols/messages/host-answer.ts";
 import { MessagesReader } from "../../../src/models/protocols/messages/host-messages-reader.ts";
@@ -11,11 +11,11 @@ import { callOf, count, receiptOf, streamed, words } from "../both-ways.ts";
 /** A thought as Claude signs it. */
 const thought = fc
   .record({ thinking: words, signature: fc.stringMatching(/^[A-Za-z0-9+/]{8,40}$/) })
-  .map(({ thinking, signature }): Said[] => [
+  .map(({ thinking, signature }): OutputPart[] => [
     { kind: "thought", text: thinking },
     { kind: "detail", detail: { type: "anthropic.thinking", thinking, signature } },
   ]);
-const text = words.map((said): Said[] => [{ kind: "text", text: said }]);
+const text = words.map((said): OutputPart[] => [{ kind: "text", text: said }]);
 const call = callOf(fc.stringMatching(/^[a-z]{1,9}$/));
 /** What Claude may say, in its order. */
 const said = fc
@@ -26,7 +26,7 @@ const said = fc
     fc.constantFrom("stop", "length"),
   )
   .filter(([, spoken, calls]) => spoken.length + calls.length > 0)
-  .map(([thoughts, spoken, calls, reason]): Said[] =>
+  .map(([thoughts, spoken, calls, reason]): OutputPart[] =>
     [thoughts, spoken, calls, { kind: "finish" as const, reason }].flat(),
   );
 const usages: fc.Arbitrary<Usage> = fc.record({
@@ -40,7 +40,7 @@ const usages: fc.Arbitrary<Usage> = fc.record({
 const at = { header: () => undefined, query: () => undefined };
 function replyOf(stream: boolean) {
   const messages = [{ role: "user", content: "x" }];
-  const asked = messagesDoor.parse({ model: "m", max_tokens: 9, messages, stream }, at);
+  const asked = messagesEndpoint.parse({ model: "m", max_tokens: 9, messages, stream }, at);
   if (!asked.ok) throw new Error("refused");
   return asked.value.reply;
 }

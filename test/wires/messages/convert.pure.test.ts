@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { chatBodyOf } from "../../../src/models/protocols/messages/client-convert.ts";
 import { parseMessages } from "../../../src/models/protocols/messages/client-request.ts";
 import { ToolNames } from "../../../src/models/core/tool-name.ts";
-import { sealed } from "../../../src/models/core/kept-thoughts.ts";
+import { sealThoughts } from "../../../src/models/core/stored-thoughts.ts";
 
 type Json = Record<string, unknown>;
 
@@ -112,7 +112,7 @@ describe("a Messages request in the core's words", () => {
             {
               type: "thinking",
               thinking: "Hm.",
-              signature: sealed({ details: [openai], extras: { a: extra }, text: "" }),
+              signature: sealThoughts({ details: [openai], extras: { a: extra }, text: "" }),
             },
             { type: "thinking", thinking: "Claude's", signature: "c2ln" },
             { type: "redacted_thinking", data: "zz" },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { betasIn, nativeOf } from "../../../src/models/protocols/messages/client-native.ts";
 import { parseMessages } from "../../../src/models/protocols/messages/client-request.ts";
-import { NO_THOUGHTS, sealed } from "../../../src/models/core/kept-thoughts.ts";
+import { NO_THOUGHTS, sealThoughts } from "../../../src/models/core/stored-thoughts.ts";
 
 type Json = Record<string, unknown>;
 
@@ -82,7 +82,10 @@ describe("a Messages request on a route of its own dialect", () => {
             {
               type: "thinking",
               thinking: "x",
-              signature: sealed({ ...NO_THOUGHTS, details: [{ type: "reasoning.encrypted" }] }),
+              signature: sealThoughts({
+                ...NO_THOUGHTS,
+                details: [{ type: "reasoning.encrypted" }],
+              }),
             },
             { type: "thinking", thinking: "x", signature: "" },
             { type: "redacted_thinking", data: "zz" },

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { saidOf } from "../../../src/models/protocols/messages/client-answer.ts";
+import { clientMessageOf } from "../../../src/models/protocols/messages/client-answer.ts";
 import type { Chunk, Delta } from "../../../src/models/core/chunk.ts";
 import { BlockWriter } from "../../../src/models/protocols/messages/client-stream.ts";
-import { remembered } from "../../../src/models/protocols/messages/client-thoughts.ts";
+import { recallThoughts } from "../../../src/models/protocols/messages/client-thoughts.ts";
 import { eventsIn, foldBlocks } from "./fold.ts";
 
 type Json = Record<string, unknown>;
@@ -121,7 +121,7 @@ function alternating(lists: readonly (readonly Chunk[])[]): Chunk[] {
 function essence(content: readonly Json[]): Json {
   const isThought = ({ type }: Json): boolean =>
     type === "thinking" || type === "redacted_thinking";
-  const thoughts = remembered(content.filter(isThought));
+  const thoughts = recallThoughts(content.filter(isThought));
   return {
     details: thoughts.details,
     reasoning: thoughts.reasoning,
@@ -135,7 +135,7 @@ describe("blocks of a Messages stream", () => {
     fc.assert(
       fc.property(answers, fc.boolean(), (answer, interleaved) => {
         const { events, stop } = streamed(answer, interleaved);
-        const said = saidOf(completion(answer), new Map());
+        const said = clientMessageOf(completion(answer), new Map());
         const content = foldBlocks(events);
         expect(essence(content)).toEqual(essence([...said.content]));
         const { content: _, ...ending } = said;

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { completionOf } from "../../../src/models/core/said.ts";
-import type { Said } from "../../../src/models/core/said.ts";
+import { completionOf } from "../../../src/models/core/output-part.ts";
+import type { OutputPart } from "../../../src/models/core/output-part.ts";
 import type { Usage } from "../../../src/shared/usage.ts";
 import { responsesAnswer } from "../../../src/models/protocols/responses/host-answer.ts";
 import { ChunkReader } from "../../../src/models/protocols/responses/host-stream.ts";
@@ -12,14 +12,14 @@ import { asked, BODY, RECEIPT } from "./stream-kit.ts";
 const said = fc
   .tuple(
     fc.option(
-      words.map((text): Said[] => [{ kind: "text", text }]),
+      words.map((text): OutputPart[] => [{ kind: "text", text }]),
       { nil: [] },
     ),
     callsOf(fc.constant("plain")),
     fc.constantFrom("stop", "length"),
   )
   .filter(([text, calls]) => text.length + calls.length > 0)
-  .map(([text, calls, reason]): Said[] =>
+  .map(([text, calls, reason]): OutputPart[] =>
     [text, calls, { kind: "finish" as const, reason }].flat(),
   );
 const usages: fc.Arbitrary<Usage> = fc
@@ -30,7 +30,7 @@ const usages: fc.Arbitrary<Usage> = fc
     output: count,
   })
   .chain((usage) => fc.nat(usage.output).map((reasoning) => Object.assign({ reasoning }, usage)));
-const finishIn = (pieces: readonly Said[]): string =>
+const finishIn = (pieces: readonly OutputPart[]): string =>
   pieces.flatMap((piece) => (piece.kind === "finish" ? [piece.reason] : []))[0] ?? "stop";
 
 it("a response that our door writes says to our reader of OpenAI's what was said", () => {

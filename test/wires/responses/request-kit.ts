@@ -1,13 +1,13 @@
 import { expect } from "vitest";
 import { chatBody } from "../../../src/models/core/core-request.ts";
-import type { Asked } from "../../../src/models/core/door.ts";
-import { responsesDoor } from "../../../src/models/endpoints/responses.ts";
+import type { ParsedRequest } from "../../../src/models/core/endpoint-adapter.ts";
+import { responsesEndpoint } from "../../../src/models/endpoints/responses.ts";
 
 export const AT = { header: () => undefined, query: () => undefined };
 export const parse = (body: object) =>
-  responsesDoor.parse({ model: "m", input: "Hi", ...body }, AT);
+  responsesEndpoint.parse({ model: "m", input: "Hi", ...body }, AT);
 
-export function asked(body: object): Asked {
+export function asked(body: object): ParsedRequest {
   const parsed = parse(body);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
   expect(chatBody.safeParse(parsed.value.request.body).success).toBe(true);

@@ -1,6 +1,10 @@
 import { NO_USAGE } from "../../../src/shared/usage.ts";
-import type { Asked, Head, Receipt } from "../../../src/models/core/door.ts";
-import { responsesDoor } from "../../../src/models/endpoints/responses.ts";
+import type {
+  ParsedRequest,
+  ResponseHead,
+  Receipt,
+} from "../../../src/models/core/endpoint-adapter.ts";
+import { responsesEndpoint } from "../../../src/models/endpoints/responses.ts";
 import type { JsonObject } from "../../../src/models/core/provider.ts";
 import type { Delta } from "../../../src/models/core/chunk.ts";
 import { eventsOf, follow } from "./follow.ts";
@@ -9,7 +13,7 @@ import { response } from "./sdk-schemas.ts";
 import type { AnyResponse } from "./sdk-schemas.ts";
 
 export const OWN = "0123456789abcdefABCDEFGH";
-export const HEAD: Head = {
+export const HEAD: ResponseHead = {
   id: `resp_${OWN}`,
   model: "openai/gpt-6",
   created: 1_790_000_000,
@@ -44,8 +48,8 @@ export const BODY = {
   ],
 };
 
-export function asked(body: object): Asked {
-  const parsed = responsesDoor.parse(body, { header: () => undefined, query: () => undefined });
+export function asked(body: object): ParsedRequest {
+  const parsed = responsesEndpoint.parse(body, { header: () => undefined, query: () => undefined });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
   return parsed.value;
 }

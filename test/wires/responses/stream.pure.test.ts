@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { wireOf } from "../../../src/shared/http/failure-wire.ts";
-import { unsealed } from "../../../src/models/core/kept-thoughts.ts";
+import { errorResponseOf } from "../../../src/shared/http/failure-mapping.ts";
+import { unsealThoughts } from "../../../src/models/core/stored-thoughts.ts";
 import { CALLER_CASES } from "../../http/failure-cases.ts";
 import type { Cases } from "../../http/failure-cases.ts";
 import { LIMIT_CASES } from "../../http/limit-cases.ts";
@@ -202,7 +202,11 @@ describe("a failure in the midst", () => {
     (failure) => {
       const { writer, text } = begun([]);
       const { error } = follow(eventsOf(text + writer.fail(failure, null))).response;
-      for (const code of [error?.code, wireOf(failure).code, wireOf(failure).type]) {
+      for (const code of [
+        error?.code,
+        errorResponseOf(failure).code,
+        errorResponseOf(failure).type,
+      ]) {
         expect(["server_is_overloaded", "slow_down"]).not.toContain(code);
       }
     },
@@ -261,7 +265,7 @@ it("shows of reasoning only what was asked for", () => {
   const kept = item({ reasoning: {} });
   if (kept?.type !== "reasoning") throw new Error("no reasoning");
   expect(kept.summary).toEqual([]);
-  expect(unsealed(kept.encrypted_content ?? "")?.details).toEqual(message.reasoning_details);
+  expect(unsealThoughts(kept.encrypted_content ?? "")?.details).toEqual(message.reasoning_details);
 });
 
 it("what is kept of an answer has the thoughts and the extra content of calls that its client is not shown", () => {
@@ -275,7 +279,7 @@ it("what is kept of an answer has the thoughts and the extra content of calls th
     reply.kept?.(completion(message), { ...RECEIPT, keeps })?.["response"] as AnyResponse;
   const [thought] = kept(true).output;
   if (thought?.type !== "reasoning") throw new Error("no reasoning");
-  expect(unsealed(thought.encrypted_content ?? "")).toMatchObject({
+  expect(unsealThoughts(thought.encrypted_content ?? "")).toMatchObject({
     details,
     extras: { c: extra },
   });
@@ -294,5 +298,5 @@ it("keeps the extra content of calls for the next turn, before the call that it 
   expect(whole.output.map(({ type }) => type)).toEqual(["message", "reasoning", "function_call"]);
   const [, kept] = whole.output;
   if (kept?.type !== "reasoning") throw new Error("no reasoning");
-  expect(unsealed(kept.encrypted_content ?? "")?.extras).toEqual({ c: extra });
+  expect(unsealThoughts(kept.encrypted_content ?? "")?.extras).toEqual({ c: extra });
 });

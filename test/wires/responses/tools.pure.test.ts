@@ -1,7 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chatBody } from "../../../src/models/core/core-request.ts";
-import { NO_THOUGHTS, sealed, unsealed } from "../../../src/models/core/kept-thoughts.ts";
+import {
+  NO_THOUGHTS,
+  sealThoughts,
+  unsealThoughts,
+} from "../../../src/models/core/stored-thoughts.ts";
 import { flatName } from "../../../src/models/core/namespaces.ts";
 import { core, messages, call, output, coreCall, tool, parse, fn } from "./request-kit.ts";
 
@@ -124,7 +128,7 @@ describe("encrypted_content", () => {
   it("brings back what was put in, unchanged", () => {
     fc.assert(
       fc.property(kept, (given) => {
-        expect(unsealed(sealed(given as never))).toEqual(given);
+        expect(unsealThoughts(sealThoughts(given as never))).toEqual(given);
       }),
     );
   });
@@ -132,18 +136,18 @@ describe("encrypted_content", () => {
   it("is nothing any more when a character of it is another", () => {
     fc.assert(
       fc.property(kept, fc.nat(), fc.constantFrom("A", "b", "0", "."), (given, at, other) => {
-        const text = sealed(given);
+        const text = sealThoughts(given);
         const index = at % text.length;
         const changed = text.slice(0, index) + other + text.slice(index + 1);
         fc.pre(changed !== text);
-        expect(unsealed(changed)).toBeNull();
+        expect(unsealThoughts(changed)).toBeNull();
       }),
     );
   });
 
   it("of others, or of any text, is null", () => {
-    fc.assert(fc.property(fc.string(), (text) => unsealed(text) === null));
-    expect(unsealed(`tk1.${"A".repeat(5_000_000)}.x`)).toBeNull();
+    fc.assert(fc.property(fc.string(), (text) => unsealThoughts(text) === null));
+    expect(unsealThoughts(`tk1.${"A".repeat(5_000_000)}.x`)).toBeNull();
   });
 
   it("gives reasoning and extra content back to the message that they came with", () => {
@@ -153,7 +157,7 @@ describe("encrypted_content", () => {
       type: "reasoning",
       id: "rs_1",
       summary: [],
-      encrypted_content: sealed({ details, extras, text: "" }),
+      encrypted_content: sealThoughts({ details, extras, text: "" }),
     };
     expect(messages([{ role: "user", content: "Go" }, item, call("a"), output("a")])).toEqual([
       { role: "user", content: "Go" },
@@ -207,7 +211,7 @@ it("answers any body with a request of the core or a 400, and never throws", () 
       tools: fc.jsonValue(),
       encrypted_content: fc.oneof(
         fc.string(),
-        fc.constant(sealed({ ...NO_THOUGHTS, details: [{ type: "x" }] })),
+        fc.constant(sealThoughts({ ...NO_THOUGHTS, details: [{ type: "x" }] })),
       ),
     },
     { requiredKeys: ["type"] },

@@ -28,7 +28,7 @@ export type Outcome<T> =
 const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
 
-/** The organisation that this page shows: a call for another one than the session's is refused. */
+/** The organization that this page shows: a call for another one than the session's is refused. */
 export const shown: { organization: string | null } = { organization: null };
 
 /** Where a call goes: the same address is the same state. */
@@ -78,8 +78,8 @@ export async function readSession(): Promise<Outcome<Session>> {
   return (await send(`${BASE}/session`, {})) as Outcome<Session>;
 }
 
-/** An operator's session reads an organisation as its owner would; null: no more. */
-export async function lookAs(org: string | null): Promise<Outcome<Session>> {
+/** An operator's session reads an organization as its owner would; null: no more. */
+export async function viewOrganization(org: string | null): Promise<Outcome<Session>> {
   const init =
     org === null
       ? { method: "DELETE" }

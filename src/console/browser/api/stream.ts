@@ -2,7 +2,7 @@ import { failureOf } from "./client.ts";
 import type { CallFailure } from "./client.ts";
 
 /** What the playground learns while an answer comes. Times in ms since it was asked. */
-export type Told =
+export type StreamProgress =
   | {
       readonly kind: "head";
       /** The request's. */
@@ -39,7 +39,10 @@ type Piece = {
 };
 
 /** Asks for a completion as the application would, and tells what comes as it comes. Throws when `signal` ends it. */
-export async function* askModel(body: object, signal: AbortSignal): AsyncGenerator<Told> {
+export async function* streamCompletion(
+  body: object,
+  signal: AbortSignal,
+): AsyncGenerator<StreamProgress> {
   const response = await fetch("/console/api/v1/chat/completions", {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -67,13 +70,13 @@ export async function* askModel(body: object, signal: AbortSignal): AsyncGenerat
   }
 }
 
-function* told({ choices, usage, error }: Piece, response: Response): Generator<Told> {
+function* told({ choices, usage, error }: Piece, response: Response): Generator<StreamProgress> {
   for (const { delta, message } of choices ?? []) yield* saidIn(delta ?? message ?? {});
   if (usage) yield usageOf(usage, response);
   if (error) yield { kind: "failed", failure: failureOf(response, JSON.stringify({ error })) };
 }
 
-function* saidIn({ reasoning_content, content, tool_calls }: Message): Generator<Told> {
+function* saidIn({ reasoning_content, content, tool_calls }: Message): Generator<StreamProgress> {
   if (reasoning_content) yield { kind: "thought", text: reasoning_content };
   if (content) yield { kind: "text", text: content };
   for (const { function: called = {} } of tool_calls ?? []) {
@@ -84,7 +87,7 @@ function* saidIn({ reasoning_content, content, tool_calls }: Message): Generator
 function usageOf(
   { prompt_tokens, completion_tokens, cost_micro }: Usage,
   response: Response,
-): Told {
+): StreamProgress {
   return {
     kind: "usage",
     input: prompt_tokens ?? 0,

@@ -1,12 +1,12 @@
 import { DAY, utcDay } from "./time.ts";
 
 /** What moved a balance: micros of one UTC day, what was spent with a minus. */
-export type Moved = { readonly day: string; readonly micros: number };
+export type BalanceMovement = { readonly day: string; readonly micros: number };
 
 /** What was left at the end of each day, counted back from what is left now. */
 export function balanceCurve(
   nowMicros: number,
-  moved: readonly Moved[],
+  moved: readonly BalanceMovement[],
   days: readonly string[],
 ): readonly number[] {
   const later = (day: string): number =>
@@ -16,7 +16,7 @@ export function balanceCurve(
 
 /** What was credited on each day; null where nothing was. */
 export function creditedBy(
-  credits: readonly Moved[],
+  credits: readonly BalanceMovement[],
   days: readonly string[],
 ): readonly (number | null)[] {
   return days.map((day) => {

@@ -103,7 +103,7 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
     `${who} made the balance anew from the database${after(": ", rest("balance_micro"))}`,
   "organization.events_left_out": ({ text }) =>
     `More events${after(" of ", text("type"))} in one hour than are listed${after(": ", text("left_out"))}`,
-  "operator.viewed": ({ who }) => `${who} looked at this organisation as its owner sees it`,
+  "operator.viewed": ({ who }) => `${who} looked at this organization as its owner sees it`,
   "webhook.created": ({ who, text }) => `${who} added the webhook ${text("host")}`,
   "webhook.changed": ({ who, what, changes }) =>
     `${who} changed the webhook ${what}${after(": ", changes)}`,

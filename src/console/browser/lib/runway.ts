@@ -30,7 +30,7 @@ export function totalsOf(rows: readonly DayRow[], now: number): Totals {
 }
 
 /**
- * How long the balance lasts at the pace of the last 7 whole days, in words. An organisation whose first
+ * How long the balance lasts at the pace of the last 7 whole days, in words. An organization whose first
  * spend is younger than that is judged by the days since then, today included.
  */
 export function runway(availableMicro: number, rows: readonly DayRow[], now: number): string {

@@ -6,8 +6,8 @@ import { goTo } from "../state/route.ts";
 import { useGroupNames } from "../state/spend.ts";
 import type { Only, Range, Splits } from "../state/spend.ts";
 import { Count, Time } from "../ui/basics.tsx";
-import { Untold } from "../ui/error-chart.tsx";
-import { Empty, Shown } from "../ui/states.tsx";
+import { FilterNotice } from "../ui/error-chart.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { IDS, TITLES } from "./activity-sums.tsx";
@@ -55,10 +55,10 @@ export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; onl
     },
   ];
   return (
-    <Shown read={read} height={240}>
+    <ReadResult read={read} height={240}>
       {({ data, total, complete_from: since }) => (
         <>
-          <Untold only={untold} />
+          <FilterNotice only={untold} />
           {since !== undefined && Date.parse(since) > hourStart(range.from) && (
             <p class="notice">
               ▲ These are {counted(total, "error")} of those that are kept by themselves; before{" "}
@@ -78,6 +78,6 @@ export function ErrorGroups({ by, range, only }: { by: Splits; range: Range; onl
           />
         </>
       )}
-    </Shown>
+    </ReadResult>
   );
 }

@@ -1,12 +1,12 @@
 import { daysOf } from "../lib/range.ts";
-import { useLooked } from "../state/activity.ts";
+import { useActivityQuery } from "../state/activity.ts";
 import { ErrorGroups } from "./activity-errors.tsx";
 import { Pairs } from "./activity-pairs.tsx";
 import { GroupTimes } from "./activity-times.tsx";
 
 /** Below the chart of Activity: what failed by a split, what two splits together came to, or times. */
 export function ActivityGroups() {
-  const { range, only, by, second, metric } = useLooked();
+  const { range, only, by, second, metric } = useActivityQuery();
   if (metric === "errors") return <ErrorGroups by={by} range={daysOf(range)} only={only} />;
   const asked = { ...range, ...only };
   if (second === undefined) return <GroupTimes by={by} asked={asked} />;

@@ -3,20 +3,20 @@ import { daysOf } from "../lib/range.ts";
 import { cacheShares, summed } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { took } from "../lib/time.ts";
-import { LATENCY, METRICS, isTimed, useLooked } from "../state/activity.ts";
+import { LATENCY, METRICS, isTimed, useActivityQuery } from "../state/activity.ts";
 import { colorsOf } from "../state/colors.ts";
 import { useQuery } from "../state/route.ts";
 import { useActivity, useGroupNames } from "../state/spend.ts";
 import { Chart } from "../ui/chart.tsx";
-import { ErrorChart, Untold } from "../ui/error-chart.tsx";
+import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
 import { GROUPS_MOST } from "../ui/group-chart.tsx";
-import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
+import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
 import { perSecond } from "./activity-times.tsx";
 
 /** The charts of Activity that are no sum of a split: errors by code, the share from cache, times. */
 export function ActivityMeasures() {
   const [, update] = useQuery();
-  const { range, parts, isHourly, only, by, metric } = useLooked();
+  const { range, parts, isHourly, only, by, metric } = useActivityQuery();
   const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
   const timed = isTimed(metric) && LATENCY;
   const read = useActivity(metric === "errors" ? null : { ...range, ...only, group_by, ...timed });
@@ -24,13 +24,13 @@ export function ActivityMeasures() {
     const pick = (from: string, to: string): void => update({ range: "dates", from, to });
     return (
       <>
-        <Untold only={only} />
+        <FilterNotice only={only} />
         <ErrorChart range={daysOf(range)} keyId={only.key_id} parts={parts} onSelect={pick} />
       </>
     );
   }
   return (
-    <Shown read={read} height={304}>
+    <ReadResult read={read} height={304}>
       {({ rows }) => {
         if (rows.length === 0) {
           return <Empty text="Nothing was asked in these days." children={<FirstSteps />} />;
@@ -47,7 +47,7 @@ export function ActivityMeasures() {
           />
         );
       }}
-    </Shown>
+    </ReadResult>
   );
 }
 
@@ -63,7 +63,7 @@ function Times({
   parts: readonly string[];
   metric: Timed;
 }) {
-  const { by } = useLooked();
+  const { by } = useActivityQuery();
   const nameOf = useGroupNames();
   const most = summed(rows, "requests").slice(0, GROUPS_MOST);
   const colorOf = colorsOf(most.map(({ group }) => group));

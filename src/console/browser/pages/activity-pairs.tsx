@@ -6,7 +6,7 @@ import { useActivity, useGroupNames } from "../state/spend.ts";
 import type { Only, Range, Splits } from "../state/spend.ts";
 import { ModelName } from "../ui/basics.tsx";
 import { AVERAGE, REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Gaps, IDS, TITLES } from "./activity-sums.tsx";
@@ -31,7 +31,7 @@ export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked
     },
   });
   return (
-    <Shown read={read} height={480}>
+    <ReadResult read={read} height={480}>
       {({ rows, ...gaps }) => (
         <>
           <Gaps {...gaps} from={asked.from} />
@@ -56,6 +56,6 @@ export function Pairs({ by, second, asked }: { by: Splits; second: Splits; asked
           />
         </>
       )}
-    </Shown>
+    </ReadResult>
   );
 }

@@ -6,7 +6,7 @@ import { goTo, useQuery } from "../state/route.ts";
 import { useActivity, useGroupNames } from "../state/spend.ts";
 import type { Only, Range, Splits } from "../state/spend.ts";
 import { REQUESTS, SPEND } from "../ui/spend-columns.tsx";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { IDS, TITLES } from "./activity-sums.tsx";
@@ -26,7 +26,7 @@ export function GroupTimes({ by, asked }: { by: Splits; asked: Range & Only }) {
     csv: [[IDS[by], (row) => row.group]],
   };
   return (
-    <Shown read={read} height={480}>
+    <ReadResult read={read} height={480}>
       {({ rows }) => (
         <Table
           name={`Times ${by}`}
@@ -39,7 +39,7 @@ export function GroupTimes({ by, asked }: { by: Splits; asked: Range & Only }) {
           empty={<Empty text="Nothing was asked in these days." />}
         />
       )}
-    </Shown>
+    </ReadResult>
   );
 }
 

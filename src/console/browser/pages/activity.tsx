@@ -2,9 +2,17 @@ import { stacked, sumOf } from "../lib/spend.ts";
 import type { DayRow, Metric } from "../lib/spend.ts";
 import { counted, short, spent } from "../lib/money.ts";
 import { daysOf, rangeBefore } from "../lib/range.ts";
-import { CHIPS, LATENCY, METRICS, SPLITS, isTimed, pairOf, useLooked } from "../state/activity.ts";
-import type { Looked } from "../state/activity.ts";
-import { beside } from "../state/reads.ts";
+import {
+  CHIPS,
+  LATENCY,
+  METRICS,
+  SPLITS,
+  isTimed,
+  pairOf,
+  useActivityQuery,
+} from "../state/activity.ts";
+import type { ActivityQuery } from "../state/activity.ts";
+import { readAside } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { useActivity, useGroupNames } from "../state/spend.ts";
 import type { Splits } from "../state/spend.ts";
@@ -14,7 +22,7 @@ import { LazyPage } from "../ui/lazy.tsx";
 import type { Part } from "../ui/lazy.tsx";
 import { GROUPS_MOST, GroupChart } from "../ui/group-chart.tsx";
 import { ModelFilter } from "../ui/model-picker.tsx";
-import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
+import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
 import { Gaps, Sums, changed } from "./activity-sums.tsx";
 
 const RANGES = [
@@ -40,7 +48,7 @@ const GROUPS: Part = {
 /** Who spent it, on what, when: bars by day or hour, their sums, and the same of the period before. */
 export function Activity() {
   const [, update] = useQuery();
-  const { range, parts: days, isHourly, only, by, second, metric } = useLooked();
+  const { range, parts: days, isHourly, only, by, second, metric } = useActivityQuery();
   const group_by = isHourly ? (`hour,${by}` as const) : (`day,${by}` as const);
   const timed = isTimed(metric) && LATENCY;
   const read = useActivity({ ...range, ...only, group_by, ...timed });
@@ -62,14 +70,14 @@ export function Activity() {
           <a href={hrefOf(["requests"], { ...daysOf(range), ...only })}>View requests</a>
         )}
       </div>
-      <Shown read={read} height={720}>
+      <ReadResult read={read} height={720}>
         {({ rows, ...gaps }) => (
           <>
             <Gaps {...gaps} from={range.from} />
             <Panel title={titleOf(metric, by)}>
               <Summary
                 rows={rows}
-                before={beside(before)?.rows}
+                before={readAside(before)?.rows}
                 parts={days.length}
                 one={isHourly ? "an hour" : "a day"}
               />
@@ -79,14 +87,14 @@ export function Activity() {
             {!isApart && (
               <Sums
                 rows={rows}
-                before={beside(before)?.rows}
+                before={readAside(before)?.rows}
                 by={by}
                 drawn={drawnOf(rows, days, metric)}
               />
             )}
           </>
         )}
-      </Shown>
+      </ReadResult>
     </>
   );
 }
@@ -198,7 +206,7 @@ type Drawn = {
   readonly rows: readonly DayRow[];
   readonly days: readonly string[];
   readonly by: Splits;
-  readonly metric: Looked["metric"];
+  readonly metric: ActivityQuery["metric"];
   readonly onSelect: (from: string, to: string) => void;
 };
 
@@ -221,7 +229,7 @@ function Drawing({ rows, days, by, metric, onSelect }: Drawn) {
   );
 }
 
-/** The groups that have a colour of their own in the chart; none where it has no groups. */
+/** The groups that have a color of their own in the chart; none where it has no groups. */
 function drawnOf(
   rows: readonly DayRow[],
   days: readonly string[],

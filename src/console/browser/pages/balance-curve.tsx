@@ -1,12 +1,12 @@
 import { balanceCurve, creditedBy, lastsUntil } from "../lib/balance-curve.ts";
-import type { Moved } from "../lib/balance-curve.ts";
+import type { BalanceMovement } from "../lib/balance-curve.ts";
 import { left, spent } from "../lib/money.ts";
 import { DAY, dayName, daysBetween, utcDay } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { Panel } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Chart } from "../ui/chart.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 
 const DAYS = 90;
 /** Payments that are looked at: as many as one answer has. */
@@ -27,11 +27,11 @@ export function BalanceCurve() {
   const credits = useRead("GET /v1/credits", { query: { limit: CREDITS_MAX } });
   return (
     <Panel title="What was left, by day">
-      <Shown read={balance} height={340}>
+      <ReadResult read={balance} height={340}>
         {({ credits_micro, available_micro, held_micro }) => (
-          <Shown read={usage} height={340}>
+          <ReadResult read={usage} height={340}>
             {({ data }) => (
-              <Shown read={credits} height={340}>
+              <ReadResult read={credits} height={340}>
                 {({ credits: rows, next_after }) => {
                   const paid = rows.map(({ created_at, amount_micro }) => ({
                     day: created_at.slice(0, 10),
@@ -61,11 +61,11 @@ export function BalanceCurve() {
                     </>
                   );
                 }}
-              </Shown>
+              </ReadResult>
             )}
-          </Shown>
+          </ReadResult>
         )}
-      </Shown>
+      </ReadResult>
     </Panel>
   );
 }
@@ -76,7 +76,7 @@ function withoutHeld(days: readonly string[], micros: number) {
   return { label: "without what is held now", slot: 4, values };
 }
 
-function Paces({ left: micros, used }: { left: number; used: readonly Moved[] }) {
+function Paces({ left: micros, used }: { left: number; used: readonly BalanceMovement[] }) {
   const now = useNow();
   const lines = PACES.map(([name, days]) => {
     const first = utcDay(now - days * DAY);

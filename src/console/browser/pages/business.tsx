@@ -12,7 +12,7 @@ import { Count, Head, Money, Tabs } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Field, FormDialog } from "../ui/dialog.tsx";
 import { Choice } from "../ui/filters.tsx";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, usd } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Prices } from "./prices.tsx";
@@ -33,7 +33,7 @@ const PERIODS = [
   ["last-month", "last month"],
   ["30", "30 days"],
 ] as const;
-/** Pages of organisations that are followed: 100 wallets each. */
+/** Pages of organizations that are followed: 100 wallets each. */
 const PAGES_MAX = 20;
 const PRICES = "Prices";
 
@@ -73,7 +73,7 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
         )}
       </Head>
       {tabs}
-      <Shown read={read} height={480}>
+      <ReadResult read={read} height={480}>
         {({ data, complete_from }) => (
           <>
             <Sum rows={data} />
@@ -95,7 +95,7 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
             />
           </>
         )}
-      </Shown>
+      </ReadResult>
       {isImporting && <EnterBill onClose={() => setImporting(false)} />}
     </>
   );

@@ -6,11 +6,11 @@ import type { CompanyDomain } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
 import { Badge, Panel } from "../ui/basics.tsx";
 import { Field, FormDialog } from "../ui/dialog.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 
 const TOUCHES = ["/people"];
 
-/** Domains by which the company's people find the organisation and join it. */
+/** Domains by which the company's people find the organization and join it. */
 export function Company() {
   const [naming, setNaming] = useState(false);
   const read = useRead("GET /console/api/people/company/domains", {});
@@ -23,7 +23,7 @@ export function Company() {
         </button>
       }
     >
-      <Shown read={read} height={60}>
+      <ReadResult read={read} height={60}>
         {({ domains }) => (
           <>
             {domains.length === 0 && (
@@ -36,7 +36,7 @@ export function Company() {
             ))}
           </>
         )}
-      </Shown>
+      </ReadResult>
       <OwnIssuer />
       {naming && <NewDomain onClose={() => setNaming(false)} />}
     </Panel>
@@ -60,7 +60,7 @@ function OwnIssuer() {
       await withFreshLogin("link", () => startLogIn("link", { issuer: "company", go: "#/team" })),
     );
   return (
-    <Shown read={read} height={60}>
+    <ReadResult read={read} height={60}>
       {({ callback, issuer, state, required }) => (
         <div>
           <p>
@@ -94,7 +94,7 @@ function OwnIssuer() {
           {setting && <NewIssuer callback={callback} onClose={() => setSetting(false)} />}
         </div>
       )}
-    </Shown>
+    </ReadResult>
   );
 }
 

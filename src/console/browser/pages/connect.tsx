@@ -7,12 +7,12 @@ import type { Outcome } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
 import { connectKey } from "../state/connect-key.ts";
 import { useModels } from "../state/models.ts";
-import { beside, change, useLoaded, useRead } from "../state/reads.ts";
+import { readAside, change, useLoaded, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useMay, useSession } from "../state/session.ts";
 import { Code, Copy, Head } from "../ui/basics.tsx";
 import { useChange } from "../ui/dialog.tsx";
-import { Failed, Shown } from "../ui/states.tsx";
+import { Failed, ReadResult } from "../ui/states.tsx";
 import { FirstOfKey } from "./first-of-key.tsx";
 
 /** The blocks of the document about clients, as `scripts/site/clients.ts` wrote them. */
@@ -34,7 +34,7 @@ export function Connect() {
         text={`Each block works in an empty shell, with the ${region.toUpperCase()} region's address and your key in it.`}
       />
       <KeyLine client={query["client"] ?? "my first client"} />
-      <Shown read={read} height={480}>
+      <ReadResult read={read} height={480}>
         {(clients) => {
           const shown = clients.find(({ name }) => name === query["client"]) ?? clients[0];
           return (
@@ -56,7 +56,7 @@ export function Connect() {
             </>
           );
         }}
-      </Shown>
+      </ReadResult>
       {held !== null && <FirstOfKey key={held.secret} id={held.id} />}
     </>
   );
@@ -68,7 +68,7 @@ function placed(text: string, key: string): string {
 
 function Blocks({ of: { name, parts }, secret }: { of: ClientBlocks; secret: string | null }) {
   const masked = secret === null ? YOUR_KEY : `${secret.slice(0, SHOWN)}…`;
-  const live = (beside(useModels())?.data ?? []).flatMap(({ id, alias_of }) =>
+  const live = (readAside(useModels())?.data ?? []).flatMap(({ id, alias_of }) =>
     alias_of === undefined ? [id] : [],
   );
   return (
@@ -149,7 +149,7 @@ function MakeKey({ client }: { client: string }) {
 }
 
 function PasteKey({ mayMake }: { mayMake: boolean }) {
-  const known = beside(useRead(mayMake ? "GET /v1/keys" : null))?.keys ?? [];
+  const known = readAside(useRead(mayMake ? "GET /v1/keys" : null))?.keys ?? [];
   const take = (text: string): void => {
     const secret = text.trim();
     const id = known.find(({ prefix }) => secret.startsWith(prefix))?.id ?? null;

@@ -1,13 +1,13 @@
 import { spent } from "../lib/money.ts";
 import { cardName, kindOf, stateOf, wayOf } from "../lib/purchases.ts";
 import type { Credits as Known, Purchase } from "../lib/purchases.ts";
-import { beside, change, useRead } from "../state/reads.ts";
+import { readAside, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Head, Money, Panel, Time } from "../ui/basics.tsx";
 import { useChange } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Failed, Shown } from "../ui/states.tsx";
+import { Empty, Failed, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { BalanceCurve } from "./balance-curve.tsx";
@@ -45,7 +45,7 @@ export function Credits() {
 function Left() {
   const read = useRead("GET /v1/balance", {}, { every: EVERY_MS });
   return (
-    <Shown read={read} height={90}>
+    <ReadResult read={read} height={90}>
       {({ available_micro, held_micro, owed_micro }) => (
         <>
           <div class="cards">
@@ -62,7 +62,7 @@ function Left() {
           {owed_micro > 0 && <Owed micros={owed_micro} />}
         </>
       )}
-    </Shown>
+    </ReadResult>
   );
 }
 
@@ -94,7 +94,7 @@ function useMoved() {
 
 /** Whether credits are sold here, as far as that is known. */
 function useIsSold(): boolean {
-  return (beside(useMoved().page)?.sold ?? null) !== null;
+  return (readAside(useMoved().page)?.sold ?? null) !== null;
 }
 
 /** The page of the payment provider, where credits are sold: the card, the address, invoices and receipts. */
@@ -165,7 +165,7 @@ function Buying() {
   return (
     <>
       {isSold && <UnderWay />}
-      <Shown read={moved.page} height={320}>
+      <ReadResult read={moved.page} height={320}>
         {(credits) =>
           credits.sold === null ? (
             <Empty text="Who runs this region sells its credits by hand: ask them for more." />
@@ -182,10 +182,10 @@ function Buying() {
             </div>
           )
         }
-      </Shown>
+      </ReadResult>
       {isSold && <Bought />}
       <Panel title="What came and went">
-        <Shown read={moved.page} height={200}>
+        <ReadResult read={moved.page} height={200}>
           {() => (
             <Table
               name="Credits"
@@ -196,7 +196,7 @@ function Buying() {
               empty={<Empty text="No credits yet." />}
             />
           )}
-        </Shown>
+        </ReadResult>
       </Panel>
     </>
   );

@@ -8,7 +8,7 @@ import { useMay } from "../state/session.ts";
 import { Badge, Facts, Panel, Tabs, Time } from "../ui/basics.tsx";
 import { Dialog, useChange } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Failed, Shown } from "../ui/states.tsx";
+import { Empty, Failed, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -42,7 +42,7 @@ export function Deliveries({ id }: { id: string }) {
         ])}
       />
       {isKnown && mayResend && <ResendAll id={id} state={state} />}
-      <Shown read={page} height={240}>
+      <ReadResult read={page} height={240}>
         {() => (
           <Table
             name="Deliveries"
@@ -56,7 +56,7 @@ export function Deliveries({ id }: { id: string }) {
             }
           />
         )}
-      </Shown>
+      </ReadResult>
       {opened && <Detail id={id} delivery={opened} onClose={() => setOpened(null)} />}
     </Panel>
   );
@@ -182,7 +182,7 @@ function Detail({
   const read = useRead(call, { path }, { every: 5000 });
   return (
     <Dialog title={delivery.type} onClose={onClose} wide>
-      <Shown read={read} height={320}>
+      <ReadResult read={read} height={320}>
         {({ newest_attempts: attempts, headers, body, ...told }) => (
           <>
             <Facts
@@ -207,7 +207,7 @@ function Detail({
             <Sent title="Body" text={body} />
           </>
         )}
-      </Shown>
+      </ReadResult>
       {failure && <Failed failure={failure} />}
       <div class="actions end">
         {queued !== null && <span role="status">It is on its way.</span>}

@@ -2,20 +2,20 @@ import { useState } from "preact/hooks";
 import type { EndUser } from "../api/types.ts";
 import { left, microsOf, percent } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
-import { beside, change, useRead } from "../state/reads.ts";
+import { readAside, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
 import { Bar, Facts, Head, Money, Time } from "../ui/basics.tsx";
 import { Confirm, Dialog, Field, FormDialog, useNumbers } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import { Period, Spenders } from "./spenders.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/v1/users"];
 
-/** Who spends through the organisation's own product, and how much each may. */
+/** Who spends through the organization's own product, and how much each may. */
 export function EndUsers() {
   const { path } = useCell(route);
   const [query] = useQuery();
@@ -54,7 +54,7 @@ export function EndUsers() {
       </Head>
       {spent !== "" && <Spenders period={spent} filters={<Period />} />}
       {spent === "" && (
-        <Shown read={page} height={480}>
+        <ReadResult read={page} height={480}>
           {() => (
             <Table
               name="End users"
@@ -74,7 +74,7 @@ export function EndUsers() {
               }
             />
           )}
-        </Shown>
+        </ReadResult>
       )}
       {making && <NewEndUser onClose={() => setMaking(false)} />}
       {id !== undefined && (
@@ -158,7 +158,7 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
   const path = { external_id: externalId };
   const read = useRead("GET /v1/users/{external_id}", { path }, { every: 5000 });
   const back = (): void => setDoing("read");
-  const known = beside(read);
+  const known = readAside(read);
   if (doing === "edit" && known) {
     return <EditEndUser user={known} onClose={wanted === "quota" ? onClose : back} />;
   }
@@ -180,7 +180,7 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
   }
   return (
     <Dialog title={externalId} onClose={onClose} wide>
-      <Shown read={read} height={160}>
+      <ReadResult read={read} height={160}>
         {(user) => (
           <>
             <Facts
@@ -213,7 +213,7 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
             </p>
           </>
         )}
-      </Shown>
+      </ReadResult>
       <div class="actions end">
         {mayChange && (
           <button type="button" disabled={!known} onClick={() => setDoing("edit")}>

@@ -14,7 +14,7 @@ import { EVENTS, EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { Part } from "../ui/lazy.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -61,7 +61,7 @@ function EventList() {
     <>
       <Head title="Events" text="Alerts and every change, newest first, kept for a year." />
       <EventTabs current={EVENTS} />
-      <Shown read={page} height={480}>
+      <ReadResult read={page} height={480}>
         {() => (
           <Table
             name="Events"
@@ -83,7 +83,7 @@ function EventList() {
             }
           />
         )}
-      </Shown>
+      </ReadResult>
       {shown && (
         <Detail
           event={shown}
@@ -98,7 +98,7 @@ function EventList() {
   );
 }
 
-/** What a key or the organisation is called; any other id as it is. */
+/** What a key or the organization is called; any other id as it is. */
 function useNames(): NameOf {
   const { organization } = useSession();
   const nameOfKey = useKeyNames();

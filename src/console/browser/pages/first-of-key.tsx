@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Generation } from "../api/types.ts";
 import { spent } from "../lib/money.ts";
-import { beside, useRead } from "../state/reads.ts";
+import { readAside, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { ModelName, Panel } from "../ui/basics.tsx";
 import { sentenceOf } from "../ui/request-sentence.ts";
@@ -59,9 +59,9 @@ function Waiting({ id }: { id: string }) {
 /** The newest request of a key, once it is another than the newest when one began to wait. */
 function useNewest(id: string, every: number): Generation | null {
   const read = useRead("GET /v1/generations", { query: { key_id: id, limit: 1 } }, { every });
-  const newest = beside(read)?.generations[0] ?? null;
+  const newest = readAside(read)?.generations[0] ?? null;
   const before = useRef<string | undefined>(undefined);
-  if (beside(read) !== undefined) before.current ??= newest?.id ?? "";
+  if (readAside(read) !== undefined) before.current ??= newest?.id ?? "";
   return newest?.id === before.current ? null : newest;
 }
 

@@ -2,7 +2,7 @@ import type { Health as HealthAnswer } from "../api/types.ts";
 import { duration } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -17,7 +17,7 @@ export function Health() {
   return (
     <>
       <Head title="Health" text="Read anew every five seconds." />
-      <Shown read={read} height={480}>
+      <ReadResult read={read} height={480}>
         {({ book, version, aliases, outboxes, breakers, problems, peers, sweep, wallets }) => (
           <>
             <Troubles
@@ -72,7 +72,7 @@ export function Health() {
             />
           </>
         )}
-      </Shown>
+      </ReadResult>
     </>
   );
 }

@@ -4,7 +4,7 @@ import { changedOf } from "../lib/changed.ts";
 import { sumOf } from "../lib/spend.ts";
 import { counted, grouped } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
-import { beside, change } from "../state/reads.ts";
+import { readAside, change } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
@@ -59,7 +59,7 @@ function useUse(id: string): { requests: number; micros: number } | undefined {
   const now = useNow();
   const senior = isSenior(useSession());
   const range = { from: utcDay(now - DAY), to: utcDay(now) };
-  const shares = beside(useShares(senior ? "key" : null, range));
+  const shares = readAside(useShares(senior ? "key" : null, range));
   const rows = shares?.rows.filter(({ group }) => group === id);
   return rows && { requests: sumOf(rows, "requests"), micros: sumOf(rows, "cost_micro") };
 }

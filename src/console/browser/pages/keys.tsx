@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import type { Key } from "../api/types.ts";
 import { useCell } from "../state/cell.ts";
-import { beside, useRead } from "../state/reads.ts";
+import { readAside, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Head, Tabs, Time, Tokens } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Budget, KeyState, stateOf } from "../ui/key-facts.tsx";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeyDetail } from "./key-detail.tsx";
@@ -60,10 +60,10 @@ function KeyList() {
   const { all = "" } = query;
   const now = useNow();
   const read = useRead("GET /v1/keys", {}, { every: 15_000 });
-  const opened = beside(read)?.keys.find(({ id }) => id === path[1]);
+  const opened = readAside(read)?.keys.find(({ id }) => id === path[1]);
   return (
     <>
-      <Shown read={read} height={480}>
+      <ReadResult read={read} height={480}>
         {({ keys }) => (
           <Table
             name="Keys"
@@ -86,7 +86,7 @@ function KeyList() {
             }
           />
         )}
-      </Shown>
+      </ReadResult>
       {opened && (
         <KeyDetail
           apiKey={opened}

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { login } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
 import { farewell, session } from "../state/session.ts";
-import { WaysIn } from "./ways-in.tsx";
+import { LoginMethods } from "./login-methods.tsx";
 import { Facts } from "../ui/basics.tsx";
 import { Field, Form } from "../ui/dialog.tsx";
 
@@ -10,7 +10,7 @@ const ROLES = [
   ["Owner, admin", "balance, spend by model, key and end user, all keys, settings"],
   ["Billing", "the same, to read"],
   ["Member", "its own keys and what they did"],
-  ["Operator's token", "the region's organisations and their health"],
+  ["Operator's token", "the region's organizations and their health"],
 ] as const;
 
 /** The way in: a key is exchanged for a session that the browser keeps and scripts cannot read. */
@@ -26,7 +26,7 @@ export function Login() {
           {why}
         </p>
       )}
-      <WaysIn purpose="log_in" />
+      <LoginMethods purpose="log_in" />
       <Form
         verb="Log in"
         run={() => login(key)}

@@ -2,13 +2,13 @@ import { summed } from "../lib/spend.ts";
 import { DAY, took, utcDay } from "../lib/time.ts";
 import { modelHint, nextPrice, perMillion, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
-import { beside, useRead } from "../state/reads.ts";
+import { readAside, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { isSenior, may, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
 import { Copy, Head, Money, Tokens } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, usd } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -27,7 +27,7 @@ export function Models() {
         title="Models"
         text="What is sold in this region, at your organization's own prices, in dollars per million tokens; an alias means the model beside it, today."
       />
-      <Shown read={read} height={480}>
+      <ReadResult read={read} height={480}>
         {({ data }) => (
           <Table
             name="Models"
@@ -43,7 +43,7 @@ export function Models() {
             }
           />
         )}
-      </Shown>
+      </ReadResult>
     </>
   );
 }
@@ -52,9 +52,9 @@ function useUsed(): (id: string) => Used | undefined {
   const senior = isSenior(useSession());
   const now = useNow();
   const range = { from: utcDay(now - 29 * DAY), to: utcDay(now) };
-  const spend = beside(useShares(senior ? "model" : null, range))?.rows ?? [];
+  const spend = readAside(useShares(senior ? "model" : null, range))?.rows ?? [];
   const query = { ...range, group_by: "model", with: "latency" } as const;
-  const times = beside(useRead(senior ? "GET /v1/usage" : null, { query }))?.data;
+  const times = readAside(useRead(senior ? "GET /v1/usage" : null, { query }))?.data;
   const ttft = new Map(times?.map(({ group, first_byte_ms: ms }) => [group, ms?.p50 ?? null]));
   const sums = new Map(summed(spend).map(({ group, cost_micro }) => [group, cost_micro]));
   return (id) => {

@@ -2,12 +2,12 @@ import { useMemo, useState } from "preact/hooks";
 import type { Calls } from "../api/types.ts";
 import { microsOf, spent } from "../lib/money.ts";
 import { cardName, stateOf, wayOf } from "../lib/purchases.ts";
-import { beside, change, useRead } from "../state/reads.ts";
+import { readAside, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, Money, Panel, Time } from "../ui/basics.tsx";
 import { Dialog, Field, FormDialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -48,7 +48,7 @@ const COLUMNS: readonly Column<Purchase>[] = [
   { id: "payment", title: "Payment", wide: true, value: ({ payment_id }) => payment_id },
 ];
 
-/** What an organisation bought, for who runs the region: each purchase, its refund, and what is owed. */
+/** What an organization bought, for who runs the region: each purchase, its refund, and what is owed. */
 export function OrganizationPayments({ id }: { id: string }) {
   const [opened, setOpened] = useState<Purchase | null>(null);
   const [forgiving, setForgiving] = useState(false);
@@ -63,7 +63,7 @@ export function OrganizationPayments({ id }: { id: string }) {
       every: EVERY_MS,
     },
   );
-  const owed = beside(credits)?.owed_micro ?? 0;
+  const owed = readAside(credits)?.owed_micro ?? 0;
   return (
     <Panel
       title="Payments"
@@ -80,7 +80,7 @@ export function OrganizationPayments({ id }: { id: string }) {
         )
       }
     >
-      <Shown read={page} height={108}>
+      <ReadResult read={page} height={108}>
         {() => (
           <Table
             name="Purchases"
@@ -92,7 +92,7 @@ export function OrganizationPayments({ id }: { id: string }) {
             empty={<Empty text="Nothing was bought: credits came from operators alone." />}
           />
         )}
-      </Shown>
+      </ReadResult>
       {opened && <Detail orgId={id} purchase={opened} onClose={() => setOpened(null)} />}
       {forgiving && <Forgive id={id} owed={owed} onClose={() => setForgiving(false)} />}
     </Panel>

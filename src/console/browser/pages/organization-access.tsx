@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import type { CompanyDomain, MadeInvitation, Session } from "../api/types.ts";
 import { useCell } from "../state/cell.ts";
-import { beside, change, useRead } from "../state/reads.ts";
+import { readAside, change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Dialog, Field, FormDialog, useChange } from "../ui/dialog.tsx";
-import { Empty, Failed, Shown } from "../ui/states.tsx";
+import { Empty, Failed, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -14,7 +14,7 @@ const TOUCHES = ["/admin/v1/orgs"];
 type Of = { readonly id: string };
 type Closing = Of & { readonly onClose: () => void };
 
-/** By which ways somebody gets into an organisation: sessions, invitations, domains and a log-in of its own. */
+/** By which ways somebody gets into an organization: sessions, invitations, domains and a log-in of its own. */
 export function Access() {
   const [, id = ""] = useCell(route).path;
   return (
@@ -153,7 +153,7 @@ function Domains({ id }: Of) {
     <Panel
       title="E-mail domains"
       aside={
-        beside(read)?.has_own_login === true &&
+        readAside(read)?.has_own_login === true &&
         may("DELETE /admin/v1/orgs/{id}/company-issuer") && (
           <button type="button" class="danger" onClick={() => setRemoving(true)}>
             Remove its own log-in…
@@ -161,7 +161,7 @@ function Domains({ id }: Of) {
         )
       }
     >
-      <Shown read={read} height={108}>
+      <ReadResult read={read} height={108}>
         {({ domains }) =>
           domains.length === 0 ? (
             <Empty text="None: nobody joins by an address of a company." />
@@ -175,7 +175,7 @@ function Domains({ id }: Of) {
             />
           )
         }
-      </Shown>
+      </ReadResult>
       {removing && (
         <Confirm
           title="Remove its own log-in?"
@@ -245,7 +245,7 @@ function Sessions({ id }: Of) {
   const done = (): void => setEnding(null);
   return (
     <Panel title="Sessions">
-      <Shown read={read} height={108}>
+      <ReadResult read={read} height={108}>
         {({ sessions }) => (
           <Table
             name="Sessions"
@@ -256,7 +256,7 @@ function Sessions({ id }: Of) {
             empty={<Empty text="None is alive that was used." />}
           />
         )}
-      </Shown>
+      </ReadResult>
       {ending && (
         <Confirm
           title="End this session?"

@@ -9,7 +9,7 @@ import { Badge, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
 import { KeySecret } from "../ui/secret.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -42,7 +42,7 @@ const VERBS = [
 ] as const;
 type Doing = { readonly what: (typeof VERBS)[number][0]; readonly key: MemberKey };
 
-/** An organisation's keys, and all that an operator may do about one. */
+/** An organization's keys, and all that an operator may do about one. */
 export function OrganizationKeys() {
   const may = useMay();
   const verbs = VERBS.filter(([, , call]) => may(call));
@@ -74,7 +74,7 @@ export function OrganizationKeys() {
   const given = doing && { path: { id, key_id: doing.key.id }, of: doing.key, onClose: close };
   return (
     <Panel title="Keys">
-      <Shown read={read} height={108}>
+      <ReadResult read={read} height={108}>
         {({ keys }) => (
           <Grid
             name="Keys"
@@ -84,7 +84,7 @@ export function OrganizationKeys() {
             isSorted={false}
           />
         )}
-      </Shown>
+      </ReadResult>
       {given && doing.what === "change" && <ChangeKey {...given} />}
       {given && doing.what === "rotate" && <Rotate {...given} />}
       {given && doing.what === "revoke" && <Revoke {...given} />}

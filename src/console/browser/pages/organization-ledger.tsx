@@ -5,7 +5,7 @@ import { useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
 import { Money, Panel, Time } from "../ui/basics.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -81,7 +81,7 @@ function Rows({ id }: { id: string }) {
   } as const;
   const read = useRead("GET /admin/v1/orgs/{id}/ledger", { path: { id }, query });
   return (
-    <Shown read={read} height={200}>
+    <ReadResult read={read} height={200}>
       {({ rows }) => (
         <>
           <Grid
@@ -110,7 +110,7 @@ function Rows({ id }: { id: string }) {
           </div>
         </>
       )}
-    </Shown>
+    </ReadResult>
   );
 }
 
@@ -125,7 +125,7 @@ function Payments({ id }: { id: string }) {
     },
   );
   return (
-    <Shown read={page} height={200}>
+    <ReadResult read={page} height={200}>
       {() => (
         <Table
           name="Payments"
@@ -136,6 +136,6 @@ function Payments({ id }: { id: string }) {
           empty={<Empty text="No payment yet." />}
         />
       )}
-    </Shown>
+    </ReadResult>
   );
 }

@@ -5,7 +5,7 @@ import { useMay } from "../state/session.ts";
 import { Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { KeySecret } from "../ui/secret.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -34,7 +34,7 @@ const VERBS = [
   ["remove", "Remove…", "DELETE /admin/v1/orgs/{id}/members/{member_id}"],
 ] as const;
 
-/** Who is in an organisation, and all that an operator may do about it. */
+/** Who is in an organization, and all that an operator may do about it. */
 export function Members({ id }: { id: string }) {
   const may = useMay();
   const verbs = VERBS.filter(([, , call]) => may(call));
@@ -66,7 +66,7 @@ export function Members({ id }: { id: string }) {
         )
       }
     >
-      <Shown read={read} height={108}>
+      <ReadResult read={read} height={108}>
         {({ members }) => (
           <Grid
             name="Members"
@@ -76,7 +76,7 @@ export function Members({ id }: { id: string }) {
             isSorted={false}
           />
         )}
-      </Shown>
+      </ReadResult>
       {doing?.what === "add" && <AddMember id={id} onClose={close} />}
       {doing?.what === "role" && <ChangeRole id={id} member={doing.member} onClose={close} />}
       {doing?.what === "remove" && <RemoveMember id={id} member={doing.member} onClose={close} />}

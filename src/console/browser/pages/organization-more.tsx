@@ -8,20 +8,20 @@ import { useSession } from "../state/session.ts";
 import { Count, Money, Panel, Time } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Field, FormDialog } from "../ui/dialog.tsx";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const EVENTS_SHOWN = 20;
 
-/** What an organisation spent in 30 days, by model. */
+/** What an organization spent in 30 days, by model. */
 export function OrganizationUsage({ id }: { id: string }) {
   const now = useNow();
   const query = { from: utcDay(now - 29 * DAY), to: utcDay(now), group_by: "model" } as const;
   const read = useRead("GET /admin/v1/orgs/{id}/usage", { path: { id }, query });
   return (
     <Panel title="Usage of 30 days, by model">
-      <Shown read={read} height={108}>
+      <ReadResult read={read} height={108}>
         {({ data, total }) =>
           data.length === 0 ? (
             <Empty text="Nothing was asked in 30 days." />
@@ -40,7 +40,7 @@ export function OrganizationUsage({ id }: { id: string }) {
             </>
           )
         }
-      </Shown>
+      </ReadResult>
     </Panel>
   );
 }
@@ -68,13 +68,13 @@ const USAGE: readonly Column<UsageRow>[] = [
   },
 ];
 
-/** What happened to an organisation last, in sentences. */
+/** What happened to an organization last, in sentences. */
 export function OrganizationEvents({ id }: { id: string }) {
   const query = { limit: EVENTS_SHOWN };
   const read = useRead("GET /admin/v1/orgs/{id}/events", { path: { id }, query });
   return (
     <Panel title={`Newest ${EVENTS_SHOWN} events`}>
-      <Shown read={read} height={200}>
+      <ReadResult read={read} height={200}>
         {({ events }) => (
           <Grid
             name="Events"
@@ -84,7 +84,7 @@ export function OrganizationEvents({ id }: { id: string }) {
             isSorted={false}
           />
         )}
-      </Shown>
+      </ReadResult>
     </Panel>
   );
 }

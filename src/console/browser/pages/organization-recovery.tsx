@@ -5,13 +5,13 @@ import { goTo, route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Panel } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
 const NOT_MINE = <p class="muted">Operators of the role all can do it.</p>;
 type Props = { readonly id: string; readonly slug: string; readonly onClose: () => void };
 
-/** What is rarely done and hardly undone: a lost wallet made anew, and an organisation closed for good. */
+/** What is rarely done and hardly undone: a lost wallet made anew, and an organization closed for good. */
 export function Recovery() {
   const [, id = ""] = useCell(route).path;
   const may = useMay();
@@ -19,7 +19,7 @@ export function Recovery() {
   const read = useRead("GET /admin/v1/orgs/{id}", { path: { id } });
   const close = (): void => setDoing(null);
   return (
-    <Shown read={read} height={240}>
+    <ReadResult read={read} height={240}>
       {({ slug }) => (
         <>
           <Panel title="A lost wallet">
@@ -43,7 +43,7 @@ export function Recovery() {
             </p>
             {may("DELETE /admin/v1/orgs/{id}") ? (
               <button type="button" class="danger" onClick={() => setDoing("close")}>
-                Close the organisation…
+                Close the organization…
               </button>
             ) : (
               NOT_MINE
@@ -53,7 +53,7 @@ export function Recovery() {
           {doing === "close" && <Close id={id} slug={slug} onClose={close} />}
         </>
       )}
-    </Shown>
+    </ReadResult>
   );
 }
 

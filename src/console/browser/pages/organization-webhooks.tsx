@@ -9,19 +9,19 @@ import { useMay } from "../state/session.ts";
 import { Badge, Facts, Panel, Time } from "../ui/basics.tsx";
 import { Field, FormDialog, useChange } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Failed, Shown } from "../ui/states.tsx";
+import { Empty, Failed, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
 type Of = { readonly id: string; readonly webhook: WebhookAndHealth };
 
-/** Where an organisation's events go, whether they arrive, and a test or a replay of each. */
+/** Where an organization's events go, whether they arrive, and a test or a replay of each. */
 export function Webhooks() {
   const [, id = ""] = useCell(route).path;
   const path = { id };
   const read = useRead("GET /admin/v1/orgs/{id}/webhooks", { path }, { every: 15_000 });
   return (
-    <Shown read={read} height={240}>
+    <ReadResult read={read} height={240}>
       {({ webhooks }) =>
         webhooks.length === 0 ? (
           <Empty text="No webhook: nobody is told of its events." />
@@ -33,7 +33,7 @@ export function Webhooks() {
           </>
         )
       }
-    </Shown>
+    </ReadResult>
   );
 }
 
@@ -107,7 +107,7 @@ function Deliveries({ id, webhookId }: { id: string; webhookId: string }) {
     },
   );
   return (
-    <Shown read={page} height={200}>
+    <ReadResult read={page} height={200}>
       {() => (
         <Table
           name="Deliveries"
@@ -118,7 +118,7 @@ function Deliveries({ id, webhookId }: { id: string; webhookId: string }) {
           empty={<Empty text="Nothing was sent yet." />}
         />
       )}
-    </Shown>
+    </ReadResult>
   );
 }
 

@@ -2,14 +2,14 @@ import { useState } from "preact/hooks";
 import type { OrganizationAndMoney } from "../api/types.ts";
 import { grouped, microsOf } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
-import { beside, change, useRead } from "../state/reads.ts";
+import { readAside, change, useRead } from "../state/reads.ts";
 import type { Page } from "../pages.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
-import { isOperator, seeAs, useMay, useSession } from "../state/session.ts";
+import { isOperator, viewAs, useMay, useSession } from "../state/session.ts";
 import { Badge, Facts, Head, Money, Tabs, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog, useChange } from "../ui/dialog.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 import { OrganizationPayments } from "./org-payments.tsx";
 import { Members } from "./organization-members.tsx";
 import { ChangeOrganization, OrganizationEvents, OrganizationUsage } from "./organization-more.tsx";
@@ -18,10 +18,10 @@ const TOUCHES = ["/admin/v1/orgs"];
 type Doing = "credit" | "status" | "reconcile" | "change" | null;
 
 const TABS = ["Money and people", "Access", "Webhooks", "Recovery"] as const;
-/** A part of this page with a script of its own, which reads the organisation from the address. */
+/** A part of this page with a script of its own, which reads the organization from the address. */
 const part = (load: Page["load"]): Page => ({
   path: "organizations",
-  title: "Organisation",
+  title: "Organization",
   icon: "operator",
   key: "",
   forWhom: isOperator,
@@ -35,7 +35,7 @@ const PARTS = {
   Recovery: part(async () => (await import("./organization-recovery.tsx")).Recovery),
 };
 
-/** One organisation: its money, its people, its keys, its ledger. */
+/** One organization: its money, its people, its keys, its ledger. */
 export function Organization() {
   const [, id = ""] = useCell(route).path;
   return <OrganizationDetail key={id} id={id} />;
@@ -46,22 +46,22 @@ function OrganizationDetail({ id }: { id: string }) {
   const [doing, setDoing] = useState<Doing>(null);
   const read = useRead("GET /admin/v1/orgs/{id}", { path }, { every: 5000 });
   const close = (): void => setDoing(null);
-  const one = beside(read);
+  const one = readAside(read);
   const [query] = useQuery();
   const tab = TABS.find((name) => name === query["tab"]) ?? TABS[0];
   return (
     <>
-      <Head title={one?.name ?? "Organisation"} text={<code>{id}</code>}>
+      <Head title={one?.name ?? "Organization"} text={<code>{id}</code>}>
         <button type="button" onClick={() => goTo(["organizations"])}>
-          All organisations
+          All organizations
         </button>
         <Verbs one={one} onDo={setDoing} />
       </Head>
-      <Shown read={read} height={120}>
+      <ReadResult read={read} height={120}>
         {(found) => <OrganizationFacts one={found} />}
-      </Shown>
+      </ReadResult>
       <Tabs
-        label="Of this organisation"
+        label="Of this organization"
         current={tab}
         tabs={TABS.map((name) => [
           name,
@@ -129,7 +129,7 @@ function Verbs({
 /** Goes into the customer's own console, read only. */
 function SeeAs({ id }: { id: string }) {
   const { busy, failure, start } = useChange(
-    () => seeAs(id),
+    () => viewAs(id),
     () => goTo([]),
   );
   return (

@@ -12,7 +12,7 @@ import { Choice, ClearFilters } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { Part } from "../ui/lazy.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeySecret } from "../ui/secret.tsx";
@@ -22,7 +22,7 @@ const ORGANIZATION: Part = {
   load: async () => (await import("./organization.tsx")).Organization,
 };
 
-/** Every organisation of this region, for who operates it. */
+/** Every organization of this region, for who operates it. */
 export function Organizations() {
   const may = useMay();
   const { path } = useCell(route);
@@ -53,17 +53,17 @@ export function Organizations() {
   if (id !== undefined) return <LazyPage page={ORGANIZATION} />;
   return (
     <>
-      <Head title="Organisations" text="Who lives and pays in this region.">
+      <Head title="Organizations" text="Who lives and pays in this region.">
         {may("POST /admin/v1/orgs") && (
           <button type="button" class="primary" onClick={() => setMaking(true)}>
-            New organisation
+            New organization
           </button>
         )}
       </Head>
-      <Shown read={page} height={480}>
+      <ReadResult read={page} height={480}>
         {() => (
           <Table
-            name="Organisations"
+            name="Organizations"
             columns={COLUMNS}
             rows={rows}
             keyOf={(one: ListedOrganization) => one.id}
@@ -74,7 +74,7 @@ export function Organizations() {
                 <input
                   type="search"
                   data-filter
-                  aria-label="Find an organisation"
+                  aria-label="Find an organization"
                   placeholder="Name, slug, address, key  ( / )"
                   value={found ?? ""}
                   onChange={({ currentTarget: { value } }) => update({ find: beginningOf(value) })}
@@ -85,10 +85,10 @@ export function Organizations() {
                 <ClearFilters names={["find", "sort", "status", "ends"]} />
               </>
             }
-            empty={<Empty text="There is no organisation yet. Make the first one here." />}
+            empty={<Empty text="There is no organization yet. Make the first one here." />}
           />
         )}
-      </Shown>
+      </ReadResult>
       {making && <NewOrganization onClose={() => setMaking(false)} />}
     </>
   );
@@ -184,7 +184,7 @@ function slugOf(name: string): string {
     .slice(0, 40);
 }
 
-/** Makes an organisation with its owner, its first credit and a first key, whose secret is shown this once. */
+/** Makes an organization with its owner, its first credit and a first key, whose secret is shown this once. */
 function NewOrganization({ onClose }: { onClose: () => void }) {
   const mayCredit = useMay()("POST /admin/v1/orgs/{id}/credits");
   const [typed, setTyped] = useState(NEW);
@@ -222,8 +222,8 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
   };
   return (
     <FormDialog
-      title="New organisation"
-      verb="Make organisation"
+      title="New organization"
+      verb="Make organization"
       run={run}
       onDone={setMade}
       onClose={onClose}

@@ -5,7 +5,7 @@ import type { DayRow } from "../lib/spend.ts";
 import { counted, percent, spent } from "../lib/money.ts";
 import { DAY, daysBetween, monthStart, utcDay } from "../lib/time.ts";
 import { colorsOf } from "../state/colors.ts";
-import { beside, useRead } from "../state/reads.ts";
+import { readAside, useRead } from "../state/reads.ts";
 import type { Read as Reading } from "../state/reads.ts";
 import { goTo, hrefOf } from "../state/route.ts";
 import { isSenior, useSession } from "../state/session.ts";
@@ -16,7 +16,7 @@ import { useNow } from "../state/now.ts";
 import { Swatch } from "../ui/chart.tsx";
 import { GroupChart } from "../ui/group-chart.tsx";
 import { RequestTable } from "../ui/request-table.tsx";
-import { Empty, FirstSteps, Inline, Shown } from "../ui/states.tsx";
+import { Empty, FirstSteps, Inline, ReadResult } from "../ui/states.tsx";
 
 const EVERY_MS = 5000;
 const SPEND_EVERY_MS = 30_000;
@@ -38,9 +38,9 @@ function Spending() {
   const today = utcDay(now);
   // From the first of last month: all sums of the page are of these rows.
   const read = useSpend("model", { from: monthStart(today, 1), to: today });
-  const sums = beside(read)?.rows;
+  const sums = readAside(read)?.rows;
   const balance = useRead("GET /v1/balance", {}, { every: EVERY_MS });
-  const left = beside(balance);
+  const left = readAside(balance);
   const days = daysBetween(utcDay(now - 29 * DAY), today);
   const range = { from: days[0] ?? today, to: today };
   const rows = sums?.filter(({ day }) => day >= range.from) ?? [];
@@ -77,9 +77,9 @@ function Spending() {
       <Alerts />
       <ErrorsToday />
       <Panel title="Spend of 30 days, by model">
-        <Shown read={read} height={304}>
+        <ReadResult read={read} height={304}>
           {() => (rows.length === 0 ? <FirstRequest /> : <SpendChart rows={rows} days={days} />)}
-        </Shown>
+        </ReadResult>
       </Panel>
       <div class="thirds">
         <Top title="Models" by="model" read={read} from={range.from} />
@@ -111,7 +111,7 @@ function NothingLeft() {
 function ErrorsToday() {
   const read = useRead("GET /v1/errors", {}, { every: SPEND_EVERY_MS });
   // Before the first answer as well: what is below stays where it is.
-  if ((beside(read)?.total ?? 0) === 0 && read.failure === undefined) return null;
+  if ((readAside(read)?.total ?? 0) === 0 && read.failure === undefined) return null;
   return (
     <p class="notice calm">
       <Inline read={read}>
@@ -192,9 +192,9 @@ function Top({
         )
       }
     >
-      <Shown read={read} height={172}>
+      <ReadResult read={read} height={172}>
         {({ rows }) => <TopFive by={by} rows={rows.filter(({ day }) => day >= from)} />}
-      </Shown>
+      </ReadResult>
     </Panel>
   );
 }
@@ -242,7 +242,7 @@ function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
 function Alerts() {
   const now = useNow();
   const read = useRead("GET /v1/alerts", { query: { limit: 5 } }, { every: SPEND_EVERY_MS });
-  const alerts = beside(read)?.alerts;
+  const alerts = readAside(read)?.alerts;
   if (alerts === undefined || read.failure !== undefined) {
     return <p class="notice calm" children={<Inline read={read}>{() => "Alerts"}</Inline>} />;
   }
@@ -272,7 +272,7 @@ function OwnShare() {
   const keys = useRead("GET /v1/keys");
   return (
     <div class="cards">
-      <Card title="Available" note="of the organisation">
+      <Card title="Available" note="of the organization">
         <Inline read={balance}>
           {({ available_micro: micros }) => <Money micros={micros} kind="left" />}
         </Inline>
@@ -297,7 +297,7 @@ function Newest() {
         </a>
       }
     >
-      <Shown read={read} height={400}>
+      <ReadResult read={read} height={400}>
         {({ generations }) =>
           generations.length === 0 ? (
             <p class="muted">None yet.</p>
@@ -305,7 +305,7 @@ function Newest() {
             <RequestTable rows={generations} />
           )
         }
-      </Shown>
+      </ReadResult>
     </Panel>
   );
 }

@@ -3,7 +3,7 @@ import { microsOf, spent } from "../lib/money.ts";
 import { useRead } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
 import { Bar, Facts, Head, Panel, Time } from "../ui/basics.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 
 /** What a key with terms of its own may see: itself, and what is left of each limit. */
 export function OwnKey() {
@@ -15,7 +15,7 @@ export function OwnKey() {
         title="This key"
         text="It has limits of its own, so it sees itself alone. What is left of each, and when it comes back."
       />
-      <Shown read={read} height={300}>
+      <ReadResult read={read} height={300}>
         {({ expires_at, allowed_models, limits: { requests, tokens, budget } }) => (
           <Panel title={key?.name ?? ""} aside={<code class="small">{key?.prefix}…</code>}>
             <Facts
@@ -32,7 +32,7 @@ export function OwnKey() {
             />
           </Panel>
         )}
-      </Shown>
+      </ReadResult>
     </>
   );
 }

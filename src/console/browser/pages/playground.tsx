@@ -1,9 +1,9 @@
-import { beside } from "../state/reads.ts";
+import { readAside } from "../state/reads.ts";
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
 import type { Generation } from "../api/types.ts";
-import { askModel } from "../api/stream.ts";
+import { streamCompletion } from "../api/stream.ts";
 import { grouped, spent } from "../lib/money.ts";
 import { copiesOf } from "../lib/copies.ts";
 import { took } from "../lib/time.ts";
@@ -15,7 +15,7 @@ import { hrefOf, useQuery } from "../state/route.ts";
 import { isLimited, session } from "../state/session.ts";
 import { Code, Facts, Head, Money, Panel } from "../ui/basics.tsx";
 import { Field } from "../ui/dialog.tsx";
-import { Failed, Shown } from "../ui/states.tsx";
+import { Failed, ReadResult } from "../ui/states.tsx";
 
 /** What is typed. */
 type Asked = {
@@ -72,7 +72,7 @@ const NOTHING: Answer = {
 export function Playground() {
   const [query] = useQuery();
   const read = useModels();
-  const chat = beside(read)?.data.filter(({ kind }) => kind === "chat") ?? [];
+  const chat = readAside(read)?.data.filter(({ kind }) => kind === "chat") ?? [];
   const model = chat.find(({ id }) => id === (query["model"] ?? "smart")) ?? chat[0];
   const asked = useCell(typed);
   const { answer, ask, stop, busy } = useAnswer();
@@ -87,7 +87,7 @@ export function Playground() {
       />
       <div class="halves">
         <Panel title="Ask">
-          <Shown read={read} height={480}>
+          <ReadResult read={read} height={480}>
             {() => (
               <Asking
                 models={chat}
@@ -98,7 +98,7 @@ export function Playground() {
                 onStop={stop}
               />
             )}
-          </Shown>
+          </ReadResult>
         </Panel>
         <Panel title="Answer">
           <Shows answer={answer} busy={busy} />
@@ -251,7 +251,7 @@ function useAnswer() {
     const startedAt = performance.now();
     const sinceMs = (): number => performance.now() - startedAt;
     try {
-      for await (const told of askModel(body, stopping.signal)) {
+      for await (const told of streamCompletion(body, stopping.signal)) {
         if (told.kind === "head") {
           id = told.id;
           show({ route: told.route, granted: told.grantedMaxTokens, dropped: told.dropped });

@@ -7,7 +7,7 @@ import { Head, Money, Time } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -63,7 +63,7 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
         )}
       </Head>
       {tabs}
-      <Shown read={page} height={480}>
+      <ReadResult read={page} height={480}>
         {() => (
           <Table
             name="Prices"
@@ -76,7 +76,7 @@ export function Prices({ tabs }: { tabs: ComponentChildren }) {
             }
           />
         )}
-      </Shown>
+      </ReadResult>
       {doing?.what === "post" && <Post onClose={close} />}
       {doing?.what === "rerate" && <Rerate onClose={close} />}
       {doing?.what === "remove" && <Remove row={doing.row} onClose={close} />}

@@ -8,7 +8,7 @@ import { change, noteFailure, readOnce, useRead } from "../state/reads.ts";
 import { endSession, recallSession, session } from "../state/session.ts";
 import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 
 const TOUCHES = ["/people"];
 
@@ -27,7 +27,7 @@ export function Profile() {
           Delete account…
         </button>
       </Head>
-      <Shown read={read} height={300}>
+      <ReadResult read={read} height={300}>
         {(me) => (
           <>
             <Facts
@@ -42,7 +42,7 @@ export function Profile() {
             <Sessions me={me} />
           </>
         )}
-      </Shown>
+      </ReadResult>
       {doing === "organization" && <NewOrganization onClose={close} />}
       {doing === "delete" && (
         <Confirm
@@ -55,7 +55,7 @@ export function Profile() {
           onDone={() => endSession("Your account in this region is deleted.")}
         >
           <p>
-            You leave every organisation here; those in which you are alone are closed, and what is
+            You leave every organization here; those in which you are alone are closed, and what is
             left of their credits is given up. Receipts stay without your name.
           </p>
         </Confirm>
@@ -72,7 +72,7 @@ async function exportMe(): Promise<void> {
   URL.revokeObjectURL(url);
 }
 
-/** Acts in another organisation from now on: nothing of one is shown in the next. */
+/** Acts in another organization from now on: nothing of one is shown in the next. */
 export async function actIn(organizationId: string): Promise<void> {
   const body = { organization_id: organizationId };
   const done = await change("POST /console/api/people/me/act", { body }, []);
@@ -87,10 +87,10 @@ function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
   const current = session.get()?.organization?.id;
   return (
     <Panel
-      title="Organisations"
+      title="Organizations"
       aside={
         <button type="button" onClick={onNew}>
-          New organisation
+          New organization
         </button>
       }
     >
@@ -172,8 +172,8 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");
   return (
     <FormDialog
-      title="New organisation"
-      verb="Make organisation"
+      title="New organization"
+      verb="Make organization"
       run={() => change("POST /console/api/people/organizations", { body: { name } }, TOUCHES)}
       onDone={() => {
         session.set(undefined);

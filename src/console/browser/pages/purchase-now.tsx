@@ -2,10 +2,10 @@ import { useEffect } from "preact/hooks";
 import { left } from "../lib/money.ts";
 import { isFinal, remedyOf } from "../lib/purchases.ts";
 import type { Purchase } from "../lib/purchases.ts";
-import { beside, change, touched, useRead } from "../state/reads.ts";
+import { readAside, change, refreshPaths, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { useChange } from "../ui/dialog.tsx";
-import { Failed, Shown } from "../ui/states.tsx";
+import { Failed, ReadResult } from "../ui/states.tsx";
 import { TOUCHES } from "./buy.tsx";
 
 const EVERY_MS = 1500;
@@ -13,14 +13,14 @@ const EVERY_MS = 1500;
 /** Where one purchase stands, asked again until it is over; its end is shown until somebody closes it. */
 export function PurchaseNow({ id, onClose }: { id: string; onClose: () => void }) {
   const read = useRead("GET /v1/credits/purchases/{id}", { path: { id } }, { every: EVERY_MS });
-  const state = beside(read)?.state;
+  const state = readAside(read)?.state;
   useEffect(() => {
-    if (state !== undefined) touched(TOUCHES.filter((path) => path !== "/v1/orgs"));
+    if (state !== undefined) refreshPaths(TOUCHES.filter((path) => path !== "/v1/orgs"));
   }, [state]);
   return (
-    <Shown read={read} height={64}>
+    <ReadResult read={read} height={64}>
       {(purchase) => <Told purchase={purchase} onClose={onClose} />}
-    </Shown>
+    </ReadResult>
   );
 }
 

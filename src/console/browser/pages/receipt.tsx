@@ -8,7 +8,7 @@ import { Badge, Copy, Facts, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Status, STATUS_WORDS } from "../ui/request-table.tsx";
 import { sentenceOf } from "../ui/request-sentence.ts";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 import { usd } from "../ui/table.tsx";
 
 const WORDS = {
@@ -51,9 +51,9 @@ export function Receipt({
       {known ? (
         <Bill of={known} />
       ) : (
-        <Shown read={read} height={420}>
+        <ReadResult read={read} height={420}>
           {(generation) => <Bill of={generation} />}
-        </Shown>
+        </ReadResult>
       )}
       <div class="actions end">
         <To id={beside[0]} text="← Newer" />

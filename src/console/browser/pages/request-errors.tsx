@@ -5,15 +5,15 @@ import { useQuery } from "../state/route.ts";
 import type { Query } from "../state/route.ts";
 import type { Only } from "../state/spend.ts";
 import { useNow } from "../state/now.ts";
-import { ErrorChart, Untold } from "../ui/error-chart.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ErrorChart, FilterNotice } from "../ui/error-chart.tsx";
+import { ReadResult } from "../ui/states.tsx";
 
 /** Above the list of what failed: how much of it, and today when. */
 export function RequestErrors() {
   const [query] = useQuery();
   return (
     <>
-      <Untold only={onlyOf(query)} />
+      <FilterNotice only={onlyOf(query)} />
       <ErrorCounts />
       {query["from"] === undefined && query["to"] === undefined && <ErrorsToday />}
     </>
@@ -27,7 +27,7 @@ function ErrorCounts() {
   const asked = Object.fromEntries(Object.entries({ from, to, key_id }).filter(([, one]) => one));
   const read = useRead("GET /v1/errors", { query: asked }, { every: 30_000 });
   return (
-    <Shown read={read} height={36}>
+    <ReadResult read={read} height={36}>
       {({ data, total }) => (
         <p class="notice calm">
           {total === 0 ? "No errors" : counted(total, "error")}{" "}
@@ -48,7 +48,7 @@ function ErrorCounts() {
             ))}
         </p>
       )}
-    </Shown>
+    </ReadResult>
   );
 }
 

@@ -3,12 +3,12 @@ import { unused } from "../lib/spend.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { grouped } from "../lib/money.ts";
 import { DAY, daysBetween, hoursBetween, utcDay } from "../lib/time.ts";
-import { unasked, useRead } from "../state/reads.ts";
+import { emptyRead, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { useNow } from "../state/now.ts";
 import { GroupChart } from "../ui/group-chart.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 
 const EVERY_MS = 30_000;
 const USAGE = "GET /v1/usage";
@@ -18,7 +18,7 @@ const PARTS = { Succeeded: "settled", "Failed or refused": "error" } as const;
 /** Days are drawn by the hour up to so many. */
 const HOURLY_MS = 3 * DAY;
 /** Of what is not asked nothing is drawn. */
-const UNASKED = unasked<{ readonly data: readonly never[] }>({ data: [] });
+const UNASKED = emptyRead<{ readonly data: readonly never[] }>({ data: [] });
 
 /** Above all requests: how many succeeded and how many did not, by hour or day; a part of it is clicked. */
 export function RequestStates() {
@@ -74,15 +74,15 @@ function Both({
   const parts = isHourly ? hoursBetween(from, to, now) : daysBetween(from, to);
   const length = parts[0]?.length ?? 10;
   return (
-    <Shown<Pick<Usage, "data">> read={mayCount ? usage : UNASKED} height={304}>
+    <ReadResult<Pick<Usage, "data">> read={mayCount ? usage : UNASKED} height={304}>
       {({ data: good }) => (
-        <Shown<Pick<Errors, "data">> read={isCounted ? errors : UNASKED} height={304}>
+        <ReadResult<Pick<Errors, "data">> read={isCounted ? errors : UNASKED} height={304}>
           {({ data: bad }) => (
             <Picture name={title} parts={parts} rows={rowsOf(good, bad, length)} />
           )}
-        </Shown>
+        </ReadResult>
       )}
-    </Shown>
+    </ReadResult>
   );
 }
 

@@ -2,7 +2,7 @@ import type { Hold, Generation } from "../api/types.ts";
 import { grouped } from "../lib/money.ts";
 import { duration, exactly } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
-import { beside, useRead } from "../state/reads.ts";
+import { readAside, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Head, Money, Tabs } from "../ui/basics.tsx";
@@ -14,7 +14,7 @@ import { ModelFilter } from "../ui/model-picker.tsx";
 import { usePages } from "../ui/pages.ts";
 import { requestColumns } from "../ui/request-table.tsx";
 import { useSteady } from "../ui/steady.ts";
-import { Empty, FirstSteps, Shown } from "../ui/states.tsx";
+import { Empty, FirstSteps, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { Receipt } from "./receipt.tsx";
@@ -83,7 +83,7 @@ export function Requests() {
         <LazyPage page={query["status"] === "error" ? ERRORS : STATES} height={340} />
       )}
       {query["status"] === "held" && <OpenHolds />}
-      <Shown read={page} height={480}>
+      <ReadResult read={page} height={480}>
         {() => (
           <div {...steady.watch}>
             {waiting > 0 && (
@@ -110,7 +110,7 @@ export function Requests() {
             />
           </div>
         )}
-      </Shown>
+      </ReadResult>
       {id !== undefined && (
         <Receipt
           id={id}
@@ -131,7 +131,7 @@ function besideOf(rows: readonly Generation[], id: string): Beside {
 
 function Filters() {
   const [query] = useQuery();
-  const known = beside(useRead("GET /v1/keys"));
+  const known = readAside(useRead("GET /v1/keys"));
   const keys = known?.keys.map(({ id, name }) => [id, name] as const) ?? [];
   return (
     <>
@@ -160,11 +160,11 @@ function Filters() {
 function OpenHolds() {
   const read = useRead("GET /v1/holds", { query: { limit: 20 } }, { every: 5000 });
   return (
-    <Shown read={read} height={36}>
+    <ReadResult read={read} height={36}>
       {({ holds, next_after }) => (
         <Running holds={holds} more={next_after === undefined ? "" : " and more"} />
       )}
-    </Shown>
+    </ReadResult>
   );
 }
 

@@ -7,7 +7,7 @@ import { useMay } from "../state/session.ts";
 import { useKeyNames } from "../state/spend.ts";
 import { Bar, Money, Time } from "../ui/basics.tsx";
 import { Confirm } from "../ui/dialog.tsx";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -20,7 +20,7 @@ export function Sessions() {
   const mayEnd = useMay()("DELETE /v1/sessions/{id}");
   return (
     <>
-      <Shown read={read} height={480}>
+      <ReadResult read={read} height={480}>
         {({ sessions }) => (
           <Table
             name="Sessions"
@@ -38,7 +38,7 @@ export function Sessions() {
             }
           />
         )}
-      </Shown>
+      </ReadResult>
       {ending && (
         <Confirm
           title="End this session?"

@@ -4,9 +4,9 @@ import { change, useRead } from "../state/reads.ts";
 import { session, useMay, useSession } from "../state/session.ts";
 import { Facts, Head, Panel } from "../ui/basics.tsx";
 import { Field, Form, useNumbers } from "../ui/dialog.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 
-/** What holds for the whole organisation. */
+/** What holds for the whole organization. */
 export function Settings() {
   const { organization } = useSession();
   const may = useMay();
@@ -16,8 +16,8 @@ export function Settings() {
   return (
     <>
       <Head title="Settings" text="Name, quotas of new end users, and when money counts as low." />
-      <Panel title="Organisation">
-        <Shown read={own} height={200}>
+      <Panel title="Organization">
+        <ReadResult read={own} height={200}>
           {(one) => (
             <Naming
               key={`${one.name} ${one.slug}`}
@@ -25,12 +25,12 @@ export function Settings() {
               mayName={may("PATCH /v1/orgs/{org_id}")}
             />
           )}
-        </Shown>
+        </ReadResult>
       </Panel>
       <Panel title="Money">
-        <Shown read={settings} height={320}>
+        <ReadResult read={settings} height={320}>
           {(known) => <Limits key={JSON.stringify(known)} path={path} settings={known} />}
-        </Shown>
+        </ReadResult>
       </Panel>
     </>
   );

@@ -8,7 +8,7 @@ import { useShares } from "../state/spend.ts";
 import { useNow } from "../state/now.ts";
 import { Choice } from "../ui/filters.tsx";
 import { REQUESTS, SPEND, shareOf } from "../ui/spend-columns.tsx";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -33,7 +33,7 @@ export function Spenders({ period, filters }: { period: string; filters: Compone
   const read = useShares("user", range);
   const mayCap = useMay()("PATCH /v1/users/{external_id}");
   return (
-    <Shown read={read} height={480}>
+    <ReadResult read={read} height={480}>
       {({ rows }) => (
         <Table
           name="End users by spend"
@@ -45,7 +45,7 @@ export function Spenders({ period, filters }: { period: string; filters: Compone
           empty={<Empty text="No end user spent anything then." />}
         />
       )}
-    </Shown>
+    </ReadResult>
   );
 }
 

@@ -6,7 +6,7 @@ import { Badge, Head, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { Company } from "./company.tsx";
 import { Secret } from "../ui/secret.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -14,7 +14,7 @@ const TOUCHES = ["/people"];
 const ROLES = ["owner", "admin", "billing", "member"] as const;
 type Role = (typeof ROLES)[number];
 
-/** Who is in the organisation, as what, and who may join. */
+/** Who is in the organization, as what, and who may join. */
 export function Team() {
   const who = useSession();
   const manages = may(who, "POST /console/api/people/invitations");
@@ -31,7 +31,7 @@ export function Team() {
           </button>
         )}
       </Head>
-      <Shown read={read} height={200}>
+      <ReadResult read={read} height={200}>
         {({ members }) => (
           <Grid
             name="Members"
@@ -41,7 +41,7 @@ export function Team() {
             isSorted={false}
           />
         )}
-      </Shown>
+      </ReadResult>
       {manages && <Invitations />}
       {may(who, "POST /console/api/people/company/domains") &&
         who.organization?.is_personal === false && <Company />}
@@ -177,7 +177,7 @@ function Invitations() {
   ];
   return (
     <Panel title="Invitations">
-      <Shown read={read} height={108}>
+      <ReadResult read={read} height={108}>
         {({ invitations }) => (
           <Grid
             name="Invitations"
@@ -187,7 +187,7 @@ function Invitations() {
             isSorted={false}
           />
         )}
-      </Shown>
+      </ReadResult>
     </Panel>
   );
 }
@@ -229,7 +229,7 @@ function Invite({ onClose }: { onClose: () => void }) {
       onClose={onClose}
     >
       {organization?.is_personal === true && (
-        <p>This is your personal organisation: with an invitation it becomes a team, for good.</p>
+        <p>This is your personal organization: with an invitation it becomes a team, for good.</p>
       )}
       <Field label="Address" param="email" hint="Empty: whoever has the link, as a member">
         <input type="email" value={email} onInput={(e) => setEmail(e.currentTarget.value)} />

@@ -2,11 +2,11 @@ import { useEffect, useState } from "preact/hooks";
 import type { Webhook, WebhookAndHealth, WebhookTest } from "../api/types.ts";
 import { counted, grouped } from "../lib/money.ts";
 import { took } from "../lib/time.ts";
-import { beside, change, useRead } from "../state/reads.ts";
+import { readAside, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Facts, Head, Time } from "../ui/basics.tsx";
 import { Confirm, Dialog, useChange } from "../ui/dialog.tsx";
-import { Failed, Shown } from "../ui/states.tsx";
+import { Failed, ReadResult } from "../ui/states.tsx";
 import { Beginning, Deliveries, answerOf } from "./deliveries.tsx";
 import { EditWebhook, ReplayEvents, RotateWebhook, TOUCHES } from "./webhook-forms.tsx";
 import { HealthBadge, WebhookState, toWebhooks } from "./webhooks.tsx";
@@ -25,7 +25,7 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
   const [doing, setDoing] = useState<Doing>(null);
   const read = useRead("GET /v1/webhooks/{id}", { path: { id } }, { every: 5000 });
   const close = (): void => setDoing(null);
-  const one = beside(read);
+  const one = readAside(read);
   const button = (what: Doing, text: string) => (
     <button type="button" onClick={() => setDoing(what)}>
       {text}
@@ -58,7 +58,7 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
           </>
         )}
       </Head>
-      <Shown read={read} height={120}>
+      <ReadResult read={read} height={120}>
         {(webhook) => (
           <>
             <WebhookFacts webhook={webhook} />
@@ -69,7 +69,7 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
             {doing === "switch" && <Switch webhook={webhook} onClose={close} />}
           </>
         )}
-      </Shown>
+      </ReadResult>
       {doing === "replay" && one && <ReplayEvents webhook={one} onClose={close} />}
     </>
   );

@@ -9,7 +9,7 @@ import { change, useRead } from "../state/reads.ts";
 import { Dialog, Field, FormDialog } from "../ui/dialog.tsx";
 import { HOUR_S, OverlapField } from "../ui/overlap-field.tsx";
 import { Secret } from "../ui/secret.tsx";
-import { Shown } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 
 export const TOUCHES = ["/v1/webhooks"];
 
@@ -195,7 +195,7 @@ function WouldSend({ webhook, since }: { webhook: Webhook; since: string }) {
   const isWanted = ({ type }: { type: string }): boolean =>
     types === null || types.some((one) => one === type);
   return (
-    <Shown read={read} height={36}>
+    <ReadResult read={read} height={36}>
       {({ events, next_after }) => (
         <p role="status" class="break">
           {(next_after ?? null) === null ? "" : "At least "}
@@ -203,6 +203,6 @@ function WouldSend({ webhook, since }: { webhook: Webhook; since: string }) {
           has taken before.
         </p>
       )}
-    </Shown>
+    </ReadResult>
   );
 }

@@ -2,16 +2,16 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Webhook, WebhookAndHealth } from "../api/types.ts";
 import { counted } from "../lib/money.ts";
-import { beside, useRead } from "../state/reads.ts";
+import { readAside, useRead } from "../state/reads.ts";
 import { goTo } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Head, Time } from "../ui/basics.tsx";
-import { Empty, Shown } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import type { Column } from "../ui/table.tsx";
 import { NewWebhook } from "./webhook-forms.tsx";
 
-/** As many as an organisation may have. */
+/** As many as an organization may have. */
 const WEBHOOKS_MAX = 5;
 
 /** The address of a webhook's own page, or of all of them. */
@@ -24,7 +24,7 @@ export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
   const [making, setMaking] = useState(false);
   const mayMake = useMay()("POST /v1/webhooks");
   const read = useRead("GET /v1/webhooks", {}, { every: 15_000 });
-  const isFull = (beside(read)?.webhooks.length ?? 0) >= WEBHOOKS_MAX;
+  const isFull = (readAside(read)?.webhooks.length ?? 0) >= WEBHOOKS_MAX;
   return (
     <>
       <Head
@@ -38,7 +38,7 @@ export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
         )}
       </Head>
       {tabs}
-      <Shown read={read} height={480}>
+      <ReadResult read={read} height={480}>
         {({ webhooks }) => (
           <Table
             name="Webhooks"
@@ -51,7 +51,7 @@ export function Webhooks({ tabs }: { tabs: ComponentChildren }) {
             }
           />
         )}
-      </Shown>
+      </ReadResult>
       {making && <NewWebhook onClose={() => setMaking(false)} onMade={toWebhooks} />}
     </>
   );

@@ -33,7 +33,7 @@ export const CHIPS = [
   ["member", "member_id"],
 ] as const;
 /** What Activity looks at, as its address says. */
-export type Looked = {
+export type ActivityQuery = {
   readonly range: Range;
   /** What is drawn of it, each a bar: hours, or days where these are too many. */
   readonly parts: readonly string[];
@@ -51,11 +51,11 @@ const HOURLY_DAYS = 3;
 export const LATENCY = { with: "latency" } as const;
 
 /** Whether a measure is of times, which only the requests' own rows have. */
-export function isTimed(metric: Looked["metric"]): metric is "first_byte" | "tokens_per_s" {
+export function isTimed(metric: ActivityQuery["metric"]): metric is "first_byte" | "tokens_per_s" {
   return metric === "first_byte" || metric === "tokens_per_s";
 }
 
-export function useLooked(): Looked {
+export function useActivityQuery(): ActivityQuery {
   const [query] = useQuery();
   const now = useNow();
   const range = rangeOf(query, now);

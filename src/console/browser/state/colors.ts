@@ -8,7 +8,7 @@ function hashOf(name: string): number {
 }
 
 /**
- * The colours of a picture: each name has the slot of its hash, or the next that is free here, the first name first.
+ * The colors of a picture: each name has the slot of its hash, or the next that is free here, the first name first.
  * What is beyond eight, and the sum of all others, has none of its own (null, grey).
  */
 export function colorsOf(

@@ -60,12 +60,12 @@ export function useRead<C extends ReadCall>(
  * What is known of a read whose own place is elsewhere: a name beside an id, what is offered, a note. Undefined where it
  * is not read, which changes nothing but that.
  */
-export function beside<T>({ latest }: Read<T>): T | undefined {
+export function readAside<T>({ latest }: Read<T>): T | undefined {
   return latest;
 }
 
 /** A read that asks nobody: what stands for what may not be asked, or would say nothing. */
-export function unasked<T>(latest: T): Read<T> {
+export function emptyRead<T>(latest: T): Read<T> {
   return { latest, at: 0, failure: undefined, again: () => undefined };
 }
 
@@ -106,7 +106,7 @@ export async function change<C extends Call>(
 ): Promise<Outcome<Calls[C]["answer"]>> {
   const outcome = await withFreshLogin(name, async () => call(name, filling));
   if (outcome.ok) {
-    touched(touches);
+    refreshPaths(touches);
     otherTabs.postMessage(touches); // oxlint-disable-line unicorn/require-post-message-target-origin -- a channel has none
   } else noteFailure(outcome.failure);
   return outcome;
@@ -175,7 +175,7 @@ async function refresh(entry: Entry): Promise<void> {
 }
 
 /** Reads again what stands under these paths: something there has changed without a call of this tab. */
-export function touched(paths: readonly string[]): void {
+export function refreshPaths(paths: readonly string[]): void {
   for (const [url, entry] of entries) {
     if (!paths.some((path) => url.startsWith(`/console/api${path}`))) continue;
     entry.stale = true;
@@ -194,7 +194,9 @@ function refreshShown(olderThanMs: number): boolean {
   return shown.length > 0;
 }
 
-otherTabs.addEventListener("message", ({ data }: MessageEvent<readonly string[]>) => touched(data));
+otherTabs.addEventListener("message", ({ data }: MessageEvent<readonly string[]>) =>
+  refreshPaths(data),
+);
 document.addEventListener("visibilitychange", () => refreshShown(FRESH_MS));
 onRetry(() => refreshShown(0));
 session.watch(() => {

@@ -1,4 +1,4 @@
-import { lookAs, logout, readSession, shown } from "../api/client.ts";
+import { viewOrganization, logout, readSession, shown } from "../api/client.ts";
 import type { Call, Outcome } from "../api/client.ts";
 import type { Session } from "../api/session.ts";
 import { cell, useCell } from "./cell.ts";
@@ -69,7 +69,7 @@ export function isLimited({ key }: Session): boolean {
   return key?.limited === true;
 }
 
-/** A person, who may be in no organisation. */
+/** A person, who may be in no organization. */
 export function isPerson({ kind }: Session): boolean {
   return kind === "person";
 }
@@ -78,14 +78,14 @@ export function isOperator({ kind, organization }: Session): boolean {
   return kind === "operator" && organization === null;
 }
 
-/** An operator who looks at an organisation as its owner sees it, and changes nothing. */
+/** An operator who looks at an organization as its owner sees it, and changes nothing. */
 export function isViewing({ kind, organization }: Session): boolean {
   return kind === "operator" && organization !== null;
 }
 
-/** Begins to look at an organisation as its owner sees it, or with null ends that. */
-export async function seeAs(org: string | null): Promise<Outcome<Session>> {
-  const outcome = await lookAs(org);
+/** Begins to look at an organization as its owner sees it, or with null ends that. */
+export async function viewAs(org: string | null): Promise<Outcome<Session>> {
+  const outcome = await viewOrganization(org);
   if (outcome.ok) {
     session.set(null); // nothing of one is shown to the other
     session.set(outcome.value);

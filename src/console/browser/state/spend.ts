@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { urlOf } from "../api/client.ts";
 import type { Outcome } from "../api/client.ts";
 import type { DayRow } from "../lib/spend.ts";
-import { beside, readOnce, useLoaded, useRead } from "./reads.ts";
+import { readAside, readOnce, useLoaded, useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
 import { useMay, useSession } from "./session.ts";
 
@@ -118,7 +118,7 @@ const NO_NAMES: Readonly<Record<string, string>> = {
 export function useGroupNames(): (by: Splits, group: string | null) => string {
   const nameOfKey = useKeyNames();
   const mayRead = useMay()(MEMBERS);
-  const known = beside(useRead(mayRead ? MEMBERS : null, {}));
+  const known = readAside(useRead(mayRead ? MEMBERS : null, {}));
   const own = useSession().member?.id;
   const members = new Map(known?.members.map(({ id, name, email }) => [id, name ?? email ?? id]));
   return (by, group) => {
@@ -132,7 +132,7 @@ const MEMBERS = "GET /console/api/people/members";
 
 /** Names of keys by their ids, as far as the reader may see them. */
 export function useKeyNames(): (id: string | null) => string {
-  const known = beside(useRead("GET /v1/keys"));
+  const known = readAside(useRead("GET /v1/keys"));
   const names = new Map(known?.keys.map(({ id, name }) => [id, name]));
   return (id) => (id === null ? "none" : (names.get(id) ?? id));
 }

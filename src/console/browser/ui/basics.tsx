@@ -57,7 +57,7 @@ export function Time({
   );
 }
 
-/** A state in a word and a shape; the colour says it a third time. */
+/** A state in a word and a shape; the color says it a third time. */
 export function Badge({
   tone = "plain",
   children,

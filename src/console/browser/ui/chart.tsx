@@ -17,7 +17,7 @@ type Props = {
 type Hover = { readonly index: number; readonly left: number };
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-/** Whether the reader chooses the colours: tiles tell series apart then. */
+/** Whether the reader chooses the colors: tiles tell series apart then. */
 const forced = matchMedia("(forced-colors: active)");
 
 /** A chart by UTC day. Pointing at a day lists its values; a table says the same. */
@@ -81,7 +81,7 @@ export function Chart(props: Props) {
   );
 }
 
-/** Changes whenever colours may have. */
+/** Changes whenever colors may have. */
 function useLook(): string {
   const chosen = useCell(scheme);
   const [look, setLook] = useState(lookNow);
@@ -97,7 +97,7 @@ function useLook(): string {
 
 const lookNow = (): string => `${dark.matches} ${forced.matches}`;
 
-/** A colour of the scheme that is shown, as a canvas takes it: a property itself still says both. */
+/** A color of the scheme that is shown, as a canvas takes it: a property itself still says both. */
 function colorOf(css: string): string {
   const probe = document.createElement("i");
   probe.style.color = css;
@@ -107,7 +107,7 @@ function colorOf(css: string): string {
   return color;
 }
 
-/** The colour of a group beside its name. */
+/** The color of a group beside its name. */
 export function Swatch({ slot }: { slot: number | null }) {
   return <span class={`swatch slot-${slot ?? "other"}`} aria-hidden="true" />;
 }

@@ -4,7 +4,7 @@ import type { CallFailure } from "../api/client.ts";
 import { lastIssuer, readLogIns, startLogIn } from "../api/people.ts";
 import type { LogIns } from "../api/people.ts";
 import type { Session } from "../api/session.ts";
-import { WHY } from "../pages/ways-in.tsx";
+import { WHY } from "../pages/login-methods.tsx";
 import { useCell } from "../state/cell.ts";
 import { confirming, tellConfirmed, watchConfirmed } from "../state/confirming.ts";
 import type { Confirming } from "../state/confirming.ts";

@@ -3,7 +3,7 @@ import { grouped } from "../lib/money.ts";
 import { useRead } from "../state/reads.ts";
 import type { Only, Range } from "../state/spend.ts";
 import { GroupChart } from "./group-chart.tsx";
-import { Shown } from "./states.tsx";
+import { ReadResult } from "./states.tsx";
 
 const EVERY_MS = 30_000;
 
@@ -13,7 +13,7 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 /** Says what of the filters does not count here, if anything: errors are told apart by key alone. */
-export function Untold({ only }: { only: Only }) {
+export function FilterNotice({ only }: { only: Only }) {
   const fields = Object.keys(only).filter((field) => field !== "key_id");
   if (fields.length === 0) return null;
   const names = fields.map((field) => WORDS[field] ?? field).join(" and ");
@@ -38,7 +38,7 @@ export function ErrorChart({
   const read = useRead("GET /v1/errors", { query }, { every: EVERY_MS });
   const length = parts[0]?.length ?? 10;
   return (
-    <Shown read={read} height={304}>
+    <ReadResult read={read} height={304}>
       {({ data, total }) => {
         const rows = data.map(({ hour = "", group = "", count }) => ({
           day: hour.slice(0, length),
@@ -60,6 +60,6 @@ export function ErrorChart({
           </>
         );
       }}
-    </Shown>
+    </ReadResult>
   );
 }

@@ -6,7 +6,7 @@ import { Chart } from "./chart.tsx";
 /** Groups that a chart names; the others are one. */
 export const GROUPS_MOST = 7;
 
-/** Bars of UTC days or hours, each of its largest groups in its colour. */
+/** Bars of UTC days or hours, each of its largest groups in its color. */
 export function GroupChart({
   name,
   rows,

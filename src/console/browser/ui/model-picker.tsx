@@ -1,4 +1,4 @@
-import { beside } from "../state/reads.ts";
+import { readAside } from "../state/reads.ts";
 import { useId, useState } from "preact/hooks";
 import { modelHint, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
@@ -8,7 +8,7 @@ type Option = readonly [id: string, hint: string];
 
 /** Models and aliases, each with what it costs or means now; with `makers` also all of a maker's. */
 export function useModelOptions({ makers = false }: { readonly makers?: boolean } = {}): Option[] {
-  const models = beside(useModels())?.data ?? [];
+  const models = readAside(useModels())?.data ?? [];
   const own = models.map((one): Option => [one.id, modelHint(one)]);
   return makers ? [...makersOf(models), ...own] : own;
 }

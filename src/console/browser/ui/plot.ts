@@ -3,7 +3,7 @@ import uPlot from "uplot";
 export type PlotSeries = {
   readonly label: string;
   readonly color: string;
-  /** Which tile fills it where the reader chooses the colours, which then say nothing; null: the one of all others. */
+  /** Which tile fills it where the reader chooses the colors, which then say nothing; null: the one of all others. */
   readonly tile?: number | null;
   readonly values: readonly (number | null)[];
 };
@@ -11,7 +11,7 @@ type Plot = {
   readonly days: readonly string[];
   readonly series: readonly PlotSeries[];
   readonly kind: "bars" | "lines";
-  /** Colours of the axes' words and of the grid. */
+  /** Colors of the axes' words and of the grid. */
   readonly text: string;
   readonly line: string;
   /** What lies behind, for tiles. */

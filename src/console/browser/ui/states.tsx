@@ -68,7 +68,7 @@ export function FirstSteps() {
 /** What to do about a failure, by what it is. */
 function remedyOf({ status, code }: CallFailure): string {
   if (status === 0) return "It is asked again by itself; what you see stays.";
-  if (status === 403) return "Ask an owner of the organisation for a key that may do this.";
+  if (status === 403) return "Ask an owner of the organization for a key that may do this.";
   if (code === "payment_reversed") {
     return "A payment went back after it was spent: what is owed is paid first. Credits says how much.";
   }
@@ -121,7 +121,7 @@ export function Age({ read }: { read: Read<unknown> }) {
 }
 
 /** What a read found, or its skeleton of the same height, or why there is nothing. */
-export function Shown<T>({
+export function ReadResult<T>({
   read,
   height,
   children,

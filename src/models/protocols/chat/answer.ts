@@ -1,7 +1,7 @@
 import { isBase64Floats, isVector } from "../../core/embedding-encoding.ts";
 import {
   answerMessage,
-  brokenOff,
+  incompleteFailure,
   envelope,
   finishReason,
   logprobsOf,
@@ -12,10 +12,15 @@ import type { Named } from "../../core/json-value.ts";
 import { readInputUsage, readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
-import { textIn, withSpent } from "../../core/spent.ts";
-import { inputUsage, wireUsage } from "../../core/wire-usage.ts";
+import { textIn, withUsage } from "../../core/failed-usage.ts";
+import { inputUsage, openAiUsage } from "../../core/openai-usage.ts";
 import { inputCount } from "../../core/embeddings.ts";
-import type { Answer, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
+import type {
+  ProviderResponse,
+  EmbeddingsCall,
+  JsonObject,
+  ProviderFailure,
+} from "../../core/provider.ts";
 
 /**
  * A chat completion read loosely and rebuilt as OpenAI's schema wants it, or null when it is none; a
@@ -25,7 +30,7 @@ import type { Answer, EmbeddingsCall, JsonObject, ProviderFailure } from "../../
 export function chatAnswer(
   raw: JsonObject & Named<"choices">,
   shape: UsageShape = {},
-): Answer | ProviderFailure | null {
+): ProviderResponse | ProviderFailure | null {
   const given = raw.choices;
   if (!Array.isArray(given) || given.length === 0) return null;
   const usage = readUsage(usageIn(raw, shape), shape);
@@ -37,11 +42,11 @@ export function chatAnswer(
     if (!isObject(choice.message)) return null;
     const read = chatChoice(choice, choice.message, position);
     choices.push(read);
-    if (read.finish_reason === null) broken ??= brokenOff(choice.finish_reason);
+    if (read.finish_reason === null) broken ??= incompleteFailure(choice.finish_reason);
   }
   const body = { ...envelope(raw), object: "chat.completion", choices };
-  if (broken !== null) return withSpent(broken, { usage, said: textIn(body) });
-  return { body: usage === null ? body : { ...body, usage: wireUsage(usage) }, usage };
+  if (broken !== null) return withUsage(broken, { usage, said: textIn(body) });
+  return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
 }
 
 type RawChoice = JsonObject & Named<"index" | "message" | "finish_reason">;
@@ -50,7 +55,7 @@ type RawChoice = JsonObject & Named<"index" | "message" | "finish_reason">;
 export function embeddingsAnswer(
   raw: Named<"data" | "usage" | "model">,
   call: EmbeddingsCall,
-): Answer | null {
+): ProviderResponse | null {
   const inputs = inputCount(call.body);
   if (!Array.isArray(raw.data) || raw.data.length !== inputs) return null;
   const vectors = new Map<number, unknown>();

@@ -1,11 +1,11 @@
 import {
   argumentsText,
   besideCall,
-  brokenOff,
+  incompleteFailure,
   contentText,
   customCall,
   envelope,
-  extras,
+  extraFields,
   finishReason,
   hasError,
   logprobsOf,
@@ -20,9 +20,9 @@ import { readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { Chunk, ChunkChoice, Delta, DeltaCall } from "../../core/chunk.ts";
 import { indexOf } from "./answer.ts";
-import { isProvoked } from "../../core/provider.ts";
+import { isRequestCaused } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import { failureEvents } from "../../core/spent.ts";
+import { failureEvents } from "../../core/failed-usage.ts";
 import { END, FrameReader } from "../../core/frame-reader.ts";
 import { isCut } from "../../core/finish-reason.ts";
 import { promptTokens } from "../../../shared/usage.ts";
@@ -108,7 +108,7 @@ export class ChunkReader extends FrameReader {
     const events = this.#chunks(raw, choices);
     if (this.#broken !== null) {
       this.#texts.forget();
-      const isOver = usage !== null || !isProvoked(this.#broken);
+      const isOver = usage !== null || !isRequestCaused(this.#broken);
       return isOver ? [...events, ...failureEvents(this.#broken, usage)] : events;
     }
     this.#isReportStale ||= events.length > 0;
@@ -189,7 +189,7 @@ export class ChunkReader extends FrameReader {
       const index = indexOf(choice, position);
       for (const part of this.#parts(choice, index)) {
         if (part === null) {
-          this.#broken = brokenOff(choice.finish_reason);
+          this.#broken = incompleteFailure(choice.finish_reason);
           return events;
         }
         events.push(this.#event(index, part));
@@ -220,7 +220,7 @@ export class ChunkReader extends FrameReader {
     const calls = Array.isArray(raw.tool_calls) ? raw.tool_calls.filter(isObject) : [];
     const [content, refusal] = [contentText(raw.content), text(raw.refusal)];
     const rest: Delta = {
-      ...extras(raw),
+      ...extraFields(raw),
       ...(content !== null && (content !== "" || first) && { content }),
       ...(refusal !== null && refusal !== "" && { refusal }),
     };

@@ -1,5 +1,5 @@
 import { refusal } from "../../core/conversation.ts";
-import { tellLeft } from "../../core/dropped.ts";
+import { reportUnsent } from "../../core/dropped.ts";
 import { besideCall } from "../../core/chat-message.ts";
 import { isObject } from "../../core/json-value.ts";
 import type {
@@ -74,7 +74,7 @@ function addFields(
     if (set !== value && isObject(set)) Object.assign(body, set);
     else body[profile.renamed?.[field] ?? field] = isPlain ? set : forwarded(field, set, profile);
   }
-  tellLeft(call, (field) => !left.has(field), profile.plain?.marks);
+  reportUnsent(call, (field) => !left.has(field), profile.plain?.marks);
 }
 
 function streamFlags({ streamOptions }: Profile): JsonObject {

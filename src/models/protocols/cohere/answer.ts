@@ -2,13 +2,18 @@ import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
-import type { Answer, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
+import type {
+  ProviderResponse,
+  EmbeddingsCall,
+  JsonObject,
+  ProviderFailure,
+} from "../../core/provider.ts";
 import { finishMeaning } from "../../core/finish-reason.ts";
-import { completionOf, outputOf } from "../../core/said.ts";
+import { completionOf, outputOf } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
-import type { Said } from "../../core/said.ts";
-import { asIs, list, maybe, shape } from "../../core/shape.ts";
-import { withSpent } from "../../core/spent.ts";
+import type { OutputPart } from "../../core/output-part.ts";
+import { asIs, list, optional, shape } from "../../core/shape.ts";
+import { withUsage } from "../../core/failed-usage.ts";
 import { countedUsage, tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
@@ -20,25 +25,25 @@ export const call = shape({
 /** A part of a message's content, or a piece of one. */
 export const part = shape({ text: textOf, thinking: textOf });
 const message = shape({ tool_plan: textOf, content: list(part), tool_calls: list(call) });
-const answer = shape({ message: maybe(message), finish_reason: asIs, usage: asIs });
+const answer = shape({ message: optional(message), finish_reason: asIs, usage: asIs });
 
 /** The answer of POST /v2/chat as OpenAI's completion; null when it is none. */
-export function chatAnswer(raw: JsonObject): Answer | ProviderFailure | null {
+export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { message: told, finish_reason: why, usage: reported } = answer(raw);
   if (told === null) return null;
   const reason = finishOf(why);
   const usage = usageOf(reported);
-  const said: Said[] = [
+  const said: OutputPart[] = [
     { kind: "text", text: told.tool_plan },
-    ...told.content.flatMap(({ text, thinking }): Said[] => [
+    ...told.content.flatMap(({ text, thinking }): OutputPart[] => [
       { kind: "text", text },
       { kind: "thought", text: thinking },
     ]),
-    ...told.tool_calls.map(({ id, function: { name, arguments: given } }): Said => {
+    ...told.tool_calls.map(({ id, function: { name, arguments: given } }): OutputPart => {
       return { kind: "call", id, name, arguments: given };
     }),
   ];
-  if (reason === null) return withSpent(gaveUp(why), { usage, said: outputOf(said) });
+  if (reason === null) return withUsage(gaveUpFailure(why), { usage, said: outputOf(said) });
   return completionOf([[...said, { kind: "finish", reason }]], usage);
 }
 
@@ -64,7 +69,7 @@ export function finishOf(raw: unknown): FinishReason | null {
 }
 
 /** The failure of an answer whose finish reason is none. An ERROR is of the answer, which the request may have provoked. */
-export function gaveUp(raw: unknown): ProviderFailure {
+export function gaveUpFailure(raw: unknown): ProviderFailure {
   if (textOf(raw).startsWith("ERROR")) {
     return { kind: "retry", reason: "broken_off", fault: "request" };
   }
@@ -77,7 +82,7 @@ const embedded = shape({
 });
 
 /** The answer of POST /v2/embed; null when a vector is missing. */
-export function embedAnswer(raw: JsonObject, asked: EmbeddingsCall): Answer | null {
+export function embedAnswer(raw: JsonObject, asked: EmbeddingsCall): ProviderResponse | null {
   const { embeddings, meta } = embedded(raw);
   const { float: vectors } = embeddings;
   if (vectors.length !== textsIn(asked).length || !vectors.every(isVector)) return null;

@@ -1,9 +1,9 @@
 import type { Image, Part, Turn } from "../../core/conversation.ts";
-import { tellDropped } from "../../core/dropped.ts";
-import type { Places } from "../../core/dropped.ts";
+import { reportDropped } from "../../core/dropped.ts";
+import type { FieldPaths } from "../../core/dropped.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { promptOf } from "../../core/prompt.ts";
-import type { AskedFormat } from "../../core/prompt.ts";
+import type { OutputFormat } from "../../core/prompt.ts";
 import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import type { Tools } from "../../core/tools.ts";
 
@@ -24,11 +24,11 @@ export function chatRequest(call: ChatCall): JsonObject | ProviderFailure {
     ...responseFormat(body, format),
     ...thinking(body.reasoning_effort, upstreamId, cap),
   };
-  tellDropped(call, request, PLACES);
+  reportDropped(call, request, PLACES);
   return request;
 }
 
-const PLACES: Places = {
+const PLACES: FieldPaths = {
   frequency_penalty: ["frequency_penalty"],
   presence_penalty: ["presence_penalty"],
   reasoning_effort: ["thinking"],
@@ -120,7 +120,7 @@ function toolFields({ list, choice }: Tools): JsonObject {
   };
 }
 
-function responseFormat({ response_format: given }: ChatBody, format: AskedFormat): JsonObject {
+function responseFormat({ response_format: given }: ChatBody, format: OutputFormat): JsonObject {
   if (format === "text") return {};
   const schema = given?.type === "json_schema" ? given.json_schema.schema : undefined;
   return {

@@ -2,9 +2,9 @@ import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
-import { failureEvents } from "../../core/spent.ts";
+import { failureEvents } from "../../core/failed-usage.ts";
 import { asIs, shape } from "../../core/shape.ts";
-import { call, finishOf, gaveUp, part, usageOf } from "./answer.ts";
+import { call, finishOf, gaveUpFailure, part, usageOf } from "./answer.ts";
 
 /** An event (Cohere's API reference v2, chat stream); the fields that its type has. A call is an object here. */
 const event = shape({
@@ -74,7 +74,7 @@ export class CohereStream extends FrameReader {
   #end({ finish_reason: why, usage: billed, error }: Event["delta"]): StreamEvent[] {
     const finish = finishOf(why);
     const usage = usageOf(billed);
-    if (finish === null || error !== "") return failureEvents(gaveUp(why), usage);
+    if (finish === null || error !== "") return failureEvents(gaveUpFailure(why), usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.#builder.finish(finish), ...reported, END];
   }

@@ -1,12 +1,12 @@
 import { thoughtDetail } from "../../claude/thoughts.ts";
 import { finishMeaning } from "../../core/finish-reason.ts";
 import { textOf } from "../../core/json-value.ts";
-import type { Answer, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { completionOf, outputOf } from "../../core/said.ts";
+import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { completionOf, outputOf } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
-import type { Said } from "../../core/said.ts";
-import { list, maybe, shape } from "../../core/shape.ts";
-import { withSpent } from "../../core/spent.ts";
+import type { OutputPart } from "../../core/output-part.ts";
+import { list, optional, shape } from "../../core/shape.ts";
+import { withUsage } from "../../core/failed-usage.ts";
 import { converseUsage } from "./converse-usage.ts";
 
 /** OpenAI's reason for a `stopReason`, or null when the model broke off. */
@@ -15,7 +15,7 @@ export function finishOf(stopReason: unknown): FinishReason | null {
 }
 
 /** The failure of an answer whose model broke off, which the request may have provoked. */
-export const BROKEN_OFF: ProviderFailure = {
+export const INCOMPLETE_FAILURE: ProviderFailure = {
   kind: "retry",
   reason: "broken_off",
   fault: "request",
@@ -25,9 +25,9 @@ export const BROKEN_OFF: ProviderFailure = {
 const block = shape({
   text: textOf,
   reasoningContent: shape({ reasoningText: shape({ text: textOf, signature: textOf }) }),
-  toolUse: maybe(shape({ toolUseId: textOf, name: textOf, input: (input) => input ?? {} })),
+  toolUse: optional(shape({ toolUseId: textOf, name: textOf, input: (input) => input ?? {} })),
 });
-const whole = shape({ message: maybe(shape({ content: list(block) })) });
+const whole = shape({ message: optional(shape({ content: list(block) })) });
 
 /**
  * The body of a Converse answer (Bedrock API reference, Converse: Response Syntax); null when it is none.
@@ -36,13 +36,13 @@ const whole = shape({ message: maybe(shape({ content: list(block) })) });
 export function converseAnswer(
   { output, stopReason, usage: reported }: JsonObject,
   answerTool: string | null,
-): Answer | ProviderFailure | null {
+): ProviderResponse | ProviderFailure | null {
   const { message } = whole(output);
   if (message === null) return null;
   const reason = finishOf(stopReason);
   const usage = converseUsage(reported);
   const answer = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
-  const said: Said[] = [
+  const said: OutputPart[] = [
     // What is said beside the answer is none; called twice, it was given twice.
     { kind: "text", text: answer ? JSON.stringify(answer.input) : "" },
     ...message.content.flatMap((one) => saidIn(one, answerTool)),
@@ -50,13 +50,13 @@ export function converseAnswer(
   ];
   const told = answer ? said.filter(({ kind }, at) => at === 0 || kind !== "text") : said;
   if (reason !== null) return completionOf([told], usage);
-  return withSpent(BROKEN_OFF, { usage, said: outputOf(told) });
+  return withUsage(INCOMPLETE_FAILURE, { usage, said: outputOf(told) });
 }
 
 function saidIn(
   { text, reasoningContent, toolUse }: ReturnType<typeof block>,
   answerTool: string | null,
-): Said[] {
+): OutputPart[] {
   const { reasoningText: thought } = reasoningContent;
   const detail = claudeDetail(thought.text, thought.signature);
   return [

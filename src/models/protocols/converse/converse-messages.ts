@@ -9,7 +9,7 @@ type Block = JsonObject;
 export type Message = { readonly role: "user" | "assistant"; readonly content: Block[] };
 
 /** What is asked: instructions, if any, and what was said. */
-export type Instructed = {
+export type InstructedMessages = {
   readonly system?: readonly JsonObject[];
   readonly messages: readonly Message[];
 };

@@ -1,8 +1,8 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
-import { beginsWithoutThought } from "../../claude/thoughts.ts";
+import { startsWithoutThought } from "../../claude/thoughts.ts";
 import { refusal } from "../../core/conversation.ts";
-import { tellDropped } from "../../core/dropped.ts";
-import type { Places } from "../../core/dropped.ts";
+import { reportDropped } from "../../core/dropped.ts";
+import type { FieldPaths } from "../../core/dropped.ts";
 import { withInlineImages } from "../../core/inline-image.ts";
 import type { InlineConversation } from "../../core/inline-image.ts";
 import { outgoingBody } from "../../core/outgoing-body.ts";
@@ -12,7 +12,7 @@ import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.
 import { promptOf } from "../../core/prompt.ts";
 import { answerFormat } from "./answer-format.ts";
 import { converseMessages } from "./converse-messages.ts";
-import type { Instructed, Message } from "./converse-messages.ts";
+import type { InstructedMessages, Message } from "./converse-messages.ts";
 import { toolFields } from "./converse-tools.ts";
 import type { ToolFields } from "./converse-tools.ts";
 import { modelFields } from "./model-fields.ts";
@@ -23,7 +23,7 @@ import type { Family } from "./models.ts";
 
 const MORE = "additionalModelRequestFields";
 const cachePoint = "somewhere in it";
-const PLACES: Places = {
+const PLACES: FieldPaths = {
   prompt_cache_key: ["cachePoint"],
   prompt_cache_options: ["cachePoint"],
   prompt_cache_retention: ["cachePoint"],
@@ -54,12 +54,12 @@ export async function converseRequest(call: ChatCall): Promise<OutgoingBody | Pr
   if ("reason" in inline) return inline;
   const format = answerFormat(call);
   const tools = toolFields(prompt.tools, format, model);
-  const mayThink = !tools.isForced && !(isBudgeted(model) && beginsWithoutThought(said.turns));
+  const mayThink = !tools.isForced && !(isBudgeted(model) && startsWithoutThought(said.turns));
   const fields = modelFields({ body, stops: prompt.stops, model, cap, format, mayThink });
   const words = [format.kind === "told" ? format.words : "", tools.words];
   const request = bodyOf({ call, caches: prompt.caches, said: told(inline, words), tools, fields });
   if (isFailure(request)) return request;
-  tellDropped(call, { ...request, ...(hasCachePoint(request) && { cachePoint }) }, PLACES);
+  reportDropped(call, { ...request, ...(hasCachePoint(request) && { cachePoint }) }, PLACES);
   return outgoingBody(request, inline.downloads);
 }
 
@@ -91,7 +91,10 @@ function bodyOf({ call, caches, said, tools, fields }: Sendable): JsonObject | P
 }
 
 /** Instructions alone are what is asked. */
-function withInstructions(system: readonly string[], messages: readonly Message[]): Instructed {
+function withInstructions(
+  system: readonly string[],
+  messages: readonly Message[],
+): InstructedMessages {
   const texts = system.filter((text) => text.trim() !== "").map((text) => ({ text }));
   if (texts.length === 0) return { messages };
   if (messages.length > 0) return { system: texts, messages };
@@ -120,7 +123,7 @@ const CACHE_POINT = { cachePoint: { type: "default" } };
  * cached: Claude's after the last thing that the user said, so that the next turn finds all before it;
  * Nova's after the instructions, where it is sure to be taken.
  */
-function withCachePoint(asked: Instructed, family: Family): Instructed {
+function withCachePoint(asked: InstructedMessages, family: Family): InstructedMessages {
   if (family === "nova" && asked.system !== undefined) {
     return { ...asked, system: [...asked.system, CACHE_POINT] };
   }

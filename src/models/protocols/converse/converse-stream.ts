@@ -3,12 +3,12 @@ import type { StreamReader } from "../../core/http-provider.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { numberOf, parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { asIs, maybe, shape } from "../../core/shape.ts";
+import { asIs, optional, shape } from "../../core/shape.ts";
 import { streamReader } from "../../core/sse-reader.ts";
 import type { FrameSource, TextFrame } from "../../core/sse-reader.ts";
-import { eventTooLarge, failureEvents } from "../../core/spent.ts";
+import { eventTooLarge, failureEvents } from "../../core/failed-usage.ts";
 import { exceptionFailure } from "./bedrock-failure.ts";
-import { BROKEN_OFF, claudeDetail, finishOf } from "./converse-answer.ts";
+import { INCOMPLETE_FAILURE, claudeDetail, finishOf } from "./converse-answer.ts";
 import { converseUsage } from "./converse-usage.ts";
 import { FRAME_BYTES_MAX, FrameDecoder } from "./event-frames.ts";
 import type { Frame } from "./event-frames.ts";
@@ -16,7 +16,7 @@ import type { Frame } from "./event-frames.ts";
 /** An event (Bedrock API reference, ConverseStreamOutput); the fields that its type has. */
 const event = shape({
   contentBlockIndex: numberOf,
-  start: shape({ toolUse: maybe(shape({ toolUseId: textOf, name: textOf })) }),
+  start: shape({ toolUse: optional(shape({ toolUseId: textOf, name: textOf })) }),
   delta: shape({
     text: textOf,
     toolUse: shape({ input: textOf }),
@@ -145,7 +145,7 @@ export class ConverseReader extends FrameReader {
   #end(stop: Event): StreamEvent[] {
     const reason = finishOf(stop.stopReason);
     const usage = converseUsage(this.#metadata?.usage);
-    if (reason === null) return failureEvents(BROKEN_OFF, usage);
+    if (reason === null) return failureEvents(INCOMPLETE_FAILURE, usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.#release(), ...this.#chunks.finish(reason), ...reported, END];
   }

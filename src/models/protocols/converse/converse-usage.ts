@@ -1,12 +1,12 @@
 import type { Usage } from "../../../shared/usage.ts";
 import { shape } from "../../core/shape.ts";
-import { countedUsage, countOr0, tokenCount } from "../../core/token-count.ts";
+import { countedUsage, countOrZero, tokenCount } from "../../core/token-count.ts";
 
 const counts = shape({
   inputTokens: tokenCount,
   outputTokens: tokenCount,
-  cacheReadInputTokens: countOr0,
-  cacheWriteInputTokens: countOr0,
+  cacheReadInputTokens: countOrZero,
+  cacheWriteInputTokens: countOrZero,
 });
 
 /**

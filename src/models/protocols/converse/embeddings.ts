@@ -1,7 +1,7 @@
 import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import type { EmbeddingsBody } from "../../core/embeddings.ts";
-import type { Answer, EmbeddingsCall, JsonObject } from "../../core/provider.ts";
+import type { ProviderResponse, EmbeddingsCall, JsonObject } from "../../core/provider.ts";
 import { tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
@@ -55,7 +55,7 @@ export function embeddingsAnswer(
   raw: JsonObject,
   call: EmbeddingsCall,
   headers: Headers,
-): Answer | null {
+): ProviderResponse | null {
   const vectors = vectorsOf(raw);
   if (vectors.length !== textsIn(call).length || !vectors.every(isVector)) return null;
   const header = textOf(headers.get("x-amzn-bedrock-input-token-count"));

@@ -35,7 +35,7 @@ const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
  * Whether a model runs where the host's tag promises: in the region called, or by a profile of the same
  * geography. What an ARN stands for cannot be told from it, so that it keeps no promise.
  */
-export function staysIn(tag: HostTag, model: string): boolean {
+export function isWithinRegion(tag: HostTag, model: string): boolean {
   if (model.startsWith("arn:")) return false;
   const [, geography = tag] = GEOGRAPHY.exec(model) ?? [];
   return geography === tag;

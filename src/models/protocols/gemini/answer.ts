@@ -1,11 +1,11 @@
 import { finishMeaning } from "../../core/finish-reason.ts";
 import { numberOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { Answer, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { completionOf, outputOf } from "../../core/said.ts";
+import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { completionOf, outputOf } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
-import type { Said } from "../../core/said.ts";
-import { asIs, list, maybe, shape } from "../../core/shape.ts";
-import { withSpent } from "../../core/spent.ts";
+import type { OutputPart } from "../../core/output-part.ts";
+import { asIs, list, optional, shape } from "../../core/shape.ts";
+import { withUsage } from "../../core/failed-usage.ts";
 import { readUsage } from "./usage.ts";
 
 /** A part of a candidate's content (ai.google.dev, Content); those that we have no word for are left out. */
@@ -13,7 +13,7 @@ const part = shape({
   text: textOf,
   thought: asIs,
   thoughtSignature: textOf,
-  functionCall: shape({ id: textOf, name: textOf, args: maybe(objectOf) }),
+  functionCall: shape({ id: textOf, name: textOf, args: optional(objectOf) }),
 });
 const candidate = shape({
   index: numberOf,
@@ -43,7 +43,7 @@ export function finishOf(reason: string): FinishReason | ProviderFailure {
 /** What one candidate says here, and why it ended; "" where it goes on. */
 type Candidate = {
   readonly index: number;
-  readonly said: readonly Said[];
+  readonly said: readonly OutputPart[];
   readonly finish: string;
 };
 
@@ -65,7 +65,7 @@ function saidIn({
   thought,
   functionCall,
   thoughtSignature,
-}: ReturnType<typeof part>): Said[] {
+}: ReturnType<typeof part>): OutputPart[] {
   if (text !== "") return [{ kind: thought === true ? "thought" : "text", text }];
   const { id, name, args } = functionCall;
   if (name === "") return [];
@@ -75,16 +75,16 @@ function saidIn({
 }
 
 /** A chat completion of generateContent's answer; null when it is none. */
-export function chatAnswer(raw: JsonObject): Answer | ProviderFailure | null {
+export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { isBlocked, candidates, usage } = answerOf(raw);
   if (isBlocked) {
     return completionOf([[NOTHING, { kind: "finish", reason: "content_filter" }]], usage);
   }
-  const choices: (readonly Said[])[] = [];
+  const choices: (readonly OutputPart[])[] = [];
   for (const { said, finish } of candidates.toSorted((a, b) => a.index - b.index)) {
     const reason = finishOf(finish);
     if (typeof reason === "object") {
-      return withSpent(reason, { usage, said: outputOf([...choices.flat(), ...said]) });
+      return withUsage(reason, { usage, said: outputOf([...choices.flat(), ...said]) });
     }
     choices.push([NOTHING, ...said, { kind: "finish", reason }]);
   }
@@ -92,4 +92,4 @@ export function chatAnswer(raw: JsonObject): Answer | ProviderFailure | null {
 }
 
 /** A choice that says nothing says an empty text. */
-const NOTHING: Said = { kind: "text", text: "" };
+const NOTHING: OutputPart = { kind: "text", text: "" };

@@ -2,8 +2,8 @@ import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { answerOf, finishOf } from "./answer.ts";
-import { failureInside, parsed } from "./failure.ts";
-import { failureEvents } from "../../core/spent.ts";
+import { failureInside, parseJson } from "./failure.ts";
+import { failureEvents } from "../../core/failed-usage.ts";
 
 /**
  * Turns one stream's payloads into events. There is no terminal marker: the end is the end of file after
@@ -33,7 +33,7 @@ export class ChunkReader extends FrameReader {
   }
 
   protected override atEnd(foreign: string): StreamEvent[] {
-    const failure = failureInside(parsed(foreign), this.#secrets());
+    const failure = failureInside(parseJson(foreign), this.#secrets());
     if (failure !== null) return failureEvents(failure);
     if (this.#haveAllFinished()) return [END];
     return foreign.trim() === "" ? [] : failureEvents(retry("bad_event"));

@@ -1,7 +1,7 @@
 import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
 import { numberOf } from "../../core/json-value.ts";
 import { asIs, list, shape } from "../../core/shape.ts";
-import type { Answer, JsonObject, EmbeddingsCall } from "../../core/provider.ts";
+import type { ProviderResponse, JsonObject, EmbeddingsCall } from "../../core/provider.ts";
 import { embeddingUsage } from "./usage.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
@@ -13,7 +13,7 @@ export type EmbeddingMethod = {
   readonly size: (model: string) => number;
   readonly request: (call: EmbeddingsCall) => JsonObject;
   /** Null when a vector is missing. */
-  readonly answer: (raw: JsonObject, call: EmbeddingsCall) => Answer | null;
+  readonly answer: (raw: JsonObject, call: EmbeddingsCall) => ProviderResponse | null;
 };
 
 const batch = shape({

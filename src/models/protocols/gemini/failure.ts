@@ -30,7 +30,7 @@ export function googleFailure(
   bodyText: string,
   secrets: readonly string[],
 ): ProviderFailure {
-  const error = errorIn(parsed(bodyText)) ?? NO_COMPLAINT;
+  const error = errorIn(parseJson(bodyText)) ?? NO_COMPLAINT;
   const inner = codeOf(error);
   const trusted = status >= 500 && inner !== null ? inner : status;
   return failureOf(trusted, headers, error, secrets);
@@ -43,7 +43,7 @@ export function failureInside(raw: unknown, secrets: readonly string[]): Provide
 }
 
 /** The value of a JSON text, or null. */
-export function parsed(text: string): unknown {
+export function parseJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
     return value;

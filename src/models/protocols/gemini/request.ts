@@ -1,6 +1,6 @@
 import { conversationOf, refusal } from "../../core/conversation.ts";
-import { tellDropped } from "../../core/dropped.ts";
-import type { Places } from "../../core/dropped.ts";
+import { reportDropped } from "../../core/dropped.ts";
+import type { FieldPaths } from "../../core/dropped.ts";
 import { withInlineImages } from "../../core/inline-image.ts";
 import type { InlineConversation, InlinePart } from "../../core/inline-image.ts";
 import { textOf } from "../../core/json-value.ts";
@@ -35,11 +35,11 @@ export async function chatRequest(call: ChatCall): Promise<OutgoingBody | Provid
     ...toolFields(tools),
     generationConfig: generationConfig(call),
   };
-  tellDropped(call, body, PLACES);
+  reportDropped(call, body, PLACES);
   return outgoingBody(body, conversation.downloads);
 }
 
-const PLACES: Places = {
+const PLACES: FieldPaths = {
   frequency_penalty: ["generationConfig.frequencyPenalty"],
   presence_penalty: ["generationConfig.presencePenalty"],
   reasoning_effort: ["generationConfig.thinkingConfig"],

@@ -1,13 +1,13 @@
 import type { Usage } from "../../../shared/usage.ts";
 import { shape } from "../../core/shape.ts";
-import { countedUsage, countOr0, tokenCount } from "../../core/token-count.ts";
+import { countedUsage, countOrZero, tokenCount } from "../../core/token-count.ts";
 
 const counts = shape({
   promptTokenCount: tokenCount,
-  cachedContentTokenCount: countOr0,
-  toolUsePromptTokenCount: countOr0,
-  candidatesTokenCount: countOr0,
-  thoughtsTokenCount: countOr0,
+  cachedContentTokenCount: countOrZero,
+  toolUsePromptTokenCount: countOrZero,
+  candidatesTokenCount: countOrZero,
+  thoughtsTokenCount: countOrZero,
 });
 
 /**

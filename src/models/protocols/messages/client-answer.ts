@@ -1,7 +1,7 @@
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
 import { acceptedArguments } from "../../core/accepted-history.ts";
-import { isEmpty, sealed } from "../../core/kept-thoughts.ts";
+import { isEmpty, sealThoughts } from "../../core/stored-thoughts.ts";
 import type { Named } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { claudeBlock } from "./client-thoughts.ts";
@@ -10,7 +10,7 @@ import { claudeBlock } from "./client-thoughts.ts";
 type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
 
 /** A message as the client gets it, without usage: blocks in the order thoughts, text, calls. */
-export type ClientSaid = {
+export type ClientMessage = {
   readonly content: readonly JsonObject[];
   readonly stop_reason: StopReason;
   readonly stop_sequence: null;
@@ -21,7 +21,7 @@ export type ClientSaid = {
 export type Names = ReadonlyMap<string, string>;
 
 /** The core's answer (a chat completion) as a message. */
-export function saidOf({ choices }: JsonObject, names: Names): ClientSaid {
+export function clientMessageOf({ choices }: JsonObject, names: Names): ClientMessage {
   const choice: Named<"message" | "finish_reason"> = objectOf(listOf(choices)[0]);
   const message: Message = objectOf(choice.message);
   const calls = listOf(message.tool_calls).filter(isObject);
@@ -61,7 +61,7 @@ function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly Js
   // Claude's blocks say what was readable; their text stands nowhere else.
   const thinking = claude.length > 0 ? "" : textOf(message.reasoning_content);
   if (thinking === "" && isEmpty(foreign)) return claude;
-  return [...claude, { type: "thinking", thinking, signature: sealed(foreign) }];
+  return [...claude, { type: "thinking", thinking, signature: sealThoughts(foreign) }];
 }
 
 /** Arguments that are no JSON object stand whole in one field: the tool refuses them, and the model tries again. */
@@ -90,7 +90,7 @@ export function wholeBlock(block: unknown): JsonObject {
 export function stopOf(
   finish: string,
   said: { readonly calls: boolean; readonly refusal: string | null },
-): Omit<ClientSaid, "content"> {
+): Omit<ClientMessage, "content"> {
   const stop = { stop_sequence: null, stop_details: null };
   if (finish === "content_filter" || said.refusal !== null) {
     const explanation = said.refusal;
@@ -144,12 +144,12 @@ export function envelope({
 }
 
 /** What `message_start` says of a prompt that the upstream has counted; of the output it says a first token. */
-export function begunUsage(usage: Usage): JsonObject {
+export function initialUsage(usage: Usage): JsonObject {
   return { ...usageOf({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
 /** Tokens of a prompt that nobody counted yet; at least one: clients take 0 for "not known". */
 export function startUsage(likely: number): JsonObject {
   const input = Math.max(1, Math.ceil(likely));
-  return begunUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });
+  return initialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });
 }

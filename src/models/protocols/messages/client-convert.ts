@@ -9,13 +9,13 @@ import type {
   ShownBlock,
   TextBlock,
 } from "./client-request.ts";
-import { Losses } from "./client-losses.ts";
-import { remembered } from "./client-thoughts.ts";
-import type { Remembered } from "./client-thoughts.ts";
+import { ConversionLosses } from "./client-losses.ts";
+import { recallThoughts } from "./client-thoughts.ts";
+import type { RecalledThoughts } from "./client-thoughts.ts";
 import { toolsForCore } from "./client-tools.ts";
 
 /** A request in the core's words (a chat body), as far as it has words for it. */
-type Converted = { readonly body: JsonObject; readonly losses: Losses };
+type Converted = { readonly body: JsonObject; readonly losses: ConversionLosses };
 
 /** How Claude Code begins the text that only tells its maker which client it is. */
 const ATTRIBUTION = "x-anthropic-billing-header:";
@@ -30,7 +30,7 @@ type CoreMessage = { readonly role: string; readonly content?: Content } & JsonO
  * named; what would change the answer is a lack. Failures: 400 for what no route could do.
  */
 export function chatBodyOf(body: MessagesBody): Result<Converted> {
-  const losses = new Losses(body);
+  const losses = new ConversionLosses(body);
   if (body.max_tokens === 0) {
     losses.cannot("max_tokens", "0 only warms a cache, which this model has not");
   }
@@ -56,7 +56,7 @@ export function chatBodyOf(body: MessagesBody): Result<Converted> {
 }
 
 /** What of a request is prompt, in the core's words: also what count_tokens counts. */
-export function promptOf(body: CountBody, losses: Losses): Result<JsonObject> {
+export function promptOf(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const messages = messagesOf(body, losses);
   if (!messages.ok) return messages;
   const tools = toolsForCore(body, losses);
@@ -75,7 +75,7 @@ export function promptOf(body: CountBody, losses: Losses): Result<JsonObject> {
   });
 }
 
-function messagesOf(body: CountBody, losses: Losses): Result<CoreMessage[]> {
+function messagesOf(body: CountBody, losses: ConversionLosses): Result<CoreMessage[]> {
   const out: CoreMessage[] = [];
   const system = systemText(body.system ?? []);
   if (system.length > 0) out.push({ role: "system", content: system });
@@ -96,7 +96,11 @@ function systemText(system: string | readonly TextBlock[]): readonly JsonObject[
   return texts.filter((text) => text.trim() !== "" && !text.startsWith(ATTRIBUTION)).map(textPart);
 }
 
-function messageOf(message: Message, place: string, losses: Losses): Result<CoreMessage[]> {
+function messageOf(
+  message: Message,
+  place: string,
+  losses: ConversionLosses,
+): Result<CoreMessage[]> {
   const { role, content } = message;
   if (role === "system") {
     const parts = systemText(content);
@@ -112,7 +116,7 @@ function messageOf(message: Message, place: string, losses: Losses): Result<Core
 function userMessages(
   blocks: readonly Block[],
   place: string,
-  losses: Losses,
+  losses: ConversionLosses,
 ): Result<CoreMessage[]> {
   const results: CoreMessage[] = [];
   const parts: JsonObject[] = [];
@@ -139,7 +143,7 @@ type ToolUse = Extract<Block, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
 
 /** A result's text; its images go into the user's message that follows, as no host takes them here. */
-function resultOf(block: ToolResult, place: string, losses: Losses): ResultParts {
+function resultOf(block: ToolResult, place: string, losses: ConversionLosses): ResultParts {
   const texts: string[] = [];
   const pictures: JsonObject[] = [];
   for (const part of resultParts(block, place, losses)) {
@@ -157,7 +161,11 @@ function resultOf(block: ToolResult, place: string, losses: Losses): ResultParts
   };
 }
 
-function resultParts({ content }: ToolResult, place: string, losses: Losses): JsonObject[] {
+function resultParts(
+  { content }: ToolResult,
+  place: string,
+  losses: ConversionLosses,
+): JsonObject[] {
   if (typeof content === "string") return [textPart(content)];
   return (content ?? []).flatMap((shown, at) => {
     if (shown.type !== "tool_reference") {
@@ -169,7 +177,11 @@ function resultParts({ content }: ToolResult, place: string, losses: Losses): Js
 }
 
 /** An assistant's turn: thoughts, text and calls. A turn that says nothing is left out. */
-function said(blocks: readonly Block[], place: string, losses: Losses): Result<CoreMessage[]> {
+function said(
+  blocks: readonly Block[],
+  place: string,
+  losses: ConversionLosses,
+): Result<CoreMessage[]> {
   const texts: string[] = [];
   const thoughts: JsonObject[] = [];
   const calls: ToolUse[] = [];
@@ -186,12 +198,12 @@ function said(blocks: readonly Block[], place: string, losses: Losses): Result<C
   const isSilent = text === "" && calls.length === 0;
   if (isSilent) return success([]);
   const called = calls.map((call) => [call, losses.names.fitting(call.name)] as const);
-  return success([assistantMessage(text, remembered(thoughts), called)]);
+  return success([assistantMessage(text, recallThoughts(thoughts), called)]);
 }
 
 function assistantMessage(
   text: string,
-  { details, reasoning, extras }: Remembered,
+  { details, reasoning, extras }: RecalledThoughts,
   calls: readonly (readonly [call: ToolUse, name: string])[],
 ): CoreMessage {
   return {
@@ -226,7 +238,11 @@ function isShown(block: Block): block is ShownBlock {
 }
 
 /** What is shown as parts of the core: texts and images. Empty texts are none. */
-function partsOf(block: ShownBlock, place: string, losses: Losses): readonly JsonObject[] {
+function partsOf(
+  block: ShownBlock,
+  place: string,
+  losses: ConversionLosses,
+): readonly JsonObject[] {
   switch (block.type) {
     case "text":
       return block.text === "" ? [] : [textPart(block.text)];
@@ -246,7 +262,7 @@ type Document = Extract<ShownBlock, { type: "document" }>;
 function documentParts(
   { source, title, context }: Document,
   place: string,
-  losses: Losses,
+  losses: ConversionLosses,
 ): readonly JsonObject[] {
   const head = [title ?? "", context ?? ""].filter((text) => text !== "");
   if (source.type === "text") return [textPart([...head, source.data].join("\n"))];

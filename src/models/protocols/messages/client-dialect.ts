@@ -1,6 +1,6 @@
 import type { Dialect, ErrorAnswer } from "../../../shared/http/dialect.ts";
-import { wireOf } from "../../../shared/http/failure-wire.ts";
-import type { Wire } from "../../../shared/http/failure-wire.ts";
+import { errorResponseOf } from "../../../shared/http/failure-mapping.ts";
+import type { ErrorResponse } from "../../../shared/http/failure-mapping.ts";
 import { elapsedMs } from "../../../shared/clock.ts";
 import type { RateState } from "../../../shared/key-terms.ts";
 import type { Failure } from "../../../shared/failure.ts";
@@ -31,7 +31,7 @@ const OVERLOADED = 529;
 /** How the clients of the Messages dialect are told about refusals, and of their key's minute. */
 export const messagesDialect: Dialect = {
   error(failure, requestId) {
-    const wire = wireOf(failure);
+    const wire = errorResponseOf(failure);
     return {
       status: statusOf(failure, wire),
       headers: { ...wire.headers, ...limitHeaders(failure), "request-id": requestId },
@@ -47,7 +47,7 @@ export const messagesDialect: Dialect = {
 
 /** The body of a refusal, also of an `error` event; our own code and numbers stand in `details`. */
 export function errorOf(failure: Failure, requestId: string): object {
-  const wire = wireOf(failure);
+  const wire = errorResponseOf(failure);
   const status = statusOf(failure, wire);
   return {
     type: "error",
@@ -66,7 +66,7 @@ export function errorOf(failure: Failure, requestId: string): object {
 }
 
 /** Ours is a 503; an unreachable home stays one, as it is no overload. */
-function statusOf({ kind }: Failure, { status }: Wire): number {
+function statusOf({ kind }: Failure, { status }: ErrorResponse): number {
   return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED : status;
 }
 
@@ -74,7 +74,7 @@ function statusOf({ kind }: Failure, { status }: Wire): number {
 const NO_CREDITS = "Insufficient credits. Your credit balance is too low";
 
 /** Words that clients of this dialect look for. */
-function messageOf(failure: Failure, { message, code }: Wire): string {
+function messageOf(failure: Failure, { message, code }: ErrorResponse): string {
   if (code === "context_length_exceeded") return overlong(message);
   if (failure.kind === "model_not_found") return `model: ${failure.model.slice(0, 100)}`;
   return message.replace(/^Insufficient credits: /, `${NO_CREDITS}: `);

@@ -5,7 +5,7 @@ import type { CountBody } from "./client-request.ts";
 type Lack = { readonly param: string; readonly message: string };
 
 /** What a conversion to the core leaves behind, and what it calls otherwise. */
-export class Losses {
+export class ConversionLosses {
   /** Names of what was left out, for `x-dropped`. */
   readonly dropped = new Set<string>();
   readonly names: ToolNames;

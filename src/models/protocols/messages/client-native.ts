@@ -9,7 +9,7 @@ import { BLOCKS, isPassingBeta, MESSAGE, REQUEST, UNCONVERTED } from "./client-n
 import type { Fields, Rule } from "./client-native-fields.ts";
 import type { CountBody, Message, MessagesBody } from "./client-request.ts";
 import { kindOf, withoutServerTools } from "./client-tools.ts";
-import { isSealed } from "../../core/kept-thoughts.ts";
+import { isSealedThoughts } from "../../core/stored-thoughts.ts";
 
 /**
  * A Messages request as it passes to a route of this dialect: what the table of fields names goes on as the
@@ -228,5 +228,5 @@ class Picker {
 }
 
 function isSigned({ signature }: JsonObject): boolean {
-  return typeof signature === "string" && signature !== "" && !isSealed(signature);
+  return typeof signature === "string" && signature !== "" && !isSealedThoughts(signature);
 }

@@ -1,14 +1,14 @@
 import { objectOf, parseObject, textOf } from "../../core/json-value.ts";
-import { sealed } from "../../core/kept-thoughts.ts";
-import type { KeptThoughts } from "../../core/kept-thoughts.ts";
-import { OneOpen } from "../../core/one-open.ts";
-import type { Part } from "../../core/one-open.ts";
+import { sealThoughts } from "../../core/stored-thoughts.ts";
+import type { StoredThoughts } from "../../core/stored-thoughts.ts";
+import { BlockSequencer } from "../../core/block-sequencer.ts";
+import type { Part } from "../../core/block-sequencer.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Chunk, DeltaCall } from "../../core/chunk.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import type { Head, Receipt, StreamWriter } from "../../core/door.ts";
+import type { ResponseHead, Receipt, StreamWriter } from "../../core/endpoint-adapter.ts";
 import {
-  begunUsage,
+  initialUsage,
   DIRECT,
   envelope,
   startUsage,
@@ -16,7 +16,7 @@ import {
   usageOf,
   wholeBlock,
 } from "./client-answer.ts";
-import type { Names, ClientSaid } from "./client-answer.ts";
+import type { Names, ClientMessage } from "./client-answer.ts";
 import { errorOf } from "./client-dialect.ts";
 import { claudeBlock } from "./client-thoughts.ts";
 
@@ -145,7 +145,7 @@ class CallBlock extends Block {
  * (platform.claude.com, streaming messages). One choice.
  */
 export class BlockWriter {
-  readonly #blocks = new OneOpen<Block>();
+  readonly #blocks = new BlockSequencer<Block>();
   readonly #calls = new Map<number, CallBlock>();
   #finish = "stop";
   #refusal = "";
@@ -178,7 +178,7 @@ export class BlockWriter {
   }
 
   /** Closes what is open and says how the message ended. */
-  end(): { readonly text: string; readonly stop: Omit<ClientSaid, "content"> } {
+  end(): { readonly text: string; readonly stop: Omit<ClientMessage, "content"> } {
     const refusal = this.#refusal === "" ? null : this.#refusal;
     const stop = stopOf(this.#finish, { calls: this.#calls.size > 0, refusal });
     return { text: this.#blocks.end(), stop };
@@ -250,15 +250,15 @@ export class BlockWriter {
 }
 
 /** Claude's own signature as it was made; else what the other maker needs back. */
-function signatureIn(thought: KeptThoughts): string {
+function signatureIn(thought: StoredThoughts): string {
   const claude = thought.details.map(claudeBlock).find((block) => block !== null);
-  if (claude === undefined) return sealed(thought);
+  if (claude === undefined) return sealThoughts(thought);
   const { signature } = claude ?? {};
   return textOf(signature);
 }
 
 /** A stream of the core's chunks. */
-export function convertedStream(head: Head, names: Names): StreamWriter {
+export function convertedStream(head: ResponseHead, names: Names): StreamWriter {
   const blocks = new BlockWriter(names);
   return {
     ping: PING,
@@ -277,7 +277,7 @@ export function convertedStream(head: Head, names: Names): StreamWriter {
 const PASSES: ReadonlySet<unknown> = new Set(["content_block_delta", "content_block_stop", "ping"]);
 
 /** A stream of Claude's own events, under our id, model and charge; the last ones wait for it. */
-export function nativeStream(head: Head): StreamWriter {
+export function nativeStream(head: ResponseHead): StreamWriter {
   let stop: JsonObject = {};
   return {
     ping: PING,
@@ -301,9 +301,9 @@ export function nativeStream(head: Head): StreamWriter {
 
 const PING = eventOf("ping", {});
 
-function startOfMessage(head: Head, usage: Usage | null): string {
+function startOfMessage(head: ResponseHead, usage: Usage | null): string {
   const stop = { stop_reason: null, stop_sequence: null, stop_details: null };
-  const known = usage === null ? startUsage(head.promptTokens) : begunUsage(usage);
+  const known = usage === null ? startUsage(head.promptTokens) : initialUsage(usage);
   const message = { ...envelope(head), content: [], ...stop, usage: known };
   return eventOf("message_start", { message });
 }
@@ -314,7 +314,7 @@ function endOfMessage(stop: JsonObject, usage: JsonObject): string {
   return eventOf("message_delta", { delta, usage }) + eventOf("message_stop", {});
 }
 
-function failureEvent(failure: Parameters<typeof errorOf>[0], { id }: Head): string {
+function failureEvent(failure: Parameters<typeof errorOf>[0], { id }: ResponseHead): string {
   return eventOf("error", errorOf(failure, `req_${id.slice("msg_".length)}`) as JsonObject);
 }
 

@@ -1,6 +1,6 @@
 import { textOf } from "../../core/json-value.ts";
-import { isSealed, unsealed } from "../../core/kept-thoughts.ts";
-import type { KeptThoughts } from "../../core/kept-thoughts.ts";
+import { isSealedThoughts, unsealThoughts } from "../../core/stored-thoughts.ts";
+import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
 /**
@@ -11,7 +11,7 @@ import type { JsonObject } from "../../core/provider.ts";
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 /** What an assistant's thinking blocks bring back to the core. */
-export type Remembered = Pick<KeptThoughts, "details"> & {
+export type RecalledThoughts = Pick<StoredThoughts, "details"> & {
   /** Readable thoughts without anything to send back; some hosts want them in a tool loop. */
   readonly reasoning: string;
   /** `extra_content` by the id of its tool call. */
@@ -27,7 +27,7 @@ export function claudeBlock(detail: JsonObject): JsonObject | null {
 }
 
 /** What the thinking blocks of one assistant message say to the core; broken ones say nothing. */
-export function remembered(blocks: readonly JsonObject[]): Remembered {
+export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts {
   const details: JsonObject[] = [];
   const extras = new Map<string, JsonObject>();
   let reasoning = "";
@@ -38,12 +38,12 @@ export function remembered(blocks: readonly JsonObject[]): Remembered {
     }
     const signature = textOf(block["signature"]);
     const thinking = textOf(block["thinking"]);
-    if (!isSealed(signature)) {
+    if (!isSealedThoughts(signature)) {
       if (signature !== "") details.push({ type: THINKING, thinking, signature });
       continue;
     }
     reasoning += thinking;
-    const kept = unsealed(signature); // null where it was altered: it is the client's own loss
+    const kept = unsealThoughts(signature); // null where it was altered: it is the client's own loss
     details.push(...(kept?.details ?? []));
     for (const [id, extra] of Object.entries(kept?.extras ?? {})) extras.set(id, extra);
   }

@@ -3,7 +3,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ToolNames } from "../../core/tool-name.ts";
-import type { Losses } from "./client-losses.ts";
+import type { ConversionLosses } from "./client-losses.ts";
 import type { CountBody, Tool } from "./client-request.ts";
 
 /**
@@ -78,7 +78,7 @@ function customProblem({ name, input_schema: schema }: Tool, at: number): Result
 }
 
 /** `tools`, `tool_choice` and `parallel_tool_calls` of the core; client tools have no schema there. */
-export function toolsForCore(body: CountBody, losses: Losses): Result<JsonObject> {
+export function toolsForCore(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const kept = withoutServerTools(body, losses.dropped);
   if (!kept.ok) return kept;
   const functions = (body.tools ?? []).flatMap((tool, at) =>
@@ -98,7 +98,7 @@ function isSingle(choice: CountBody["tool_choice"]): boolean {
 }
 
 /** A tool as a function of the core; none where its schema is not known to other models. */
-function functionsOf(tool: Tool, place: string, losses: Losses): JsonObject[] {
+function functionsOf(tool: Tool, place: string, losses: ConversionLosses): JsonObject[] {
   const kind = kindOf(tool);
   if (kind === "custom") return [functionOf(tool, losses.names)];
   if (kind === "search") losses.dropped.add(`${place}:${tool.type}`);

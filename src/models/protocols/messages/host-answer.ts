@@ -1,9 +1,9 @@
 import { cleanedMessage } from "../../core/cleaned-message.ts";
 import { finishMeaning } from "../../core/finish-reason.ts";
 import { objectOf, textOf } from "../../core/json-value.ts";
-import type { Answer, JsonObject } from "../../core/provider.ts";
-import { completionOf } from "../../core/said.ts";
-import type { Said } from "../../core/said.ts";
+import type { ProviderResponse, JsonObject } from "../../core/provider.ts";
+import { completionOf } from "../../core/output-part.ts";
+import type { OutputPart } from "../../core/output-part.ts";
 import { asIs, list, shape } from "../../core/shape.ts";
 import { thoughtDetail } from "../../claude/thoughts.ts";
 import { messagesUsage } from "./host-usage.ts";
@@ -33,14 +33,14 @@ export function messagesAnswer(
   raw: JsonObject,
   jsonTool: string | null,
   secret: string,
-): Answer | null {
+): ProviderResponse | null {
   const { content, usage } = raw;
   if (!Array.isArray(content)) return null;
   const said = list(block)(content).flatMap((one) => saidIn(one, jsonTool));
   return completionOf([[...said, ...endOf(ending(raw), secret)]], messagesUsage(usage));
 }
 
-function saidIn(one: Block, jsonTool: string | null): Said[] {
+function saidIn(one: Block, jsonTool: string | null): OutputPart[] {
   const { type, text, thinking, id, name, input } = one;
   if (type === "text") return [{ kind: "text", text }];
   if (type === "tool_use") {
@@ -50,14 +50,17 @@ function saidIn(one: Block, jsonTool: string | null): Said[] {
   }
   if (!type.endsWith("thinking")) return [];
   const detail = thoughtDetail(one);
-  const thought: Said[] = type === "thinking" ? [{ kind: "thought", text: thinking }] : [];
+  const thought: OutputPart[] = type === "thinking" ? [{ kind: "thought", text: thinking }] : [];
   return detail === null ? thought : [...thought, { kind: "detail", detail }];
 }
 
 /** Why it was refused, as a client may read it, and the end. */
-export function endOf({ stop_reason: why, stop_details: details }: Ending, secret: string): Said[] {
+export function endOf(
+  { stop_reason: why, stop_details: details }: Ending,
+  secret: string,
+): OutputPart[] {
   const reason = finishMeaning(textOf(why)) ?? "length"; // none of theirs says that it gave up
   const refusal = reason === "content_filter" ? cleanedMessage(details.explanation, secret) : "";
-  const end: Said = { kind: "finish", reason };
+  const end: OutputPart = { kind: "finish", reason };
   return refusal === "" ? [end] : [{ kind: "refusal", text: refusal }, end];
 }

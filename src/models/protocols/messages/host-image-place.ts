@@ -14,7 +14,7 @@ const SOME_IMAGE = /^(?:could not process image|unable to download the file)/i;
  * A refusal of a converted request's image with its place in the core's words; every other failure as it is. Where
  * Claude does not say which, it is the last: those before it were taken in the turns before.
  */
-export function imagePlaced(failure: ProviderFailure, call: ProviderCall): ProviderFailure {
+export function withImageParam(failure: ProviderFailure, call: ProviderCall): ProviderFailure {
   const { kind, message = "" } = failure;
   if (kind !== "refused" || call.kind !== "chat" || call.native !== undefined) return failure;
   const [, turn, block] = BY_BLOCK.exec(message) ?? [];

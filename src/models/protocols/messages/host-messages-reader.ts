@@ -3,12 +3,12 @@ import { numberOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { asIs, shape } from "../../core/shape.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
-import { failureEvents } from "../../core/spent.ts";
+import { failureEvents } from "../../core/failed-usage.ts";
 import { thoughtDetail } from "../../claude/thoughts.ts";
 import { block, ending, endOf } from "./host-answer.ts";
 import type { Block } from "./host-answer.ts";
 import { eventFailure } from "./host-failure.ts";
-import { laterUsage, messagesUsage, saysOutput } from "./host-usage.ts";
+import { laterUsage, messagesUsage, reportsOutput } from "./host-usage.ts";
 
 /** An event (platform.claude.com, streaming messages); the fields that its type has. */
 const event = shape({
@@ -136,7 +136,7 @@ export class MessagesReader extends FrameReader {
   /** The usage here is cumulative; it is the whole's once there is a reason to stop and it says the output. */
   #finish(last: unknown, usage: unknown): StreamEvent[] {
     this.#usage = laterUsage(this.#usage, usage);
-    this.#isCounted ||= saysOutput(usage);
+    this.#isCounted ||= reportsOutput(usage);
     const end = ending(last);
     if (typeof end.stop_reason !== "string") {
       return this.#reported(!(this.#builder.finished && this.#isCounted));

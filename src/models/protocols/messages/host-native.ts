@@ -1,13 +1,13 @@
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, numberOf, textOf } from "../../core/json-value.ts";
-import type { JsonObject, NativeSaid, ChatCall, StreamEvent } from "../../core/provider.ts";
+import type { JsonObject, NativeOutput, ChatCall, StreamEvent } from "../../core/provider.ts";
 import { asIs, shape } from "../../core/shape.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
-import { failureEvents } from "../../core/spent.ts";
+import { failureEvents } from "../../core/failed-usage.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { eventFailure } from "./host-failure.ts";
-import { laterUsage, messagesUsage, saysOutput } from "./host-usage.ts";
+import { laterUsage, messagesUsage, reportsOutput } from "./host-usage.ts";
 
 /**
  * A request of a client that speaks Messages itself, as it goes out: the client's fields, our model, cap and
@@ -77,7 +77,7 @@ export function nativeAnswer(raw: JsonObject, asksHour: boolean): NativeAnswer |
 type NativeAnswer = {
   readonly body: JsonObject;
   readonly usage: Usage | null;
-  readonly native: NativeSaid;
+  readonly native: NativeOutput;
 };
 
 /** A block, or a piece of one, as far as it counts as output. */
@@ -176,7 +176,7 @@ export class NativeReader extends FrameReader {
 
   #finish(raw: JsonObject, { usage, delta }: Pick<Event, "usage" | "delta">): StreamEvent[] {
     this.#usage = laterUsage(this.#usage, usage);
-    this.#isCounted ||= saysOutput(usage);
+    this.#isCounted ||= reportsOutput(usage);
     const reason = delta.stop_reason || null;
     this.#isFinished ||= reason !== null;
     return [...this.#begun(passed(raw, "", reason)), ...this.#reported()];

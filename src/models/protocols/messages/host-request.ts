@@ -1,6 +1,6 @@
 import type { Conversation } from "../../core/conversation.ts";
-import { tellDropped } from "../../core/dropped.ts";
-import type { Places } from "../../core/dropped.ts";
+import { reportDropped } from "../../core/dropped.ts";
+import type { FieldPaths } from "../../core/dropped.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
 import { promptOf } from "../../core/prompt.ts";
@@ -12,7 +12,7 @@ import { jsonAnswerOf } from "./host-json-answer.ts";
 import type { JsonAnswer } from "./host-json-answer.ts";
 import { cleanedSchema } from "../../claude/json-schema.ts";
 import { imageProblem, isThinking, messagesOf } from "./host-messages.ts";
-import { beginsWithoutThought } from "../../claude/thoughts.ts";
+import { startsWithoutThought } from "../../claude/thoughts.ts";
 import { toolFields } from "./host-tool-fields.ts";
 
 /** A request's body, and the beta that it needs, if any. */
@@ -22,7 +22,7 @@ type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_WORDS = "Answer with one JSON object and nothing else.";
 
-const PLACES: Places = {
+const PLACES: FieldPaths = {
   parallel_tool_calls: ["tool_choice.disable_parallel_tool_use"],
   prompt_cache_key: ["cache_control"],
   prompt_cache_options: ["cache_control"],
@@ -54,7 +54,7 @@ export function messagesRequest(
   if (problem !== null) return problem;
   const rules = claudeRules(call.upstreamId);
   const { body: sent, beta } = requestBody({ call, rules, prompt });
-  tellDropped(call, sent, PLACES, true);
+  reportDropped(call, sent, PLACES, true);
   return {
     beta,
     body: {
@@ -71,7 +71,7 @@ function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
   const { said, tools, stops, caches } = prompt;
   const json = jsonAnswerOf(body, rules);
   const { fields, forced } = toolFields(tools, rules, json, said);
-  const needsThought = rules.thinking === "budget" && beginsWithoutThought(said.turns);
+  const needsThought = rules.thinking === "budget" && startsWithoutThought(said.turns);
   const mayThink = !forced.isForced && !needsThought;
   const reasoning = reasoningFields(rules, body.reasoning_effort, cap, mayThink);
   const conversation = told(said, json?.by === "words" ? JSON_WORDS : null, forced.words);

@@ -2,17 +2,17 @@ import type { Usage } from "../../../shared/usage.ts";
 import { objectOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { shape } from "../../core/shape.ts";
-import { countedUsage, countOr0, tokenCount } from "../../core/token-count.ts";
+import { countedUsage, countOrZero, tokenCount } from "../../core/token-count.ts";
 
 const counts = shape({
   input_tokens: tokenCount,
   output_tokens: tokenCount,
-  cache_read_input_tokens: countOr0,
-  cache_creation_input_tokens: countOr0,
-  output_tokens_details: shape({ thinking_tokens: countOr0 }),
+  cache_read_input_tokens: countOrZero,
+  cache_creation_input_tokens: countOrZero,
+  output_tokens_details: shape({ thinking_tokens: countOrZero }),
   cache_creation: shape({
-    ephemeral_5m_input_tokens: countOr0,
-    ephemeral_1h_input_tokens: countOr0,
+    ephemeral_5m_input_tokens: countOrZero,
+    ephemeral_1h_input_tokens: countOrZero,
   }),
 });
 
@@ -39,7 +39,7 @@ export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
 }
 
 /** Whether a report says how much was put out. */
-export function saysOutput(raw: unknown): boolean {
+export function reportsOutput(raw: unknown): boolean {
   return counts(raw).output_tokens !== null;
 }
 

@@ -1,45 +1,49 @@
 import { failureObject } from "../../../shared/http/failure-response.ts";
-import { RESPONSE_ID } from "../../../shared/contracts/kept.ts";
-import type { KeptResponse } from "../../stored-responses/kept-items.ts";
+import { RESPONSE_ID } from "../../../shared/contracts/stored-responses.ts";
+import type { StoredResponse } from "../../stored-responses/items.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { Head, Receipt, StreamWriter } from "../../core/door.ts";
+import type { ResponseHead, Receipt, StreamWriter } from "../../core/endpoint-adapter.ts";
 import type { Chunk, Completion } from "../../core/chunk.ts";
 import { NativeItems } from "./client-native.ts";
 import { Output } from "./client-output.ts";
-import type { Wanted } from "./client-output.ts";
+import type { OutputOptions } from "./client-output.ts";
 import { closedResponse, openResponse } from "./client-response-object.ts";
 import type { Echo, ResponseState, ErrorOfResponse, OutputItem } from "./client-response-object.ts";
 
 /** What the answer to a request must remember of it. */
-export type Asking = {
-  readonly wanted: Omit<Wanted, "keeps">;
+export type ResponseContext = {
+  readonly wanted: Omit<OutputOptions, "keeps">;
   readonly echo: Echo;
   /** The answer comes in this dialect, from OpenAI itself. */
   readonly isNative: boolean;
 };
 
 /** The characters that the ids of an answer's items share with its own. */
-function ownPart({ id }: Head): string {
+function ownPart({ id }: ResponseHead): string {
   return id.slice(RESPONSE_ID.length);
 }
 
 /** The core's completion, or OpenAI's own response, as ours. */
-export function responseOf(answer: JsonObject, asking: Asking, receipt: Receipt): JsonObject {
+export function responseOf(
+  answer: JsonObject,
+  asking: ResponseContext,
+  receipt: Receipt,
+): JsonObject {
   const output = outputOf(answer, asking, receipt);
   return closed(output.items(), asking, receipt);
 }
 
 /** The same as it is kept; null where it failed. */
-export function keptResponseOf(
+export function storedResponseOf(
   answer: JsonObject,
-  asking: Asking,
+  asking: ResponseContext,
   receipt: Receipt,
-): KeptResponse | null {
+): StoredResponse | null {
   return keptOf(outputOf(answer, asking, receipt), asking, receipt);
 }
 
-function outputOf(answer: JsonObject, asking: Asking, receipt: Receipt): Output {
+function outputOf(answer: JsonObject, asking: ResponseContext, receipt: Receipt): Output {
   const wanted = wantedFor(asking, receipt);
   const output = new Output(ownPart(receipt), wanted, () => "");
   if (asking.isNative) new NativeItems(output, wanted).whole(answer);
@@ -51,16 +55,20 @@ function outputOf(answer: JsonObject, asking: Asking, receipt: Receipt): Output 
   return output;
 }
 
-function wantedFor({ wanted }: Asking, { keeps }: Head): Wanted {
+function wantedFor({ wanted }: ResponseContext, { keeps }: ResponseHead): OutputOptions {
   return { ...wanted, keeps };
 }
 
-function closed(output: readonly OutputItem[], { echo }: Asking, receipt: Receipt): JsonObject {
+function closed(
+  output: readonly OutputItem[],
+  { echo }: ResponseContext,
+  receipt: Receipt,
+): JsonObject {
   const state = { ...endingOf(receipt), output };
   return closedResponse(receipt, echo, { state, receipt });
 }
 
-function keptOf(output: Output, asking: Asking, receipt: Receipt): KeptResponse | null {
+function keptOf(output: Output, asking: ResponseContext, receipt: Receipt): StoredResponse | null {
   if (endingOf(receipt).status === "failed") return null;
   const items = output.keptItems();
   const response = { ...closed(items, asking, receipt), output: items };
@@ -89,13 +97,13 @@ const COMMENT = ": keep-alive\n\n";
 const COMMENTS_MAX = 4;
 
 /** The core's chunks, or OpenAI's own events, as the events of a response, in the order that OpenAI documents. */
-export function responseStream(head: Head, asking: Asking): StreamWriter {
+export function responseStream(head: ResponseHead, asking: ResponseContext): StreamWriter {
   return new ResponseStream(head, asking);
 }
 
 class ResponseStream implements StreamWriter {
-  readonly #head: Head;
-  readonly #asking: Asking;
+  readonly #head: ResponseHead;
+  readonly #asking: ResponseContext;
   readonly #output: Output;
   readonly #native: NativeItems | null;
   #sequence = 0;
@@ -104,7 +112,7 @@ class ResponseStream implements StreamWriter {
   /** What stands around the number and the text of the last delta. */
   #around: Around | null = null;
 
-  constructor(head: Head, asking: Asking) {
+  constructor(head: ResponseHead, asking: ResponseContext) {
     this.#head = head;
     this.#asking = asking;
     const wanted = wantedFor(asking, head);
@@ -162,7 +170,7 @@ class ResponseStream implements StreamWriter {
     );
   }
 
-  kept(receipt: Receipt): KeptResponse | null {
+  kept(receipt: Receipt): StoredResponse | null {
     return keptOf(this.#output, this.#asking, receipt);
   }
 

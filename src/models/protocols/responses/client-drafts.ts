@@ -1,5 +1,5 @@
 import { isObject, literalText } from "../../core/json-value.ts";
-import type { Part } from "../../core/one-open.ts";
+import type { Part } from "../../core/block-sequencer.ts";
 import { CustomInput } from "./client-custom-input.ts";
 import type {
   Logprob,
@@ -13,8 +13,12 @@ import { customInput } from "./client-tools.ts";
 import type { Origin } from "./client-tools.ts";
 
 /** Writes one event, numbered in order; "" where only the items are wanted. */
-export type Write = (type: string, fields: object) => string;
-export type DraftPlace = { readonly id: string; readonly index: number; readonly write: Write };
+export type EventWriter = (type: string, fields: object) => string;
+export type DraftPosition = {
+  readonly id: string;
+  readonly index: number;
+  readonly write: EventWriter;
+};
 type Status = OutputItem["status"];
 
 /** An item of an answer while it grows; a call in its midst has no end. */
@@ -26,11 +30,11 @@ export type Draft = Part & {
 
 /** What all items have in common. */
 export abstract class BaseDraft implements Draft {
-  protected readonly place: DraftPlace;
+  protected readonly place: DraftPosition;
   protected status: Status = "in_progress";
   isOpen = false;
 
-  constructor(place: DraftPlace) {
+  constructor(place: DraftPosition) {
     this.place = place;
   }
 
@@ -81,7 +85,7 @@ type GrowingRefusal = { readonly kind: "refusal"; refusal: string };
 type GrowingPart = GrowingText | GrowingRefusal;
 
 /** What a piece of text says beside itself. */
-export type Beside = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
+export type TextExtras = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
 
 /** A text that goes on. */
 export type OpenText = {
@@ -95,7 +99,7 @@ export class MessageDraft extends BaseDraft {
   readonly #parts: GrowingPart[] = [];
   readonly #phase: Phase | null;
 
-  constructor(place: DraftPlace, phase: Phase | null = null) {
+  constructor(place: DraftPosition, phase: Phase | null = null) {
     super(place);
     this.#phase = phase;
   }
@@ -105,7 +109,7 @@ export class MessageDraft extends BaseDraft {
     return this.#parts.length === 0;
   }
 
-  text(json: string, { logprobs, annotations }: Beside): string {
+  text(json: string, { logprobs, annotations }: TextExtras): string {
     let said = "";
     let part = this.#parts.at(-1);
     if (part?.kind !== "text") {
@@ -242,7 +246,7 @@ export class CallDraft extends BaseDraft {
   /** Said by whoever calls natively; else the arguments tell. */
   isEnded = false;
 
-  constructor(place: DraftPlace, origin: Origin, callId: string, isNative = false) {
+  constructor(place: DraftPosition, origin: Origin, callId: string, isNative = false) {
     super(place);
     this.#origin = origin;
     this.#callId = callId;

@@ -8,8 +8,8 @@ import { flatName } from "../../core/namespaces.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ChatMessage } from "../../core/core-request.ts";
 import type { InputItem, InputPart } from "./client-request.ts";
-import { unsealed } from "../../core/kept-thoughts.ts";
-import type { KeptThoughts } from "../../core/kept-thoughts.ts";
+import { unsealThoughts } from "../../core/stored-thoughts.ts";
+import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { customArguments } from "./client-tools.ts";
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
@@ -201,7 +201,7 @@ class ItemReader {
   }
 
   #reasoning({ encrypted_content: encrypted, summary }: Reasoning): void {
-    const kept = encrypted ? unsealed(encrypted) : readable(summary);
+    const kept = encrypted ? unsealThoughts(encrypted) : readable(summary);
     if (kept === null) {
       this.#left.add("reasoning");
       return;
@@ -242,7 +242,7 @@ type Reasoning = Extract<InputItem, { type: "reasoning" }>;
 const summaryParts = list(shape({ text: textOf }));
 
 /** Thoughts of which a client has the summary alone; null where it has none. */
-function readable(summary: unknown): KeptThoughts | null {
+function readable(summary: unknown): StoredThoughts | null {
   const text = summaryParts(summary)
     .map((part) => part.text)
     .join("\n\n");

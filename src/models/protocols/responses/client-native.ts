@@ -7,15 +7,15 @@ import type { RawEvent, RawItem } from "./raw.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Weight, Weights } from "../../core/prompt-size.ts";
 import { CallDraft, MessageDraft } from "./client-drafts.ts";
-import type { Beside } from "./client-drafts.ts";
+import type { TextExtras } from "./client-drafts.ts";
 import { agentText, filePart, partsInText } from "./client-input.ts";
-import type { Output, Wanted } from "./client-output.ts";
-import { unsealed } from "../../core/kept-thoughts.ts";
+import type { Output, OutputOptions } from "./client-output.ts";
+import { unsealThoughts } from "../../core/stored-thoughts.ts";
 import { ReasoningDraft } from "./client-reasoning.ts";
-import { LOGPROBS, shownOf } from "./client-request.ts";
+import { LOGPROBS, visibleOutput } from "./client-request.ts";
 import type { InputItem, InputPart, ResponsesBody } from "./client-request.ts";
 import { logprobsOf, nativeAnnotationsOf } from "./client-response-object.ts";
-import { choosesInside, isNamespace, nativeChoice } from "./client-tools.ts";
+import { choosesNamespaced, isNamespace, nativeChoice } from "./client-tools.ts";
 import type { Flattened } from "./client-tools.ts";
 
 /**
@@ -39,7 +39,7 @@ const UNKNOWN_THERE = ["presence_penalty", "frequency_penalty"] as const;
 export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
   const { instructions, tool_choice: choice, parallel_tool_calls: parallel } = body;
   const { input, left, weights } = inputOf(body);
-  const { logprobs } = shownOf(body);
+  const { logprobs } = visibleOutput(body);
   const hasTools = flat.own.length > 0;
   const passed = PASSES.filter((field) => body[field] !== undefined);
   const whole = {
@@ -56,7 +56,7 @@ export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
     ...(logprobs && { include: [LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
   };
   return {
-    body: choosesInside(flat, choice) ? withoutNamespaces(whole) : whole,
+    body: choosesNamespaced(flat, choice) ? withoutNamespaces(whole) : whole,
     dropped: [...UNKNOWN_THERE.filter((field) => (body[field] ?? 0) !== 0), ...left],
     weights,
   };
@@ -194,7 +194,7 @@ function inputPart(part: InputPart): JsonObject {
 
 /** The reasoning of OpenAI's own that an item of ours keeps; nobody else's could be read there. */
 function thoughtsIn(encrypted: string): JsonObject[] {
-  const details = unsealed(encrypted)?.details ?? [];
+  const details = unsealThoughts(encrypted)?.details ?? [];
   return details.map(reasoningItem).filter((item) => item !== null);
 }
 
@@ -207,14 +207,14 @@ type Item = MessageDraft | CallDraft | ReasoningDraft;
  */
 export class NativeItems {
   readonly #output: Output;
-  readonly #wanted: Wanted;
+  readonly #wanted: OutputOptions;
   /** By `output_index` upstream, which counts what is not shown too. */
   readonly #items = new Map<number, Item>();
   readonly #done = new Set<number>();
   /** Where the last text was said. */
   #last: Item | undefined;
 
-  constructor(output: Output, wanted: Wanted) {
+  constructor(output: Output, wanted: OutputOptions) {
     this.#output = output;
     this.#wanted = wanted;
   }
@@ -356,13 +356,13 @@ export class NativeItems {
     return this.#keep(index, this.#output.nativeReasoning());
   }
 
-  #text(item: Item | undefined, text: string, beside: Beside): string {
+  #text(item: Item | undefined, text: string, beside: TextExtras): string {
     if (!(item instanceof MessageDraft)) return "";
     const isAny = text !== "" || beside.logprobs.length > 0 || beside.annotations.length > 0;
     return isAny ? item.text(JSON.stringify(text), beside) : "";
   }
 
-  #beside(logprobs: unknown, annotations: readonly unknown[]): Beside {
+  #beside(logprobs: unknown, annotations: readonly unknown[]): TextExtras {
     return {
       logprobs: this.#wanted.shown.logprobs ? logprobsOf(logprobs) : [],
       annotations: nativeAnnotationsOf(annotations),

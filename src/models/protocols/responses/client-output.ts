@@ -1,21 +1,21 @@
-import { isEmpty, joined, NO_THOUGHTS } from "../../core/kept-thoughts.ts";
-import type { KeptThoughts } from "../../core/kept-thoughts.ts";
+import { isEmpty, joined, NO_THOUGHTS } from "../../core/stored-thoughts.ts";
+import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { objectOf, textOf } from "../../core/json-value.ts";
 import { flatName } from "../../core/namespaces.ts";
-import { OneOpen } from "../../core/one-open.ts";
+import { BlockSequencer } from "../../core/block-sequencer.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Delta, DeltaCall } from "../../core/chunk.ts";
 import { CallDraft, MessageDraft } from "./client-drafts.ts";
-import type { Beside, Draft, OpenText, DraftPlace, Write } from "./client-drafts.ts";
+import type { TextExtras, Draft, OpenText, DraftPosition, EventWriter } from "./client-drafts.ts";
 import { ReasoningDraft } from "./client-reasoning.ts";
-import type { Shown } from "./client-request.ts";
+import type { VisibleOutput } from "./client-request.ts";
 import { annotationsOf, logprobsOf } from "./client-response-object.ts";
 import type { OutputItem } from "./client-response-object.ts";
 import type { Origin } from "./client-tools.ts";
 
 /** What of the request the items of its answer depend on. */
-export type Wanted = {
-  readonly shown: Shown;
+export type OutputOptions = {
+  readonly shown: VisibleOutput;
   /** By the names under which the core knows the tools. */
   readonly origins: ReadonlyMap<string, Origin>;
   /** What the next turn needs of this one is gathered, whether or not it is shown: the answer is kept. */
@@ -24,24 +24,24 @@ export type Wanted = {
 
 /** An item that began, and what is to be said of that. */
 type Begun<D> = { readonly said: string; readonly draft: D };
-const NOTHING: Beside = { logprobs: [], annotations: [] };
+const NOTHING: TextExtras = { logprobs: [], annotations: [] };
 
 /**
  * The items of one answer, from the core's deltas: in the order in which they began, one open at a time. One that
  * begins while a call is in its midst is kept until that call is whole.
  */
 export class Output {
-  readonly #drafts = new OneOpen<Draft>();
+  readonly #drafts = new BlockSequencer<Draft>();
   readonly #calls = new Map<number, CallDraft>();
   /** What came of calls whose name did not come yet. */
   readonly #unnamed = new Map<number, { id: string; args: string }>();
-  readonly #wanted: Wanted;
-  readonly #write: Write;
+  readonly #wanted: OutputOptions;
+  readonly #write: EventWriter;
   /** 24 characters that every id has after its prefix. */
   readonly #own: string;
-  #kept: KeptThoughts = NO_THOUGHTS;
+  #kept: StoredThoughts = NO_THOUGHTS;
 
-  constructor(own: string, wanted: Wanted, write: Write) {
+  constructor(own: string, wanted: OutputOptions, write: EventWriter) {
     this.#own = own;
     this.#wanted = wanted;
     this.#write = write;
@@ -194,7 +194,7 @@ export class Output {
     return said + this.#drafts.advance();
   }
 
-  #keep(thoughts: KeptThoughts): void {
+  #keep(thoughts: StoredThoughts): void {
     const last = this.#drafts.last;
     if (last instanceof ReasoningDraft) {
       last.keep(thoughts);
@@ -215,26 +215,26 @@ export class Output {
     return said;
   }
 
-  #takeKept(): KeptThoughts {
+  #takeKept(): StoredThoughts {
     const kept = this.#kept;
     this.#kept = NO_THOUGHTS;
     return kept;
   }
 
   /** The next item, with what is kept so far before it. */
-  #begin<D extends Draft>(prefix: string, made: (place: DraftPlace) => D): Begun<D> {
+  #begin<D extends Draft>(prefix: string, made: (place: DraftPosition) => D): Begun<D> {
     const before = this.#beginKept();
     const { said, draft } = this.#add(prefix, made);
     return { said: before + said, draft };
   }
 
-  #add<D extends Draft>(prefix: string, made: (place: DraftPlace) => D): Begun<D> {
+  #add<D extends Draft>(prefix: string, made: (place: DraftPosition) => D): Begun<D> {
     const index = this.#drafts.parts.length;
     const draft = made({ id: `${prefix}_${this.#own}${index}`, index, write: this.#write });
     return { said: this.#drafts.add(draft), draft };
   }
 
-  #beside(delta: Delta, logprobs: unknown): Beside {
+  #beside(delta: Delta, logprobs: unknown): TextExtras {
     const annotations = annotationsOf(delta.annotations);
     const told = this.#wanted.shown.logprobs ? logprobsOf(objectOf(logprobs)["content"]) : [];
     return annotations.length === 0 && told.length === 0

@@ -1,18 +1,18 @@
-import { isEmpty, joined, NO_THOUGHTS, sealed } from "../../core/kept-thoughts.ts";
-import type { KeptThoughts } from "../../core/kept-thoughts.ts";
+import { isEmpty, joined, NO_THOUGHTS, sealThoughts } from "../../core/stored-thoughts.ts";
+import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { BaseDraft } from "./client-drafts.ts";
-import type { DraftPlace } from "./client-drafts.ts";
+import type { DraftPosition } from "./client-drafts.ts";
 import type { OutputItem, SummaryPart } from "./client-response-object.ts";
 
 /** What the model thought, as far as it may be seen, and what its next turn needs of it. */
 export class ReasoningDraft extends BaseDraft {
   readonly isWhole = true;
   #summary = "";
-  #thoughts: KeptThoughts = NO_THOUGHTS;
+  #thoughts: StoredThoughts = NO_THOUGHTS;
   /** Whether the client asked to see what its next turn needs. */
   readonly #isShown: boolean;
 
-  constructor(place: DraftPlace, isShown: boolean) {
+  constructor(place: DraftPosition, isShown: boolean) {
     super(place);
     this.#isShown = isShown;
   }
@@ -28,7 +28,7 @@ export class ReasoningDraft extends BaseDraft {
     return (isFirst ? this.#sayPart("added", "") : "") + this.#saySummary("delta", { delta: text });
   }
 
-  keep(thoughts: KeptThoughts): void {
+  keep(thoughts: StoredThoughts): void {
     this.#thoughts = joined(this.#thoughts, thoughts);
   }
 
@@ -43,7 +43,7 @@ export class ReasoningDraft extends BaseDraft {
     const summary: SummaryPart[] =
       this.isOpen && this.#summary !== "" ? [{ type: "summary_text", text: this.#summary }] : [];
     const isAny = isDone && !isEmpty(this.#thoughts);
-    const encrypted_content = isAny ? sealed(this.#thoughts) : null;
+    const encrypted_content = isAny ? sealThoughts(this.#thoughts) : null;
     return { id, type: "reasoning", status, summary, encrypted_content };
   }
 

@@ -243,13 +243,13 @@ export function parseResponsesRequest(value: object): Result<ResponsesBody> {
 }
 
 /** What a client asked to see of a model's reasoning and certainty. */
-export type Shown = {
+export type VisibleOutput = {
   readonly summary: boolean;
   readonly encrypted: boolean;
   readonly logprobs: boolean;
 };
 
-export function shownOf({ reasoning: asked, include = [] }: ResponsesBody): Shown {
+export function visibleOutput({ reasoning: asked, include = [] }: ResponsesBody): VisibleOutput {
   return {
     summary: (asked?.summary ?? asked?.generate_summary ?? null) !== null,
     encrypted: include.includes(ENCRYPTED),
@@ -270,7 +270,7 @@ export function settingsOf(body: ResponsesBody): Partial<ChatBody> {
     response_format: formatOf(asked?.format ?? undefined),
     verbosity: asked?.verbosity ?? undefined,
     reasoning_effort: thinking?.effort ?? undefined,
-    ...(shownOf(body).logprobs && { logprobs: true, top_logprobs }),
+    ...(visibleOutput(body).logprobs && { logprobs: true, top_logprobs }),
   });
 }
 
@@ -306,7 +306,7 @@ const LEFT_OUT = ["prompt_cache_options", "max_tool_calls"];
 const MISSED_BY_NOBODY: ReadonlySet<string> = new Set(["client_metadata", "stream_options"]);
 
 /** Fields that change nothing here and whose loss a client should know of. */
-export function leftFields(value: JsonObject): readonly string[] {
+export function ignoredFields(value: JsonObject): readonly string[] {
   const unknown = Object.keys(value).filter(
     (field) => !Object.hasOwn(responsesBody.shape, field) && !MISSED_BY_NOBODY.has(field),
   );

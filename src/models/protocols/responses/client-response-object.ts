@@ -1,7 +1,7 @@
 import { promptTokens } from "../../../shared/usage.ts";
 import { isObject, listOf, numberOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { Head, Receipt } from "../../core/door.ts";
+import type { ResponseHead, Receipt } from "../../core/endpoint-adapter.ts";
 import type { ResponsesBody } from "./client-request.ts";
 
 /** A token's probability as this dialect writes it: `bytes` and `top_logprobs` are always lists. */
@@ -177,14 +177,18 @@ function echoedTool(raw: JsonObject): JsonObject {
 }
 
 /** The response of an answer at its beginning, as `response.created` holds it: without what is long. */
-export function openResponse(head: Head, echo: Echo): JsonObject {
+export function openResponse(head: ResponseHead, echo: Echo): JsonObject {
   const state = { status: "in_progress", error: null, incomplete_details: null, output: [] };
   const rest = { ...echo, ...SHORT, store: head.keeps, usage: null };
   return { ...identity(head), completed_at: null, ...state, ...rest };
 }
 
 /** The response of an answer at its end. `receipt`: null where nothing was charged. */
-export function closedResponse(head: Head, echo: Echo, { state, receipt }: Closed): JsonObject {
+export function closedResponse(
+  head: ResponseHead,
+  echo: Echo,
+  { state, receipt }: Closed,
+): JsonObject {
   const usage = receipt === null ? null : usageOf(receipt);
   const completedAt = state.status === "completed" ? (receipt?.ended ?? null) : null;
   const store = head.keeps && state.status !== "failed";
@@ -196,7 +200,7 @@ type Closed = {
   readonly receipt: Receipt | null;
 };
 
-function identity({ id, created, model }: Head) {
+function identity({ id, created, model }: ResponseHead) {
   return { id, object: "response", created_at: created, model };
 }
 

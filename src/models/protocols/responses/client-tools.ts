@@ -260,7 +260,7 @@ type Chosen = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
  * `allowed_tools` becomes the tools that it allows: no wire can then call another. Refused: a choice of
  * a tool that is not there, or of one that was left out.
  */
-export function chosen(
+export function resolveToolChoice(
   flat: Flattened,
   choice: ToolChoice | undefined,
   parallel: boolean | undefined,
@@ -284,7 +284,7 @@ export function chosen(
 }
 
 /** Whether a choice that `chosen` took names a tool in a namespace: OpenAI has no words for that. */
-export function choosesInside(flat: Flattened, choice: ToolChoice | undefined): boolean {
+export function choosesNamespaced(flat: Flattened, choice: ToolChoice | undefined): boolean {
   if (choice === undefined || typeof choice === "string") return false;
   const some = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
   return some.filter(isObject).some((one) => isInside(flat.origins.get(nameOf(flat, one) ?? "")));

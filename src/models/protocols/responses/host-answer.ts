@@ -1,8 +1,13 @@
-import { completionOf, outputOf } from "../../core/said.ts";
-import type { Said } from "../../core/said.ts";
+import { completionOf, outputOf } from "../../core/output-part.ts";
+import type { OutputPart } from "../../core/output-part.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { Answer, JsonObject, NativeSaid, ProviderFailure } from "../../core/provider.ts";
-import { withSpent } from "../../core/spent.ts";
+import type {
+  ProviderResponse,
+  JsonObject,
+  NativeOutput,
+  ProviderFailure,
+} from "../../core/provider.ts";
+import { withUsage } from "../../core/failed-usage.ts";
 import { itemsIn, partsIn } from "./raw.ts";
 import type { RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
@@ -11,7 +16,7 @@ import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./hos
 export function responsesAnswer(
   raw: RawResponse,
   secret: string | undefined,
-): Answer | ProviderFailure | null {
+): ProviderResponse | ProviderFailure | null {
   if (!Array.isArray(raw.output)) return null;
   const items = itemsIn(raw.output);
   const parts = items.flatMap((item) => partsIn(item.content));
@@ -21,12 +26,14 @@ export function responsesAnswer(
   const finish = finishOf(raw);
   const details = items.filter(isReasoning).map(reasoningDetail);
   const annotations = parts.flatMap((part) => listOf(part.annotations)).flatMap(annotationOf);
-  const said: Said[] = [
+  const said: OutputPart[] = [
     { kind: "thought", text: items.map(reasoningText).filter(Boolean).join("\n\n") },
-    ...details.flatMap((detail): Said[] => (detail === null ? [] : [{ kind: "detail", detail }])),
+    ...details.flatMap((detail): OutputPart[] =>
+      detail === null ? [] : [{ kind: "detail", detail }],
+    ),
     { kind: "text", text: joined("text") },
     { kind: "refusal", text: refusal },
-    ...annotations.map((annotation): Said => ({ kind: "annotation", annotation })),
+    ...annotations.map((annotation): OutputPart => ({ kind: "annotation", annotation })),
     ...items.flatMap(callIn),
   ];
   const usage = responseUsage(raw.usage);
@@ -38,17 +45,17 @@ export function responsesAnswer(
 export function nativeAnswer(
   raw: RawResponse,
   secret: string | undefined,
-): (Answer & { readonly native: NativeSaid }) | ProviderFailure | null {
+): (ProviderResponse & { readonly native: NativeOutput }) | ProviderFailure | null {
   if (!Array.isArray(raw.output)) return null;
   const usage = responseUsage(raw.usage);
-  const said = itemsIn(raw.output).map(saidIn).join("");
+  const said = itemsIn(raw.output).map(outputIn).join("");
   const finish = finishOf(raw);
   if (finish === null) return failedWith(raw, { usage, said }, secret);
   return { body: raw, usage, native: { said, finish } };
 }
 
 /** What of an item, or of an event about one, counts as output. */
-export function saidIn(item: RawItem): string {
+export function outputIn(item: RawItem): string {
   const parts = [...partsIn(item.content), ...partsIn(item.summary)];
   const texts = parts.map((part) => textOf(part.text) + textOf(part.refusal));
   return [item.name, item.arguments, item.input].map(textOf).join("") + texts.join("");
@@ -56,11 +63,11 @@ export function saidIn(item: RawItem): string {
 
 function failedWith(
   raw: RawResponse,
-  spent: Parameters<typeof withSpent>[1],
+  spent: Parameters<typeof withUsage>[1],
   secret: string | undefined,
 ): ProviderFailure {
   if (!isObject(raw.error)) return { kind: "retry", reason: "not_completed" };
-  return withSpent(responseFailure(raw, secret), spent);
+  return withUsage(responseFailure(raw, secret), spent);
 }
 
 function isReasoning(item: RawItem): boolean {
@@ -73,7 +80,7 @@ function reasoningText(item: RawItem): string {
   return parts.map((part) => textOf(part.text)).join("\n\n");
 }
 
-function callIn(item: RawItem): Said[] {
+function callIn(item: RawItem): OutputPart[] {
   const id = textOf(item.call_id);
   const name = textOf(item.name);
   if (item.type === "function_call") {

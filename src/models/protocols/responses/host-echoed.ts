@@ -1,5 +1,5 @@
 import { utf8Bytes } from "../../../shared/tokens.ts";
-import { JSON_BYTES_MAX } from "../../core/answer-size.ts";
+import { JSON_BYTES_MAX } from "../../core/response-size.ts";
 import { isObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 

@@ -2,8 +2,8 @@ import { FILENAME } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { noFunctions, refusal, usesFunctions } from "../../core/conversation.ts";
 import type { Assistant, UserContent } from "../../core/conversation.ts";
-import { tellDropped } from "../../core/dropped.ts";
-import type { Places } from "../../core/dropped.ts";
+import { reportDropped } from "../../core/dropped.ts";
+import type { FieldPaths } from "../../core/dropped.ts";
 import { isObject, listOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
@@ -38,11 +38,11 @@ export function responsesRequest(call: ChatCall): JsonObject | ProviderFailure {
     ...FIXED,
     ...(stream && { stream: true, stream_options: { include_obfuscation: false } }),
   };
-  tellDropped(call, request, PLACES);
+  reportDropped(call, request, PLACES);
   return request;
 }
 
-const PLACES: Places = {
+const PLACES: FieldPaths = {
   ...Object.fromEntries([...SAME, ...SAMPLING].map((field) => [field, [field]])),
   reasoning_effort: ["reasoning.effort"],
   verbosity: ["text.verbosity"],

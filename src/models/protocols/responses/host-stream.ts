@@ -2,8 +2,8 @@ import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
-import { failureEvents } from "../../core/spent.ts";
-import { annotationOf, saidIn } from "./host-answer.ts";
+import { failureEvents } from "../../core/failed-usage.ts";
+import { annotationOf, outputIn } from "./host-answer.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import type { RawEvent, RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
@@ -226,5 +226,5 @@ function isPlain({ type, logprobs }: JsonObject): boolean {
 function saidBy(type: string, event: RawEvent): string {
   if (type.endsWith(".delta")) return textOf(event.delta);
   const { item } = event;
-  return type === "response.output_item.added" && isObject(item) ? saidIn(item) : "";
+  return type === "response.output_item.added" && isObject(item) ? outputIn(item) : "";
 }

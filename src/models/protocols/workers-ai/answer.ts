@@ -1,19 +1,27 @@
 import { parseJson } from "../../../shared/exact-json.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { completionOf, outputOf } from "../../core/said.ts";
+import { completionOf, outputOf } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
-import type { Said, SaidCall } from "../../core/said.ts";
+import type { OutputPart, OutputCall } from "../../core/output-part.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
-import { argumentsText, brokenOff } from "../../core/chat-message.ts";
+import { argumentsText, incompleteFailure } from "../../core/chat-message.ts";
 import { readUsage } from "../../core/chat-usage.ts";
-import type { Answer, JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { withSpent } from "../../core/spent.ts";
+import type {
+  ProviderResponse,
+  JsonObject,
+  ChatCall,
+  ProviderFailure,
+} from "../../core/provider.ts";
+import { withUsage } from "../../core/failed-usage.ts";
 import { toolsOf } from "../../core/tools.ts";
 import { pieceOf } from "./piece.ts";
 import type { WireCall } from "./piece.ts";
 
 /** A chat answer in either form as OpenAI's completion; null when it is none. */
-export function chatAnswer(whole: JsonObject, call: ChatCall): Answer | ProviderFailure | null {
+export function chatAnswer(
+  whole: JsonObject,
+  call: ChatCall,
+): ProviderResponse | ProviderFailure | null {
   const raw = isObject(whole["result"]) ? whole["result"] : whole;
   const { choices, usage: reported } = raw;
   const isAnswer = listOf(choices).length > 0 || "response" in raw || "tool_calls" in raw;
@@ -23,16 +31,20 @@ export function chatAnswer(whole: JsonObject, call: ChatCall): Answer | Provider
   const leaked = named.length === 0 ? leakedCalls(text, call) : [];
   const tools = leaked.length > 0 ? leaked : named;
   const usage = readUsage(reported);
-  const said: Said[] = [{ kind: "text", text }, { kind: "thought", text: reasoning }, ...tools];
+  const said: OutputPart[] = [
+    { kind: "text", text },
+    { kind: "thought", text: reasoning },
+    ...tools,
+  ];
   if (finish === "error" || finish === "abort") {
-    return withSpent(brokenOff(finish), { usage, said: outputOf(said) });
+    return withUsage(incompleteFailure(finish), { usage, said: outputOf(said) });
   }
   const reason = tools.length > 0 ? "stop" : (finish ?? guessedFinish(usage, call.cap));
   const kept = leaked.length > 0 ? said.slice(1) : said;
   return completionOf([[...kept, { kind: "finish", reason }]], usage);
 }
 
-function saidCall({ id, name, arguments: given }: Omit<WireCall, "index">): SaidCall {
+function saidCall({ id, name, arguments: given }: Omit<WireCall, "index">): OutputCall {
   return { kind: "call", id, name, arguments: given };
 }
 
@@ -42,7 +54,7 @@ export function guessedFinish(usage: Usage | null, cap: number | null): FinishRe
 }
 
 /** gpt-oss may write a call that it was forced to make as its text: the calls in it, or none. */
-function leakedCalls(text: string, call: ChatCall): readonly SaidCall[] {
+function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
   const tools = toolsOf(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];
   const names = new Set<unknown>(tools.list.map((tool) => tool.name));

@@ -3,8 +3,8 @@ import { textOf } from "../../core/json-value.ts";
 import { argumentsText } from "../../core/chat-message.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
-import { asIs, list, maybe, shape } from "../../core/shape.ts";
-import type { Read } from "../../core/shape.ts";
+import { asIs, list, optional, shape } from "../../core/shape.ts";
+import type { FieldReader } from "../../core/shape.ts";
 
 /** What an answer, or one event of a stream, says: in Workers AI's own form or in OpenAI's. */
 type Piece = {
@@ -42,9 +42,9 @@ const called = shape({ name: textOf, arguments: argumentsText });
 const beside = shape({
   index: (index) => (Number.isSafeInteger(index) ? Number(index) : null),
   id: textOf,
-  function: maybe(called),
+  function: optional(called),
 });
-const callOf: Read<WireCall> = (raw) => {
+const callOf: FieldReader<WireCall> = (raw) => {
   const { function: inside, ...call } = beside(raw);
   return { index: call.index, id: call.id, ...(inside ?? called(raw)) };
 };

@@ -1,6 +1,6 @@
 import { plainText, refusal, unsupported, usesFunctions } from "../../core/conversation.ts";
-import { tellDropped } from "../../core/dropped.ts";
-import type { Places } from "../../core/dropped.ts";
+import { reportDropped } from "../../core/dropped.ts";
+import type { FieldPaths } from "../../core/dropped.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { NINE, ToolCallIds } from "../../core/tool-call-id.ts";
@@ -43,11 +43,11 @@ export function chatInputs(call: ChatCall): JsonObject | ProviderFailure {
     ...responseFormat(body.response_format, isOpenAi),
     ...reasoning(body.reasoning_effort, upstreamId),
   };
-  tellDropped(call, inputs, PLACES);
+  reportDropped(call, inputs, PLACES);
   return inputs;
 }
 
-const PLACES: Places = {
+const PLACES: FieldPaths = {
   ...Object.fromEntries([...FIELDS, "stop"].map((field) => [field, [field]])),
   reasoning_effort: ["reasoning_effort", "chat_template_kwargs"],
 };

@@ -2,12 +2,12 @@ import { promptTokens } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import { listOf } from "../../core/json-value.ts";
-import { brokenOff } from "../../core/chat-message.ts";
+import { incompleteFailure } from "../../core/chat-message.ts";
 import { readCounts } from "../../core/chat-usage.ts";
-import { isProvoked } from "../../core/provider.ts";
+import { isRequestCaused } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
-import { failureEvents } from "../../core/spent.ts";
+import { failureEvents } from "../../core/failed-usage.ts";
 import { guessedFinish } from "./answer.ts";
 import { failureInside } from "./failure.ts";
 import { pieceOf } from "./piece.ts";
@@ -70,8 +70,8 @@ export class WorkersAiStream extends FrameReader {
       this.#isStale = true;
     }
     if (finish === "error" || finish === "abort") {
-      const failure = brokenOff(finish);
-      if (!isProvoked(failure)) return [...events, ...failureEvents(failure)];
+      const failure = incompleteFailure(finish);
+      if (!isRequestCaused(failure)) return [...events, ...failureEvents(failure)];
       this.#broken = failure;
       return events;
     }

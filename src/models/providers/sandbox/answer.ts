@@ -3,7 +3,7 @@ import type { ChatBody } from "../../core/core-request.ts";
 import { promptTokens } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { countPrompt } from "./asked.ts";
+import { countPrompt } from "./question.ts";
 import { repliesTo } from "./reply.ts";
 import type { Mode, Reply } from "./reply.ts";
 import { countTokens, tokensOf } from "./tokens.ts";

@@ -4,7 +4,7 @@ import { isObject, parseObject } from "../../core/json-value.ts";
 import type { ProviderFailure } from "../../core/provider.ts";
 import { toolsOf } from "../../core/tools.ts";
 import type { Tool } from "../../core/tools.ts";
-import type { Question } from "./asked.ts";
+import type { Question } from "./question.ts";
 import { instanceOf } from "./schema-instance.ts";
 
 /** A call as OpenAI shows it; `arguments` is JSON text of an object. */

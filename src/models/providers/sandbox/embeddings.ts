@@ -1,6 +1,6 @@
 import { floatsToBase64 } from "../../core/embedding-encoding.ts";
 import { hash32 } from "../../../shared/hash.ts";
-import type { EmbeddingsCall, JsonObject, ProviderAnswer } from "../../core/provider.ts";
+import type { EmbeddingsCall, JsonObject, ProviderResult } from "../../core/provider.ts";
 import { countTokens } from "./tokens.ts";
 
 const DIMENSIONS_DEFAULT = 256;
@@ -10,7 +10,7 @@ const COORDINATES_PER_WORD = 8;
 const DECIMALS = 1e8;
 
 /** OpenAI's embedding list for a text or a list of them; dimensions out of range are refused. */
-export function embeddingsAnswer({ upstreamId, body }: EmbeddingsCall): ProviderAnswer {
+export function embeddingsAnswer({ upstreamId, body }: EmbeddingsCall): ProviderResult {
   const { input, dimensions = DIMENSIONS_DEFAULT } = body;
   if (dimensions > DIMENSIONS_MAX) {
     const message = `'dimensions' must be a whole number from 1 to ${DIMENSIONS_MAX} for this model.`;

@@ -1,6 +1,6 @@
 import type { ProviderFailure } from "../../core/provider.ts";
-import { readAsked } from "./asked.ts";
-import type { Question } from "./asked.ts";
+import { readQuestion } from "./question.ts";
+import type { Question } from "./question.ts";
 import { noFunctions, usesFunctions } from "../../core/conversation.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { fragmentsOf, wordsOf } from "./tokens.ts";
@@ -47,7 +47,7 @@ const GREETING = "Hello! Say something as the user and this model repeats it.";
 export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies {
   const { opening = "", thinks = false } = mode;
   if (body.messages.some(usesFunctions)) return { ok: false, failure: noFunctions() };
-  const conversation = readAsked(body);
+  const conversation = readQuestion(body);
   const calls = callsFor(body, conversation, mode.isAgent === true);
   if ("kind" in calls) return { ok: false, failure: calls };
   const { n: choices = 1 } = body;

@@ -2,13 +2,13 @@ import { now } from "../../../shared/clock.ts";
 import type {
   ChatCall,
   Provider,
-  ProviderAnswer,
+  ProviderResult,
   ProviderCall,
   ProviderFailure,
 } from "../../core/provider.ts";
 import { answerTo, chatBody } from "./answer.ts";
-import { BEHAVIOURS } from "./behaviours.ts";
-import type { Behaviour, SandboxDelays } from "./behaviours.ts";
+import { BEHAVIORS } from "./behaviors.ts";
+import type { Behavior, SandboxDelays } from "./behaviors.ts";
 import { embeddingsAnswer } from "./embeddings.ts";
 import { pauseFor, playStream } from "./play.ts";
 
@@ -36,44 +36,44 @@ const FAULTS: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFai
 
 /**
  * A provider in this process, without a network: behaves like a model, always the same way. Its magic
- * models force one outcome each (behaviours.ts, and those below that never answer) and are otherwise like `echo`.
+ * models force one outcome each (behaviors.ts, and those below that never answer) and are otherwise like `echo`.
  */
 export function sandboxProvider(options: SandboxOptions = {}): Provider {
   const delays = { ...DELAYS, ...options.delays };
   const clock = options.clock ?? (() => now({}));
-  const send = async (call: ProviderCall): Promise<ProviderAnswer> => {
+  const send = async (call: ProviderCall): Promise<ProviderResult> => {
     if (call.signal.aborted) return failed(ABORTED);
     call.onDispatch?.();
     const fault = FAULTS.get(call.upstreamId);
     if (fault !== undefined) return failed(fault);
     if (call.kind === "embeddings" && call.upstreamId === EMBED) return embeddingsAnswer(call);
     if (call.kind !== "chat") return failed(UNKNOWN_MODEL);
-    const behaviour = BEHAVIOURS.get(call.upstreamId);
-    if (behaviour === undefined) return failed(UNKNOWN_MODEL);
-    return chat(call, behaviour, delays, clock());
+    const behavior = BEHAVIORS.get(call.upstreamId);
+    if (behavior === undefined) return failed(UNKNOWN_MODEL);
+    return chat(call, behavior, delays, clock());
   };
   return { id: "sandbox", kinds: ["chat", "embeddings"], readsFiles: true, send };
 }
 
 async function chat(
   call: ChatCall,
-  behaviour: Behaviour,
+  behavior: Behavior,
   delays: SandboxDelays,
   nowMs: number,
-): Promise<ProviderAnswer> {
-  const read = answerTo(call, nowMs, behaviour.mode);
+): Promise<ProviderResult> {
+  const read = answerTo(call, nowMs, behavior.mode);
   if (!read.ok) return failed(read.failure);
-  const answer = behaviour.change?.(read.answer, call.cap) ?? read.answer;
+  const answer = behavior.change?.(read.answer, call.cap) ?? read.answer;
   if (call.stream) {
-    return { kind: "stream", events: playStream(behaviour.stream(answer, delays), call.signal) };
+    return { kind: "stream", events: playStream(behavior.stream(answer, delays), call.signal) };
   }
-  const outcome = behaviour.json?.(delays) ?? 0;
+  const outcome = behavior.json?.(delays) ?? 0;
   if (typeof outcome !== "number") return failed(outcome);
   if (outcome > 0) await pauseFor(outcome, call.signal);
   if (call.signal.aborted) return failed(ABORTED);
   return { kind: "json", body: chatBody(answer), usage: answer.usage };
 }
 
-function failed(failure: ProviderFailure): ProviderAnswer {
+function failed(failure: ProviderFailure): ProviderResult {
   return { kind: "failure", failure };
 }

@@ -1,25 +1,30 @@
-import type { Called, Shown } from "../../../shared/caller.ts";
+import type { RequestCredential, PresentedSecret } from "../../../shared/caller.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { NO_TERMS, budgetSpent } from "../../../shared/key-terms.ts";
-import type { KeyStanding } from "../../../shared/key-terms.ts";
+import type { KeyStatus } from "../../../shared/key-terms.ts";
 import type { AdmittedKey } from "../../../shared/contracts/register.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import type { AdmittedHold, HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
-import type { HeldTerms } from "./hold-refusals.do.ts";
-import { standingBy } from "./hold-refusals.do.ts";
+import type { HeldTerms } from "./hold-checks.do.ts";
+import { keyStatus } from "./hold-checks.do.ts";
 import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
 import type { AdmissionPlace } from "./key-admissions.do.ts";
 import { touchStorage } from "./memory.do.ts";
-import type { Desk } from "./memory.do.ts";
-import type { LiveKey } from "../tables/key-rows.do.ts";
-import { budgetOfSession, placeSession, refuseSessionRate, sessionRate } from "./sessions.do.ts";
+import type { Tx } from "./memory.do.ts";
+import type { ActiveKey } from "../tables/key-rows.do.ts";
+import {
+  budgetOfSession,
+  countSessionRequest,
+  refuseSessionRate,
+  sessionRate,
+} from "./sessions.do.ts";
 import { heldOfKey } from "../rules/ledger.ts";
 
-/** What admits: where a wallet decides, and its organisation's keys. */
+/** What admits: where a wallet decides, and its organization's keys. */
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
 /** The registers of keys in this region. */
@@ -33,14 +38,14 @@ export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () =>
 }
 
 /** See `WalletCalls.admit`. */
-export function admit(gate: Gate, called: Called): Promise<Result<AdmittedKey>> {
+export function admit(gate: Gate, called: RequestCredential): Promise<Result<AdmittedKey>> {
   const { keys } = gate;
   const { keyHash, shown } = called;
   return decideFor(gate, keyHash, (desk) => {
     const place = placeOf(gate, desk, called);
     if (!place.ok) return place;
     keys.take(desk, place.value);
-    placeSession(desk, shown?.session);
+    countSessionRequest(desk, shown?.session);
     const { record, rate } = place.value;
     const ofSession = sessionRate(desk, shown?.session);
     return success(admittedBy(desk, record, ofSession ?? rate, shown));
@@ -48,7 +53,11 @@ export function admit(gate: Gate, called: Called): Promise<Result<AdmittedKey>> 
 }
 
 /** A free place in the key's minute for a request that fits its session's own: what that refuses takes none. */
-function placeOf({ keys }: Gate, desk: Desk, { keyHash, shown }: Called): Result<AdmissionPlace> {
+function placeOf(
+  { keys }: Gate,
+  desk: Tx,
+  { keyHash, shown }: RequestCredential,
+): Result<AdmissionPlace> {
   const place = keys.place(desk, keyHash, shown);
   return (place.ok ? refuseSessionRate(desk, shown?.session) : null) ?? place;
 }
@@ -59,7 +68,7 @@ function placeOf({ keys }: Gate, desk: Desk, { keyHash, shown }: Called): Result
  */
 export function admitAndHold(
   gate: Gate,
-  called: Called,
+  called: RequestCredential,
   request: HoldRequest,
 ): Promise<Result<AdmittedHold>> {
   const { keys } = gate;
@@ -72,7 +81,7 @@ export function admitAndHold(
       const terms = { ...termsBy(place.value.record, shown), isPlaced: true };
       const held = hold(desk, request, terms);
       ({ isRepeat } = held);
-      if (!isRepeat) placeSession(desk, shown?.session);
+      if (!isRepeat) countSessionRequest(desk, shown?.session);
       const before = isRepeat ? keys.standing(desk, keyHash, shown) : null;
       const admitted = sessionRate(desk, shown?.session) ?? before ?? place.value.rate;
       return success({ admitted, held: held.answer });
@@ -82,15 +91,15 @@ export function admitAndHold(
   });
 }
 
-function termsBy({ terms }: LiveKey, shown: Shown | undefined): HeldTerms {
+function termsBy({ terms }: ActiveKey, shown: PresentedSecret | undefined): HeldTerms {
   return shown?.session === undefined ? terms : { ...terms, session: shown.session };
 }
 
 /** The answer to a repeat whose key's minute has become full; null for a new request, and for a dead key. */
 function replayFor(
   { keys }: Gate,
-  desk: Desk,
-  { called, request }: { readonly called: Called; readonly request: HoldRequest },
+  desk: Tx,
+  { called, request }: { readonly called: RequestCredential; readonly request: HoldRequest },
 ): Result<AdmittedHold> | null {
   const { keyHash, shown } = called;
   const admitted = keys.standing(desk, keyHash, shown);
@@ -103,7 +112,7 @@ function replayFor(
 export async function holdFor(
   gate: Gate,
   request: HoldRequest,
-  called?: Called,
+  called?: RequestCredential,
 ): Promise<Result<HoldGrant>> {
   const { decisions, keys } = gate;
   if (called === undefined) {
@@ -120,7 +129,10 @@ export async function holdFor(
 }
 
 /** See `WalletCalls.keyStanding`. */
-export function keyStanding(gate: Gate, { keyHash, shown }: Called): Promise<Result<KeyStanding>> {
+export function keyStanding(
+  gate: Gate,
+  { keyHash, shown }: RequestCredential,
+): Promise<Result<KeyStatus>> {
   const { keys } = gate;
   return decideFor(gate, keyHash, (desk) => {
     const live = keys.live(desk, keyHash, shown);
@@ -129,7 +141,7 @@ export function keyStanding(gate: Gate, { keyHash, shown }: Called): Promise<Res
     const session = budgetOfSession(desk, shown?.session ?? null);
     const { books, row } = desk.memory;
     return success({
-      ...standingBy(desk, live.value),
+      ...keyStatus(desk, live.value),
       requests,
       madeAt: row.madeAt,
       sessionsCut: keys.sessionsCut(desk, keyHash),
@@ -145,13 +157,13 @@ export function keyStanding(gate: Gate, { keyHash, shown }: Called): Promise<Res
 }
 
 /**
- * What an organisation changes of its own: not while it is suspended, nor once the key that asks for it
+ * What an organization changes of its own: not while it is suspended, nor once the key that asks for it
  * has died.
  */
 export function changeBy<T>(
   { decisions, keys }: Gate,
-  called: Called | undefined,
-  decision: (desk: Desk) => Result<T>,
+  called: RequestCredential | undefined,
+  decision: (desk: Tx) => Result<T>,
 ): Result<T> {
   return decisions.decide((desk) => {
     const dead = called === undefined ? null : keys.isDead(desk, called);
@@ -162,9 +174,9 @@ export function changeBy<T>(
 }
 
 /** See `WalletCalls.revokeKey` and `setKeyLimit`. Where no wallet is made nobody is admitted: nothing to tell. */
-export function tellKeys(
+export function applyKeyChange(
   { decisions, keys }: Gate,
-  tell: (keys: KeyAdmissions, desk: Desk) => void,
+  tell: (keys: KeyAdmissions, desk: Tx) => void,
 ): Result<null> {
   const desk = decisions.openIfMade();
   if (desk === null) return success(null);
@@ -183,7 +195,7 @@ export function isKnown({ decisions, keys }: Gate, keyHash: string | null): bool
 async function decideFor<T>(
   { decisions, keys }: Gate,
   keyHash: string,
-  decision: (desk: Desk) => Result<T>,
+  decision: (desk: Tx) => Result<T>,
 ): Promise<Result<T>> {
   try {
     const before = decisions.tryOpen();

@@ -9,8 +9,8 @@ import { logWarning } from "../../../shared/log.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
-import { PAGE_ROWS } from "../book.store.ts";
-import type { BookRow } from "../book.store.ts";
+import { PAGE_ROWS } from "../snapshot.store.ts";
+import type { SnapshotRow } from "../snapshot.store.ts";
 import { rearms } from "../rules/alerts.ts";
 import type { Crossing } from "../rules/alerts.ts";
 import { addKeySpend } from "../rules/key-limits.ts";
@@ -21,14 +21,14 @@ import { addEvent } from "./event-rows.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
 import type { AlertRecord } from "../../../shared/contracts/reports.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 
 /**
  * So many alerts of a kind and an end user are kept in 24 hours: a customer can change a limit a thousand times a
  * minute.
  */
 const DAILY_ALERTS_MAX = 32;
-/** An organisation's newest alerts are kept, of these the newest in the book, which all share; none longer than this. */
+/** An organization's newest alerts are kept, of these the newest in the book, which all share; none longer than this. */
 const ALERTS_MAX = 10_000;
 const BOOKED_ALERTS_MAX = 1_000;
 const ALERT_MS = 90 * DAY_MS;
@@ -41,7 +41,7 @@ const GONE_MAX = 5000;
  * for the balance once per threshold since it was last re-armed; never more than `DAILY_ALERTS_MAX`.
  * Inside the deciding transaction.
  */
-export function raiseAlerts(desk: Desk, crossings: readonly Crossing[], seq: number): void {
+export function raiseAlerts(desk: Tx, crossings: readonly Crossing[], seq: number): void {
   for (const crossing of crossings) {
     if (wasTold(desk, crossing) || wasToldEnough(desk, crossing)) continue;
     const id = mintId(ALERT_ID, desk.nowMs);
@@ -76,7 +76,7 @@ export function raiseAlerts(desk: Desk, crossings: readonly Crossing[], seq: num
 }
 
 /** What is told of an alert: `balance.low`, or `end_user.alert` by the end user's external id. */
-function eventOf({ memory }: Desk, alertId: string, crossing: Crossing): NewEvent {
+function eventOf({ memory }: Tx, alertId: string, crossing: Crossing): NewEvent {
   const { kind, externalId, period, threshold, limitMicro, valueMicro } = crossing;
   if (kind === "low_balance") {
     const data = { alert_id: alertId, threshold_micro: limitMicro, balance_micro: valueMicro };
@@ -96,7 +96,7 @@ function eventOf({ memory }: Desk, alertId: string, crossing: Crossing): NewEven
   };
 }
 
-function wasTold(desk: Desk, crossing: Crossing): boolean {
+function wasTold(desk: Tx, crossing: Crossing): boolean {
   const after = crossing.kind === "low_balance" ? desk.memory.row.rearmedSeq : -1;
   const told = desk.sql.exec(
     `SELECT 1 FROM alerts WHERE kind = ? AND limit_micro = ? AND end_user_id IS ?
@@ -110,7 +110,7 @@ function wasTold(desk: Desk, crossing: Crossing): boolean {
   return told.toArray().length > 0;
 }
 
-function wasToldEnough({ sql, nowMs }: Desk, { kind, endUserId }: Crossing): boolean {
+function wasToldEnough({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boolean {
   const { told } = sql
     .exec<{ told: number }>(
       "SELECT count(*) AS told FROM alerts WHERE end_user_id IS ? AND kind = ? AND created_at > ?",
@@ -123,7 +123,7 @@ function wasToldEnough({ sql, nowMs }: Desk, { kind, endUserId }: Crossing): boo
 }
 
 /** The ledger row that re-arms the balance's alert once `balance` is well above, else as before. */
-export function rearmedAt(desk: Desk, balance: number, seq: number): number {
+export function rearmedAt(desk: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = desk.memory.row;
   return rearms(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
 }
@@ -154,7 +154,7 @@ export function selectAlertPage(sql: SqlStorage, limit: number, offset: number):
 }
 
 /** Removes a batch of the oldest alerts; the id before which none is to be in the book, or null when all stay there. */
-export function forgetOldAlerts(desk: Desk): string | null {
+export function forgetOldAlerts(desk: Tx): string | null {
   const { sql, nowMs } = desk;
   const aged = idFloor(ALERT_ID, nowMs - ALERT_MS);
   const { rowsWritten } = sql.exec(
@@ -179,13 +179,13 @@ function newestAlert(sql: SqlStorage, others: number): string | null {
 }
 
 /** Whether this publish brings alerts to the book. */
-function hasUnbooked({ sql, memory: { row } }: Desk): boolean {
+function hasUnbooked({ sql, memory: { row } }: Tx): boolean {
   const since = row.publishAll ? -1 : row.acknowledged;
   return sql.exec("SELECT 1 FROM alerts WHERE changed > ? LIMIT 1", since).toArray().length > 0;
 }
 
 /** A page of the alerts raised for publishes from that of `last` on and after it, as the book has them. */
-export function selectAlertsAfter(sql: SqlStorage, last: BookRow): BookRow[] {
+export function selectAlertsAfter(sql: SqlStorage, last: SnapshotRow): SnapshotRow[] {
   return sql
     .exec<StoredAlert & { changed: number }>(
       `SELECT ${COLUMNS}, changed FROM alerts WHERE (changed, id) > (?, ?)
@@ -281,7 +281,7 @@ function budgetReached(budget: Budget, amount: Micros, period: Period): Reached[
  * of a session that was never used, nor of an end user that is not there: names can be made up without end.
  */
 export function reachedByRefusal(
-  desk: Desk,
+  desk: Tx,
   failure: Failure,
   request: {
     readonly keyId: string;
@@ -308,7 +308,7 @@ export function reachedByRefusal(
 }
 
 /** Told once for each limit and period, in the deciding transaction. */
-export function tellReached(desk: Desk, reached: Reached): void {
+export function emitReached(desk: Tx, reached: Reached): void {
   const { type, subject, period, since, limit, left } = reached;
   const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";
   const data = { period, since, [amounts]: limit, left_micro: Math.max(0, left) };

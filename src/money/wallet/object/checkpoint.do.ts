@@ -7,13 +7,13 @@ import { putBudget } from "../tables/key-rows.do.ts";
 import { storeSessionSpend } from "../tables/session-rows.do.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 
 /**
  * Writes down what the rows since the last checkpoint came to, so that a start reads only later
  * ones, and takes the next publish's number. One transaction, then the memory.
  */
-export function takeCheckpoint(desk: Desk): void {
+export function takeCheckpoint(desk: Tx): void {
   const { memory, sql } = desk;
   const row: WalletRow = { ...memory.row, revision: memory.row.revision + 1 };
   const floorId = floorOf(desk);
@@ -47,7 +47,7 @@ export function takeCheckpoint(desk: Desk): void {
 }
 
 /** No ledger row to come has a smaller id: it is an open hold's, or that of a hold still to be made. */
-function floorOf(desk: Desk): string {
+function floorOf(desk: Tx): string {
   let floorId = idFloor(HOLD_ID, desk.clockMs - ID_AGE_MAX_MS);
   for (const id of desk.memory.books.holds.keys()) if (id < floorId) floorId = id;
   return floorId;

@@ -6,7 +6,7 @@ import { micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import { generationIn } from "../tables/generation-text.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
 /** Rows that one answer looks at. */
@@ -22,7 +22,7 @@ type CostSum = {
 };
 
 /** See `WalletCalls.costs`: of the newest `ROWS_MAX` settled requests in the time asked for, as receipts have them. */
-export function readCosts({ sql, env, nowMs }: Desk, asked: CostQuery): CostReport {
+export function readCosts({ sql, env, nowMs }: Tx, asked: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const fromMs = Math.max(asked.fromMs, keptMs);
   const rows = sql

@@ -14,11 +14,11 @@ import { WALLET_TABLES } from "../tables/wallet-schema.do.ts";
 import { readCheckpoint } from "../tables/checkpoint-rows.do.ts";
 import { isUnpublished, loadMemory, QUIET_MS } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
-import type { Desk, Memory } from "./memory.do.ts";
-import { endTurn, mustEndTurn } from "./payments.do.ts";
+import type { Tx, Memory } from "./memory.do.ts";
+import { endTransaction, needsEndOfTransaction } from "./payments.do.ts";
 import { expire } from "./postings.do.ts";
 import { topUpDue } from "./top-up.do.ts";
-import { isFullError, makeRoomNow, retentionDue, roomIsDue } from "./retention.do.ts";
+import { isFullError, freeStorageNow, retentionDue, isStorageLow } from "./retention.do.ts";
 
 /**
  * Where a wallet's decisions are made, each in one synchronous turn: keeps the memory and the alarm
@@ -65,7 +65,7 @@ export class Decisions {
    * One decision in one turn, its alarm set with it. `storage_unavailable` while no wallet was made or
    * its tables cannot be read.
    */
-  decide<T>(decision: (desk: Desk) => Result<T>): Result<T> {
+  decide<T>(decision: (desk: Tx) => Result<T>): Result<T> {
     return this.turn((desk) => {
       const answer = decision(desk);
       this.noteNews(this.open());
@@ -74,13 +74,13 @@ export class Decisions {
   }
 
   /** After a decision: sets the alarm, and has what it told sent on. */
-  noteNews(desk: Desk): void {
+  noteNews(desk: Tx): void {
     this.#schedule.arm(desk);
     if (desk.memory.isUntold) this.#onNews();
   }
 
   /** A decision that leaves the alarm to its caller. */
-  turn<T>(decision: (desk: Desk) => Result<T>): Result<T> {
+  turn<T>(decision: (desk: Tx) => Result<T>): Result<T> {
     if (this.tryOpen() === null) return unavailable();
     try {
       return this.#attempt(decision);
@@ -90,12 +90,12 @@ export class Decisions {
     }
   }
 
-  #attempt<T>(decision: (desk: Desk) => Result<T>): Result<T> {
+  #attempt<T>(decision: (desk: Tx) => Result<T>): Result<T> {
     const desk = this.open();
     try {
       expire(desk);
       const answer = decision(desk);
-      if (mustEndTurn(desk)) endTurn(this.open());
+      if (needsEndOfTransaction(desk)) endTransaction(this.open());
       return answer;
     } catch (error) {
       this.#recover(); // a throw may have left the memory ahead of the tables
@@ -110,7 +110,7 @@ export class Decisions {
     logAlert("wallet_full", { org_id: desk.memory.row.orgId, bytes: desk.sql.databaseSize });
     try {
       this.#schedule.retainSoon(desk);
-      return makeRoomNow(desk);
+      return freeStorageNow(desk);
     } catch (error) {
       this.#recover();
       logAlert("wallet_full", { org_id: desk.memory.row.orgId, reason: reasonOf(error) });
@@ -119,7 +119,7 @@ export class Decisions {
   }
 
   /** The desk as it is now; null while no wallet was made, or when its tables cannot be read. */
-  tryOpen(): Desk | null {
+  tryOpen(): Tx | null {
     try {
       return this.openIfMade();
     } catch (error) {
@@ -129,12 +129,12 @@ export class Decisions {
   }
 
   /** The desk as it is now; null while no wallet was made. Throws when its tables cannot be read. */
-  openIfMade(): Desk | null {
+  openIfMade(): Tx | null {
     if (this.#memory === "lost") this.load();
     return this.#memory === "unmade" ? null : this.open();
   }
 
-  open(): Desk {
+  open(): Tx {
     const memory = this.#memory;
     assert(memory !== "unmade" && memory !== "lost", "the wallet is made and was read");
     const clockMs = now(this.#env());
@@ -145,7 +145,7 @@ export class Decisions {
   }
 
   /** The clock jumped back: the wallet's time follows it, in the tables first. */
-  #stepBack(before: Memory, clockMs: number): Desk {
+  #stepBack(before: Memory, clockMs: number): Tx {
     this.#memory = "lost"; // until all of it is known again
     followClock({ ...this.#deskAt(before, clockMs), nowMs: clockMs });
     const memory = loadMemory(this.#storage.sql);
@@ -156,7 +156,7 @@ export class Decisions {
     return desk;
   }
 
-  #deskAt(memory: Memory, clockMs: number): Desk {
+  #deskAt(memory: Memory, clockMs: number): Tx {
     const storage = this.#storage;
     const period = periodOf(memory.newest);
     return {
@@ -225,7 +225,7 @@ class Schedule {
   }
 
   /** Works out retention's due time again; the other two follow the memory. */
-  refresh(desk: Desk): void {
+  refresh(desk: Tx): void {
     this.#retainAt = retentionDue(desk);
   }
 
@@ -235,13 +235,13 @@ class Schedule {
   }
 
   /** There is more to remove: the alarm comes at once. */
-  retainSoon(desk: Desk): void {
+  retainSoon(desk: Tx): void {
     this.#retainAt = desk.nowMs;
   }
 
   /** Whether rows may be old enough; asked at every alarm, so it also learns of the first row. */
-  retainIsDue(desk: Desk): boolean {
-    if (roomIsDue(desk) || desk.memory.departed.until <= desk.nowMs) return true;
+  retainIsDue(desk: Tx): boolean {
+    if (isStorageLow(desk) || desk.memory.departed.until <= desk.nowMs) return true;
     this.#retainAt ??= retentionDue(desk);
     return this.#retainAt !== null && this.#retainAt <= desk.nowMs;
   }
@@ -269,7 +269,7 @@ class Schedule {
   }
 
   /** The clock stepped back: what was due in its future is worked out again. */
-  steppedBack(desk: Desk): void {
+  steppedBack(desk: Tx): void {
     this.#publishAt = null;
     this.#publishedAt = -Infinity;
     this.refresh(desk);
@@ -280,7 +280,7 @@ class Schedule {
   }
 
   /** When what the book lacks by now is to be there: soon, unless it is little and of the daily round. */
-  #publishDue({ memory, nowMs }: Desk): number {
+  #publishDue({ memory, nowMs }: Tx): number {
     if (!memory.changed) {
       const pause = memory.routine <= QUIET_MAX ? QUIET_MS : BUSY_MS;
       return Math.max(nowMs + DELAY_MIN_MS, this.#publishedAt + pause);
@@ -290,7 +290,7 @@ class Schedule {
   }
 
   /** Sets the alarm when something is due before it; in the turn that decided, so committed with it. */
-  arm(desk: Desk): void {
+  arm(desk: Tx): void {
     const { storage, nowMs } = desk;
     const { memory } = desk;
     if (isUnpublished(memory) && memory.row.conflict === null && !this.#isPublishing) {
@@ -323,7 +323,7 @@ class Schedule {
  * their time to live, the last minute's admissions were made now, as was the use of Idempotency-Keys.
  * What holds spend stays in the period it was admitted in. The memory is stale after it.
  */
-function followClock(desk: Desk): void {
+function followClock(desk: Tx): void {
   const { memory, nowMs, sql, storage } = desk;
   logAlert("clock_stepped_back", { org_id: memory.row.orgId, lag_ms: memory.clock - nowMs });
   // Newer than any row's time: a start does not take the time of rows before it for the wallet's.

@@ -23,7 +23,7 @@ import {
   selectDepartedEndUser,
   updateDeparted,
 } from "../tables/end-user-rows.do.ts";
-import { addEvent, forgetName } from "./event-rows.do.ts";
+import { addEvent, eraseName } from "./event-rows.do.ts";
 import { enableTopUp } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
@@ -42,13 +42,13 @@ import type {
 } from "../../../shared/contracts/wallet.ts";
 import { raiseAlerts } from "./alerts.do.ts";
 import { changeRow, findEndUser, nextRevision, selectRateLog, touchStorage } from "./memory.do.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 
 const QUOTA_MAX = DOLLARS_MAX * 1_000_000;
 
 /** Creates the end user with the defaults for what is left out, or changes what is given. */
 export function putEndUser(
-  desk: Desk,
+  desk: Tx,
   externalId: string,
   change: EndUserChange,
 ): Result<PutEndUserAnswer> {
@@ -68,7 +68,7 @@ export function putEndUser(
 
 /** Changes what is given; `not_found` for an end user that is not there. */
 export function patchEndUser(
-  desk: Desk,
+  desk: Tx,
   externalId: string,
   change: EndUserChange,
 ): Result<EndUserRecord> {
@@ -78,13 +78,13 @@ export function patchEndUser(
   return known === null ? missing() : success(alter(desk, known, change));
 }
 
-export function readEndUser(desk: Desk, externalId: string): Result<EndUserRecord> {
+export function readEndUser(desk: Tx, externalId: string): Result<EndUserRecord> {
   const known = findEndUser(desk, "external_id", externalId);
   return known === null ? missing() : success(recordOf(desk, known));
 }
 
 export function listEndUsers(
-  desk: Desk,
+  desk: Tx,
   page: { readonly limit: number; readonly offset: number; readonly after: string | null },
 ): Result<EndUserPage> {
   const found = selectEndUserPage(desk.sql, { ...page, limit: page.limit + 1 });
@@ -97,7 +97,7 @@ export function listEndUsers(
 }
 
 /** Forgets an end user, but for what it has spent this month: see `depart`. */
-export function deleteEndUser(desk: Desk, externalId: string): Result<{ externalId: string }> {
+export function deleteEndUser(desk: Tx, externalId: string): Result<{ externalId: string }> {
   const known = findEndUser(desk, "external_id", externalId);
   if (known === null) return missing();
   depart(desk, known);
@@ -146,7 +146,7 @@ function changedLimits(limits: Limits, change: EndUserChange): Limits {
   };
 }
 
-function alter(desk: Desk, known: EndUser, change: EndUserChange): EndUserRecord {
+function alter(desk: Tx, known: EndUser, change: EndUserChange): EndUserRecord {
   const { memory, sql } = desk;
   const user: EndUser = { ...known, ...changedLimits(known, change) };
   const crossings = quotaCrossings(null, user, desk.period);
@@ -159,12 +159,12 @@ function alter(desk: Desk, known: EndUser, change: EndUserChange): EndUserRecord
   return recordOf(desk, user);
 }
 
-function told(desk: Desk, user: EndUser): void {
+function told(desk: Tx, user: EndUser): void {
   desk.memory.unpublished.add(user.id);
   desk.memory.changed = true;
 }
 
-function recordOf(desk: Desk, user: EndUser): EndUserRecord {
+function recordOf(desk: Tx, user: EndUser): EndUserRecord {
   const spent = spentIn(user.spend, desk.period);
   return {
     id: user.id,
@@ -182,14 +182,14 @@ function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such end user." });
 }
 
-export function readSettings(desk: Desk): Result<SettingsRecord> {
+export function readSettings(desk: Tx): Result<SettingsRecord> {
   touchStorage(desk);
   return success(settingsRecordOf(desk.memory.row.settings));
 }
 
 /** Changes what is given; quotas are for end users seen later, the threshold is looked at at once. */
 export function patchSettings(
-  desk: Desk,
+  desk: Tx,
   change: SettingsChange,
   actor: Actor = SYSTEM,
 ): Result<SettingsRecord> {
@@ -227,15 +227,15 @@ export function patchSettings(
   return success(after);
 }
 
-/** What only an operator sets: the organisation's own rate limit and price list, and whether it may spend at all. */
-export function configure(desk: Desk, change: ConfigurationChange): Result<Configuration> {
+/** What only an operator sets: the organization's own rate limit and price list, and whether it may spend at all. */
+export function configure(desk: Tx, change: ConfigurationChange): Result<Configuration> {
   const { row } = desk.memory;
   const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;
   const suspended = change.suspended ?? row.suspended;
   const priceList = change.priceList === undefined ? row.priceList : change.priceList;
   assert(
     rpmLimit === null || (Number.isSafeInteger(rpmLimit) && rpmLimit > 0),
-    "an organisation's rpm limit is null or a whole number above 0",
+    "an organization's rpm limit is null or a whole number above 0",
   );
   const wasCounting = row.rpmLimit !== null;
   changeRow(desk, { rpmLimit, suspended, priceList });
@@ -276,10 +276,10 @@ export type NewEndUser = {
 };
 
 /**
- * An end user with the organisation's defaults, under an id of its own; who departed this month under the same
+ * An end user with the organization's defaults, under an id of its own; who departed this month under the same
  * name is one with what it has spent. Null when there are too many. Only looks.
  */
-export function newEndUser(desk: Desk, externalId: string): NewEndUser | null {
+export function newEndUser(desk: Tx, externalId: string): NewEndUser | null {
   const { memory, sql, period } = desk;
   if (memory.endUsers >= END_USERS_MAX) return null;
   const { dailyQuota, monthlyQuota, alertThreshold } = memory.row.settings;
@@ -301,7 +301,7 @@ export function newEndUser(desk: Desk, externalId: string): NewEndUser | null {
 }
 
 /** Writes a new end user; its requests of before are its own again. Within a transaction. */
-export function storeEndUser(desk: Desk, { user, departed }: NewEndUser): void {
+export function storeEndUser(desk: Tx, { user, departed }: NewEndUser): void {
   const { memory, sql, period } = desk;
   const changed = nextRevision(desk);
   if (departed === null) {
@@ -316,7 +316,7 @@ export function storeEndUser(desk: Desk, { user, departed }: NewEndUser): void {
 }
 
 /** Brings the memory to what `storeEndUser` wrote. */
-export function madeEndUser({ memory }: Desk, { user, departed }: NewEndUser): void {
+export function madeEndUser({ memory }: Tx, { user, departed }: NewEndUser): void {
   memory.endUsers += 1;
   memory.unpublished.add(user.id);
   memory.changed = true;
@@ -332,7 +332,7 @@ export function madeEndUser({ memory }: Desk, { user, departed }: NewEndUser): v
  * An end user is gone, but for what it spends: until the month ends its row stays under a hash of its name, and its
  * open holds and their charges count.
  */
-function depart(desk: Desk, user: EndUser): void {
+function depart(desk: Tx, user: EndUser): void {
   const { memory, sql, period, storage } = desk;
   const hash = hashOf(desk, user.externalId);
   const gone = storage.transactionSync(() => {
@@ -341,7 +341,7 @@ function depart(desk: Desk, user: EndUser): void {
       before.push(...deleteOldestDeparted(sql));
     }
     updateDeparted(sql, user.id, { hash, month: period.month, changed: nextRevision(desk) });
-    forgetName(desk, user);
+    eraseName(desk, user);
     return before;
   });
   for (const id of gone) memory.unsaved.delete(id);
@@ -359,7 +359,7 @@ function depart(desk: Desk, user: EndUser): void {
 }
 
 /** Forgets those whose month is over, at most `rowsMax`; true when there may be more. */
-export function forgetDeparted({ memory, sql, period }: Desk, rowsMax: number): boolean {
+export function forgetDeparted({ memory, sql, period }: Tx, rowsMax: number): boolean {
   if (memory.departed.count === 0) {
     memory.departed = { count: 0, until: Infinity };
     return false;
@@ -371,6 +371,6 @@ export function forgetDeparted({ memory, sql, period }: Desk, rowsMax: number): 
 }
 
 /** Stands for the name in its column. It begins as no name can: those have no control characters. */
-function hashOf({ memory }: Desk, externalId: string): string {
+function hashOf({ memory }: Tx, externalId: string): string {
   return `\n${sha256(`${memory.row.orgId}\n${externalId}`)}`;
 }

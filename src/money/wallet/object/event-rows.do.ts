@@ -1,19 +1,19 @@
 import {
-  EVENT_ROOMS,
+  EVENT_PARTITIONS,
   SYSTEM,
   derivedEventId,
   eventIn,
-  fittingData,
+  truncateData,
   mintEventId,
-  roomOf,
+  partitionOf,
 } from "../../../shared/event.ts";
 import { HOUR_MS, timestamp } from "../../../shared/clock.ts";
 import type { EventRecord, EventType, NewEvent, StoredEvent } from "../../../shared/event.ts";
 import { logAlert } from "../../../shared/log.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 import type { EventPage, EventQuery } from "../../../shared/contracts/wallet.ts";
 
-/** An organisation's newest events are kept, each room's share of them for itself, none longer than a year. */
+/** An organization's newest events are kept, each room's share of them for itself, none longer than a year. */
 const EVENTS_MAX = 100_000;
 const YEAR_MS = 366 * 86_400_000;
 /** So many that are too old go with one that comes. */
@@ -24,7 +24,7 @@ const GONE_MAX = 100;
  * things of this type it was; told again it adds nothing. False when it was there.
  */
 export function addEvent(
-  desk: Desk,
+  desk: Tx,
   event: NewEvent,
   once?: readonly (string | number | null)[],
 ): boolean {
@@ -37,12 +37,12 @@ export function addEvent(
  * The same for one that has its id already: the book's. Data that is too long is cut, and an operator told: an event
  * that could not be taken would stop all that wait behind it. The oldest make room for it.
  */
-export function takeEvent(desk: Desk, event: EventRecord): boolean {
+export function takeEvent(desk: Tx, event: EventRecord): boolean {
   const { sql } = desk;
   if (placeOf(sql, event.id) !== null) return false;
   if (!hasRoomThisHour(desk, event)) return false;
-  const data = fittingData(event.data);
-  const room = roomOf(event);
+  const data = truncateData(event.data);
+  const room = partitionOf(event);
   sql.exec(
     `INSERT INTO events (id, type, actor_kind, actor_id, subject, data, created_at, room, place)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
@@ -67,12 +67,12 @@ export function takeEvent(desk: Desk, event: EventRecord): boolean {
 }
 
 /** Removes what is beyond the bound from the room that has the most, with a note of it, and what is older than a year. */
-function dropOld({ sql, nowMs }: Desk): void {
+function dropOld({ sql, nowMs }: Tx): void {
   const rooms = sql
     .exec<{ room: string; first: number | null; last: number | null }>(
       `SELECT value AS room, (SELECT min(place) FROM events WHERE room = value) AS first,
         (SELECT max(place) FROM events WHERE room = value) AS last FROM json_each(?)`,
-      JSON.stringify(EVENT_ROOMS),
+      JSON.stringify(EVENT_PARTITIONS),
     )
     .toArray()
     .map(({ room, first, last }) => ({
@@ -111,7 +111,7 @@ const ENDED_MAX = 1000;
 type Count = { actor: string; type: EventType; hour: number; told: number; left_out: number };
 
 /** Counts an event of a key or a session; false when its actor has told enough of them in this hour. */
-function hasRoomThisHour(desk: Desk, { type, actor }: NewEvent): boolean {
+function hasRoomThisHour(desk: Tx, { type, actor }: NewEvent): boolean {
   if (actor.kind === "operator" || actor.kind === "system") return true;
   const count = countOfHour(desk, `${actor.kind} ${actor.id}`, type);
   const fits = count.told < (type === "key.revoked" ? HOURLY_REVOKED_MAX : HOURLY_MAX);
@@ -127,7 +127,7 @@ function hasRoomThisHour(desk: Desk, { type, actor }: NewEvent): boolean {
 }
 
 /** What an actor told of a type in this hour; what it left out of one that is over is told. */
-function countOfHour(desk: Desk, actor: string, type: EventType): Count {
+function countOfHour(desk: Tx, actor: string, type: EventType): Count {
   const hour = desk.nowMs - (desk.nowMs % HOUR_MS);
   const [known] = desk.sql
     .exec<Count>("SELECT * FROM event_counts WHERE actor = ? AND type = ?", actor, type)
@@ -138,7 +138,7 @@ function countOfHour(desk: Desk, actor: string, type: EventType): Count {
 }
 
 /** One event for all that an actor did beyond its bound in an hour. */
-function tellLeftOut(desk: Desk, { actor, type, hour, left_out: leftOut }: Count): void {
+function tellLeftOut(desk: Tx, { actor, type, hour, left_out: leftOut }: Count): void {
   if (leftOut === 0) return;
   const [kind, id] = actor.split(" ");
   const data = { actor: { kind, id }, type, from: timestamp(hour), left_out: leftOut };
@@ -148,7 +148,7 @@ function tellLeftOut(desk: Desk, { actor, type, hour, left_out: leftOut }: Count
 }
 
 /** Tells what was left out in hours that are over, and forgets their counts; a batch of them. */
-export function endEventHours(desk: Desk): void {
+export function flushSuppressedEvents(desk: Tx): void {
   const { sql, nowMs } = desk;
   const over = sql
     .exec<Count>(`SELECT * FROM event_counts WHERE hour <= ? LIMIT ${ENDED_MAX}`, nowMs - HOUR_MS)
@@ -176,7 +176,7 @@ type LoggedEvent = StoredEvent & { seq: number };
 const COLUMNS = "seq, id, type, actor_kind, actor_id, subject, data, created_at";
 
 /** Newest first, from after the event with the id `after`; null when there is no such event. */
-export function selectEventPage({ sql, nowMs }: Desk, query: EventQuery): EventPage | null {
+export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPage | null {
   const last = query.after === null ? null : placeOf(sql, query.after);
   if (query.after !== null && last === null) return null;
   const from = Math.max(query.from ?? 0, nowMs - YEAR_MS);
@@ -203,7 +203,7 @@ export function selectEventPage({ sql, nowMs }: Desk, query: EventQuery): EventP
 
 /** From a time on (Unix ms), oldest first. */
 export function selectEventsSince(
-  { sql, nowMs }: Desk,
+  { sql, nowMs }: Tx,
   sinceMs: number,
   limit: number,
 ): EventRecord[] {
@@ -218,7 +218,7 @@ export function selectEventsSince(
 }
 
 /** The next events that the webhooks' object does not have, in the log's order, and the place of the last. */
-export function selectUntold(
+export function selectUndelivered(
   sql: SqlStorage,
   limit: number,
 ): { readonly events: readonly EventRecord[]; readonly lastSeq: number } {
@@ -232,7 +232,7 @@ export function selectUntold(
 }
 
 /** The webhooks' object has all up to here. */
-export function updateTold(sql: SqlStorage, seq: number): void {
+export function markDelivered(sql: SqlStorage, seq: number): void {
   sql.exec("UPDATE event_log SET told_seq = max(told_seq, ?)", seq);
 }
 
@@ -240,8 +240,8 @@ export function updateTold(sql: SqlStorage, seq: number): void {
 const NAMES = ["$.end_user", "$.changes.end_user.from", "$.changes.end_user.to"] as const;
 
 /** An end user's name goes from the log, which has its id in place of it; the webhooks' object hears of it. */
-export function forgetName(
-  { sql, memory }: Desk,
+export function eraseName(
+  { sql, memory }: Tx,
   { id, externalId }: { readonly id: string; readonly externalId: string },
 ): void {
   sql.exec(

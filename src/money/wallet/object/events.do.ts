@@ -5,15 +5,15 @@ import { logWarning, reasonOf } from "../../../shared/log.ts";
 import { within } from "../../../shared/timers.ts";
 import { deleteWaitingEvents, readWaitingEvents, WAITING_PAGE } from "../waiting-events.store.ts";
 import {
-  endEventHours,
+  flushSuppressedEvents,
   selectRenamed,
-  selectUntold,
+  selectUndelivered,
   takeEvent,
   updateRenamed,
-  updateTold,
+  markDelivered,
 } from "./event-rows.do.ts";
 import type { Decisions } from "./decisions.do.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 
 const TOLD_AT_ONCE = 100;
 const TAKE_TIMEOUT_MS = 10_000;
@@ -24,7 +24,7 @@ const PAUSE_MS = 5000;
  * Tells the object of the webhooks what the log has and it has not, in order, each event until it is taken: it
  * keeps a repeat once. What it does not take now the next publish tells again.
  */
-export class WebhookTelling {
+export class WebhookFeed {
   readonly #decisions: Decisions;
   readonly #env: () => Env;
   #isTelling = false;
@@ -56,20 +56,20 @@ export class WebhookTelling {
   async #tellPage(): Promise<boolean> {
     const desk = this.#decisions.tryOpen();
     if (desk === null || !desk.memory.isUntold) return false;
-    const { events, lastSeq } = selectUntold(desk.sql, TOLD_AT_ONCE);
+    const { events, lastSeq } = selectUndelivered(desk.sql, TOLD_AT_ONCE);
     if (events.length === 0) return this.#tellRenamed(desk);
     await within(
       objectsOf(this.#env()).deliveries(desk.memory.row.orgId).take(desk.memory.row.orgId, events),
       TAKE_TIMEOUT_MS,
     );
     return this.#decisions.turn((later) => {
-      updateTold(later.sql, lastSeq);
+      markDelivered(later.sql, lastSeq);
       return success(null);
     }).ok;
   }
 
   /** Last, what the object may still have with a name that is gone; false when all is told. */
-  async #tellRenamed({ sql, memory }: Desk): Promise<boolean> {
+  async #tellRenamed({ sql, memory }: Tx): Promise<boolean> {
     const renamed = selectRenamed(sql, TOLD_AT_ONCE);
     if (renamed.length === 0) {
       memory.isUntold = false;
@@ -93,7 +93,7 @@ const BOOK_TIMEOUT_MS = 5000;
 /** Ends hours that are over, and tells what they left out. */
 export function endHours(decisions: Decisions): void {
   decisions.decide((desk) => {
-    desk.storage.transactionSync(() => endEventHours(desk));
+    desk.storage.transactionSync(() => flushSuppressedEvents(desk));
     return success(null);
   });
 }

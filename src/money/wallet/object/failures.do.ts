@@ -13,11 +13,11 @@ import type {
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { insertFailed, selectCounts, selectKept } from "../tables/failed-rows.do.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
 /** See `WalletCalls.noteFailed`. */
-export function noteFailed(desk: Desk, batch: FailedBatch): Result<null> {
+export function noteFailed(desk: Tx, batch: FailedBatch): Result<null> {
   if (desk.memory.room.isFull) return refuse({ kind: "storage_unavailable" });
   const fromMs = desk.nowMs - numberVar(desk.env, "RETENTION_DAYS") * DAY_MS;
   desk.storage.transactionSync(() => insertFailed(desk.sql, batch, fromMs));
@@ -25,12 +25,12 @@ export function noteFailed(desk: Desk, batch: FailedBatch): Result<null> {
 }
 
 /** See `WalletCalls.failures`. */
-export function readFailures({ sql }: Desk, asked: FailureQuery): Result<FailureReport> {
+export function readFailures({ sql }: Tx, asked: FailureQuery): Result<FailureReport> {
   return success({ counts: countsOf(sql, asked) });
 }
 
 /** See `WalletCalls.keptFailures`. */
-export function readKeptFailures({ sql, nowMs }: Desk, asked: KeptFailureQuery): KeptFailureReport {
+export function readKeptFailures({ sql, nowMs }: Tx, asked: KeptFailureQuery): KeptFailureReport {
   const kept = selectKept(sql, asked.fromMs, asked.beforeMs).filter(isOf(asked.keyIds));
   const groups = new Map<string | null, FailureGroup>();
   for (const one of kept) {

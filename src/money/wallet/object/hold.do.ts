@@ -21,26 +21,31 @@ import { madeEndUser, storeEndUser } from "./end-users.do.ts";
 import {
   budgetOf,
   endUserFor,
-  lapsedBy,
-  refuseAsked,
-  refuseDebtor,
-  refuseRates,
+  findExpiredHolder,
+  checkRequest,
+  checkDebts,
+  checkRates,
   tokensFor,
   tokensOf,
   userOf,
-} from "./hold-refusals.do.ts";
-import type { HeldTerms, Payer } from "./hold-refusals.do.ts";
+} from "./hold-checks.do.ts";
+import type { HeldTerms, Payer } from "./hold-checks.do.ts";
 import { insertSession, selectSession } from "../tables/session-rows.do.ts";
-import { budgetOfSession, ownAmounts, placeSession, refuseAnotherSession } from "./sessions.do.ts";
+import {
+  budgetOfSession,
+  withOwnAmounts,
+  countSessionRequest,
+  refuseAnotherSession,
+} from "./sessions.do.ts";
 import { topUpIfDue } from "./top-up.do.ts";
-import { reachedByRefusal, tellReached } from "./alerts.do.ts";
-import type { Desk } from "./memory.do.ts";
+import { reachedByRefusal, emitReached } from "./alerts.do.ts";
+import type { Tx } from "./memory.do.ts";
 
 /** `isRepeat`: the id is known, and nothing was done but to answer as before. */
 type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
 /** Reserves money for one request of a key with these terms, or says why not. See `WalletCalls.hold`. */
-export function hold(desk: Desk, request: HoldRequest, terms: HeldTerms): Held {
+export function hold(desk: Tx, request: HoldRequest, terms: HeldTerms): Held {
   const { books, row, room } = desk.memory;
   const wrongId = refuseId(request.id, desk.clockMs);
   if (wrongId !== null) return anew(wrongId);
@@ -73,14 +78,14 @@ type Grant = {
  * empty balance too), what is owed, the minutes, and last what it would cost. All of them only look: a hold that
  * is sent twice may be refused here as its own repeat, and its first answer is recalled then.
  */
-function guarded(desk: Desk, request: HoldRequest, terms: HeldTerms): Result<Grant> {
+function guarded(desk: Tx, request: HoldRequest, terms: HeldTerms): Result<Grant> {
   const { session } = terms;
-  const notAllowed = refuseAsked(desk, request, terms);
+  const notAllowed = checkRequest(desk, request, terms);
   if (notAllowed !== null) return notAllowed;
-  const lapsed = lapsedBy(desk, request);
+  const lapsed = findExpiredHolder(desk, request);
   if (!lapsed.ok) return lapsed;
   const limited =
-    refuseDebtor(desk, session) ?? refuseAnotherSession(desk, session) ?? refuseRates(desk, terms);
+    checkDebts(desk, session) ?? refuseAnotherSession(desk, session) ?? checkRates(desk, terms);
   if (limited !== null) return limited;
   const tokens = tokensFor(desk, request, terms);
   if (!tokens.ok) return tokens;
@@ -103,11 +108,7 @@ function guarded(desk: Desk, request: HoldRequest, terms: HeldTerms): Result<Gra
 }
 
 /** What a request that came before was answered, open or over; null for one that never came. */
-export function replay(
-  desk: Desk,
-  request: HoldRequest,
-  terms: KeyTerms,
-): Result<HoldGrant> | null {
+export function replay(desk: Tx, request: HoldRequest, terms: KeyTerms): Result<HoldGrant> | null {
   const known = selectRequest(desk.sql, request.id);
   if (known === null) return null;
   // A key's own end user is not sent.
@@ -119,7 +120,7 @@ export function replay(
     : answer;
 }
 
-function again(desk: Desk, request: HoldRequest, terms: KeyTerms): Held {
+function again(desk: Tx, request: HoldRequest, terms: KeyTerms): Held {
   const answer = replay(desk, request, terms);
   assert(answer !== null, "a known id has a row");
   return { answer, isRepeat: true };
@@ -129,9 +130,9 @@ function anew(answer: Result<HoldGrant>): Held {
   return { answer, isRepeat: false };
 }
 
-/** With what is left of the key's token limit, if it has one, and what else the organisation's setting says. */
+/** With what is left of the key's token limit, if it has one, and what else the organization's setting says. */
 function grantOf(
-  desk: Desk,
+  desk: Tx,
   { keyId }: HoldRequest,
   {
     granted: amount,
@@ -148,7 +149,7 @@ function grantOf(
 
 /** Stores and applies a grant; null, and nothing changed, when the id is known. */
 function granted(
-  desk: Desk,
+  desk: Tx,
   request: HoldRequest,
   { payer, granted: amount, tokens, lapsed, terms }: Grant & { readonly terms: HeldTerms },
 ): Result<HoldGrant> | null {
@@ -179,19 +180,19 @@ function granted(
   return success(grantOf(desk, request, { granted: amount, tokens, terms }));
 }
 
-/** Memory of the organisation's and the session's minutes follows the grant. */
-function noteRates(desk: Desk, { session, isPlaced }: HeldTerms, firstUse: Session | null): void {
+/** Memory of the organization's and the session's minutes follows the grant. */
+function noteRates(desk: Tx, { session, isPlaced }: HeldTerms, firstUse: Session | null): void {
   const { memory, nowMs } = desk;
   if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
   if (firstUse !== null) {
     memory.sessions.rows++;
     memory.sessions.live++;
   }
-  if (isPlaced !== true) placeSession(desk, session);
+  if (isPlaced !== true) countSessionRequest(desk, session);
 }
 
 /** The session, where the tables have not met it; null otherwise. */
-function firstUseOf({ sql }: Desk, { session }: HeldTerms): Session | null {
+function firstUseOf({ sql }: Tx, { session }: HeldTerms): Session | null {
   return session === undefined || selectSession(sql, session.id) !== null ? null : session;
 }
 
@@ -206,7 +207,7 @@ type Beside = Pick<Grant, "payer" | "lapsed"> & {
 
 /** The hold's row and what must change with it; false, and nothing stored, when the id is known. */
 function storeGrant(
-  desk: Desk,
+  desk: Tx,
   { open, request, tokens }: Opened,
   { payer, lapsed, floorId, firstUse }: Beside,
 ): boolean {
@@ -234,7 +235,7 @@ function storeGrant(
 }
 
 /** The promise that later ledger rows have no smaller id must hold after a clock that stepped back. */
-function floorFor(desk: Desk, id: string): string {
+function floorFor(desk: Tx, id: string): string {
   if (id >= desk.memory.floorId) return desk.memory.floorId;
   return idFloor(HOLD_ID, (mintedAt(id, HOLD_ID) ?? 0) - ID_AGE_MAX_MS);
 }
@@ -245,20 +246,20 @@ function lowerFloor(sql: SqlStorage, floorId: string): void {
 
 /** Tells of a limit that is reached; the rest, `remember` says. A session hears of its own amounts alone. */
 function refused(
-  desk: Desk,
+  desk: Tx,
   request: HoldRequest,
   { terms: { session }, refusal }: { readonly terms: HeldTerms; readonly refusal: Refusal },
 ): Refusal | null {
-  const failure = toppedUp(desk, refusal.failure, ownAmounts(desk, refusal.failure, session));
+  const failure = toppedUp(desk, refusal.failure, withOwnAmounts(desk, refusal.failure, session));
   const answer = remember(desk, request, refuse(failure));
   const asked = { ...request, sessionId: session?.id ?? null };
   const reached = answer === null ? null : reachedByRefusal(desk, refusal.failure, asked);
-  if (reached !== null) tellReached(desk, reached);
+  if (reached !== null) emitReached(desk, reached);
   return answer;
 }
 
 /** A refusal for want of balance wants an automatic purchase; a session is not told of it. */
-function toppedUp(desk: Desk, failure: Failure, told: Failure): Failure {
+function toppedUp(desk: Tx, failure: Failure, told: Failure): Failure {
   if (failure.kind !== "balance_too_low" || failure.onlyHolds) return told;
   const purchaseId = topUpIfDue(desk, true);
   if (purchaseId === null || told.kind !== "balance_too_low" || told.session === true) return told;
@@ -266,7 +267,7 @@ function toppedUp(desk: Desk, failure: Failure, told: Failure): Failure {
 }
 
 /** A refusal: at home it writes nothing, at a peer's request it is remembered. Null when the id is known. */
-function remember(desk: Desk, request: HoldRequest, refusal: Refusal): Refusal | null {
+function remember(desk: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(desk.sql, request.id) !== null) return null;
   // nor is what is asked again at once, under the same id
   if (!request.peer || refusal.failure.kind === "price_list_differs") return refusal;

@@ -6,7 +6,7 @@ import type { Key, KeySecrets } from "../../../shared/key.ts";
 import type { RegisterCalls, AdmittedKey, Identified } from "../../../shared/contracts/register.ts";
 import { isLiveSecret, secretsText } from "../../../shared/key.ts";
 import { secretOf } from "../../../shared/caller.ts";
-import type { Called, Shown } from "../../../shared/caller.ts";
+import type { RequestCredential, PresentedSecret } from "../../../shared/caller.ts";
 import { isLimited, NO_TERMS, termsText } from "../../../shared/key-terms.ts";
 import type { KeyTerms, RateState } from "../../../shared/key-terms.ts";
 import { logAlert, logWarning, reasonOf } from "../../../shared/log.ts";
@@ -16,30 +16,30 @@ import { storageFailure } from "../../../shared/storage-failure.ts";
 import { within } from "../../../shared/timers.ts";
 import {
   REFRESH_MS,
-  buryKey,
+  markKeyRevoked,
   clampKey,
   cutSessions,
   insertAdmission,
-  isAsBooked,
+  matchesDatabase,
   putKey,
   selectKey,
-  unlearnKey,
-  unlearnKeys,
+  forgetActiveKey,
+  forgetActiveKeys,
   updateChecked,
   updateKeyLimit,
   updateKeySecrets,
   updateKeyTerms,
 } from "../tables/key-rows.do.ts";
-import type { LiveKey, KnownKey } from "../tables/key-rows.do.ts";
+import type { ActiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-rows.do.ts";
 import type { KeyEnding, KeyRotation } from "../../../shared/contracts/wallet.ts";
-import { budgetOf } from "./hold-refusals.do.ts";
+import { budgetOf } from "./hold-checks.do.ts";
 import { refuseSession } from "./sessions.do.ts";
 import { addUse } from "./memory.do.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 import type { PublishOutcome } from "./publish.do.ts";
 import type { Objects } from "../../../shared/contracts/objects.ts";
-import { forgetOldest } from "../../../shared/forget-oldest.ts";
+import { evictOldest } from "../../../shared/evict-oldest.ts";
 
 /** So many keys are looked at for a last use in one turn of the alarm. */
 const FOUND_AT_ONCE = 500;
@@ -51,7 +51,7 @@ const ROUNDS_MAX = 20;
 /** What admits keys beside the desk. */
 type AdmissionDesk = Pick<Objects, "register"> & {
   /** The desk as it is now; null while no wallet is made. */
-  readonly desk: () => Desk | null;
+  readonly desk: () => Tx | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
@@ -64,14 +64,14 @@ type AskRegister = (register: RegisterCalls) => Promise<Identified>;
 export type AdmissionPlace = {
   readonly hash: string;
   readonly key: KnownKey;
-  readonly record: LiveKey;
+  readonly record: ActiveKey;
   readonly entry: StoredAdmission;
   /** What is left of the minute once it is taken. */
   readonly rate: RateState;
 };
 
 /**
- * The organisation's keys at their home: whether each lives, and the exact log of its last minute, never
+ * The organization's keys at their home: whether each lives, and the exact log of its last minute, never
  * more than its limit in any 60 s. Who a key is, its register says, once; a
  * revocation and a new limit are told by whoever makes them and count from that turn on. Every admission
  * is stored before it is answered.
@@ -95,14 +95,14 @@ export class KeyAdmissions {
   }
 
   /** What stands in the tables of the living may be out of date: the register is asked again. */
-  unlearn({ sql }: Desk): void {
+  unlearn({ sql }: Tx): void {
     for (const question of this.#questions) question.isStale = true;
     this.#known.clear();
-    unlearnKeys(sql);
+    forgetActiveKeys(sql);
   }
 
   /** Whether `admit` can decide; otherwise `learn` comes first. */
-  knows({ sql }: Desk, hash: string): boolean {
+  knows({ sql }: Tx, hash: string): boolean {
     const key = this.#key(sql, hash);
     return key !== null && (key.record !== null || key.revokedAt !== null);
   }
@@ -111,7 +111,7 @@ export class KeyAdmissions {
    * What the key may do; or `invalid_api_key`, when it is not known here, has ended for good, its time is up, or
    * what was shown of it has ended.
    */
-  live(desk: Desk, hash: string, shown?: Shown): Result<LiveKey> {
+  live(desk: Tx, hash: string, shown?: PresentedSecret): Result<ActiveKey> {
     const { sql, clockMs } = desk;
     const key = this.#key(sql, hash);
     if (key !== null && key.revokedAt !== null) {
@@ -134,7 +134,7 @@ export class KeyAdmissions {
   }
 
   /** Whether the key has ended here, also one that has not been met. */
-  isDead(desk: Desk, { keyHash, shown }: Called): Refusal | null {
+  isDead(desk: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
     if (!this.knows(desk, keyHash)) return null;
     const live = this.live(desk, keyHash, shown);
     return live.ok ? null : live;
@@ -152,7 +152,7 @@ export class KeyAdmissions {
   }
 
   /** The next place in the key's minute, not yet taken, or why there is none: `invalid_api_key`, `rate_limited`. */
-  place(desk: Desk, hash: string, shown?: Shown): Result<AdmissionPlace> {
+  place(desk: Tx, hash: string, shown?: PresentedSecret): Result<AdmissionPlace> {
     const live = this.live(desk, hash, shown);
     if (!live.ok) return live;
     const record = live.value;
@@ -173,7 +173,7 @@ export class KeyAdmissions {
   }
 
   /** Takes a place that was given in this turn. */
-  take(desk: Desk, { hash, key, record, entry }: AdmissionPlace): void {
+  take(desk: Tx, { hash, key, record, entry }: AdmissionPlace): void {
     insertAdmission(desk.sql, key.number, entry);
     key.window.append(entry);
     addUse(desk.memory, hash, entry.at);
@@ -182,7 +182,7 @@ export class KeyAdmissions {
   }
 
   /** Finds last uses that a start may have made forget, for the next publish: of some keys in a turn. */
-  findUses(desk: Desk): void {
+  findUses(desk: Tx): void {
     for (const hash of desk.memory.dueUses.take(desk.nowMs, FOUND_AT_ONCE)) {
       const usedAt = this.#key(desk.sql, hash)?.window.lastAt ?? 0;
       if (usedAt > desk.memory.notedAt) addUse(desk.memory, hash, usedAt);
@@ -190,18 +190,18 @@ export class KeyAdmissions {
   }
 
   /** The book has these last uses; a key of which it says anything else than is known here is asked for again. */
-  noted(desk: Desk | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
+  noted(desk: Tx | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
     if (desk === null) return;
     const said = new Map(touched.map((one) => [one.hash, one]));
     for (const { hash, usedAt } of uses) {
       const key = this.#key(desk.sql, hash);
-      if (!key?.record || isAsBooked(key, key.record, said.get(hash))) continue;
+      if (!key?.record || matchesDatabase(key, key.record, said.get(hash))) continue;
       this.#refresh(desk, hash, (register) => register.refresh(usedAt)); // it reads the book as well
     }
   }
 
   /** What is left of a living key's minute when nothing is taken; null for a key that is not known or dead. */
-  standing(desk: Desk, hash: string, shown?: Shown): RateState | null {
+  standing(desk: Tx, hash: string, shown?: PresentedSecret): RateState | null {
     const key = this.#key(desk.sql, hash);
     const live = this.live(desk, hash, shown);
     if (key === null || !live.ok) return null;
@@ -214,11 +214,11 @@ export class KeyAdmissions {
   }
 
   /** Ends the key here for good, and says so once. */
-  revoke(desk: Desk, hash: string, revokedAt: number, by?: KeyEnding): void {
+  revoke(desk: Tx, hash: string, revokedAt: number, by?: KeyEnding): void {
     this.#outdate(hash);
     this.#known.delete(hash);
     desk.storage.transactionSync(() => {
-      buryKey(desk.sql, hash, revokedAt);
+      markKeyRevoked(desk.sql, hash, revokedAt);
       if (by === undefined) return;
       const { keyId, actor } = by;
       const data = { revoked_at: timestamp(revokedAt) };
@@ -227,7 +227,7 @@ export class KeyAdmissions {
   }
 
   /** A new limit counts from this turn on, for what was admitted before as well. */
-  setLimit({ sql }: Desk, hash: string, rpmLimit: number): void {
+  setLimit({ sql }: Tx, hash: string, rpmLimit: number): void {
     this.#outdate(hash);
     if (this.#key(sql, hash)?.record?.rpmLimit === rpmLimit) return;
     updateKeyLimit(sql, hash, rpmLimit);
@@ -235,7 +235,7 @@ export class KeyAdmissions {
   }
 
   /** New terms count from this turn on. */
-  setTerms(desk: Desk, hash: string, terms: KeyTerms): void {
+  setTerms(desk: Tx, hash: string, terms: KeyTerms): void {
     this.#outdate(hash);
     updateKeyTerms(desk.sql, hash, terms);
     this.#amend(hash, { terms });
@@ -244,12 +244,12 @@ export class KeyAdmissions {
   }
 
   /** The number of the rotation that last ended all sessions of the key; 0 for none. */
-  sessionsCut({ sql }: Desk, hash: string): number {
+  sessionsCut({ sql }: Tx, hash: string): number {
     return this.#key(sql, hash)?.sessionsCut ?? 0;
   }
 
   /** New secrets count from this turn on, and those that are not among them are none; says so once. */
-  setSecrets(desk: Desk, hash: string, secrets: KeySecrets, by?: KeyRotation): void {
+  setSecrets(desk: Tx, hash: string, secrets: KeySecrets, by?: KeyRotation): void {
     this.#outdate(hash);
     const [newest, second] = secrets ?? [];
     desk.storage.transactionSync(() => {
@@ -304,17 +304,17 @@ export class KeyAdmissions {
   }
 
   /** Asks what is true of the key by now. Noted before, so that it is one a minute however slow the register is. */
-  #refresh(desk: Desk, hash: string, ask: AskRegister): void {
+  #refresh(desk: Tx, hash: string, ask: AskRegister): void {
     this.#check(desk, hash, desk.clockMs);
     this.#keeping.waitUntil(this.#refreshed(hash, ask));
   }
 
-  #check({ sql }: Desk, hash: string, checkedAt: number): void {
+  #check({ sql }: Tx, hash: string, checkedAt: number): void {
     updateChecked(sql, hash, checkedAt);
     this.#amend(hash, { checkedAt });
   }
 
-  #adopt(desk: Desk, hash: string, { rpmLimit, terms, secrets }: Key): void {
+  #adopt(desk: Tx, hash: string, { rpmLimit, terms, secrets }: Key): void {
     const before = this.#key(desk.sql, hash)?.record;
     this.setLimit(desk, hash, rpmLimit);
     const knownTerms = before?.terms ?? NO_TERMS;
@@ -335,13 +335,13 @@ export class KeyAdmissions {
       said.failure.kind === "invalid_api_key" &&
       this.#key(desk.sql, hash)?.revokedAt === null
     ) {
-      unlearnKey(desk.sql, hash); // the next request asks again
+      forgetActiveKey(desk.sql, hash); // the next request asks again
       this.#known.delete(hash);
     }
   }
 
   /** The clock jumped back: what lies in its future counts as admitted now. */
-  #clamp({ storage, clockMs }: Desk, hash: string, { number, record, window }: KnownKey): void {
+  #clamp({ storage, clockMs }: Tx, hash: string, { number, record, window }: KnownKey): void {
     const lagMs = window.lagMs(clockMs);
     logAlert("clock_stepped_back", { key_id: record?.keyId ?? null, lag_ms: lagMs });
     clampKey(storage, number, clockMs);
@@ -350,7 +350,7 @@ export class KeyAdmissions {
   }
 
   /** Memory follows what was just written. */
-  #amend(hash: string, change: Partial<LiveKey>): void {
+  #amend(hash: string, change: Partial<ActiveKey>): void {
     const key = this.#known.get(hash);
     if (key === undefined || key.record === null) return;
     this.#known.set(hash, { ...key, record: { ...key.record, ...change } });
@@ -361,7 +361,7 @@ export class KeyAdmissions {
     if (known !== undefined) return known;
     const stored = selectKey(sql, hash);
     if (stored === null) return null;
-    forgetOldest(this.#known, REMEMBERED_MAX);
+    evictOldest(this.#known, REMEMBERED_MAX);
     this.#known.set(hash, stored);
     return stored;
   }
@@ -369,10 +369,10 @@ export class KeyAdmissions {
 
 /** What a request hears whose key has that left of its minute. */
 export function admittedBy(
-  { memory }: Desk,
-  { keyId, memberId, scope, terms }: LiveKey,
+  { memory }: Tx,
+  { keyId, memberId, scope, terms }: ActiveKey,
   { limit, remaining, resetMs }: RateState,
-  shown: Shown | undefined,
+  shown: PresentedSecret | undefined,
 ): AdmittedKey {
   const { orgId, priceList } = memory.row;
   return {
@@ -388,7 +388,7 @@ export function admittedBy(
   };
 }
 
-function recordOf({ clockMs, memory }: Desk, { orgId, ...said }: Key): LiveKey {
-  assert(orgId === memory.row.orgId, "a key is admitted by its own organisation's wallet");
+function recordOf({ clockMs, memory }: Tx, { orgId, ...said }: Key): ActiveKey {
+  assert(orgId === memory.row.orgId, "a key is admitted by its own organization's wallet");
   return { ...said, checkedAt: clockMs };
 }

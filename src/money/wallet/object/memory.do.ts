@@ -7,8 +7,8 @@ import type { RateLog } from "../rules/hold-guards.ts";
 import { addKeySpend } from "../rules/key-limits.ts";
 import type { Budget, TokenWindow } from "../rules/key-limits.ts";
 import type { Debts } from "../rules/debts.ts";
-import { emptyBooks, openHold } from "../rules/ledger.ts";
-import type { Books, OpenHold } from "../rules/ledger.ts";
+import { emptyTotals, openHold } from "../rules/ledger.ts";
+import type { HoldTotals, OpenHold } from "../rules/ledger.ts";
 import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { columnsOfTokens, tokensBy } from "../../../shared/usage-sums.ts";
@@ -17,14 +17,14 @@ import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { PostedUsage, UsageTotals } from "../rules/usage-totals.ts";
 import { selectDeparted, selectEndUser, selectEndUserCount } from "../tables/end-user-rows.do.ts";
-import type { Departed } from "../tables/end-user-rows.do.ts";
+import type { DepartedUsers } from "../tables/end-user-rows.do.ts";
 import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
 import { DueUses, selectBudgets, selectTokens, findDueUses } from "../tables/key-rows.do.ts";
 import { END_USER_ID, KEY_ID, MODEL, periodOfRow } from "../tables/request-rows.do.ts";
 import type { NameNumbers } from "../tables/request-rows.do.ts";
 import { addSessionSpend, loadSessionRates, loadSessions } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
-import { bookedSettings, readCheckpoint } from "../tables/checkpoint-rows.do.ts";
+import { publishedSettings, readCheckpoint } from "../tables/checkpoint-rows.do.ts";
 import { readWalletRow, updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
@@ -40,7 +40,7 @@ export const QUIET_MS = 180_000;
  */
 export type Memory = {
   row: WalletRow;
-  readonly books: Books;
+  readonly books: HoldTotals;
   /** The wallet's own time when it was last asked, as `decisions.do.ts` lets it pass. */
   clock: number;
   /** The newest time ever seen: the periods of spend and quotas go by it. */
@@ -61,7 +61,7 @@ export type Memory = {
   readonly names: NameNumbers;
   /** Number of end users; those that departed are not among them. */
   endUsers: number;
-  departed: Departed;
+  departed: DepartedUsers;
   /** Usage since the newest checkpoint. */
   readonly usage: UsageTotals;
   rateLog: RateLog;
@@ -104,7 +104,7 @@ export function loadMemory(sql: SqlStorage): Memory {
   const checkpoint = readCheckpoint(sql);
   const memory: Memory = {
     row,
-    books: { ...emptyBooks(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },
+    books: { ...emptyTotals(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },
     clock: checkpoint.clock,
     newest: checkpoint.newest,
     floorId: checkpoint.floor_id,
@@ -127,7 +127,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     routine: 0,
     // Of each hour the first publish says that the wallet is in use.
     booked: {
-      settings: bookedSettings(sql, row),
+      settings: publishedSettings(sql, row),
       usedAt: checkpoint.clock - (checkpoint.clock % HOUR_MS),
     },
     ledgerMark: crypto.randomUUID(),
@@ -212,7 +212,7 @@ function newestAdmission(sql: SqlStorage, floorId: string): number {
 
 function addLaterSpend(sql: SqlStorage, memory: Memory, id: string, posted: PostedUsage): void {
   const user = memory.unsaved.get(id) ?? selectEndUser(sql, "id", id);
-  if (user === null) return; // gone since: the organisation paid
+  if (user === null) return; // gone since: the organization paid
   const spend = addSpend(user.spend, posted.period, posted.charged);
   memory.unsaved.set(id, { ...user, spend });
 }
@@ -293,7 +293,7 @@ function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
     }));
 }
 
-/** The granted holds that still count against an organisation's limit; none is later than `nowMs`. */
+/** The granted holds that still count against an organization's limit; none is later than `nowMs`. */
 export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: number): RateLog {
   if (limit === null) return [];
   const floor = rateFloor(nowMs);
@@ -337,7 +337,7 @@ function unpublished(sql: SqlStorage, memory: Memory): boolean {
 }
 
 /** Where one decision is made: the tables, what is known of them, and one clock read. */
-export type Desk = {
+export type Tx = {
   readonly storage: DurableObjectStorage;
   readonly sql: SqlStorage;
   readonly memory: Memory;
@@ -351,11 +351,7 @@ export type Desk = {
 };
 
 /** An end user with its spend of this moment, by id or external id. */
-export function findEndUser(
-  desk: Desk,
-  column: "id" | "external_id",
-  value: string,
-): EndUser | null {
+export function findEndUser(desk: Tx, column: "id" | "external_id", value: string): EndUser | null {
   const fresh = column === "id" ? desk.memory.unsaved.get(value) : undefined;
   if (fresh !== undefined) return fresh;
   const stored = selectEndUser(desk.sql, column, value);
@@ -368,24 +364,24 @@ export function addUse({ uses }: Memory, hash: string, usedAt: number): void {
 }
 
 /** The publish that will carry a change made now. */
-export function nextRevision(desk: Desk): number {
+export function nextRevision(desk: Tx): number {
   return desk.memory.row.revision + 1;
 }
 
 /** Changes the wallet's row, in the tables and then in memory. Not for use inside a transaction. */
-export function changeRow(desk: Desk, change: Partial<WalletRow>): void {
+export function changeRow(desk: Tx, change: Partial<WalletRow>): void {
   const row = { ...desk.memory.row, ...change };
   updateWalletRow(desk.sql, row);
   desk.memory.row = row;
 }
 
 /** Asks storage for nothing new: an instance that was replaced, its storage gone, must not answer from memory. */
-export function touchStorage(desk: Desk): void {
+export function touchStorage(desk: Tx): void {
   desk.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
 }
 
 /** The balance, what open holds reserve of it, and how many they are. */
-export function balanceOf(desk: Desk): BalanceAnswer {
+export function balanceOf(desk: Tx): BalanceAnswer {
   const { balance, held, holds } = desk.memory.books;
   const { owed } = desk.memory.debts;
   const standing = { creditsMicro: balance, heldMicro: held, openHolds: holds.size };

@@ -1,9 +1,9 @@
 import type {
   CreditPage,
-  PaymentBack,
+  PaymentRefunded,
   PaymentCredit,
-  PaymentsStanding,
-  PurchaseTold,
+  PaymentsStatus,
+  PurchaseOutcome,
 } from "../../../shared/contracts/payments.ts";
 import { SYSTEM } from "../../../shared/event.ts";
 import type { Actor, NewEvent } from "../../../shared/event.ts";
@@ -12,7 +12,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { decideCredit } from "../rules/credit.ts";
-import { collectDebt, forgiveDebt, moveBack } from "../rules/debts.ts";
+import { collectDebt, forgiveDebt, applyRefund } from "../rules/debts.ts";
 import { freeOf } from "../rules/ledger.ts";
 import { creditTopUp, monthOf } from "../rules/top-up.ts";
 import {
@@ -25,13 +25,13 @@ import {
 } from "../tables/payment-rows.do.ts";
 import { addEvent } from "./event-rows.do.ts";
 import { nextRevision, touchStorage } from "./memory.do.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 import { postCredit, recallCredit } from "./postings.do.ts";
 import { disableTopUp, topUpEnded, topUpIfDue } from "./top-up.do.ts";
 
 /** Credits a payment, once; the automatic purchase that it was of is over with it. See `WalletPaymentCalls`. */
 export function creditPayment(
-  desk: Desk,
+  desk: Tx,
   credit: PaymentCredit,
 ): Result<{ readonly madeAt: number }> {
   const { paymentId, purchaseId, netMicro, method, actor } = credit;
@@ -64,7 +64,7 @@ export function creditPayment(
 }
 
 /** Of a credit that a rebuild gave up with the balance it was in, another: it is given again. */
-function referenceOf({ memory, sql }: Desk, paymentId: string): string {
+function referenceOf({ memory, sql }: Tx, paymentId: string): string {
   const reference = `stripe:${paymentId}`;
   if (selectPayment(sql, paymentId) !== null) return reference;
   const isGivenUp = sql
@@ -78,12 +78,12 @@ function referenceOf({ memory, sql }: Desk, paymentId: string): string {
 }
 
 /** Brings what is back of a payment to an amount, unless a later reading did. See `WalletPaymentCalls`. */
-export function setBack(desk: Desk, asked: PaymentBack): Result<null> {
+export function setRefunded(desk: Tx, asked: PaymentRefunded): Result<null> {
   const { memory, sql } = desk;
   const { paymentId, purchaseId, backMicro: back, reading, isDisputed } = asked;
   const payment = selectPayment(sql, paymentId);
   if (payment === null) return refuse({ kind: "not_found", message: "No such payment." });
-  const moved = moveBack(memory.debts, payment, { back, reading });
+  const moved = applyRefund(memory.debts, payment, { back, reading });
   if (moved === null) return success(null);
   const { debts, returned } = moved;
   const data = {
@@ -111,7 +111,10 @@ export function setBack(desk: Desk, asked: PaymentBack): Result<null> {
 }
 
 /** Writes down what became of a purchase; an automatic one that ended unpaid makes the next wait. */
-export function tellPurchase(desk: Desk, { event, once, topUp }: PurchaseTold): Result<null> {
+export function recordPurchaseOutcome(
+  desk: Tx,
+  { event, once, topUp }: PurchaseOutcome,
+): Result<null> {
   desk.storage.transactionSync(() => {
     addEvent(desk, event, once);
   });
@@ -120,8 +123,8 @@ export function tellPurchase(desk: Desk, { event, once, topUp }: PurchaseTold): 
 }
 
 /** See `WalletPaymentCalls.forgive`. */
-export function forgive(
-  desk: Desk,
+export function forgiveOwed(
+  desk: Tx,
   asked: { readonly amountMicro: Micros; readonly reference: string; readonly actor: Actor },
 ): Result<{ readonly owedMicro: Micros }> {
   const { memory, sql } = desk;
@@ -146,7 +149,7 @@ export function forgive(
 }
 
 /** At the end of every turn: what is owed is paid by what is free, then a purchase is wanted if one is due. */
-export function endTurn(desk: Desk): void {
+export function endTransaction(desk: Tx): void {
   const { memory, sql } = desk;
   const collected = collectDebt(memory.debts, freeOf(memory.books));
   if (collected !== null) {
@@ -162,11 +165,11 @@ export function endTurn(desk: Desk): void {
 }
 
 /** Whether the end of a turn has anything to look at. */
-export function mustEndTurn({ memory }: Desk): boolean {
+export function needsEndOfTransaction({ memory }: Tx): boolean {
   return memory.debts.owed > 0 || memory.row.settings.autoTopUp !== null;
 }
 
-export function standingOf({ memory, period }: Desk): PaymentsStanding {
+export function paymentsStatus({ memory, period }: Tx): PaymentsStatus {
   const { debts, topUp, row } = memory;
   return {
     owedMicro: debts.owed,
@@ -193,7 +196,7 @@ type CreditEntry = {
 };
 
 /** The rows of the ledger that are no charges, newest first, before row `after`. */
-export function readCredits(desk: Desk, limit: number, after: number | null): Result<CreditPage> {
+export function readCredits(desk: Tx, limit: number, after: number | null): Result<CreditPage> {
   touchStorage(desk);
   const rows = desk.sql
     .exec<CreditEntry>(
@@ -215,5 +218,5 @@ export function readCredits(desk: Desk, limit: number, after: number | null): Re
     purchaseId: row.purchase_id,
   }));
   const nextAfter = rows.length > limit ? (page.at(-1)?.seq ?? null) : null;
-  return success({ credits, nextAfter, standing: standingOf(desk) });
+  return success({ credits, nextAfter, standing: paymentsStatus(desk) });
 }

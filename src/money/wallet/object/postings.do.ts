@@ -17,7 +17,7 @@ import type { Period } from "../../../shared/period.ts";
 import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
-import { raiseAlerts, rearmedAt, reachedByCharge, tellReached } from "./alerts.do.ts";
+import { raiseAlerts, rearmedAt, reachedByCharge, emitReached } from "./alerts.do.ts";
 import { addEvent } from "./event-rows.do.ts";
 import {
   insertEntry,
@@ -38,12 +38,12 @@ import type {
   VoidAnswer,
 } from "../../../shared/contracts/wallet.ts";
 import { chargeKey, findEndUser } from "./memory.do.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 import { budgetOfSession, chargeSession } from "./sessions.do.ts";
 
 /** Charges what a request cost, once. See `WalletCalls.settle`. */
 export function settle(
-  desk: Desk,
+  desk: Tx,
   settlement: Settlement,
   actor: Actor | null = null,
 ): Result<SettleAnswer> {
@@ -67,7 +67,7 @@ export function settle(
 
 /** `actor`: who charges by hand what only a log line says, which is an event; null for a request's own charge. */
 function post(
-  desk: Desk,
+  desk: Tx,
   settlement: Settlement,
   { known, actor }: { readonly known: KnownHold | OpenHold; readonly actor: Actor | null },
 ): SettleAnswer {
@@ -93,7 +93,7 @@ function post(
   const write = (): void => {
     store(desk, settlement, { posting, sold });
     raiseAlerts(desk, crossings, seq);
-    for (const one of reached) tellReached(desk, one);
+    for (const one of reached) emitReached(desk, one);
     for (const event of byHand) addEvent(desk, event);
   };
   const tells = crossings.length + reached.length + byHand.length > 0;
@@ -121,7 +121,7 @@ function post(
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
-/** The end user after the charge, also one that departed; null when none is known: the organisation paid. */
+/** The end user after the charge, also one that departed; null when none is known: the organization paid. */
 function spentBy(endUser: EndUser | null, posting: Posting, period: Period): EndUser | null {
   if (endUser === null) return null;
   const spend = addSpend(endUser.spend, period, posting.charged);
@@ -129,7 +129,7 @@ function spentBy(endUser: EndUser | null, posting: Posting, period: Period): End
 }
 
 function store(
-  desk: Desk,
+  desk: Tx,
   settlement: Settlement,
   { posting, sold }: { readonly posting: Posting; readonly sold: number },
 ): void {
@@ -151,7 +151,7 @@ function store(
   });
 }
 
-function report(desk: Desk, settlement: Settlement, posting: Posting): void {
+function report(desk: Tx, settlement: Settlement, posting: Posting): void {
   const { id, cost } = settlement;
   const fields = { org_id: desk.memory.row.orgId, id, cost, charged: posting.charged };
   if (posting.overHold) logWarning("over_hold", fields);
@@ -161,7 +161,7 @@ function report(desk: Desk, settlement: Settlement, posting: Posting): void {
 }
 
 /** Releases a request's hold, once; an id that never came is kept from coming later. */
-export function voidHold(desk: Desk, id: string): Result<VoidAnswer> {
+export function voidHold(desk: Tx, id: string): Result<VoidAnswer> {
   if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
   const { memory, nowMs, sql } = desk;
   const open = memory.books.holds.get(id);
@@ -186,7 +186,7 @@ export function voidHold(desk: Desk, id: string): Result<VoidAnswer> {
 }
 
 /** Releases the holds whose time is up: they count for nothing from their deadline on. */
-export function expire(desk: Desk): void {
+export function expire(desk: Tx): void {
   const { books } = desk.memory;
   if (desk.nowMs < books.nextExpiry) return;
   const due = dueHolds(books, desk.nowMs);
@@ -206,7 +206,7 @@ export function expire(desk: Desk): void {
 const REFERENCE_MAX = 200;
 
 /** Adds to the balance, or corrects it, once per reference. See `WalletCalls.credit`. */
-export function credit(desk: Desk, request: CreditRequest): Result<BalanceAnswer> {
+export function credit(desk: Tx, request: CreditRequest): Result<BalanceAnswer> {
   const { amountMicro, reference } = request;
   assert(typeof reference === "string", "a credit has a reference");
   if (reference.length < 1 || reference.length > REFERENCE_MAX) {
@@ -222,7 +222,7 @@ export function credit(desk: Desk, request: CreditRequest): Result<BalanceAnswer
 }
 
 /** What a reference was answered before; null for a new one. */
-export function recallCredit(desk: Desk, request: CreditRequest): Result<BalanceAnswer> | null {
+export function recallCredit(desk: Tx, request: CreditRequest): Result<BalanceAnswer> | null {
   const [row] = desk.sql
     .exec<{ amount: number; balance: number; held: number; open_holds: number }>(
       `SELECT amount, balance, held, open_holds FROM entries WHERE reference = ?1
@@ -247,7 +247,7 @@ export function recallCredit(desk: Desk, request: CreditRequest): Result<Balance
 
 /** Adds a credit that was decided, `also` in the same transaction; below 0 it takes. */
 export function postCredit(
-  desk: Desk,
+  desk: Tx,
   request: CreditRequest,
   { balance, also = () => undefined }: { readonly balance: Micros; readonly also?: () => void },
 ): BalanceAnswer {
@@ -279,7 +279,7 @@ export function postCredit(
   return answer;
 }
 
-function creditEvent({ memory }: Desk, request: CreditRequest, balance: Micros): NewEvent {
+function creditEvent({ memory }: Tx, request: CreditRequest, balance: Micros): NewEvent {
   const { amountMicro, reference, actor = SYSTEM } = request;
   const data = { amount_micro: amountMicro, balance_micro: balance, reference };
   return { type: "balance.credited", actor, subject: memory.row.orgId, data };

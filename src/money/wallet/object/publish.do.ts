@@ -1,7 +1,13 @@
 import { logAlert, logWarning } from "../../../shared/log.ts";
-import { conflictText, ownsBook } from "../book-ownership.ts";
-import { PAGE_ROWS, readBookHead, writePublication, settingsRow } from "../book.store.ts";
-import type { BookPage, BookRow, BookHead, Publication, Published } from "../book.store.ts";
+import { conflictText, ownsSnapshot } from "../snapshot-ownership.ts";
+import { PAGE_ROWS, readSnapshotHead, writePublication, settingsRow } from "../snapshot.store.ts";
+import type {
+  SnapshotPage,
+  SnapshotRow,
+  SnapshotHead,
+  Publication,
+  PublishResult,
+} from "../snapshot.store.ts";
 import type { KeyUse, TouchedKey } from "../../../shared/key-uses.store.ts";
 import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
 import { selectDebtsRow, selectPaymentsPage } from "../tables/payment-rows.do.ts";
@@ -10,7 +16,7 @@ import type { Settings } from "../../../shared/contracts/settings.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
 import { addUse, changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
-import type { Desk, Memory } from "./memory.do.ts";
+import type { Tx, Memory } from "./memory.do.ts";
 
 /** The book hears so often that a wallet is in use: its readers ask who was used within two days. */
 const USE_MS = 3_600_000;
@@ -21,7 +27,7 @@ export type PublishOutcome = {
   /** The last uses of keys that were sent, and what the book said of these keys. */
   readonly uses: readonly KeyUse[];
   readonly touched: readonly TouchedKey[];
-  /** Whether events of the organisation may wait in the book. */
+  /** Whether events of the organization may wait in the book. */
   readonly eventsWait: boolean;
 };
 
@@ -33,7 +39,7 @@ const UNSENT = { uses: [], touched: [], eventsWait: true } as const;
  * first, and left alone until it is this wallet's again; where it had lost something everything is written. Throws when D1 fails: nothing is lost, the
  * next batch holds it too. `live` gives the desk as it is after the wait.
  */
-export async function publish(desk: Desk, live: () => Desk | null): Promise<PublishOutcome> {
+export async function publish(desk: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const first = await publishOnce(desk, live);
   const later = live();
   if (first.outcome !== "again" || later === null) return first;
@@ -42,18 +48,18 @@ export async function publish(desk: Desk, live: () => Desk | null): Promise<Publ
   return { ...second, uses, touched: [...first.touched, ...second.touched] };
 }
 
-async function publishOnce(desk: Desk, live: () => Desk | null): Promise<PublishOutcome> {
+async function publishOnce(desk: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const { row } = desk.memory;
   if (row.conflict === null) return publishNow(desk, live);
-  const head = await readBookHead(desk.env.DB, row.orgId);
+  const head = await readSnapshotHead(desk.env.DB, row.orgId);
   const later = live();
   if (later === null) return { ...UNSENT, outcome: "published" }; // given up meanwhile
-  if (head === null || ownsBook(later.memory.row, head)) return publishNow(later, live);
+  if (head === null || ownsSnapshot(later.memory.row, head)) return publishNow(later, live);
   tellConflict(later, head);
   return { ...UNSENT, outcome: "conflict" };
 }
 
-async function publishNow(desk: Desk, live: () => Desk | null): Promise<PublishOutcome> {
+async function publishNow(desk: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const { memory } = desk;
   takeCheckpoint(desk);
   const picked = { endUsers: [...memory.unpublished], uses: pickUses(memory) };
@@ -63,7 +69,7 @@ async function publishNow(desk: Desk, live: () => Desk | null): Promise<PublishO
   memory.unpublished.clear();
   memory.changed = false;
   memory.routine = 0;
-  let published: Published;
+  let published: PublishResult;
   try {
     published = await writePublication(desk.env.DB, publication);
   } catch (error) {
@@ -94,10 +100,10 @@ function putBack(memory: Memory, picked: readonly string[]): void {
 }
 
 function acknowledge(
-  desk: Desk,
+  desk: Tx,
   publication: Publication,
   sent: {
-    readonly head: Published["head"];
+    readonly head: PublishResult["head"];
     readonly picked: readonly string[];
     readonly creditsSeq: number;
     readonly settings: Settings;
@@ -107,7 +113,7 @@ function acknowledge(
   const { head, picked, creditsSeq } = sent;
   const found = head === "moved" ? null : head;
   const seq = head === "moved" ? row.acknowledged : (head?.seq ?? 0);
-  if (found !== null && !ownsBook({ ...row, revision: publication.revision }, found)) {
+  if (found !== null && !ownsSnapshot({ ...row, revision: publication.revision }, found)) {
     putBack(desk.memory, picked);
     const { epoch } = row;
     changeRow(desk, {
@@ -137,7 +143,7 @@ function acknowledge(
   return "published";
 }
 
-function tellConflict(desk: Desk, head: BookHead): void {
+function tellConflict(desk: Tx, head: SnapshotHead): void {
   const { orgId, epoch, revision } = desk.memory.row;
   logAlert("wallet_book_conflict", {
     org_id: orgId,
@@ -150,7 +156,7 @@ function tellConflict(desk: Desk, head: BookHead): void {
 
 /** Everything that changed after the acknowledged publish, as it is when its page is read. */
 function pick(
-  desk: Desk,
+  desk: Tx,
   { endUsers, uses }: { readonly endUsers: readonly string[]; readonly uses: readonly KeyUse[] },
 ): Publication {
   const { row, books } = desk.memory;
@@ -175,7 +181,7 @@ function pick(
  * The rows of a publish, page by page. What changes between two pages is newer than the publish it is sent with,
  * and is sent again with the next one. Credits come first: up to some 2,500 are in the transaction of their balance.
  */
-function* pagesOf(desk: Desk, endUserIds: readonly string[]): Generator<BookPage> {
+function* pagesOf(desk: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
   const { sql, memory } = desk;
   const { settings, publishAll } = memory.row;
   const isBooked = memory.booked.settings === settings && !publishAll;
@@ -217,7 +223,7 @@ function* creditPages(
   sql: SqlStorage,
   { creditsSeq, publishAll }: WalletRow,
   newest: number,
-): Generator<BookPage> {
+): Generator<SnapshotPage> {
   const first = publishAll ? 0 : creditsSeq;
   for (const rows of rowPages((last) => selectCredits(sql, last?.["seq"] ?? first, newest))) {
     yield { table: "credits", rows };
@@ -229,7 +235,7 @@ function* creditPages(
 }
 
 /** What the book lacks of payments and of what went back. */
-function* paymentPages(sql: SqlStorage, since: number): Generator<BookPage> {
+function* paymentPages(sql: SqlStorage, since: number): Generator<SnapshotPage> {
   for (const rows of rowPages((last) => selectPaymentsPage(sql, since, last?.["id"] ?? ""))) {
     yield { table: "payments", rows };
   }
@@ -238,7 +244,9 @@ function* paymentPages(sql: SqlStorage, since: number): Generator<BookPage> {
 }
 
 /** Pages in the order of a key, each read where the last one ended. */
-function* rowPages(read: (last: BookRow | undefined) => BookRow[]): Generator<BookRow[]> {
+function* rowPages(
+  read: (last: SnapshotRow | undefined) => SnapshotRow[],
+): Generator<SnapshotRow[]> {
   for (let rows = read(undefined); rows.length > 0; rows = read(rows.at(-1))) {
     yield rows;
     if (rows.length < PAGE_ROWS) return;
@@ -248,9 +256,9 @@ function* rowPages(read: (last: BookRow | undefined) => BookRow[]): Generator<Bo
 const CREDIT = `reference, amount AS amount_micro, balance AS balance_micro, held AS held_micro,
   open_holds, created_at`;
 
-function selectCredits(sql: SqlStorage, after: BookRow[string], newest: number): BookRow[] {
+function selectCredits(sql: SqlStorage, after: SnapshotRow[string], newest: number): SnapshotRow[] {
   return sql
-    .exec<BookRow>(
+    .exec<SnapshotRow>(
       `SELECT seq, ${CREDIT} FROM entries WHERE seq > ? AND seq <= ? AND kind = 'credit'
       ORDER BY seq LIMIT ${PAGE_ROWS}`,
       after,
@@ -259,9 +267,9 @@ function selectCredits(sql: SqlStorage, after: BookRow[string], newest: number):
     .toArray();
 }
 
-function selectAdopted(sql: SqlStorage, after: BookRow[string]): BookRow[] {
+function selectAdopted(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
   return sql
-    .exec<BookRow>(
+    .exec<SnapshotRow>(
       `SELECT ${CREDIT} FROM adopted_credits WHERE reference > ?
       ORDER BY reference LIMIT ${PAGE_ROWS}`,
       after,
@@ -269,9 +277,9 @@ function selectAdopted(sql: SqlStorage, after: BookRow[string]): BookRow[] {
     .toArray();
 }
 
-function selectDays(sql: SqlStorage, since: number, after: BookRow[string]): BookRow[] {
+function selectDays(sql: SqlStorage, since: number, after: SnapshotRow[string]): SnapshotRow[] {
   return sql
-    .exec<BookRow>(
+    .exec<SnapshotRow>(
       `SELECT day, requests, prompt_tokens, completion_tokens, cost AS cost_micro FROM totals
       WHERE dimension = 'day' AND day > ? AND changed > ? ORDER BY day LIMIT ${PAGE_ROWS}`,
       after,
@@ -280,9 +288,9 @@ function selectDays(sql: SqlStorage, since: number, after: BookRow[string]): Boo
     .toArray();
 }
 
-function selectKeySpend(sql: SqlStorage, since: number, after: BookRow[string]): BookRow[] {
+function selectKeySpend(sql: SqlStorage, since: number, after: SnapshotRow[string]): SnapshotRow[] {
   return sql
-    .exec<BookRow>(
+    .exec<SnapshotRow>(
       `SELECT key_id, day, daily AS daily_spend_micro, week, weekly AS weekly_spend_micro, month,
         monthly AS monthly_spend_micro, total AS total_spend_micro FROM key_budgets
       WHERE key_id > ? AND changed > ? ORDER BY key_id LIMIT ${PAGE_ROWS}`,
@@ -292,9 +300,9 @@ function selectKeySpend(sql: SqlStorage, since: number, after: BookRow[string]):
     .toArray();
 }
 
-function selectDeleted(sql: SqlStorage, after: BookRow[string]): BookRow[] {
+function selectDeleted(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
   return sql
-    .exec<BookRow>(
+    .exec<SnapshotRow>(
       `SELECT id FROM deleted_end_users WHERE id > ? ORDER BY id LIMIT ${PAGE_ROWS}`,
       after,
     )

@@ -23,14 +23,14 @@ import { selectEventPage } from "./event-rows.do.ts";
 import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
 import { generationIn } from "../tables/generation-text.ts";
 import { selectAlertPage } from "./alerts.do.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
 /** Sorts after every id. */
 const LAST_ID = "~";
 
 /** A page of the ledger, read between two marks and so never the whole table. */
-export function readLedger(desk: Desk, afterSeq: number, limit: number): Result<LedgerPage> {
+export function readLedger(desk: Tx, afterSeq: number, limit: number): Result<LedgerPage> {
   const rows: LedgerRow[] = [];
   let from = afterSeq;
   while (rows.length < limit) {
@@ -44,7 +44,7 @@ export function readLedger(desk: Desk, afterSeq: number, limit: number): Result<
 
 /** The ledger's rows before row `beforeSeq`, newest first; read between marks too. */
 export function readNewestLedger(
-  desk: Desk,
+  desk: Tx,
   beforeSeq: number,
   limit: number,
 ): Result<readonly LedgerRow[]> {
@@ -139,7 +139,7 @@ function ledgerRows(
 
 /** The open holds after `after`, oldest first; of these keys alone, unless that is null. */
 export function readHolds(
-  desk: Desk,
+  desk: Tx,
   asked: {
     readonly limit: number;
     readonly after: string | null;
@@ -158,13 +158,13 @@ export function readHolds(
   return success({ holds: shown, nextAfter });
 }
 
-export function readAlerts(desk: Desk, limit: number, offset: number): Result<AlertPage> {
+export function readAlerts(desk: Tx, limit: number, offset: number): Result<AlertPage> {
   const { n } = desk.sql.exec<{ n: number }>("SELECT count(*) AS n FROM alerts").one();
   return success({ alerts: selectAlertPage(desk.sql, limit, offset), total: n });
 }
 
 /** See `WalletCalls.events`. */
-export function readEvents(desk: Desk, query: EventQuery): Result<EventPage> {
+export function readEvents(desk: Tx, query: EventQuery): Result<EventPage> {
   const page = selectEventPage(desk, query);
   return page === null
     ? invalid("after must be the id of an event in the log.", "after")
@@ -199,7 +199,7 @@ const WITH_FAILED = "requests LEFT JOIN failed_requests AS failed ON failed.id =
  * A request that was held for, or that failed before; `not_found` for any other id. Whose it is says its hold, whatever
  * was settled later.
  */
-export function readRequest({ sql }: Desk, id: string): Result<RequestRecord> {
+export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
   const [row] = sql
     .exec<StoredGeneration>(`SELECT ${COLUMNS} FROM ${WITH_FAILED} WHERE requests.id = ?`, id)
     .toArray();
@@ -209,7 +209,7 @@ export function readRequest({ sql }: Desk, id: string): Result<RequestRecord> {
 }
 
 /** See `WalletCalls.generation`. */
-export function readGeneration(desk: Desk, id: string): Result<GenerationRecord> {
+export function readGeneration(desk: Tx, id: string): Result<GenerationRecord> {
   const request = readRequest(desk, id);
   if (!request.ok) return request;
   const { generation } = request.value;
@@ -224,7 +224,7 @@ function missing(): Refusal {
  * A page of requests, newest first, by the tables' own order. Looks at no more than `SCANNED_MAX` rows: where they
  * hold fewer than were asked for, the page is short and goes on after them.
  */
-export function readRequests({ sql }: Desk, asked: RequestQuery): Result<RequestPage> {
+export function readRequests({ sql }: Tx, asked: RequestQuery): Result<RequestPage> {
   const { fromMs, beforeMs, limit } = asked;
   const beforeId =
     [asked.after ?? LAST_ID, idFloor(HOLD_ID, beforeMs + ID_AGE_MAX_MS)].toSorted()[0] ?? "";

@@ -2,18 +2,18 @@ import type { Actor } from "../../../shared/event.ts";
 import { refuse } from "../../../shared/failure.ts";
 import type { Refusal } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
-import { ownsBook } from "../book-ownership.ts";
-import { readBookCopy } from "../book-copy.store.ts";
-import type { BookCopy } from "../book-copy.store.ts";
-import { PAGED_TABLES, readBookHead, readBookPages } from "../book.store.ts";
-import type { PagedTable } from "../book.store.ts";
+import { ownsSnapshot } from "../snapshot-ownership.ts";
+import { readSnapshot } from "../read-snapshot.store.ts";
+import type { WalletSnapshot } from "../read-snapshot.store.ts";
+import { PAGED_TABLES, readSnapshotHead, readSnapshotPages } from "../snapshot.store.ts";
+import type { PagedTable } from "../snapshot.store.ts";
 import { addEvent } from "./event-rows.do.ts";
 import { insertEntry } from "../tables/request-rows.do.ts";
 import { NO_TOP_UP } from "../rules/top-up.ts";
 import { insertForgiven, putDebts, putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings, updateWalletRow } from "../tables/wallet-row.do.ts";
 import { nextRevision } from "./memory.do.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 
 const COPIES_MAX = 3;
 
@@ -23,15 +23,15 @@ const COPIES_MAX = 3;
  * book's by one credit row. Refused while the book is this wallet's own, unless it `isNew`, made just
  * now in place of a lost one; and while more is held than the book has. The memory is stale after it.
  */
-export function adoptBook(
-  desk: Desk,
-  book: BookCopy,
+export function adoptSnapshot(
+  desk: Tx,
+  book: WalletSnapshot,
   { isNew, actor }: { readonly isNew: boolean; readonly actor: Actor },
 ): Refusal | null {
   const { memory, sql, nowMs } = desk;
   const { books, row } = memory;
   const { head } = book;
-  if (!isNew && ownsBook(row, head)) return refuseHealthy();
+  if (!isNew && ownsSnapshot(row, head)) return rejectHealthy();
   if (head.creditsMicro < books.held) {
     return refuse({
       kind: "conflict",
@@ -74,13 +74,13 @@ export function adoptBook(
 }
 
 /** The wallet of a book that is its own is never rebuilt. */
-export function refuseHealthy(): Refusal {
+export function rejectHealthy(): Refusal {
   const message = "The wallet is there and the database is its own: there is nothing to rebuild.";
   return refuse({ kind: "conflict", message, param: null });
 }
 
 /** From the pages that `copyBook` made. */
-function adoptRows(sql: SqlStorage, book: BookCopy, changed: number): void {
+function adoptRows(sql: SqlStorage, book: WalletSnapshot, changed: number): void {
   const { settings } = book;
   // What was wanted and not published is not known: automatic purchases wait for a person.
   if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
@@ -160,7 +160,7 @@ function adoptEndUsers(sql: SqlStorage, changed: number): void {
 }
 
 /** Nothing stays of a copy, adopted or not. */
-export function forgetCopy(sql: SqlStorage): void {
+export function deleteCopy(sql: SqlStorage): void {
   sql.exec("DROP TABLE IF EXISTS book_pages");
 }
 
@@ -173,23 +173,23 @@ const PAGES = (table: PagedTable): string =>
  * then takes over in one transaction. Again from the beginning when the book moved meanwhile; null when it has
  * no balance, or does not hold still.
  */
-export async function copyBook(
+export async function copySnapshot(
   sql: SqlStorage,
   db: D1Database,
   orgId: string,
-): Promise<BookCopy | null> {
+): Promise<WalletSnapshot | null> {
   for (let attempt = 0; attempt < COPIES_MAX; attempt++) {
     /* oxlint-disable no-await-in-loop -- one copy after the other, each of one page after the other */
-    const copy = await readBookCopy(db, orgId);
+    const copy = await readSnapshot(db, orgId);
     if (copy === null) return null;
-    forgetCopy(sql);
+    deleteCopy(sql);
     sql.exec("CREATE TABLE book_pages (name TEXT NOT NULL, rows TEXT NOT NULL) STRICT");
     for (const table of PAGED_TABLES) {
-      for await (const rows of readBookPages(db, orgId, table)) {
+      for await (const rows of readSnapshotPages(db, orgId, table)) {
         sql.exec("INSERT INTO book_pages (name, rows) VALUES (?, ?)", table, JSON.stringify(rows));
       }
     }
-    const head = await readBookHead(db, orgId);
+    const head = await readSnapshotHead(db, orgId);
     /* oxlint-enable no-await-in-loop */
     if (head?.epoch === copy.head.epoch && head.seq === copy.head.seq) return copy;
   }

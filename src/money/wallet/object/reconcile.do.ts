@@ -2,8 +2,8 @@ import { now } from "../../../shared/clock.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { logAlert } from "../../../shared/log.ts";
-import { readBookHead } from "../book.store.ts";
-import type { BookHead } from "../book.store.ts";
+import { readSnapshotHead } from "../snapshot.store.ts";
+import type { SnapshotHead } from "../snapshot.store.ts";
 import type {
   Difference,
   ReconcileAsk,
@@ -17,7 +17,7 @@ import type { Decisions } from "./decisions.do.ts";
 import { freeOf } from "../rules/ledger.ts";
 import { selectBack } from "../tables/payment-rows.do.ts";
 import { balanceOf, isUnpublished, loadMemory } from "./memory.do.ts";
-import type { Desk, Memory } from "./memory.do.ts";
+import type { Tx, Memory } from "./memory.do.ts";
 
 /** Rows that one turn reads: some 10 ms. */
 const SLICE_ROWS = 10_000;
@@ -38,7 +38,7 @@ export async function reconcile(
     const desk = decisions.tryOpen();
     if (desk === null) return unavailable();
     const { orgId } = desk.memory.row;
-    const head = from.run === null ? await readBookHead(book, orgId).catch(() => null) : null;
+    const head = from.run === null ? await readSnapshotHead(book, orgId).catch(() => null) : null;
     const slice = decisions.decide((later) => reconcileSlice(later, from, { book: head, rowsMax }));
     if (!slice.ok || slice.value.next === undefined || now({}) >= untilMs) return slice;
     from = slice.value.next;
@@ -54,9 +54,9 @@ export async function reconcile(
  * Differences are complete, and logged, when there is no `next`. `conflict` when it began anew too often.
  */
 function reconcileSlice(
-  desk: Desk,
+  desk: Tx,
   { tries, run: before }: ReconcileState,
-  { book, rowsMax }: { readonly book: BookHead | null; readonly rowsMax: number },
+  { book, rowsMax }: { readonly book: SnapshotHead | null; readonly rowsMax: number },
 ): Result<Reconciliation> {
   const { memory } = desk;
   if (before !== null && !isStill(memory, before)) {
@@ -97,7 +97,7 @@ function isDifferent({ expected, found }: Difference): boolean {
 }
 
 /** What is true now: it reads what a start of the wallet would read, the requests of the last minutes. */
-function begin(desk: Desk, book: BookHead | null): ReconcileRun {
+function begin(desk: Tx, book: SnapshotHead | null): ReconcileRun {
   const { sql, memory } = desk;
   const { floorId } = memory;
   const open = sql
@@ -132,7 +132,7 @@ function begin(desk: Desk, book: BookHead | null): ReconcileRun {
   };
 }
 
-function standingOf(desk: Desk, book: BookHead | null): Omit<Reconciliation, "next"> {
+function standingOf(desk: Tx, book: SnapshotHead | null): Omit<Reconciliation, "next"> {
   const { seq } = desk.memory.books;
   return { ...balanceOf(desk), seq, book, differences: [], rowsRead: 0 };
 }
@@ -147,7 +147,7 @@ type Page = {
 const READ = { totals: readTotals, entries: readEntries, requests: readRequests };
 const DIMENSIONS = ["model", "key", "user"] as const;
 
-function readTotals({ sql }: Desk, run: ReconcileRun, rowsMax: number): Page {
+function readTotals({ sql }: Tx, run: ReconcileRun, rowsMax: number): Page {
   const from = run.after.length === 0 ? ["day", "~", ""] : run.after; // the days themselves are left out
   const [last] = sql
     .exec<{ dimension: string; day: string; name: string }>(
@@ -175,7 +175,7 @@ function readTotals({ sql }: Desk, run: ReconcileRun, rowsMax: number): Page {
 /** Rows posted since it began are left out: of higher numbers, as far as the wallet has given them out. */
 const IN_SCOPE = "(seq <= ?3 OR seq > ?4)";
 
-function readEntries({ sql, memory }: Desk, run: ReconcileRun, rowsMax: number): Page {
+function readEntries({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): Page {
   const page = sql
     .exec<Sums & { rolled: number; used: number }>(
       `WITH page AS MATERIALIZED
@@ -207,7 +207,7 @@ function readEntries({ sql, memory }: Desk, run: ReconcileRun, rowsMax: number):
   };
 }
 
-function readRequests({ sql, memory }: Desk, run: ReconcileRun, rowsMax: number): Page {
+function readRequests({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): Page {
   const page = sql
     .exec<Sums & { holds: number; held: number | null }>(
       `WITH page AS (SELECT id, state, granted, charged, late,
@@ -282,7 +282,7 @@ function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
 }
 
 /** What went back of payments is owed, was taken, or is forgiven; what is owed leaves nothing free. */
-function fromPayments({ sql, memory: { debts, books } }: Desk): Difference[] {
+function fromPayments({ sql, memory: { debts, books } }: Tx): Difference[] {
   const { owed, taken, forgiven } = debts;
   return [
     { what: "money back", expected: selectBack(sql), found: owed + taken + forgiven },
@@ -290,7 +290,7 @@ function fromPayments({ sql, memory: { debts, books } }: Desk): Difference[] {
   ];
 }
 
-function fromBook(memory: Memory, book: BookHead | null): Difference[] {
+function fromBook(memory: Memory, book: SnapshotHead | null): Difference[] {
   if (book === null) return [];
   const { row, books } = memory;
   const differences: Difference[] = [
@@ -320,7 +320,7 @@ function usageOf(memory: Memory, dimension?: string): number {
 }
 
 /** How this wallet is now, for the region's metrics. */
-export function vitalsOf({ memory, sql, clockMs }: Desk): Vitals {
+export function vitalsOf({ memory, sql, clockMs }: Tx): Vitals {
   const { books, row } = memory;
   let oldest = Infinity;
   for (const hold of books.holds.values()) oldest = Math.min(oldest, hold.admittedAt);

@@ -9,7 +9,7 @@ import { forgetDeparted } from "./end-users.do.ts";
 import { deleteOldSessions } from "./sessions.do.ts";
 import { changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
 /** Outcomes that cost nothing are remembered this long, so that a late duplicate changes nothing. */
@@ -28,8 +28,8 @@ const YOUNG_MS = 15 * 60_000;
 const PASS_MS = 5 * 60_000;
 
 /** Removes one bounded batch of each kind of row that is old enough; true when more may be. */
-export function retain(desk: Desk): boolean {
-  const room = roomIsDue(desk) && makeRoom(desk); // first: what follows writes as well
+export function retain(desk: Tx): boolean {
+  const room = isStorageLow(desk) && freeStorage(desk); // first: what follows writes as well
   const unpaid = sweepUnpaid(desk);
   const [endId, paid] = batchEnd(desk.sql, "", idFloor(HOLD_ID, desk.nowMs - paidAge(desk)));
   rollUp(desk, { fromId: "", endId, only: "true" });
@@ -42,16 +42,16 @@ export function retain(desk: Desk): boolean {
 }
 
 /** Looks at what is stored. */
-export function lookAtRoom(desk: Desk): void {
+export function measureStorage(desk: Tx): void {
   desk.memory.room.isFull = storedPart(desk) > FULL_PART;
 }
 
 /** Whether so much is stored that rows must go sooner. */
-export function roomIsDue(desk: Desk): boolean {
+export function isStorageLow(desk: Tx): boolean {
   return storedPart(desk) > PRESSED_PART && desk.memory.room.passAt <= desk.nowMs;
 }
 
-function storedPart({ sql, env }: Desk): number {
+function storedPart({ sql, env }: Tx): number {
   return sql.databaseSize / numberVar(env, "WALLET_BYTES_MAX");
 }
 
@@ -65,7 +65,7 @@ export function isFullError(error: unknown): boolean {
  * it writes, so that it works in a full database. What may still be charged late stays, and what an Idempotency-Key
  * needs to be free again. True when there are more to look at.
  */
-export function makeRoom(desk: Desk): boolean {
+export function freeStorage(desk: Tx): boolean {
   const { memory, nowMs } = desk;
   const { room } = memory;
   const [endId, more] = batchEnd(desk.sql, room.fromId, idFloor(HOLD_ID, nowMs - YOUNG_MS));
@@ -75,16 +75,16 @@ export function makeRoom(desk: Desk): boolean {
 }
 
 /** Makes room for a statement that found none; false when nothing more can go. */
-export function makeRoomNow(desk: Desk): boolean {
+export function freeStorageNow(desk: Tx): boolean {
   const before = desk.sql.databaseSize;
   for (let batches = 0; batches < BATCHES_NOW; batches++) {
-    if (!makeRoom(desk) || desk.sql.databaseSize < before) break;
+    if (!freeStorage(desk) || desk.sql.databaseSize < before) break;
   }
   return desk.sql.databaseSize < before;
 }
 
 /** When a row will next be old enough, Unix ms; null without any. At least an hour ahead. */
-export function retentionDue(desk: Desk): number | null {
+export function retentionDue(desk: Tx): number | null {
   const due = [
     firstMinted(desk, "", paidAge(desk)),
     firstMinted(desk, desk.memory.row.sweptId, UNPAID_MS),
@@ -94,7 +94,7 @@ export function retentionDue(desk: Desk): number | null {
   return due.length === 0 ? null : Math.max(desk.nowMs + HOUR_MS, Math.min(...due));
 }
 
-function firstMinted(desk: Desk, fromId: string, ageMs: number): number | null {
+function firstMinted(desk: Tx, fromId: string, ageMs: number): number | null {
   const [row] = desk.sql
     .exec<{ id: string }>("SELECT id FROM requests WHERE id >= ? ORDER BY id LIMIT 1", fromId)
     .toArray();
@@ -102,7 +102,7 @@ function firstMinted(desk: Desk, fromId: string, ageMs: number): number | null {
   return minted === null ? null : minted + ageMs;
 }
 
-function paidAge(desk: Desk): number {
+function paidAge(desk: Tx): number {
   return numberVar(desk.env, "RETENTION_DAYS") * DAY_MS;
 }
 
@@ -119,7 +119,7 @@ function batchEnd(sql: SqlStorage, fromId: string, beforeId: string): [string, b
   return row === undefined ? [beforeId, false] : [row.id, true];
 }
 
-function sweepUnpaid(desk: Desk): boolean {
+function sweepUnpaid(desk: Tx): boolean {
   const { sweptId } = desk.memory.row;
   const beforeId = idFloor(HOLD_ID, desk.nowMs - UNPAID_MS);
   if (beforeId <= sweptId) return false;
@@ -146,7 +146,7 @@ type Batch = { readonly fromId: string; readonly endId: string; readonly only: s
  * the ledger still sums to the balance, and who read the rows before does not meet them twice. Their
  * usage is in the daily totals, with a checkpoint that a start begins from. Credits stay.
  */
-function rollUp(desk: Desk, batch: Batch): void {
+function rollUp(desk: Tx, batch: Batch): void {
   const { sql, memory } = desk;
   desk.storage.transactionSync(() => {
     if (!replaceOld(sql, batch)) return;

@@ -13,7 +13,7 @@ import { heldOfKey } from "../rules/ledger.ts";
 import { addEvent } from "./event-rows.do.ts";
 import {
   addSessionSpend,
-  buryUnused,
+  markUnusedEnded,
   countUnused,
   deleteSessions,
   endSession,
@@ -28,16 +28,16 @@ import type {
   SessionQuery,
   UsedSession,
 } from "../../../shared/contracts/wallet.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 
-/** Sessions of an organisation in use at a time, and tombstones of others: each is a row for some days. */
+/** Sessions of an organization in use at a time, and tombstones of others: each is a row for some days. */
 const SESSIONS_MAX = 50_000;
 /** Tombstones of sessions that were never used, by who ended them: each is a row for a day. */
 const UNUSED_MAX = 1000;
 
 /** See `refuseDeadSession`: whether a session lives here. `cut`: its key's. */
 export function refuseSession(
-  { sql, memory, clockMs }: Desk,
+  { sql, memory, clockMs }: Tx,
   session: Session,
   cut: number,
 ): Refusal | null {
@@ -48,7 +48,7 @@ export function refuseSession(
 
 /** Null while one more request fits the session's own minute. */
 export function refuseSessionRate(
-  { memory, nowMs }: Desk,
+  { memory, nowMs }: Tx,
   session: Session | undefined,
 ): Refusal | null {
   const limit = session?.rpmLimit ?? null;
@@ -59,23 +59,20 @@ export function refuseSessionRate(
 }
 
 /** What is left of a session's own minute; null without one. */
-export function sessionRate(
-  { memory, nowMs }: Desk,
-  session: Session | undefined,
-): RateState | null {
+export function sessionRate({ memory, nowMs }: Tx, session: Session | undefined): RateState | null {
   if (session === undefined || session.rpmLimit === null) return null;
   return rateState(memory.sessions.rates.get(session.id) ?? [], session.rpmLimit, nowMs);
 }
 
 /** A request of a session that took a place in its key's minute takes one in the session's own. */
-export function placeSession({ memory, nowMs }: Desk, session: Session | undefined): void {
+export function countSessionRequest({ memory, nowMs }: Tx, session: Session | undefined): void {
   if (session === undefined || session.rpmLimit === null) return;
   noteSessionRate(memory.sessions, session.id, nowMs);
 }
 
 /** Null while there is room for one more session, or for one that was used before. */
 export function refuseAnotherSession(
-  { sql, memory }: Desk,
+  { sql, memory }: Tx,
   session: Session | undefined,
 ): Refusal | null {
   if (session === undefined || memory.sessions.live < SESSIONS_MAX) return null;
@@ -86,7 +83,7 @@ export function refuseAnotherSession(
 
 /** A session's budget with what it has spent of it; null without a session. One that is gone has none left. */
 export function budgetOfSession(
-  desk: Desk,
+  desk: Tx,
   session: Session | string | null | undefined,
 ): Budget | null {
   if (session === null || session === undefined) return null;
@@ -98,8 +95,8 @@ export function budgetOfSession(
   return sessionBudget({ id, budgetMicro }, total, desk.period);
 }
 
-/** A refusal for want of money as a session hears it: never its key's amounts or the organisation's. */
-export function ownAmounts(desk: Desk, failure: Failure, session: Session | undefined): Failure {
+/** A refusal for want of money as a session hears it: never its key's amounts or the organization's. */
+export function withOwnAmounts(desk: Tx, failure: Failure, session: Session | undefined): Failure {
   if (session === undefined) return failure;
   const isOthers =
     failure.kind === "balance_too_low" ||
@@ -123,14 +120,14 @@ export function ownAmounts(desk: Desk, failure: Failure, session: Session | unde
 
 /** Adds a charge to the spend of its session, if it has one. */
 export function chargeSession(
-  { sql, memory }: Desk,
+  { sql, memory }: Tx,
   posted: { readonly session?: string | null; readonly charged: Micros },
 ): void {
   addSessionSpend(sql, memory.sessions, posted);
 }
 
 /** See `WalletCalls.sessions`. */
-export function listSessions(desk: Desk, { owner, limit, after }: SessionQuery): SessionPage {
+export function listSessions(desk: Tx, { owner, limit, after }: SessionQuery): SessionPage {
   const { clockMs, sql } = desk;
   const rows = selectLiveSessions(sql, owner, { nowMs: clockMs, limit: limit + 1, after });
   const sessions = rows.slice(0, limit).flatMap((row) => usedOf(desk, row));
@@ -140,7 +137,7 @@ export function listSessions(desk: Desk, { owner, limit, after }: SessionQuery):
   };
 }
 
-function usedOf(desk: Desk, { keyId, session, spent }: SessionRow): UsedSession[] {
+function usedOf(desk: Tx, { keyId, session, spent }: SessionRow): UsedSession[] {
   if (session === null || keyId === null) return [];
   const { books, sessions } = desk.memory;
   const held = heldOfKey(books, { keyId: session.id, budgetPeriod: null }, desk.period);
@@ -148,7 +145,7 @@ function usedOf(desk: Desk, { keyId, session, spent }: SessionRow): UsedSession[
 }
 
 /** See `WalletCalls.endSession`. */
-export function endSessionBy(desk: Desk, ending: SessionEnding): Result<null> {
+export function endSessionBy(desk: Tx, ending: SessionEnding): Result<null> {
   const { sql, memory, clockMs } = desk;
   const { id, owner, actor } = ending;
   const known = selectSession(sql, id);
@@ -172,7 +169,7 @@ export function endSessionBy(desk: Desk, ending: SessionEnding): Result<null> {
  * minting and ending costs nothing.
  */
 function endUnused(
-  { sql, memory, clockMs: endedAt }: Desk,
+  { sql, memory, clockMs: endedAt }: Tx,
   { id, expiresAt, actor }: SessionEnding,
 ): Result<null> {
   const { rows, live } = memory.sessions;
@@ -181,12 +178,12 @@ function endUnused(
     const message = `At most ${UNUSED_MAX} sessions that were never used can be ended in a day; rotating the key with end_sessions ends all of them.`;
     return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
   }
-  buryUnused(sql, { id, endedAt, expiresAt, by });
+  markUnusedEnded(sql, { id, endedAt, expiresAt, by });
   memory.sessions.rows++;
   return success(null);
 }
 
-function isOf({ sql }: Desk, keyId: string, owner: SessionQuery["owner"]): boolean {
+function isOf({ sql }: Tx, keyId: string, owner: SessionQuery["owner"]): boolean {
   if (owner.keyId !== null) return owner.keyId === keyId;
   if (owner.memberId === null) return true;
   const [row] = sql.exec<{ member_id: string }>(
@@ -198,7 +195,7 @@ function isOf({ sql }: Desk, keyId: string, owner: SessionQuery["owner"]): boole
 
 /** Forgets a batch of the sessions that have long been over; true when there may be more. */
 export function deleteOldSessions(
-  { sql, memory, nowMs }: Desk,
+  { sql, memory, nowMs }: Tx,
   beforeMs: number,
   rowsMax: number,
 ): boolean {

@@ -11,13 +11,13 @@ import { putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
 import { addEvent } from "./event-rows.do.ts";
 import { nextRevision } from "./memory.do.ts";
-import type { Desk, Memory } from "./memory.do.ts";
+import type { Tx, Memory } from "./memory.do.ts";
 
 /**
  * Wants an automatic purchase if one is due, and never waits for it: a row, whose executor is told afterwards.
  * `isShort`: a request was refused for want of balance. The id of the one that is under way; null: none is.
  */
-export function topUpIfDue(desk: Desk, isShort: boolean): string | null {
+export function topUpIfDue(desk: Tx, isShort: boolean): string | null {
   const { memory, nowMs, period } = desk;
   const { row, topUp: before, debts, books } = memory;
   const { autoTopUp: setting } = row.settings;
@@ -45,18 +45,18 @@ export function topUpIfDue(desk: Desk, isShort: boolean): string | null {
 }
 
 /** Micros that the saved card may be charged by itself in a day; 0: nothing is sold here. */
-function mostADayOf({ env, memory, nowMs }: Desk): number {
+function mostADayOf({ env, memory, nowMs }: Tx): number {
   const parsed = configOf(env);
   if (!parsed.ok || parsed.config.payments === null) return 0;
   const { CARD_DOLLARS_A_DAY: usual, FIRST_WEEK_DOLLARS_A_DAY: first } = parsed.config.numbers;
   return (nowMs - memory.row.madeAt < WEEK_MS ? Math.min(first, usual) : usual) * 1_000_000;
 }
 
-function pausedEvent({ memory }: Desk, data: NewEvent["data"]): NewEvent {
+function pausedEvent({ memory }: Tx, data: NewEvent["data"]): NewEvent {
   return { type: "top_up.paused", actor: SYSTEM, subject: memory.row.orgId, data };
 }
 
-function store(desk: Desk, state: TopUpState, events: readonly NewEvent[]): void {
+function store(desk: Tx, state: TopUpState, events: readonly NewEvent[]): void {
   desk.storage.transactionSync(() => {
     putTopUp(desk.sql, state);
     for (const event of events) addEvent(desk, event);
@@ -66,7 +66,7 @@ function store(desk: Desk, state: TopUpState, events: readonly NewEvent[]): void
 }
 
 /** The automatic purchase under way ended unpaid; one that is not under way changes nothing. */
-export function topUpEnded(desk: Desk, id: string, end: TopUpEnd): void {
+export function topUpEnded(desk: Tx, id: string, end: TopUpEnd): void {
   const { memory, nowMs } = desk;
   const after = endTopUp(memory.topUp, id, { end, nowMs });
   if (after === memory.topUp) return;
@@ -79,13 +79,13 @@ export function topUpEnded(desk: Desk, id: string, end: TopUpEnd): void {
 }
 
 /** No automatic purchase any more, until a person wants them again. */
-export function disableTopUp(desk: Desk, reason: DisabledReason): void {
+export function disableTopUp(desk: Tx, reason: DisabledReason): void {
   const { memory } = desk;
   if (memory.row.settings.autoTopUp === null) return;
   switchOff(desk, { ...memory.topUp, disabledReason: reason }, reason);
 }
 
-function switchOff(desk: Desk, state: TopUpState, reason: DisabledReason): void {
+function switchOff(desk: Tx, state: TopUpState, reason: DisabledReason): void {
   const { memory, sql } = desk;
   const { orgId } = memory.row;
   const settings = { ...memory.row.settings, autoTopUp: null };
@@ -111,7 +111,7 @@ export function topUpDue({ row, topUp, books, clock }: Memory): number {
 }
 
 /** Who executes it has heard of the purchase that is wanted. */
-export function topUpTold(desk: Desk, id: string): void {
+export function markTopUpDelivered(desk: Tx, id: string): void {
   const { open } = desk.memory.topUp;
   if (open?.id === id) store(desk, { ...desk.memory.topUp, open: { ...open, isTold: true } }, []);
 }

@@ -2,7 +2,7 @@ import { numberVar } from "../../../shared/config/config.ts";
 import { idFloor } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import { columnsOfTokens, NO_AMOUNTS, plusAmounts, tokensBy } from "../../../shared/usage-sums.ts";
+import { columnsOfTokens, NO_AMOUNTS, addAmounts, tokensBy } from "../../../shared/usage-sums.ts";
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 import type {
   RowDimension,
@@ -10,7 +10,7 @@ import type {
   RowsQuery,
   RowsReport,
 } from "../../../shared/contracts/reports.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
 /** Rows that one answer looks at: some tens of milliseconds in which nobody is charged. */
@@ -45,19 +45,19 @@ type UsageSum = TokenCounts & {
  * See `WalletCalls.usageOfRows`. Of the newest `ROWS_MAX` settled requests in the time asked for; one that was charged
  * late is among them, by when it was admitted.
  */
-export function readUsageOfRows(desk: Desk, asked: RowsQuery): RowsReport {
+export function readUsageOfRows(desk: Tx, asked: RowsQuery): RowsReport {
   const from = beginning(desk, asked);
   const rows = groupsOf(desk.sql, { ...asked, ...from });
   const times = asked.latency ? timesOf(desk.sql, { ...asked, ...from }) : null;
   const data = rows.map((row) => groupOf(row, asked, times));
-  const total = data.reduce(plusAmounts, NO_AMOUNTS);
+  const total = data.reduce(addAmounts, NO_AMOUNTS);
   return { data, total, completeFrom: from.fromMs };
 }
 
 type Start = { readonly fromId: string; readonly fromMs: number };
 
 /** From where the answer is whole: what was asked for, what is kept, and what one answer looks at. */
-function beginning({ sql, env, nowMs }: Desk, { fromMs, beforeMs }: RowsQuery): Start {
+function beginning({ sql, env, nowMs }: Tx, { fromMs, beforeMs }: RowsQuery): Start {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const since = Math.max(fromMs, keptMs);
   const fromId = idFloor(HOLD_ID, since - ID_AGE_MAX_MS);

@@ -3,10 +3,10 @@ import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
-import { columnsOfTokens, NO_AMOUNTS, plusAmounts, tokensBy } from "../../../shared/usage-sums.ts";
+import { columnsOfTokens, NO_AMOUNTS, addAmounts, tokensBy } from "../../../shared/usage-sums.ts";
 import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsageReport, UsagePage, UsageGroupBy } from "../../../shared/contracts/reports.ts";
-import type { Desk } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
 
 const FIRST_PAGE: UsagePage = { limit: USAGE_GROUPS_MAX, after: null };
 
@@ -32,7 +32,7 @@ const ROWS_MAX = 300_000;
 
 /** Usage of whole UTC days, by one thing or by day and one thing more. */
 export function readUsage(
-  desk: Desk,
+  desk: Tx,
   { groupBy, ...days }: Days & { readonly groupBy: UsageGroupBy },
   page: UsagePage = FIRST_PAGE,
 ): Result<UsageReport> {
@@ -46,11 +46,7 @@ export function readUsage(
  * Days in order, and in each its groups: the totals as they are stored, with what the newest checkpoint does not
  * have. Reads as many rows as it answers.
  */
-function usageByDay(
-  desk: Desk,
-  asked: UsageQuery,
-  { limit, after }: UsagePage,
-): Result<UsageReport> {
+function usageByDay(desk: Tx, asked: UsageQuery, { limit, after }: UsagePage): Result<UsageReport> {
   const [afterDay, afterName] = after === null ? ["", ""] : [after.slice(0, 10), after.slice(11)];
   const rows = new Map<string, Sums & { readonly day: string; readonly name: string }>();
   const stored = desk.sql
@@ -97,7 +93,7 @@ function added(one: Sums, other: Sums): Sums {
  * Usage of whole UTC days: a page of groups in the order of SQLite's text, and the total of all. A page over many
  * days has fewer groups than asked for.
  */
-function usageBy(desk: Desk, asked: UsageQuery, page: UsagePage): Result<UsageReport> {
+function usageBy(desk: Tx, asked: UsageQuery, page: UsagePage): Result<UsageReport> {
   const groups = new Map<string, UsageAmounts>();
   const end = asked.groupBy === "day" ? null : endOfPage(desk.sql, asked, page);
   const later = laterGroups(desk, asked, page.after).filter(
@@ -192,14 +188,14 @@ function storedGroups(
 }
 
 /** What the newest checkpoint does not have yet. */
-function laterTotals({ memory }: Desk, { from, to, groupBy }: UsageQuery): UsageTotal[] {
+function laterTotals({ memory }: Tx, { from, to, groupBy }: UsageQuery): UsageTotal[] {
   return [...memory.usage.values()].filter(
     ({ dimension, day }) => dimension === groupBy && day >= from && day <= to,
   );
 }
 
 /** The same as groups, of those after `after`. */
-function laterGroups(desk: Desk, asked: UsageQuery, after: string | null): GroupRow[] {
+function laterGroups(desk: Tx, asked: UsageQuery, after: string | null): GroupRow[] {
   const { groupBy } = asked;
   return laterTotals(desk, asked)
     .map((total) => Object.assign({}, total, { name: groupBy === "day" ? total.day : total.name }))
@@ -207,7 +203,7 @@ function laterGroups(desk: Desk, asked: UsageQuery, after: string | null): Group
 }
 
 /** Every request is counted on its day, whatever else it is counted by. */
-function totalOf(desk: Desk, asked: UsageQuery): UsageAmounts {
+function totalOf(desk: Tx, asked: UsageQuery): UsageAmounts {
   const { from, to } = asked;
   const stored = desk.sql
     .exec<Sums>(
@@ -222,7 +218,7 @@ function totalOf(desk: Desk, asked: UsageQuery): UsageAmounts {
 
 function plus(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAmounts {
   const tokens = tokensBy((name) => rest[name]);
-  return plusAmounts(amounts, { requests, ...tokens, costMicro: micros(cost) });
+  return addAmounts(amounts, { requests, ...tokens, costMicro: micros(cost) });
 }
 
 /** SQLite compares text by its UTF-8 bytes, so by code points; `<` goes by UTF-16 units. */

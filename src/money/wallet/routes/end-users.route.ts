@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import { actorOf, calledBy } from "../../../shared/caller.ts";
-import type { Called, Role } from "../../../shared/caller.ts";
+import { actorOf, requestCredential } from "../../../shared/caller.ts";
+import type { RequestCredential, Role } from "../../../shared/caller.ts";
 import type { AppContext } from "../../../shared/http/context.ts";
 import { created, readFields } from "../../../shared/http/endpoint.ts";
 import type { Answer, View } from "../../../shared/http/endpoint.ts";
@@ -120,9 +120,9 @@ export async function deleteEndUserRoute(c: AppContext): Promise<Answer> {
 }
 
 /** What is looked at again where the change takes effect. */
-function callOf(c: AppContext): Called {
+function callOf(c: AppContext): RequestCredential {
   const { keyHash, shown } = c.var.admitted.caller;
-  return calledBy(keyHash, shown);
+  return requestCredential(keyHash, shown);
 }
 
 /** The path's external_id, decoded once, slashes included. */
@@ -250,7 +250,7 @@ function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
   return readObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));
 }
 
-/** The organisation settings of the interface. */
+/** The organization settings of the interface. */
 function settingsView(settings: SettingsRecord): View {
   return {
     default_user_monthly_quota_dollars: shownDollars(settings.defaultUserMonthlyQuotaMicro),

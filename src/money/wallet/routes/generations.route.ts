@@ -1,11 +1,11 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
 import type { Answer, View } from "../../../shared/http/endpoint.ts";
-import { anchorOf, wireOf } from "../../../shared/http/failure-wire.ts";
+import { anchorOf, errorResponseOf } from "../../../shared/http/failure-mapping.ts";
 import { once, parseQuery, wholeNumber } from "../../../shared/http/parse-body.ts";
-import { askBook } from "../../../shared/ask-book.ts";
+import { queryDatabase } from "../../../shared/query-database.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
-import type { FailedRequest, ToldError } from "../../../shared/failed-request.ts";
+import type { FailedRequest, ReportedError } from "../../../shared/failed-request.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { requestIdOf } from "../../../shared/generation.ts";
@@ -119,7 +119,7 @@ export async function keysOf(
   if (member.role !== "member") return success(asked);
   const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
   const fields = { org_id: owner.orgId };
-  const own = await askBook(() => memberKeys(c.env.DB, owner), "keys_unreadable", fields);
+  const own = await queryDatabase(() => memberKeys(c.env.DB, owner), "keys_unreadable", fields);
   if (!own.ok || asked === null) return own;
   return success(own.value.filter((id) => asked.includes(id)));
 }
@@ -169,7 +169,7 @@ async function mayBeSeen(
   if (keyId === null) return missing();
   const owner = { orgId: c.var.admitted.caller.orgId, memberId: member.id };
   const fields = { key_id: keyId, org_id: owner.orgId };
-  const key = await askBook(() => findKey(c.env.DB, keyId, owner), "key_unreadable", fields);
+  const key = await queryDatabase(() => findKey(c.env.DB, keyId, owner), "key_unreadable", fields);
   if (!key.ok) return key;
   return key.value === null ? missing() : success(null);
 }
@@ -207,9 +207,9 @@ function unservedView(failed: FailedRequest | null): object {
 }
 
 /** What a peer's request was refused by, where it is not known how its client was told. */
-function refusalOf({ failure }: RequestRecord): ToldError | null {
+function refusalOf({ failure }: RequestRecord): ReportedError | null {
   if (failure === null || failure === undefined) return null;
-  const { status, message, param = null } = wireOf(failure);
+  const { status, message, param = null } = errorResponseOf(failure);
   return { code: anchorOf(failure), message, status, param };
 }
 

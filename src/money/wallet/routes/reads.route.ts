@@ -20,7 +20,7 @@ import type { WalletCalls, EventPage, EventQuery } from "../../../shared/contrac
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 
 /**
- * What the wallet of the caller's organisation answers to one call, which may be made more than once:
+ * What the wallet of the caller's organization answers to one call, which may be made more than once:
  * only for calls whose repeat changes nothing more. Not answered: `storage_unavailable` or `overloaded`.
  */
 export function askOwnWallet<T>(
@@ -88,7 +88,7 @@ export function eventQuery(url: string): Result<EventQuery> {
   return success({ type, from, to, limit, after });
 }
 
-/** GET /v1/events?type&from&to&limit&after: what happened to the organisation, newest first. */
+/** GET /v1/events?type&from&to&limit&after: what happened to the organization, newest first. */
 export async function eventsRoute(c: AppContext): Promise<Answer> {
   const asked = eventQuery(c.req.url);
   if (!asked.ok) return asked;

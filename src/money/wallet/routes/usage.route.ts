@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
 import type { Answer, View } from "../../../shared/http/endpoint.ts";
 import { once, parseQuery, wholeNumber } from "../../../shared/http/parse-body.ts";
-import { askBook } from "../../../shared/ask-book.ts";
+import { queryDatabase } from "../../../shared/query-database.ts";
 import { DAY_MS, HOUR_MS, now, timestamp } from "../../../shared/clock.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
@@ -22,17 +22,17 @@ import type {
 } from "../../../shared/contracts/reports.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
-/** Whose each key of an organisation is, revoked or not. Throws when D1 fails. */
+/** Whose each key of an organization is, revoked or not. Throws when D1 fails. */
 export type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
 
-/** GET /v1/usage?from&to&group_by&...: what the organisation used and paid, always current. */
+/** GET /v1/usage?from&to&group_by&...: what the organization used and paid, always current. */
 export function usageRoute(keyMembers: ReadKeyMembers): (c: AppContext) => Promise<Answer> {
   return async (c) => {
     const { orgId } = c.var.admitted.caller;
     return answerUsage(c.req.url, now(c.env), {
       ask: (call) => askOwnWallet(c, call),
       members: () =>
-        askBook(() => keyMembers(c.env.DB, orgId), "members_unreadable", { org_id: orgId }),
+        queryDatabase(() => keyMembers(c.env.DB, orgId), "members_unreadable", { org_id: orgId }),
     });
   };
 }

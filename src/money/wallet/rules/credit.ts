@@ -2,10 +2,10 @@ import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import type { Books } from "./ledger.ts";
+import type { HoldTotals } from "./ledger.ts";
 
 /** The balance after a credit or a correction, or why not: never over 2^53, never into what is held. */
-export function decideCredit(books: Books, amount: Micros): Result<Micros> {
+export function decideCredit(books: HoldTotals, amount: Micros): Result<Micros> {
   const balance = books.balance + amount;
   if (!Number.isSafeInteger(balance)) {
     return refuse({

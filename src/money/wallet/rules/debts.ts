@@ -3,7 +3,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 
-/** What went back of an organisation's payments: still owed, taken from its balance, or forgiven. */
+/** What went back of an organization's payments: still owed, taken from its balance, or forgiven. */
 export type Debts = {
   readonly owed: Micros;
   readonly taken: Micros;
@@ -31,7 +31,7 @@ type Moved = {
  * Brings what is back of a payment to an amount, which is never more than what was credited for it; null for a reading
  * that is not newer. What is won again lowers first what is owed, then returns what was taken; the rest was forgiven.
  */
-export function moveBack(
+export function applyRefund(
   debts: Debts,
   payment: CreditedPayment,
   { back: asked, reading }: { readonly back: Micros; readonly reading: number },

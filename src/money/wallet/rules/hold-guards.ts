@@ -74,7 +74,7 @@ export function refuseDeadSession(
   return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
 }
 
-/** The organisation's granted holds of the last minute, oldest first, Unix ms. */
+/** The organization's granted holds of the last minute, oldest first, Unix ms. */
 export type RateLog = number[];
 
 /** 0 when one more fits at `nowMs`, else the ms after which it will: never over `limit` in any 60 s. */

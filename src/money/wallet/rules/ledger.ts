@@ -58,7 +58,7 @@ export function shareOf(free: number, hasCap: boolean): number {
 }
 
 /** What is asked for: the end user as it is, or as it would be made; null without one. */
-export type Ask = {
+export type HoldRequestFacts = {
   readonly least: Micros;
   readonly most: Micros;
   /** The least by the prompt's hard bound: a budget is never passed, so nothing is granted on an estimate. */
@@ -83,7 +83,7 @@ type Allowance = {
 };
 
 /** Grants between least and most, or says what is in the way: month, day, key's budget, balance. */
-export function decideHold(books: Books, ask: Ask): Result<Micros> {
+export function decideHold(books: HoldTotals, ask: HoldRequestFacts): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
   const needed = neededOf(ask);
@@ -100,15 +100,19 @@ export function decideHold(books: Books, ask: Ask): Result<Micros> {
 }
 
 /** What every allowance must have room for: a budget is granted nothing on an estimate. */
-const neededOf = (ask: Ask): Micros => (budgetsOf(ask).length === 0 ? ask.least : ask.sure);
+const neededOf = (ask: HoldRequestFacts): Micros =>
+  budgetsOf(ask).length === 0 ? ask.least : ask.sure;
 
 /** The budgets that a request must fit into. */
-function budgetsOf({ budget, session = null }: Pick<Ask, "budget" | "session">): Budget[] {
+function budgetsOf({
+  budget,
+  session = null,
+}: Pick<HoldRequestFacts, "budget" | "session">): Budget[] {
   if (budget === null && session === null) return [];
   return [budget, session].filter((one) => one !== null).filter((one) => one.budgetMicro !== null);
 }
 
-function balanceAllowance({ balance, held }: Books, ask: Ask): Allowance {
+function balanceAllowance({ balance, held }: HoldTotals, ask: HoldRequestFacts): Allowance {
   const failure = { kind: "balance_too_low", balanceMicro: balance, heldMicro: held } as const;
   return {
     left: balance,
@@ -118,7 +122,7 @@ function balanceAllowance({ balance, held }: Books, ask: Ask): Allowance {
   };
 }
 
-function userAllowances(books: Books, ask: Ask): Allowance[] {
+function userAllowances(books: HoldTotals, ask: HoldRequestFacts): Allowance[] {
   const { endUser, period } = ask;
   if (endUser === null) return [];
   const left = quotaLeft(endUser, period, NOTHING);
@@ -147,7 +151,7 @@ function userAllowances(books: Books, ask: Ask): Allowance[] {
   });
 }
 
-function budgetAllowances(books: Books, ask: Ask): Allowance[] {
+function budgetAllowances(books: HoldTotals, ask: HoldRequestFacts): Allowance[] {
   const { period } = ask;
   return budgetsOf(ask).map((budget) => {
     const { budgetMicro, budgetPeriod, isSession } = budget;
@@ -194,7 +198,7 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
  * nothing held any more, and its end user's day and month of admission bound it too: losing it was our fault.
  */
 export function decideSettle(
-  books: Books,
+  books: HoldTotals,
   settled: {
     readonly known: KnownHold | OpenHold;
     readonly cost: Micros;
@@ -255,7 +259,7 @@ export type OpenHold = {
 };
 
 /** The totals that decide: derived from the tables, changed only by the functions below. */
-export type Books = {
+export type HoldTotals = {
   /** Sequence of the newest ledger row. */
   seq: number;
   balance: Micros;
@@ -268,7 +272,7 @@ export type Books = {
   nextExpiry: number;
 };
 
-export function emptyBooks(): Books {
+export function emptyTotals(): HoldTotals {
   return {
     seq: 0,
     balance: micros(0),
@@ -280,12 +284,12 @@ export function emptyBooks(): Books {
 }
 
 /** What no open hold has reserved. */
-export function freeOf(books: Books): Micros {
+export function freeOf(books: HoldTotals): Micros {
   return micros(books.balance - books.held);
 }
 
 /** What an end user's open holds reserve of a day and of a month, by their period of admission. */
-function heldBy(books: Books, endUserId: string, period: Period): PerPeriod {
+function heldBy(books: HoldTotals, endUserId: string, period: Period): PerPeriod {
   let daily = 0;
   let monthly = 0;
   for (const hold of books.holdsByPayer.get(endUserId) ?? []) {
@@ -297,7 +301,7 @@ function heldBy(books: Books, endUserId: string, period: Period): PerPeriod {
 
 /** What a key's open holds reserve of its budget, by their period of admission. */
 export function heldOfKey(
-  books: Books,
+  books: HoldTotals,
   { keyId, budgetPeriod }: Pick<Budget, "keyId" | "budgetPeriod">,
   period: Period,
 ): Micros {
@@ -315,7 +319,7 @@ function payersOf({ endUserId, keyId, session = null }: OpenHold): readonly stri
   return session === null ? payers : [...payers, session];
 }
 
-export function openHold(books: Books, hold: OpenHold): void {
+export function openHold(books: HoldTotals, hold: OpenHold): void {
   assert(!books.holds.has(hold.id), "a hold opens once");
   books.holds.set(hold.id, hold);
   books.held = micros(books.held + hold.granted);
@@ -328,7 +332,7 @@ export function openHold(books: Books, hold: OpenHold): void {
 }
 
 /** The open holds of one end user count against another from now on. */
-export function moveHolds(books: Books, fromId: string, toId: string): void {
+export function moveHolds(books: HoldTotals, fromId: string, toId: string): void {
   for (const hold of books.holdsByPayer.get(fromId) ?? []) {
     const moved = { ...hold, endUserId: toId };
     books.holds.set(hold.id, moved); // keeps its place
@@ -342,7 +346,7 @@ export function moveHolds(books: Books, fromId: string, toId: string): void {
 }
 
 /** Forgets a hold that has come to its end; one that is not open is left alone. */
-export function closeHold(books: Books, id: string): void {
+export function closeHold(books: HoldTotals, id: string): void {
   const hold = books.holds.get(id);
   if (hold === undefined) return;
   books.holds.delete(id);
@@ -355,7 +359,7 @@ export function closeHold(books: Books, id: string): void {
 }
 
 /** The open holds whose time is up at `nowMs`, in the order of their admission. */
-export function dueHolds(books: Books, nowMs: number): OpenHold[] {
+export function dueHolds(books: HoldTotals, nowMs: number): OpenHold[] {
   if (nowMs < books.nextExpiry) return [];
   const due = [...books.holds.values()].filter((hold) => hold.expiresAt <= nowMs);
   books.nextExpiry = [...books.holds.values()]

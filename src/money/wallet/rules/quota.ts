@@ -10,7 +10,7 @@ type Spend = {
   readonly monthly: Micros;
 };
 
-/** A customer of the organisation. A quota of null is no cap, 0 blocks. */
+/** A customer of the organization. A quota of null is no cap, 0 blocks. */
 export type EndUser = {
   readonly id: string;
   readonly externalId: string;

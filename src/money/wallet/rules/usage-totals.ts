@@ -1,7 +1,7 @@
 import type { Micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
 import type { Period } from "../../../shared/period.ts";
-import { plusTokens, tokensBy } from "../../../shared/usage-sums.ts";
+import { addTokens, tokensBy } from "../../../shared/usage-sums.ts";
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 
 /** Groups in one answer of usage: of the longest names some 3 MB of JSON. */
@@ -50,7 +50,7 @@ export function addUsage(totals: UsageTotals, posted: PostedUsage): void {
       day,
       name,
       requests: before.requests + 1,
-      ...plusTokens(before, posted),
+      ...addTokens(before, posted),
       cost: before.cost + posted.charged,
     });
   }

@@ -13,7 +13,7 @@ export function readCheckpoint(sql: SqlStorage): Checkpoint {
 }
 
 /** The settings, where a publish that was acknowledged had them as they are. */
-export function bookedSettings(
+export function publishedSettings(
   sql: SqlStorage,
   { acknowledged, settings }: WalletRow,
 ): Settings | null {

@@ -1,6 +1,6 @@
 import { micros } from "../../../shared/money.ts";
-import { PAGE_ROWS } from "../book.store.ts";
-import type { BookRow } from "../book.store.ts";
+import { PAGE_ROWS } from "../snapshot.store.ts";
+import type { SnapshotRow } from "../snapshot.store.ts";
 import { endOf, periodOfDay } from "../../../shared/period.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
@@ -73,9 +73,9 @@ const BOOK_COLUMNS = `id, external_id, monthly_quota AS monthly_quota_micro,
   day, daily_spend AS daily_spend_micro, created_at`;
 
 /** The end users with these ids, at most a page of them, as the book has them. */
-export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): BookRow[] {
+export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): SnapshotRow[] {
   return sql
-    .exec<BookRow>(
+    .exec<SnapshotRow>(
       `SELECT ${BOOK_COLUMNS} FROM end_users
       WHERE id IN (SELECT value FROM json_each(?)) AND departed IS NULL`,
       JSON.stringify(ids),
@@ -84,9 +84,9 @@ export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): BookRow
 }
 
 /** A page of all end users by id, as the book has them. */
-export function selectEndUsersAfter(sql: SqlStorage, id: BookRow[string]): BookRow[] {
+export function selectEndUsersAfter(sql: SqlStorage, id: SnapshotRow[string]): SnapshotRow[] {
   return sql
-    .exec<BookRow>(
+    .exec<SnapshotRow>(
       `SELECT ${BOOK_COLUMNS} FROM end_users
       WHERE id > ? AND departed IS NULL ORDER BY id LIMIT ${PAGE_ROWS}`,
       id,
@@ -146,9 +146,9 @@ export function updateEndUserSpend(sql: SqlStorage, user: EndUser, changed: numb
 }
 
 /** How many departed end users are kept, and until when the first of them is, Unix ms. */
-export type Departed = { readonly count: number; readonly until: number };
+export type DepartedUsers = { readonly count: number; readonly until: number };
 
-export function selectDeparted(sql: SqlStorage): Departed {
+export function selectDeparted(sql: SqlStorage): DepartedUsers {
   const { count, month } = sql
     .exec<{ count: number; month: string | null }>(
       "SELECT count(*) AS count, min(departed) AS month FROM end_users WHERE departed IS NOT NULL",

@@ -1,6 +1,6 @@
 import type { Generation } from "../../../shared/generation.ts";
 import { UNITS } from "../../../shared/usage.ts";
-import type { Counted, Price } from "../../../shared/usage.ts";
+import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
 /** What many requests have in common of their generations. */
@@ -19,7 +19,7 @@ type Rest = readonly [
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
   /** What was counted beside tokens. */
-  counted?: Counted,
+  counted?: UnitCounts,
 ];
 
 /** What of a generation many have in common, as `names` has it. */
@@ -64,7 +64,7 @@ export function restOf(generation: Generation): string {
 }
 
 /** What was counted beside tokens; null for nothing. */
-function countedOf({ image = 0, character = 0, second = 0 }: Counted): Counted | null {
+function countedOf({ image = 0, character = 0, second = 0 }: UnitCounts): UnitCounts | null {
   if (image + character + second === 0) return null;
   return {
     ...(image > 0 && { image }),

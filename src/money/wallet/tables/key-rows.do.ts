@@ -19,15 +19,15 @@ import { KEY_ID } from "./request-rows.do.ts";
 const DEAD_AT_ONCE = 20;
 const USED_MAX = 10_000;
 
-/** What the register says of a living key of the wallet's organisation, and when it said so (Unix ms). */
-export type LiveKey = Omit<Key, "orgId"> & { readonly checkedAt: number };
+/** What the register says of a living key of the wallet's organization, and when it said so (Unix ms). */
+export type ActiveKey = Omit<Key, "orgId"> & { readonly checkedAt: number };
 
 /** A key as the tables know it. */
 export type KnownKey = {
   /** Its number in the tables. */
   readonly number: number;
   /** Null: all that is known is that it is dead. */
-  readonly record: LiveKey | null;
+  readonly record: ActiveKey | null;
   /** The number of the rotation that last ended all its sessions; 0 for none. */
   readonly sessionsCut: number;
   /** Unix ms; null while it lives. */
@@ -83,7 +83,7 @@ export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
   return { keyId, keyHash: row.hash, memberId, scope, rpmLimit };
 }
 
-function recordOf(row: StoredKey): LiveKey | null {
+function recordOf(row: StoredKey): ActiveKey | null {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = row;
   if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;
   const terms = termsOfText(row.terms);
@@ -92,9 +92,9 @@ function recordOf(row: StoredKey): LiveKey | null {
 }
 
 /** Whether the book says of a key what is known of it. */
-export function isAsBooked(
+export function matchesDatabase(
   { revokedAt }: KnownKey,
-  known: LiveKey,
+  known: ActiveKey,
   said: TouchedKey | undefined,
 ): boolean {
   if (said === undefined) return false;
@@ -123,7 +123,7 @@ export function findDueUses(
 }
 
 /** Keeps what the register says; a tombstone stays. */
-export function putKey(sql: SqlStorage, hash: string, record: LiveKey): void {
+export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
   sql.exec(
     `INSERT INTO keys (hash, key_id, member_id, scope, rpm_limit, terms, secrets, checked_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -142,7 +142,7 @@ export function putKey(sql: SqlStorage, hash: string, record: LiveKey): void {
 }
 
 /** A tombstone, whether the key is known or not; the first time of revocation stands. */
-export function buryKey(sql: SqlStorage, hash: string, revokedAt: number): void {
+export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number): void {
   sql.exec(
     `INSERT INTO keys (hash, revoked_at) VALUES (?, ?)
     ON CONFLICT (hash) DO UPDATE SET revoked_at = coalesce(revoked_at, excluded.revoked_at)`,
@@ -189,12 +189,12 @@ export function updateChecked(sql: SqlStorage, hash: string, checkedAt: number):
 }
 
 /** What is known of the living: the register is asked for each again. Tombstones and minutes stay. */
-export function unlearnKeys(sql: SqlStorage): void {
+export function forgetActiveKeys(sql: SqlStorage): void {
   sql.exec("UPDATE keys SET key_id = NULL WHERE revoked_at IS NULL");
 }
 
 /** The same for one key. */
-export function unlearnKey(sql: SqlStorage, hash: string): void {
+export function forgetActiveKey(sql: SqlStorage, hash: string): void {
   sql.exec("UPDATE keys SET key_id = NULL WHERE hash = ?", hash);
 }
 

@@ -1,7 +1,7 @@
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { PAGE_ROWS } from "../book.store.ts";
-import type { BookRow } from "../book.store.ts";
+import { PAGE_ROWS } from "../snapshot.store.ts";
+import type { SnapshotRow } from "../snapshot.store.ts";
 import { NO_DEBTS } from "../rules/debts.ts";
 import type { CreditedPayment, Debts } from "../rules/debts.ts";
 import { NO_TOP_UP } from "../rules/top-up.ts";
@@ -117,10 +117,10 @@ export function insertForgiven(sql: SqlStorage, reference: string, amount: Micro
 export function selectPaymentsPage(
   sql: SqlStorage,
   since: number,
-  after: BookRow[string],
-): BookRow[] {
+  after: SnapshotRow[string],
+): SnapshotRow[] {
   return sql
-    .exec<BookRow>(
+    .exec<SnapshotRow>(
       `SELECT id, purchase_id, credited AS credited_micro, back AS back_micro, reading FROM payments
       WHERE id > ? AND changed > ? ORDER BY id LIMIT ${PAGE_ROWS}`,
       after,
@@ -130,9 +130,9 @@ export function selectPaymentsPage(
 }
 
 /** The row of debts, where it changed after a publish. */
-export function selectDebtsRow(sql: SqlStorage, since: number): BookRow[] {
+export function selectDebtsRow(sql: SqlStorage, since: number): SnapshotRow[] {
   return sql
-    .exec<BookRow>(
+    .exec<SnapshotRow>(
       `SELECT owed AS owed_micro, taken AS taken_micro, forgiven AS forgiven_micro,
         (SELECT json_group_object(reference, amount) FROM forgiven) AS forgiven_by
       FROM debts WHERE changed > ?`,

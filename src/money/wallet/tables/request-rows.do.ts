@@ -13,7 +13,7 @@ import { microsOrNull } from "../rules/quota.ts";
 import { restOf } from "./generation-text.ts";
 import type { Period } from "../../../shared/period.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
-import { forgetOldest } from "../../../shared/forget-oldest.ts";
+import { evictOldest } from "../../../shared/evict-oldest.ts";
 
 type StoredRequest = {
   id: string;
@@ -103,7 +103,7 @@ export function numberOf(sql: SqlStorage, known: NameNumbers, text: string): num
     sql
       .exec<{ number: number }>("INSERT INTO names (text) VALUES (?) RETURNING number", text)
       .one();
-  forgetOldest(known, NAMES_MAX);
+  evictOldest(known, NAMES_MAX);
   known.set(text, number);
   return number;
 }

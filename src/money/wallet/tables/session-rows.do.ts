@@ -104,7 +104,7 @@ export function endSession(sql: SqlStorage, id: string, endedAt: number): boolea
 }
 
 /** The tombstone of a session that was never used; it may go once the session would be over. */
-export function buryUnused(
+export function markUnusedEnded(
   sql: SqlStorage,
   ended: {
     readonly id: string;

@@ -3,7 +3,7 @@ import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** What the wallet says of itself, its organisation's settings included. */
+/** What the wallet says of itself, its organization's settings included. */
 export type WalletRow = {
   readonly orgId: string;
   readonly epoch: string;
@@ -20,7 +20,7 @@ export type WalletRow = {
   readonly conflict: string | null;
   readonly rpmLimit: number | null;
   readonly suspended: boolean;
-  /** The price list of the organisation's own; null: none. */
+  /** The price list of the organization's own; null: none. */
   readonly priceList: string | null;
   /** Low-balance alerts raised up to this ledger row are history. */
   readonly rearmedSeq: number;

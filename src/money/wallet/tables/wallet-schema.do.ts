@@ -66,7 +66,7 @@ const FIRST = `CREATE TABLE wallet (
   CREATE TABLE idempotency_keys ( -- the newest request that was granted under each
     day TEXT NOT NULL CHECK (day = date(admitted_at / 1000, 'unixepoch')),
     name TEXT NOT NULL, -- hash of the API key's id and the Idempotency-Key
-    body TEXT NOT NULL, -- hash of organisation, path and body
+    body TEXT NOT NULL, -- hash of organization, path and body
     request_id TEXT NOT NULL,
     admitted_at INTEGER NOT NULL,
     PRIMARY KEY (day, name)
@@ -139,7 +139,7 @@ const FIRST = `CREATE TABLE wallet (
   CREATE INDEX alerts_by_change ON alerts (changed);
   -- What was told of one of late is counted before it is told again.
   CREATE INDEX alerts_by_time ON alerts (end_user_id, kind, created_at);
-  CREATE TABLE keys ( -- the organisation's keys at home, as their registers know them
+  CREATE TABLE keys ( -- the organization's keys at home, as their registers know them
     number INTEGER PRIMARY KEY,
     hash TEXT NOT NULL UNIQUE,
     key_id TEXT, -- null: to be asked for
@@ -229,7 +229,7 @@ const CREDITS_IN_BOOK = `ALTER TABLE wallet
 const KEPT_RESPONSES = `ALTER TABLE settings -- for how long answers of /v1/responses are kept; null: 0
     ADD COLUMN keep_hours INTEGER CHECK (keep_hours >= 0)`;
 
-const PRICE_LIST = `ALTER TABLE wallet ADD COLUMN price_list TEXT`; // of the organisation's own; null: none
+const PRICE_LIST = `ALTER TABLE wallet ADD COLUMN price_list TEXT`; // of the organization's own; null: none
 
 export const WALLET_TABLES: Tables = {
   name: "wallet",
@@ -243,7 +243,7 @@ export const WALLET_TABLES: Tables = {
   ],
 };
 
-/** Makes the tables of a new wallet. `epoch` tells it from any other the organisation ever had. */
+/** Makes the tables of a new wallet. `epoch` tells it from any other the organization ever had. */
 export function makeWallet(
   storage: DurableObjectStorage,
   made: { readonly orgId: string; readonly epoch: string; readonly nowMs: number },

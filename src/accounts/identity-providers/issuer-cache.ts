@@ -1,0 +1,83 @@
+import * as oauth from "oauth4webapi";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { IssuerUnavailable, LoginRejected } from "./claims.ts";
+import type { Claims } from "./claims.ts";
+import { Entra } from "./entra.ts";
+import { githubClaims, githubLocation } from "./github.ts";
+import { Oidc } from "./oidc.ts";
+import type { LoginContext } from "./oidc.ts";
+import type { Ticket } from "./ticket.ts";
+
+/** What an isolate knows of issuers: their metadata and keys. */
+export class IssuerCache {
+  readonly #oidc = new Oidc();
+  readonly #entra = new Entra();
+
+  /** Where the browser goes for this log-in; `issuer_unreachable`. */
+  location(at: LoginContext, ticket: Ticket): Promise<Result<string>> {
+    return settled(() => {
+      if (at.entry.kind === "github") return githubLocation(at, ticket);
+      return (at.entry.kind === "entra" ? this.#entra : this.#oidc).location(at, ticket);
+    });
+  }
+
+  /** Whether an issuer of OpenID Connect answers as one; `issuer_unreachable`. */
+  reach(at: LoginContext): Promise<Result<null>> {
+    return settled(async () => {
+      await this.#oidc.known(at);
+      return null;
+    });
+  }
+
+  /** Who came back to the callback at `url`; `issuer_unreachable`, or `login_refused` with its reason. */
+  claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Result<Claims>> {
+    return settled(() => {
+      if (at.entry.kind === "github") return githubClaims(at, ticket, url);
+      return (at.entry.kind === "entra" ? this.#entra : this.#oidc).claims(at, ticket, url);
+    });
+  }
+}
+
+/** The random part of a ticket: 32 bytes each. */
+export function randomTicket(): Pick<Ticket, "state" | "nonce" | "verifier"> {
+  return {
+    state: oauth.generateRandomState(),
+    nonce: oauth.generateRandomNonce(),
+    verifier: oauth.generateRandomCodeVerifier(),
+  };
+}
+
+/** What came of talking to an issuer; whatever is thrown there is a refusal, never a log-in. */
+async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
+  try {
+    return success(await talk());
+  } catch (error) {
+    if (error instanceof LoginRejected) return refuse({ kind: "login_refused", why: error.why });
+    if (error instanceof oauth.AuthorizationResponseError) {
+      const why = error.error === "access_denied" ? "denied" : "refused";
+      return refuse({ kind: "login_refused", why });
+    }
+    // A code that is over or was used: RFC 6749 5.2; GitHub says so with 200.
+    if (error instanceof oauth.ResponseBodyError) {
+      return refuse({ kind: "login_refused", why: "expired" });
+    }
+    if (error instanceof IssuerUnavailable || isAway(error)) {
+      return refuse({ kind: "issuer_unreachable" });
+    }
+    if (
+      error instanceof oauth.OperationProcessingError ||
+      error instanceof oauth.UnsupportedOperationError ||
+      error instanceof oauth.WWWAuthenticateChallengeError
+    ) {
+      return refuse({ kind: "login_refused", why: "refused" });
+    }
+    throw error;
+  }
+}
+
+/** An answer that is none of an issuer: HTML in place of JSON. */
+function isAway(error: unknown): boolean {
+  const codes: readonly string[] = [oauth.PARSE_ERROR, oauth.RESPONSE_IS_NOT_JSON];
+  return error instanceof oauth.OperationProcessingError && codes.includes(error.code ?? "");
+}

@@ -1,0 +1,113 @@
+import * as z from "zod/mini";
+import type { RequestCredential } from "../../shared/caller.ts";
+import { credentialFromJson, presentedFields, presentedToJson } from "./session-token.ts";
+import { keyHashSchema } from "../../shared/key.ts";
+
+/**
+ * A request that a peer hands to the caller's home: everything that its answer may depend on. `body`
+ * in base64, null without one: it travels as it came, so that home refuses what it would have refused.
+ */
+export type ForwardedRequest = {
+  readonly method: string;
+  /** As in the URL, slashes and percent-escapes untouched; `query` with its question mark, or "". */
+  readonly path: string;
+  readonly query: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+  readonly called: RequestCredential;
+};
+/** Home's answer, of which the peer makes its own. */
+type ForwardedAnswer = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+/** Headers that a management request is understood by. */
+const REQUEST_HEADERS = ["content-type", "content-encoding", "idempotency-key"];
+/** Headers that belong to the answer, not to the region that gives it. */
+const ANSWER_HEADERS = [
+  "content-type",
+  "allow",
+  "retry-after",
+  "retry-after-ms",
+  "x-should-retry",
+  "www-authenticate",
+  "location",
+];
+
+/** Statuses whose answers have no body (Fetch, 2.2.3): `Response` refuses to be made with one. */
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
+
+const headers = z.record(z.string(), z.string());
+const requestSchema = z.object({
+  method: z.string().check(z.regex(/^[A-Z]{1,20}$/)),
+  path: z.string().check(z.regex(/^\//)),
+  query: z.string().check(z.regex(/^(?:\?|$)/)),
+  headers,
+  body: z.nullable(z.string()),
+  caller_key_hash: keyHashSchema,
+  ...presentedFields,
+});
+const answerSchema = z.object({
+  ok: z.literal(true),
+  status: z.int().check(z.minimum(200), z.maximum(599)),
+  headers,
+  body: z.string(),
+});
+
+/** The body of `forward`, without its version. */
+export function forwardBody(request: ForwardedRequest): object {
+  const { called, ...rest } = request;
+  return { ...rest, caller_key_hash: called.keyHash, ...presentedToJson(called) };
+}
+
+/** What a peer forwarded, or null when it is not what `forward` takes. */
+export function readForwardBody(body: unknown): ForwardedRequest | null {
+  const parsed = requestSchema.safeParse(body);
+  if (!parsed.success) return null;
+  const { caller_key_hash: hash, secret, session, headers: sent, ...rest } = parsed.data;
+  const taken = pickedFrom(sent, REQUEST_HEADERS);
+  return taken === null
+    ? null
+    : { ...rest, called: credentialFromJson(hash, { secret, session }), headers: taken };
+}
+
+/** Home's answer, or null when it is none. */
+export function readForwardAnswer(body: unknown): ForwardedAnswer | null {
+  const parsed = answerSchema.safeParse(body);
+  if (!parsed.success) return null;
+  const answer = parsed.data;
+  if (answer.body !== "" && BODILESS.has(answer.status)) return null;
+  const taken = pickedFrom(answer.headers, ANSWER_HEADERS);
+  return taken === null ? null : { ...answer, headers: taken };
+}
+
+export function requestHeaders(from: Headers): Record<string, string> {
+  return picked(from, REQUEST_HEADERS);
+}
+
+export function answerHeaders(from: Headers): Record<string, string> {
+  return picked(from, ANSWER_HEADERS);
+}
+
+/** Null when a name or a value among them is one that no header can have. */
+function pickedFrom(
+  given: Readonly<Record<string, string>>,
+  names: readonly string[],
+): Record<string, string> | null {
+  try {
+    return picked(new Headers(given), names);
+  } catch {
+    return null;
+  }
+}
+
+function picked(from: Headers, names: readonly string[]): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const name of names) {
+    const value = from.get(name);
+    if (value !== null) found[name] = value;
+  }
+  return found;
+}

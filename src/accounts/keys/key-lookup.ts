@@ -1,0 +1,86 @@
+import * as z from "zod/mini";
+import { configOf } from "../../shared/config/config.ts";
+import type { PeerConfig } from "../../shared/config/config.ts";
+import { now } from "../../shared/clock.ts";
+import { mintId } from "../../shared/id.ts";
+import type { Key } from "../../shared/key.ts";
+import { NO_TERMS } from "../../shared/key-terms.ts";
+import { callPeer } from "../../regions/peer-call.ts";
+import type { StoredKey } from "./stored-key.ts";
+import { findKeyByHash, touchKey } from "./keys.store.ts";
+import type { TouchedKey } from "../../shared/key-uses.store.ts";
+import type { Region } from "../../shared/regions.ts";
+
+type FoundKey = Key & Pick<StoredKey, "revokedAt">;
+
+/**
+ * Where a register learns who its key is: this region's own book, or, for a global key away from home,
+ * the key's home. Null: no such key. Both throw when they cannot be asked; `HomeUnreachable` says which.
+ */
+export type KeyLookup = {
+  /** Whether uses are noted there. Home notes them by itself, with each request that it authorizes. */
+  readonly isOurs: boolean;
+  find(keyHash: string): Promise<FoundKey | null>;
+  /** Notes a use, where the book is ours, and says what is true now. */
+  touch(keyHash: string, usedAt: number): Promise<Omit<TouchedKey, "hash"> | null>;
+};
+
+/** The key's home gave no answer in time, or none that makes sense. */
+export class HomeUnreachable extends Error {}
+
+/** Where the keys of this home are booked: null, or this region's own name, is here. */
+export function keyLookup(env: Env, home: Region | null): KeyLookup {
+  const parsed = configOf(env);
+  if (home === null || (parsed.ok && parsed.config.region === home)) {
+    return {
+      isOurs: true,
+      find: (keyHash) => findKeyByHash(env.DB, keyHash),
+      touch: (keyHash, usedAt) => touchKey(env.DB, keyHash, usedAt),
+    };
+  }
+  const peers = parsed.ok ? parsed.config.peers : [];
+  return homeBook(
+    peers.find((peer) => peer.region === home),
+    () => now(env),
+  );
+}
+
+/** A key's first use at a peer waits this long for home, one retry included. */
+const LOOKUP_BUDGET_MS = 2000;
+
+const text = z.string().check(z.minLength(1), z.maxLength(100));
+const answerSchema = z.discriminatedUnion("ok", [
+  z.object({
+    ok: z.literal(true),
+    key_id: text,
+    org_id: text,
+    member_id: text,
+    scope: z.literal("global"),
+    rpm_limit: z.int().check(z.minimum(1), z.maximum(1000)),
+  }),
+  z.object({
+    ok: z.literal(false),
+    failure: z.object({ kind: z.literal("invalid_api_key") }),
+  }),
+]);
+
+/** The book of a key whose home is `home`, asked over the link. Uses are noted by home itself. */
+function homeBook(home: PeerConfig | undefined, clock: () => number): KeyLookup {
+  const find = async (keyHash: string): Promise<FoundKey | null> => {
+    if (home === undefined) throw new HomeUnreachable("no such peer is configured");
+    const answer = await callPeer(
+      home,
+      "lookup",
+      { key_hash: keyHash },
+      { requestId: mintId("req_", clock()), now: clock, budgetMs: LOOKUP_BUDGET_MS },
+    );
+    const parsed = answerSchema.safeParse(answer?.body);
+    if (!parsed.success) throw new HomeUnreachable(`${home.region} did not answer`);
+    const found = parsed.data;
+    if (!found.ok) return null;
+    const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: rpmLimit } = found;
+    const untold = { terms: NO_TERMS, secrets: null, revokedAt: null };
+    return { keyId, orgId, memberId, scope, rpmLimit, ...untold };
+  };
+  return { isOurs: false, find, touch: find };
+}

@@ -1,0 +1,51 @@
+import { refuse } from "../../shared/failure.ts";
+import type { Refusal } from "../../shared/failure.ts";
+import type { RateState } from "../../shared/key-terms.ts";
+import { CLOCK_LAG_MAX_MS, RateWindow } from "../../shared/rate-window.ts";
+import type { PacedSession } from "../../shared/contracts/register.ts";
+import { evictOldest } from "../../shared/evict-oldest.ts";
+
+const SESSIONS_MAX = 500;
+
+/**
+ * The last minute of the sessions of a key away from its home, in memory: so no session takes more of the key's places
+ * there than its own limit. What it forgets, its home still refuses, which counts all regions together.
+ */
+export class SessionRateWindows {
+  /** By the session's id, the one that began last at the end. */
+  readonly #windows = new Map<string, RateWindow>();
+
+  /** Null while one more request fits at `clockMs` (Unix ms), or the session has no limit of its own. */
+  refuse(session: PacedSession | undefined, clockMs: number): Refusal | null {
+    const limit = session?.rpmLimit ?? null;
+    if (session === undefined || limit === null) return null;
+    const window = this.#windows.get(session.id);
+    if (window === undefined) return null;
+    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) window.clamp(clockMs); // the clock jumped back
+    const decision = window.decide(limit, clockMs);
+    if (decision.admitted) return null;
+    const { retryAfterMs } = decision;
+    return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
+  }
+
+  /** Counts a request that was not refused, and gives what is left; null for a session without a limit. */
+  take(session: PacedSession | undefined, clockMs: number): RateState | null {
+    const limit = session?.rpmLimit ?? null;
+    if (session === undefined || limit === null) return null;
+    const window = this.#windowOf(session.id);
+    const decision = window.decide(limit, clockMs);
+    if (!decision.admitted) return null;
+    window.append(decision.entry);
+    const { remaining, resetMs } = decision;
+    return { limit, remaining, resetMs };
+  }
+
+  #windowOf(id: string): RateWindow {
+    const known = this.#windows.get(id);
+    if (known !== undefined) return known;
+    evictOldest(this.#windows, SESSIONS_MAX);
+    const window = new RateWindow();
+    this.#windows.set(id, window);
+    return window;
+  }
+}

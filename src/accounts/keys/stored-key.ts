@@ -1,0 +1,132 @@
+import { timestamp } from "../../shared/clock.ts";
+import { termsOfRow } from "../../shared/key-term-rows.ts";
+import type { KeyTermsRow } from "../../shared/key-term-rows.ts";
+import { budgetSpent, isLimited } from "../../shared/key-terms.ts";
+import type { KeySpend } from "../../shared/key-terms.ts";
+import { secretsOfText } from "../../shared/key.ts";
+import type { Key, Scope } from "../../shared/key.ts";
+import { micros } from "../../shared/money.ts";
+import { periodOf } from "../../shared/period.ts";
+import { termsView } from "./terms.ts";
+import type { TermsRecord } from "./terms.ts";
+import type { Region } from "../../shared/regions.ts";
+
+/** A key as its home's book has it. Times are Unix ms. */
+export type StoredKey = Key & {
+  readonly keyHash: string;
+  readonly name: string;
+  readonly prefix: string;
+  readonly createdAt: number;
+  readonly lastUsedAt: number | null;
+  readonly revokedAt: number | null;
+  /** When its terms last changed; null: it never had any. */
+  readonly changedAt: number | null;
+  /** What its wallet has published of what it spent of its budget. */
+  readonly spend: KeySpend;
+};
+
+/** A key with its terms, secrets and spend, as the statements of `keys.store.ts` select it. */
+export type KeyRow = KeyTermsRow & {
+  readonly id: string;
+  readonly hash: string;
+  readonly org_id: string;
+  readonly member_id: string;
+  readonly name: string;
+  readonly prefix: string;
+  readonly scope: Scope;
+  readonly rpm_limit: number;
+  readonly created_at: number;
+  readonly last_used_at: number | null;
+  readonly revoked_at: number | null;
+  readonly changed_at: number | null;
+  /** As `secretsOfText` reads it. */
+  readonly secrets: string | null;
+} & { readonly [K in "day" | "week" | "month"]: string | null } & {
+  readonly [K in `${"daily" | "weekly" | "monthly" | "total"}_spend_micro`]: number | null;
+};
+
+export function keyFromRow(row: KeyRow): StoredKey {
+  return {
+    keyId: row.id,
+    keyHash: row.hash,
+    orgId: row.org_id,
+    memberId: row.member_id,
+    name: row.name,
+    prefix: row.prefix,
+    scope: row.scope,
+    rpmLimit: row.rpm_limit,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    revokedAt: row.revoked_at,
+    changedAt: row.changed_at,
+    terms: termsOfRow(row),
+    secrets: secretsOfText(row.secrets),
+    spend: {
+      day: slot(row.day, row.daily_spend_micro),
+      week: slot(row.week, row.weekly_spend_micro),
+      month: slot(row.month, row.monthly_spend_micro),
+      total: micros(row.total_spend_micro ?? 0),
+    },
+  };
+}
+
+/** Nothing was ever published: of no period anything is spent. */
+function slot(since: string | null, spent: number | null): KeySpend["day"] {
+  return { since: since ?? "", spent: micros(spent ?? 0) };
+}
+
+export const NO_SPEND: KeySpend = {
+  day: slot(null, null),
+  week: slot(null, null),
+  month: slot(null, null),
+  total: micros(0),
+};
+
+export const RPM_LIMIT_DEFAULT = 60;
+export const RPM_LIMIT_MAX = 1000;
+
+/** The key record of the interface. */
+type KeyRecord = {
+  readonly id: string;
+  readonly member_id: string;
+  readonly name: string;
+  readonly prefix: string;
+  readonly region: Region;
+  readonly scope: Scope;
+  readonly rpm_limit: number;
+  readonly created_at: string;
+  readonly last_used_at: string | null;
+  readonly revoked: boolean;
+} & Partial<TermsRecord>;
+
+/** What a record shows beside what may be chosen; `key` where it is shown. */
+export const KEY_READ_ONLY: readonly string[] = [
+  "id",
+  "prefix",
+  "region",
+  "created_at",
+  "last_used_at",
+  "revoked",
+  "spent_dollars",
+  "key",
+  "member_id",
+];
+
+/** A key as the interface shows it; a book holds only keys of its own region, so `home` is this region. */
+export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecord {
+  const { terms, spend } = key;
+  const spent = budgetSpent({ ...terms, spend }, periodOf(nowMs));
+  return {
+    id: key.keyId,
+    member_id: key.memberId,
+    name: key.name,
+    prefix: key.prefix,
+    region: home,
+    scope: key.scope,
+    rpm_limit: key.rpmLimit,
+    created_at: timestamp(key.createdAt),
+    last_used_at: key.lastUsedAt === null ? null : timestamp(key.lastUsedAt),
+    revoked: key.revokedAt !== null,
+    ...(isLimited(terms) && termsView(terms, spent)),
+  };
+}

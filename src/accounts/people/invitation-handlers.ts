@@ -1,0 +1,227 @@
+import * as z from "zod/mini";
+import { created } from "../../shared/http/endpoint.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import { parseFields } from "../../shared/http/parse-body.ts";
+import { mintConsoleKey } from "../keys/console-key.store.ts";
+import { DAY_MS, timestamp } from "../../shared/clock.ts";
+import type { Actor } from "../../shared/event.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import { mintId } from "../../shared/id.ts";
+import { emailSchema, roleSchema } from "../organizations/organization.ts";
+import { readInvitationToken, invitationToken, maskAddress } from "./invitation.ts";
+import type { Invitation } from "./invitation.ts";
+import {
+  acceptInvitation,
+  endInvitation,
+  findInvitation,
+  insertInvitation,
+  listInvitations,
+  wasRemovedSince,
+} from "./invitations.store.ts";
+import type { InvitationDetails } from "./invitations.store.ts";
+import { invitationMail } from "./mail.ts";
+import { memberActor } from "./people-call.ts";
+import type { MemberCall, PeopleCall, PeopleServices } from "./people-call.ts";
+import { membershipsOf } from "./people.store.ts";
+import type { Membership, Person } from "./person.ts";
+
+const ADDRESSED_DAYS = 7;
+/** Whoever has such a link may join. */
+const OPEN_DAYS = 3;
+
+export const newInvitationBody = z.object({
+  role: z.optional(roleSchema),
+  /** Whose proven address who accepts must have; left out: whoever has the link, as a member. */
+  email: z.nullish(emailSchema),
+  /** The member that gets a log-in, in its role, for who has its address; left out: a new one. */
+  member_id: z.nullish(z.string().check(z.maxLength(100))),
+});
+export const invitationTokenBody = z.object({ token: z.string().check(z.maxLength(200)) });
+
+/** What an invitation is made with. */
+type Inviting = Pick<PeopleServices, "db" | "region" | "keySecrets" | "now" | "origin"> & {
+  readonly actor: Actor;
+};
+
+/** `POST /invitations`: 201 with the link; an open one of the same address or member is extended, with its link. */
+export async function postInvitation(call: MemberCall): Promise<Answer> {
+  if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });
+  if (call.as.isPersonal === 1) {
+    const message = "This is a personal organization; make it a team first.";
+    return refuse({ kind: "conflict", message, param: null, code: "personal_organization" });
+  }
+  const { as, person } = call;
+  const services = { ...call, actor: memberActor(as.memberId) };
+  const made = await createInvitation(services, as.orgId, { by: as.memberId, body: call.body });
+  if (!made.ok) return made;
+  const by = { organization: as.name, inviter: person.name };
+  return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
+}
+
+/** Mails the link to the address that it is for; false where mail is off or there is no address. */
+export function sendInvitation(
+  { mail, region }: Pick<PeopleServices, "mail" | "region">,
+  { email, role, expires_at: until, link }: MadeInvitation,
+  by: { readonly organization: string; readonly inviter: string | null },
+): boolean {
+  if (mail === null || email === null) return false;
+  mail(invitationMail({ ...by, email, role, region, link, until }));
+  return true;
+}
+
+/** An invitation as who made it sees it. */
+type MadeInvitation = ReturnType<typeof invitationRecord> & { readonly link: string };
+
+/** The same for a member, or an operator (null). */
+export async function createInvitation(
+  services: Inviting,
+  orgId: string,
+  { by, body }: { readonly by: string | null; readonly body: unknown },
+): Promise<Result<MadeInvitation>> {
+  const fields = parseFields(newInvitationBody, [], body);
+  if (!fields.ok) return fields;
+  const { role = "member", email = null, member_id: memberId = null } = fields.value;
+  if (email === null && memberId === null && role !== "member") {
+    const message = "An invitation without an address is for the role member alone.";
+    return refuse({ kind: "invalid_request", message, param: "email" });
+  }
+  const { db, now: nowMs, region, keySecrets, actor, origin } = services;
+  const days = email === null && memberId === null ? OPEN_DAYS : ADDRESSED_DAYS;
+  const made = await insertInvitation(
+    db,
+    {
+      id: mintId("inv_", nowMs),
+      orgId,
+      role,
+      email,
+      memberId,
+      invitedBy: by,
+      createdAt: nowMs,
+      expiresAt: nowMs + days * DAY_MS,
+    },
+    actor,
+  );
+  if (!made.ok) return made;
+  const token = await invitationToken(made.value.id, region, keySecrets);
+  const link = `${origin}/console/#/invitation/${token}`;
+  return success({ ...invitationRecord(made.value), link });
+}
+
+/** `GET /invitations`: those that are open. */
+export async function getInvitations(call: MemberCall): Promise<Answer> {
+  const rows = await listInvitations(call.db, call.as.orgId, call.now);
+  const invitations = rows.map((row) =>
+    Object.assign(invitationRecord(row), { inviter: row.inviter }),
+  );
+  return success({ invitations });
+}
+
+/** `DELETE /invitations/{id}`: its link opens nothing from this answer on. */
+export async function deleteInvitation(call: MemberCall): Promise<Answer> {
+  const id = call.params["id"] ?? "";
+  const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
+  const ended = await endInvitation(call.db, { id, orgId: call.as.orgId }, by);
+  return ended ? success({ id, ended: true }) : refuse({ kind: "not_found", message: NONE });
+}
+
+const NONE = "No such invitation.";
+
+/** `POST /invitation/preview { token }`, for whoever has the link, logged in or not. */
+export async function previewInvitation(services: PeopleServices, body: unknown): Promise<Answer> {
+  const found = await heldBy(services, body);
+  if (!found.ok) return found;
+  const { organization, role, inviter, email, expiresAt } = found.value;
+  const isOver = whyOver(found.value, services.now);
+  if (isOver !== null) return isOver;
+  return success({
+    organization,
+    role,
+    inviter,
+    email: email === null ? null : maskAddress(email),
+    expires_at: timestamp(expiresAt),
+    region: services.region,
+  });
+}
+
+/** `POST /invitation/accept { token }`, by who is logged in with the address that it is for. */
+export async function acceptRoute(call: PeopleCall): Promise<Answer> {
+  const fields = parseFields(invitationTokenBody, [], call.body);
+  if (!fields.ok) return fields;
+  const { person, sessions } = call;
+  const proven = person.isEmailProven === 1 && person.email !== null ? [person.email] : [];
+  const accepted = await joinByInvitation(call, { token: fields.value.token, person, proven });
+  if (!accepted.ok) return accepted;
+  const { memberId, orgId } = accepted.value;
+  const acting = await sessions.act({ memberId, orgId });
+  return acting.ok ? success({ organization_id: orgId, member_id: memberId }) : acting;
+}
+
+/** Makes a person the member that an invitation is for; one they are already is an answer too. */
+export async function joinByInvitation(
+  services: PeopleServices,
+  asked: {
+    readonly token: string;
+    readonly person: Person;
+    /** Their addresses, as far as the issuer confirms them. */
+    readonly proven: readonly string[];
+  },
+): Promise<Result<Pick<Membership, "memberId" | "orgId">>> {
+  const { db, now: nowMs } = services;
+  const { person, proven } = asked;
+  const found = await heldBy(services, { token: asked.token });
+  if (!found.ok) return found;
+  const { id, orgId, email } = found.value;
+  const key = await mintConsoleKey(services);
+  const given = { person, proven, memberId: crypto.randomUUID(), key, nowMs };
+  const memberId = await acceptInvitation(db, id, given);
+  services.takeEvents(orgId);
+  if (memberId !== null) return success({ memberId, orgId });
+  const own = (await membershipsOf(db, person.id)).find((one) => one.orgId === orgId);
+  if (own !== undefined) return success(own);
+  const isOver = whyOver((await findInvitation(db, id)) ?? found.value, nowMs);
+  if (isOver !== null) return isOver;
+  if (await wasRemovedSince(db, id, person.id)) {
+    return over("You were removed since. Please ask for another invitation.");
+  }
+  const isTheirs =
+    email === null || proven.some((one) => one.toLowerCase() === email.toLowerCase());
+  const message = isTheirs
+    ? "A member of this organization has your address and no log-in: ask for an invitation of that member."
+    : `This invitation is for ${maskAddress(email)}. Please log in with that address.`;
+  return refuse({ kind: "conflict", message, param: null, code: "other_address" });
+}
+
+/** The invitation of a true token, over or not; anything else is 404 without I/O. */
+async function heldBy(services: PeopleServices, body: unknown): Promise<Result<InvitationDetails>> {
+  const fields = parseFields(invitationTokenBody, [], body);
+  if (!fields.ok) return fields;
+  const { db, region, keySecrets } = services;
+  const id = await readInvitationToken(fields.value.token, region, keySecrets);
+  const found = id === null ? null : await findInvitation(db, id);
+  return found === null ? refuse({ kind: "not_found", message: NONE }) : success(found);
+}
+
+/** Why nobody can accept it; null: somebody can. */
+function whyOver(invitation: InvitationDetails, nowMs: number): Refusal | null {
+  const { acceptedAt, endedAt, expiresAt, isSuspended, isGiven } = invitation;
+  if (acceptedAt !== null) return over("This invitation was used.");
+  if (endedAt !== null || isGiven !== 1) return over("This invitation was withdrawn.");
+  if (expiresAt <= nowMs) return over("This invitation is over.");
+  return isSuspended === 1 ? refuse({ kind: "organization_suspended" }) : null;
+}
+
+function over(message: string): Refusal {
+  return refuse({ kind: "conflict", message, param: null, code: "invitation_over" });
+}
+
+function invitationRecord(row: Invitation) {
+  return {
+    id: row.id,
+    role: row.role,
+    email: row.email,
+    member_id: row.memberId,
+    created_at: timestamp(row.createdAt),
+    expires_at: timestamp(row.expiresAt),
+  };
+}

@@ -1,0 +1,40 @@
+import { DAY_MS } from "../../shared/clock.ts";
+
+/** An address that was invited is kept so long after its invitation is over. */
+const INVITED_MS = 30 * DAY_MS;
+/** A person in no organization who has not logged in for so long is forgotten. */
+const LONE_MS = 90 * DAY_MS;
+/** Rows of one sweep: an hour's, many times over. */
+const BATCH = 500;
+
+/**
+ * Forgets what nobody needs: addresses of invitations that are over, people who are a member of nothing and stay away.
+ * A batch of each. Throws when D1 fails.
+ */
+export async function eraseStale(db: D1Database, nowMs: number): Promise<void> {
+  const lone = `SELECT id FROM people WHERE erased_at IS NOT NULL AND erased_at = ?1`;
+  await db.batch([
+    db
+      .prepare(
+        `UPDATE invitations SET email = NULL WHERE id IN (SELECT id FROM invitations WHERE email IS NOT NULL
+           AND min(expires_at, coalesce(accepted_at, expires_at), coalesce(ended_at, expires_at)) < ?1 LIMIT ${BATCH})`,
+      )
+      .bind(nowMs - INVITED_MS),
+    db
+      .prepare(
+        `UPDATE people SET name = '', email = NULL, is_email_proven = 0, erased_at = ?1, sessions_from = ?1 + 1
+         WHERE id IN (SELECT id FROM people WHERE erased_at IS NULL AND created_at < ?2
+           AND NOT EXISTS (SELECT 1 FROM identities WHERE person_id = people.id AND used_at >= ?2)
+           AND NOT EXISTS (SELECT 1 FROM member_people JOIN members ON members.id = member_id
+             WHERE person_id = people.id AND removed_at IS NULL) LIMIT ${BATCH})`,
+      )
+      .bind(nowMs, nowMs - LONE_MS),
+    db
+      .prepare(
+        `UPDATE members SET email = lower(id) || '@deleted.invalid'
+         WHERE id IN (SELECT member_id FROM member_people WHERE person_id IN (${lone}))`,
+      )
+      .bind(nowMs),
+    db.prepare(`DELETE FROM identities WHERE person_id IN (${lone})`).bind(nowMs),
+  ]);
+}

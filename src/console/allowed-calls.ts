@@ -1,0 +1,74 @@
+import type { OperatorRole } from "../shared/config/config.ts";
+import type { Role } from "../shared/caller.ts";
+import { OPERATOR_ENDPOINTS } from "../operator/endpoints.ts";
+import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
+
+/** What a path below `/v1` says of who may ask it: a row of `routes.ts`. */
+export type RightsRow = {
+  readonly method: string;
+  readonly path: string;
+  readonly reach: "paid" | "here" | "home" | "managed";
+  readonly who: { readonly roles: readonly Role[]; readonly others?: readonly Role[] };
+};
+/** As whom a session calls. `role` null: a person in no organization. */
+export type SessionIdentity =
+  | { readonly kind: "key"; readonly role: Role; readonly isLimited: boolean }
+  | { readonly kind: "person"; readonly role: Role | null }
+  | { readonly kind: "operator"; readonly role: OperatorRole }
+  /** An operator who sees what an owner sees, and changes nothing. */
+  | { readonly kind: "viewer" };
+/** Each call, as `GET /v1/keys/{id}`, that is not refused for who asks it; `own`: of what belongs to its member alone. */
+export type AllowedCalls = Readonly<Record<string, "all" | "own">>;
+
+/** What the playground may ask: it spends the key's own minute and money. */
+export const PLAYGROUND: ReadonlySet<string> = new Set([
+  "/v1/chat/completions",
+  "/v1/responses",
+  "/v1/messages",
+  "/v1/embeddings",
+]);
+
+/** What is about the caller's own key, which an operator who looks has not. */
+const OWN_KEY = "/v1/key";
+
+/** All that a session may ask below `/v1`, of what is for persons, and as an operator. */
+export function allowedCalls(rows: readonly RightsRow[], standing: SessionIdentity): AllowedCalls {
+  if (standing.kind === "operator") {
+    const { role } = standing;
+    const own = OPERATOR_ENDPOINTS.filter(({ roles }) => roles.includes(role));
+    return Object.fromEntries(own.map((row) => [nameOf(row, "/admin/v1"), "all"] as const));
+  }
+  const role = standing.kind === "viewer" ? "owner" : standing.role;
+  return {
+    ...(role !== null && ofRole(rows, role, standing)),
+    ...(standing.kind === "person" && ofPerson(standing.role)),
+  };
+}
+
+function ofRole(rows: readonly RightsRow[], role: Role, standing: SessionIdentity): AllowedCalls {
+  const isViewer = standing.kind === "viewer";
+  const isLimited = standing.kind === "key" && standing.isLimited;
+  const open = rows.filter(({ method, path, reach, who }) => {
+    const isAsking = method === "POST" && (reach === "paid" || reach === "here");
+    if (!who.roles.includes(role) || (isLimited && reach === "managed")) return false;
+    if (isViewer) return method === "GET" && path !== OWN_KEY;
+    return !isAsking || PLAYGROUND.has(path);
+  });
+  return Object.fromEntries(
+    open.map((row) => [nameOf(row), (row.who.others ?? [role]).includes(role) ? "all" : "own"]),
+  );
+}
+
+function ofPerson(role: Role | null): AllowedCalls {
+  const open = PEOPLE_ENDPOINTS.filter(
+    ({ roles }) => roles === null || (role !== null && roles.includes(role)),
+  );
+  return Object.fromEntries(
+    open.map((row) => [nameOf(row, "/console/api/people"), row.roles === null ? "own" : "all"]),
+  );
+}
+
+/** `GET /v1/keys/:id` as the OpenAPI document has it. */
+function nameOf({ method, path }: Pick<RightsRow, "method" | "path">, base = ""): string {
+  return `${method} ${base}${path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}")}`;
+}

@@ -1,0 +1,132 @@
+import type { CatalogModels, ListPrice } from "../api/types.ts";
+import { useRead } from "../state/reads.ts";
+import { Badge, Copy, Head } from "../ui/basics.tsx";
+import { Choice } from "../ui/filters.tsx";
+import { useQuery } from "../state/route.ts";
+import { Empty, ReadResult } from "../ui/states.tsx";
+import { Table } from "../ui/table.tsx";
+import type { Column } from "../ui/table.tsx";
+
+type Model = CatalogModels["models"][number];
+type Row = Model["routes"][number] & Pick<Model, "id" | "kind" | "aliases">;
+
+/** A price is amber when its list was last looked at so many days ago, and red. */
+const OLD_DAYS = 30;
+const TOO_OLD_DAYS = 60;
+const WHY = {
+  not_configured: "its provider is not set up",
+  residency: "none of its hosts may serve this region",
+  ended: "its last announced day is over",
+} as const;
+const STATES = [
+  ["", "all routes"],
+  ["sold", "sold"],
+  ["not", "not sold"],
+] as const;
+
+/** Every model with its routes: sold or why not, cost beside price, and how old that is. */
+export function Catalog() {
+  const [{ state = "" }] = useQuery();
+  const read = useRead("GET /admin/v1/catalog");
+  return (
+    <>
+      <Head
+        title="Catalog"
+        text="Each model by each route to it, in dollars per million tokens: input, output."
+      />
+      <ReadResult read={read} height={480}>
+        {({ models }) => (
+          <Table
+            name="Catalog"
+            columns={COLUMNS}
+            rows={models
+              .flatMap(({ routes, ...model }) => routes.map((route) => ({ ...model, ...route })))
+              .filter(({ live }) => state === "" || live === (state === "sold"))}
+            keyOf={({ id, provider, upstream_id }) => `${id} ${provider} ${upstream_id}`}
+            filters={<Choice name="state" label="State" options={STATES} />}
+            empty={<Empty text="No route is in that state." />}
+          />
+        )}
+      </ReadResult>
+    </>
+  );
+}
+
+function money(id: "cost" | "price", title: string): Column<Row> {
+  return {
+    id,
+    title,
+    align: "right",
+    value: (row) => row[id]?.input ?? null,
+    csv: [
+      [`${id}_input_usd`, (row) => row[id]?.input ?? null],
+      [`${id}_output_usd`, (row) => row[id]?.output ?? null],
+    ],
+    cell: (row) => <Pair of={row[id]} />,
+  };
+}
+
+function Pair({ of }: { of: ListPrice | null }) {
+  if (of === null) return <span class="muted">none</span>;
+  return (
+    <span class="number" title={`cached $${of.cached}, written to a cache $${of.cache_write}`}>
+      ${of.input}, ${of.output}
+    </span>
+  );
+}
+
+function Seen({ seen_on, age_days }: Row) {
+  if (seen_on === null || age_days === null) return <span class="muted">yours</span>;
+  const isRed = age_days >= TOO_OLD_DAYS;
+  if (age_days < OLD_DAYS) return <>{seen_on}</>;
+  return (
+    <Badge tone={isRed ? "bad" : "warn"}>
+      {seen_on}, {age_days} days
+    </Badge>
+  );
+}
+
+const COLUMNS: readonly Column<Row>[] = [
+  {
+    id: "id",
+    title: "Model",
+    value: ({ id, aliases }) => [id, ...aliases].join(" "),
+    csv: [["model", ({ id }) => id]],
+    cell: ({ id, aliases }) => (
+      <span title={aliases.length === 0 ? id : `${id}, also ${aliases.join(", ")}`}>
+        <strong>{id}</strong> <Copy text={id} />
+      </span>
+    ),
+  },
+  { id: "provider", title: "Provider", value: ({ provider }) => provider },
+  { id: "upstream", title: "Its name there", wide: true, value: ({ upstream_id }) => upstream_id },
+  {
+    id: "hosts",
+    title: "Hosts",
+    wide: true,
+    value: ({ regions }) => regions.map((tag) => tag.toUpperCase()).join(", "),
+  },
+  money("cost", "Cost"),
+  money("price", "Price"),
+  {
+    id: "seen",
+    title: "Seen on",
+    value: ({ age_days }) => age_days,
+    csv: [["seen_on", ({ seen_on }) => seen_on]],
+    cell: (row) => <Seen {...row} />,
+  },
+  { id: "until", title: "Until", wide: true, value: ({ until }) => until },
+  {
+    id: "state",
+    title: "State",
+    value: ({ live, why_not }) => (live ? "sold" : why_not),
+    cell: ({ live, why_not }) =>
+      live ? (
+        <Badge tone="good">sold</Badge>
+      ) : (
+        <span title={why_not === null ? "" : WHY[why_not]}>
+          <Badge>{why_not?.replaceAll("_", " ")}</Badge>
+        </span>
+      ),
+  },
+];

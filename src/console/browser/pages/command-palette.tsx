@@ -1,0 +1,187 @@
+import { useState } from "preact/hooks";
+import { search } from "../../../../scripts/site/search.ts";
+import type { Entry } from "../../../../scripts/site/search.ts";
+import type { Outcome } from "../api/client.ts";
+import type { Key } from "../api/types.ts";
+import type { Page } from "../pages.ts";
+import { counted } from "../lib/money.ts";
+import { DAY, utcDay } from "../lib/time.ts";
+import { useModels } from "../state/models.ts";
+import { readAside, useLoaded, useRead } from "../state/reads.ts";
+import { hrefOf } from "../state/route.ts";
+import { isLimited, isOperator, isSenior, useSession } from "../state/session.ts";
+import { useShares } from "../state/spend.ts";
+import { useNow } from "../state/now.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { stateOf } from "../ui/key-facts.tsx";
+
+/** What a text may mean, and where it leads. */
+type Find = { readonly what: string; readonly text: string; readonly href: string };
+
+const MOST = 12;
+const OF_EACH = 4;
+/** How a secret of ours begins; what is one is compared here and goes nowhere. */
+const SECRET = /^svc_s[a-z]_/;
+/** What a text is by how it begins, and the page of what has that id. */
+const IDS = [
+  [/^(?:req|chatcmpl|cmpl|resp|msg|embd)[-_]/, "Request", (id: string) => hrefOf(["requests", id])],
+  [/^key_/, "Key", (id: string) => hrefOf(["keys", id])],
+  [/^evt_/, "Event", (id: string) => hrefOf(["events", id])],
+  [/^whk_/, "Webhook", (id: string) => hrefOf(["events", id], { tab: "Webhooks" })],
+] as const;
+
+/** The box: whatever is pasted or typed, and Enter to where it leads. */
+export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {
+  const [typed, setTyped] = useState("");
+  const [at, setAt] = useState(0);
+  const text = typed.trim();
+  const finds = useFinds(text, pages).slice(0, MOST);
+  const go = (find: Find | undefined): void => {
+    if (find === undefined) return;
+    onClose();
+    location.assign(find.href);
+  };
+  const press = (event: KeyboardEvent): void => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.key === "Enter") go(finds[at]);
+    if (step === undefined) return;
+    event.preventDefault();
+    setAt(Math.max(0, Math.min(finds.length - 1, at + step)));
+  };
+  return (
+    <Dialog title="Find" onClose={onClose} wide asks={false}>
+      <input
+        autofocus
+        role="combobox"
+        aria-label="Find anything"
+        aria-expanded={finds.length > 0}
+        aria-controls="found"
+        aria-activedescendant={finds.length > 0 ? `found-${at}` : undefined}
+        autocomplete="off"
+        spellcheck={false}
+        placeholder="A secret, an id, an end user, a model, a page, a word of the documents"
+        value={typed}
+        onInput={({ currentTarget: { value } }) => {
+          setTyped(value);
+          setAt(0);
+        }}
+        onKeyDown={press}
+      />
+      <ul id="found" role="listbox" aria-label="Found" class="found">
+        {finds.map((find, index) => (
+          <li
+            key={find.what + find.href}
+            id={`found-${index}`}
+            role="option"
+            aria-selected={index === at}
+            onClick={() => go(find)}
+          >
+            <span class="small muted">{find.what}</span> {find.text}
+          </li>
+        ))}
+      </ul>
+      {text !== "" && finds.length === 0 && <p class="muted">{noneOf(text)}</p>}
+    </Dialog>
+  );
+}
+
+function noneOf(text: string): string {
+  return SECRET.test(text)
+    ? "None of the keys that you may see begins so."
+    : "Nothing is known by that.";
+}
+
+function useFinds(text: string, pages: readonly Page[]): readonly Find[] {
+  const who = useSession();
+  const keys = useKeyFinds(
+    text,
+    pages.some(({ path }) => path === "keys"),
+  );
+  const isSecret = SECRET.test(text);
+  const isPayer = who.organization !== null && !isOperator(who);
+  const models = useModelFinds(isSecret ? "" : text, isPayer);
+  const documents = useDocuments(isSecret ? "" : text);
+  if (isSecret || text === "") return keys;
+  const isWhole = isPayer && !isLimited(who);
+  const byId = IDS.flatMap(([begins, what, to]) =>
+    isWhole && begins.test(text) ? [{ what, text, href: to(text) }] : [],
+  );
+  const endUser = { what: "End user", text, href: hrefOf(["end-users", text]) };
+  const customer = { what: "Customer", text, href: hrefOf(["organizations", text]) };
+  return [
+    ...byId,
+    ...pages
+      .filter(({ title }) => title.toLowerCase().startsWith(text.toLowerCase()))
+      .map(pageFind),
+    ...keys,
+    ...models,
+    ...(isOperator(who) ? [customer] : []),
+    ...(isWhole && byId.length === 0 ? [endUser] : []),
+    ...documents,
+  ];
+}
+
+function pageFind({ title, path }: Page): Find {
+  return { what: "Page", text: title, href: hrefOf(path === "" ? [] : [path]) };
+}
+
+/** Keys by their names; by a secret or the beginning of one, with what it did since yesterday and its end at hand. */
+function useKeyFinds(text: string, isRead: boolean): readonly Find[] {
+  const now = useNow();
+  const isSecret = SECRET.test(text);
+  const senior = isSenior(useSession());
+  const keys = readAside(useRead(isRead ? "GET /v1/keys" : null))?.keys ?? [];
+  const range = { from: utcDay(now - DAY), to: utcDay(now) };
+  const shares = readAside(useShares(senior && isSecret ? "key" : null, range));
+  if (text === "") return [];
+  const low = text.toLowerCase();
+  if (!isSecret) {
+    return keys
+      .filter(({ name }) => name.toLowerCase().includes(low))
+      .slice(0, OF_EACH)
+      .map(({ id, name }) => ({ what: "Key", text: name, href: hrefOf(["keys", id]) }));
+  }
+  const secretFind = (key: Key): Find => {
+    const state = stateOf(key, now);
+    const used = shares?.rows.find(({ group }) => group === key.id)?.requests ?? 0;
+    const since = shares === undefined ? "" : `, ${counted(used, "request")} since yesterday`;
+    const isLive = state === "live";
+    return {
+      what: "Key",
+      text: `${key.name}, ${state}${since}${isLive ? ": Revoke" : ""}`,
+      href: hrefOf(["keys", key.id], isLive ? { do: "revoke" } : { all: "1" }),
+    };
+  };
+  return keys
+    .filter(({ prefix }) => text.startsWith(prefix) || prefix.startsWith(text))
+    .toSorted((a, b) => Number(a.revoked) - Number(b.revoked))
+    .map(secretFind);
+}
+
+function useModelFinds(text: string, isRead: boolean): readonly Find[] {
+  const models = readAside(useModels(isRead))?.data ?? [];
+  if (text === "") return [];
+  return models
+    .filter(({ id }) => id.toLowerCase().includes(text.toLowerCase()))
+    .slice(0, OF_EACH)
+    .map(({ id }) => ({ what: "Model", text: id, href: hrefOf(["models"], { q: id }) }));
+}
+
+/** The documents' own search: its index is read when something is typed. */
+function useDocuments(text: string): readonly Find[] {
+  const data = readAside(useLoaded(text.length < 2 ? null : "/docs/ index", readIndex));
+  if (text.length < 2 || data === undefined) return [];
+  return search(data, text, { audience: "use", most: OF_EACH }).map(({ title, heading, url }) => ({
+    what: "Document",
+    text: heading === "" || heading === title ? title : `${title}: ${heading}`,
+    href: url,
+  }));
+}
+
+/** Where the index is stands in every page of the documents. */
+async function readIndex(): Promise<Outcome<readonly Entry[]>> {
+  const page = await (await fetch("/docs/")).text();
+  const at = /data-index="([^"]+)"/.exec(page)?.[1];
+  const value: readonly Entry[] = at === undefined ? [] : await (await fetch(at)).json();
+  return { ok: true, value };
+}

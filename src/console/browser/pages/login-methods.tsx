@@ -1,0 +1,134 @@
+import { useEffect, useState } from "preact/hooks";
+import { lastIssuer, previewInvitation, readLogIns, startLogIn } from "../api/people.ts";
+import type { Invited, LogIns, Purpose } from "../api/people.ts";
+import type { CallFailure } from "../api/client.ts";
+import { useCell } from "../state/cell.ts";
+import { route } from "../state/route.ts";
+import { Badge, Time } from "../ui/basics.tsx";
+import { Failed } from "../ui/states.tsx";
+
+/** The sentence for each reason of a failed login. */
+export const WHY: Readonly<Record<string, string>> = {
+  expired: "That took longer than ten minutes, or was done already. Try again.",
+  denied: "The log-in was declined.",
+  refused: "The answer of who knows you was not good. Try again.",
+  unknown: "No account here. Sign up, look in the other region, or ask who runs your team.",
+  unproven: "Your address is not confirmed there. Confirm it, or use another account.",
+  other_person: "That log-in is another person's.",
+  too_many: "Too many sign up at the moment. Try again later.",
+  issuer_unreachable: "It does not answer. Nobody is logged out; try again, or another way.",
+  other_address: "The invitation is for another address.",
+  invitation_over: "The invitation was used, withdrawn, or is over.",
+};
+
+/** A button for each way in, and a sentence about the last try. */
+export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invitation?: string }) {
+  const { query } = useCell(route);
+  const [ways, setWays] = useState<LogIns>();
+  const [failure, setFailure] = useState<CallFailure>();
+  const [signsUp, setSignsUp] = useState(false);
+  const [company, setCompany] = useState("");
+  useEffect(() => void readLogIns().then((read) => read.ok && setWays(read.value)), []);
+  const why = query["why"];
+  if (ways === undefined || ways.issuers.length === 0) return null;
+  const joins = company.trim() !== "" ? "join" : purpose;
+  const chosen = purpose === "log_in" && signsUp ? "sign_up" : joins;
+  const go = async (issuer: string): Promise<void> => {
+    const asked = { issuer, company, ...(invitation !== undefined && { invitation }) };
+    const started = await startLogIn(chosen, asked);
+    if (!started.ok) setFailure(started.failure);
+  };
+  return (
+    <section class="panel">
+      <p>
+        <Badge>{ways.region.toUpperCase()}</Badge>{" "}
+        {chosen === "sign_up"
+          ? `Sign up: your organization's data stays in the ${ways.region.toUpperCase()}.`
+          : `Turnpike ${ways.region.toUpperCase()}`}
+      </p>
+      {why !== undefined && (
+        <p class="notice" role="status">
+          {WHY[why] ?? "That did not work. Try again."}
+        </p>
+      )}
+      {failure && <Failed failure={failure} />}
+      {ways.issuers.map(({ id, name }) => (
+        <p key={id}>
+          <button type="button" class="primary" onClick={() => void go(id)}>
+            Continue with {name}
+          </button>{" "}
+          {id === lastIssuer() && <span class="small muted">last used</span>}
+        </p>
+      ))}
+      {purpose === "log_in" && ways.sign_up !== "off" && (
+        <button type="button" class="quiet" onClick={() => setSignsUp(!signsUp)}>
+          {signsUp ? "I have an account: log in" : "No account yet: sign up"}
+        </button>
+      )}
+      {purpose === "log_in" && !signsUp && ways.joins && (
+        <CompanyName company={company} onInput={setCompany} onOwn={() => void go("company")} />
+      )}
+      {ways.regions.map(({ region, console: href }) => (
+        <p key={region} class="small">
+          In the {region.toUpperCase()}? <a href={href}>Go there</a>
+        </p>
+      ))}
+    </section>
+  );
+}
+
+function CompanyName({
+  company,
+  onInput,
+  onOwn,
+}: {
+  company: string;
+  onInput: (company: string) => void;
+  onOwn: () => void;
+}) {
+  return (
+    <>
+      <label class="small">
+        To join your company's organization, its domain:{" "}
+        <input
+          value={company}
+          placeholder="acme.example"
+          onInput={({ currentTarget }) => onInput(currentTarget.value)}
+        />
+      </label>
+      {company.trim() !== "" && (
+        <button type="button" onClick={onOwn}>
+          Continue with your company's own log-in
+        </button>
+      )}
+    </>
+  );
+}
+
+/** What a link invites to, and how to accept it. */
+export function Invitation({ token }: { token: string }) {
+  const [invited, setInvited] = useState<Invited>();
+  const [failure, setFailure] = useState<CallFailure>();
+  useEffect(() => {
+    void previewInvitation(token).then((read) =>
+      read.ok ? setInvited(read.value) : setFailure(read.failure),
+    );
+  }, [token]);
+  return (
+    <main class="login">
+      <h1>Invitation</h1>
+      {failure && <Failed failure={failure} />}
+      {invited && (
+        <>
+          <p>
+            {invited.inviter ?? "An operator"} invites you to{" "}
+            <strong>{invited.organization}</strong> as <strong>{invited.role}</strong>
+            {invited.email !== null && `, for ${invited.email}`}, until{" "}
+            <Time at={invited.expires_at} />.
+          </p>
+          <LoginMethods purpose="accept" invitation={token} />
+        </>
+      )}
+    </main>
+  );
+}

@@ -1,0 +1,343 @@
+import type { Context } from "hono";
+import type { IssuerEntry, OperatorLogin } from "../shared/config/config.ts";
+import type { AppEnv } from "../shared/http/context.ts";
+import type { Claims } from "../accounts/identity-providers/claims.ts";
+import type { Ticket } from "../accounts/identity-providers/ticket.ts";
+import { timestamp } from "../shared/clock.ts";
+import { refuse, success } from "../shared/failure.ts";
+import type { Result } from "../shared/failure.ts";
+import { ensureConsoleKey } from "../accounts/keys/console-key.store.ts";
+import { mintId } from "../shared/id.ts";
+import { operatorOfLogin } from "../operator/operator-token.ts";
+import { newBrowserMail } from "../accounts/people/mail.ts";
+import { notifyLoginMethods } from "../accounts/people/me.ts";
+import {
+  findCompanyToJoin,
+  findOwnJoinableDomain,
+  joinOrganization,
+} from "../accounts/people/company.ts";
+import { provenBy } from "../accounts/people/company-issuer.ts";
+import { markIssuerTried, findPersonOfRealm } from "../accounts/people/company-issuer.store.ts";
+import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
+import { memberActor } from "../accounts/people/people-call.ts";
+import { joinByInvitation } from "../accounts/people/invitation-handlers.ts";
+import type { PeopleServices } from "../accounts/people/people-call.ts";
+import {
+  deleteLonePerson,
+  insertLonePerson,
+  linkIdentity,
+  membershipsOf,
+  findPersonId,
+  findAndRefreshPerson,
+  recordActing,
+} from "../accounts/people/people.store.ts";
+import type { IssuerProfile } from "../accounts/people/people.store.ts";
+import type { Identity, Person } from "../accounts/people/person.ts";
+import { creditPromotion, signUp } from "../accounts/people/sign-up.ts";
+import { COMPANY, canStartLogin } from "./company-login.route.ts";
+import { knownBrowser } from "./known-browser.ts";
+import { enterSession, openSession } from "./own-session.route.ts";
+import { peopleServices, withStorageFailures } from "./people.route.ts";
+import type { PersonSession } from "../shared/contracts/console-session.ts";
+import { freshnessOf } from "./step-up.ts";
+
+type AppContext = Context<AppEnv>;
+
+/** A log-in that the issuer has answered well. */
+type Answered = {
+  readonly entry: IssuerEntry;
+  readonly logins: readonly OperatorLogin[];
+  readonly ticket: Ticket;
+  readonly claims: Claims;
+  /** The company's own issuer that answered; null: one of the operator's. */
+  readonly connection: CompanyIssuer | null;
+};
+type Finished = Result<{ readonly go: string; readonly cookies: readonly string[] }>;
+type LastPlace = { readonly memberId: string; readonly orgId: string } | null;
+
+/** What the log-in was begun for: a session, or more of the one that there is. */
+export async function finishLogIn(c: AppContext, answered: Answered): Promise<Finished> {
+  const { ticket, logins, entry, claims } = answered;
+  const issuer = entry.id;
+  const services = peopleServices(c);
+  if (ticket.purpose === "link" || ticket.purpose === "step_up") {
+    return withStorageFailures(c, () => ofLiveSession(c, services, answered));
+  }
+  const named = { issuer, subject: claims.account };
+  if (answered.connection === null && operatorOfLogin(named, logins) !== null) {
+    const identity = { kind: "operator_login", ...named } as const;
+    const opened = await openSession(c, identity);
+    return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
+  }
+  return ofPerson(c, services, answered);
+}
+
+/** A new session of the person, who may be made by it. */
+async function ofPerson(
+  c: AppContext,
+  services: PeopleServices,
+  answered: Answered,
+): Promise<Finished> {
+  const { ticket, entry, claims } = answered;
+  const found = await withStorageFailures(c, () => whoActs(c, services, answered));
+  if (!found.ok) return found;
+  const { person, place } = found.value;
+  const identity: PersonSession = {
+    kind: "person",
+    personId: person.id,
+    memberId: place?.memberId ?? null,
+    orgId: place?.orgId ?? null,
+    issuer: answered.connection === null ? entry.id : COMPANY,
+    ...realmOf(answered),
+    ...(claims.company.tenant !== null && { tenant: claims.company.tenant }),
+    openedAt: services.now,
+    browser: browserOf(c.req.header("user-agent") ?? ""),
+    ...(freshness(answered, services.now) ?? { freshAt: 0, freshBy: "auth_time" }),
+  };
+  const opened = await openSession(c, identity);
+  if (!opened.ok) return opened;
+  const known = await tellNewBrowser(c, services, { ...found.value, browser: identity.browser });
+  return success({ go: ticket.go, cookies: [opened.value.cookie, ...known] });
+}
+
+/**
+ * Mails who logs in by a browser that they did not use before, but at their first log-in; the cookie by which it is
+ * known then. Where mail is off nothing is kept of browsers.
+ */
+async function tellNewBrowser(
+  c: AppContext,
+  { mail, region, keySecrets, origin, now: nowMs }: PeopleServices,
+  of: { readonly person: Person; readonly isNew: boolean; readonly browser: string },
+): Promise<readonly string[]> {
+  if (mail === null) return [];
+  const { person, isNew, browser } = of;
+  const at = { region, keySecrets };
+  const { isKnown, cookie } = await knownBrowser(c.req.header("cookie") ?? "", at, person.id);
+  if (!isKnown && !isNew && person.email !== null && person.isEmailProven === 1) {
+    mail(newBrowserMail(person.email, { browser, region, origin, time: timestamp(nowMs) }));
+  }
+  return [cookie];
+}
+
+function freshness({ claims, entry }: Answered, nowMs: number): ReturnType<typeof freshnessOf> {
+  return freshnessOf(claims.authenticatedAt, nowMs, entry.reauth);
+}
+
+function identityOf({ claims, connection }: Answered): Identity {
+  return { realm: connection?.orgId ?? "", issuer: claims.issuer, subject: claims.subject };
+}
+
+function realmOf({ connection }: Answered): Pick<PersonSession, "realm" | "connection"> {
+  return connection === null ? {} : { realm: connection.orgId, connection: connection.id };
+}
+
+type KnownPerson = Result<{
+  readonly person: Person;
+  readonly place: LastPlace;
+  /** Whether this log-in has made the person. */
+  readonly isNew: boolean;
+}>;
+
+/** Finds the person of a login, whose member then has a console key to act by. */
+async function whoActs(
+  c: AppContext,
+  services: PeopleServices,
+  answered: Answered,
+): Promise<KnownPerson> {
+  const found = await whoIs(c, services, answered);
+  if (found.ok && found.value.place !== null) {
+    await ensureConsoleKey(services, found.value.place.memberId);
+  }
+  return found;
+}
+
+/** The person of a log-in and what they act as: known, or made by a sign-up or an invitation. */
+async function whoIs(
+  c: AppContext,
+  services: PeopleServices,
+  answered: Answered,
+): Promise<KnownPerson> {
+  const { purpose } = answered.ticket;
+  const { connection } = answered;
+  if (connection !== null) return whoIsOfCompany(services, { ...answered, connection });
+  const told = toldBy(answered.claims);
+  const known = await findAndRefreshPerson(services.db, identityOf(answered), told, services.now);
+  if (purpose === "accept") return whoAccepts(services, answered, known);
+  if (purpose === "join") return whoJoins(services, answered, known);
+  if (known !== null) return ofKnown(services, known);
+  if (purpose === "sign_up") return whoSignsUp(c, services, answered);
+  return refuse({ kind: "login_refused", why: "unknown" });
+}
+
+/** What is shown of them: by preference an address that is theirs. */
+function toldBy({ name, email, proven }: Claims): IssuerProfile {
+  const address = proven[0] ?? email;
+  return {
+    name: name ?? address?.split("@", 1).join() ?? "Somebody",
+    email: address,
+    isEmailProven: proven.length > 0 ? 1 : 0,
+  };
+}
+
+/**
+ * Who comes by a company's own issuer: a member of its organization whose identity it is, or, when they ask to join, a new
+ * one. What it says of addresses counts at the company's proven domains alone, and changes nothing of a person who is known.
+ */
+async function whoIsOfCompany(
+  services: PeopleServices,
+  answered: Answered & { readonly connection: CompanyIssuer },
+): Promise<KnownPerson> {
+  const { db, now: nowMs } = services;
+  const { claims, connection, ticket } = answered;
+  const known = await findPersonOfRealm(db, identityOf(answered), nowMs);
+  const places = known === null ? [] : await membershipsOf(db, known.id);
+  const place = places.find(({ orgId }) => orgId === connection.orgId);
+  if (known !== null && place !== undefined) {
+    await recordActing(db, place.memberId, nowMs);
+    return success({ person: known, place, isNew: false });
+  }
+  const domain = await findOwnJoinableDomain(services, connection.orgId);
+  if (ticket.purpose !== "join" || domain === null) {
+    return refuse({ kind: "login_refused", why: "unknown" });
+  }
+  const proven = await provenBy(db, connection.orgId, claims);
+  const email = proven[0] ?? null;
+  const said = { ...answered, claims: { ...claims, proven, email } };
+  return letIn(services, said, known, async (person) => {
+    const joined = await joinOrganization(services, domain, person);
+    return joined === null ? refuse({ kind: "login_refused", why: "unknown" }) : success(joined);
+  });
+}
+
+async function whoAccepts(
+  services: PeopleServices,
+  answered: Answered,
+  known: Person | null,
+): Promise<KnownPerson> {
+  const { claims, ticket } = answered;
+  const token = ticket.invitation ?? "";
+  return letIn(services, answered, known, (person) =>
+    joinByInvitation(services, { token, person, proven: claims.proven }),
+  );
+}
+
+/** Who may not join hears what everybody hears who is not known. */
+async function whoJoins(
+  services: PeopleServices,
+  answered: Answered,
+  known: Person | null,
+): Promise<KnownPerson> {
+  const { claims, ticket } = answered;
+  const company = await findCompanyToJoin(services, ticket.company ?? "", claims.company);
+  if (company === null) return refuse({ kind: "login_refused", why: "unknown" });
+  return letIn(services, answered, known, async (person) => {
+    const place = await joinOrganization(services, company, person);
+    return place === null ? refuse({ kind: "login_refused", why: "unknown" }) : success(place);
+  });
+}
+
+/** Lets a person in somewhere, who is made for it where nobody is known; made for nothing, they are nobody again. */
+async function letIn(
+  services: PeopleServices,
+  answered: Answered,
+  known: Person | null,
+  ask: (person: Person) => Promise<Result<NonNullable<LastPlace>>>,
+): Promise<KnownPerson> {
+  const { db, now: nowMs } = services;
+  const told = toldBy(answered.claims);
+  const fresh = { id: mintId("per_", nowMs), ...told, sessionsFrom: nowMs };
+  const isNew = known === null && (await insertLonePerson(db, fresh, identityOf(answered)));
+  const person =
+    known ?? (isNew ? fresh : await findAndRefreshPerson(db, identityOf(answered), told, nowMs)); // a second click
+  if (person === null) return refuse({ kind: "overloaded" });
+  const place = await ask(person);
+  if (place.ok) return success({ person, place: place.value, isNew });
+  if (isNew) await deleteLonePerson(db, person.id);
+  return place;
+}
+
+async function whoSignsUp(
+  c: AppContext,
+  services: PeopleServices,
+  answered: Answered,
+): Promise<KnownPerson> {
+  const { claims } = answered;
+  const identity = identityOf(answered);
+  const told = toldBy(claims);
+  const address = c.req.header("cf-connecting-ip") ?? "";
+  const email = claims.proven[0] ?? null;
+  const { madeAt } = claims;
+  const signedUp = await signUp(services, { identity, name: told.name, email, address, madeAt });
+  if (!signedUp.ok) return signedUp;
+  if (signedUp.value !== null) {
+    const { person, ...place } = signedUp.value;
+    return success({ person, place, isNew: true });
+  }
+  const other = await findAndRefreshPerson(services.db, identity, told, services.now); // a second click
+  if (other === null) return refuse({ kind: "login_refused", why: "unknown" });
+  return ofKnown(services, other);
+}
+
+async function ofKnown(services: PeopleServices, person: Person): Promise<KnownPerson> {
+  return success({ person, place: await lastPlace(services, person), isNew: false });
+}
+
+/** Where they were last; what their sign-up was promised and did not get is given now. */
+async function lastPlace(services: PeopleServices, person: Person): Promise<LastPlace> {
+  const places = await membershipsOf(services.db, person.id);
+  const last = places.find(({ isCompanys }) => isCompanys === 0);
+  if (last === undefined) return null;
+  await recordActing(services.db, last.memberId, services.now);
+  if (services.signUp.creditMicro > 0) await creditPromotion(services, last.orgId);
+  return { memberId: last.memberId, orgId: last.orgId };
+}
+
+/** Links the identity to the session's person, or makes the session fresh; it must be that person's in either case. */
+async function ofLiveSession(
+  c: AppContext,
+  services: PeopleServices,
+  answered: Answered,
+): Promise<Finished> {
+  const { db, now: nowMs } = services;
+  const { ticket } = answered;
+  const entered = await enterSession(c, true);
+  if (!entered.ok) return entered;
+  const { identity } = entered.value;
+  if (identity.kind !== "person" || identity.session.personId !== ticket.personId) {
+    return refuse({ kind: "login_refused", why: "other_person" });
+  }
+  const { personId } = identity.session;
+  const own = identityOf(answered);
+  if (!canStartLogin(identity, ticket.purpose, answered.connection)) {
+    return refuse({ kind: "login_refused", why: "other_person" });
+  }
+  if (ticket.purpose === "link") {
+    if (!(await linkIdentity(db, own, personId, nowMs))) {
+      return refuse({ kind: "login_refused", why: "other_person" });
+    }
+    notifyLoginMethods(services, identity.acting.person, "added");
+    const { connection } = answered;
+    const { memberId } = identity.session;
+    if (connection !== null && memberId !== null) {
+      await markIssuerTried(db, connection, { memberId, actor: memberActor(memberId), nowMs });
+      services.takeEvents(connection.orgId);
+    }
+    return success({ go: ticket.go, cookies: [] });
+  }
+  if ((await findPersonId(db, own)) !== personId) {
+    return refuse({ kind: "login_refused", why: "other_person" });
+  }
+  const fresh = freshness(answered, nowMs);
+  if (fresh === null) return refuse({ kind: "login_refused", why: "refused" });
+  // Another cookie, never the old one made fresh: who has a copy of that has nothing more.
+  const opened = await openSession(c, { ...identity.session, openedAt: nowMs, ...fresh });
+  return opened.ok ? success({ go: ticket.go, cookies: [opened.value.cookie] }) : opened;
+}
+
+/** What a browser calls itself, in two words that are for show. */
+function browserOf(agent: string): string {
+  const [browser = "A browser"] = /Edg|OPR|Firefox|Chrome|Safari/.exec(agent) ?? [];
+  const [system = ""] = /Windows|Android|iPhone|iPad|Mac OS|Linux/.exec(agent) ?? [];
+  const name = { Edg: "Edge", OPR: "Opera" }[browser] ?? browser;
+  return system === "" ? name : `${name} on ${system}`;
+}

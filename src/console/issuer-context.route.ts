@@ -1,0 +1,55 @@
+import type { Context } from "hono";
+import type { IssuerEntry } from "../shared/config/config.ts";
+import type { AppEnv } from "../shared/http/context.ts";
+import { Isolate } from "../shared/http/isolate.ts";
+import { IssuerCache } from "../accounts/identity-providers/issuer-cache.ts";
+import type { LoginContext } from "../accounts/identity-providers/oidc.ts";
+import { now } from "../shared/clock.ts";
+import { clientSecretOf, issuerEntryOf, issuerProblem } from "../accounts/people/company-issuer.ts";
+import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
+
+type AppContext = Context<AppEnv>;
+
+/** What this isolate knows of issuers. */
+export function issuerCache(c: AppContext): IssuerCache {
+  return Isolate.of(c.var.config).get(makeIssuers);
+}
+
+const makeIssuers = (): IssuerCache => new IssuerCache();
+
+/** What an issuer of LOGIN_ISSUERS is asked with; null for none of them. */
+export function issuerContext(c: AppContext, id: string): LoginContext | null {
+  const { issuers, secret } = c.var.config;
+  const entry = issuers.find((one) => one.id === id);
+  return entry === undefined
+    ? null
+    : { ...placeOf(c, id), entry, secret: secret(entry.secret) ?? "" };
+}
+
+/** What a company's own issuer is asked with, each of its addresses held to the rule for strangers'. */
+export function companyIssuerContext(
+  c: AppContext,
+  entry: IssuerEntry,
+  secret: string,
+): LoginContext {
+  const { sandbox } = c.var.config;
+  const problemOf = (address: string): string | null => issuerProblem(address, sandbox);
+  return { ...placeOf(c, entry.id), entry, secret, problemOf };
+}
+
+/** The same with its secret; null when that cannot be read. */
+export async function companyIssuerContextWithSecret(
+  c: AppContext,
+  row: CompanyIssuer,
+): Promise<LoginContext | null> {
+  const secret = await clientSecretOf(row, c.var.config.keySecrets);
+  return secret === null ? null : companyIssuerContext(c, issuerEntryOf(row), secret);
+}
+
+function placeOf(c: AppContext, id: string) {
+  return {
+    redirectUri: `${new URL(c.req.url).origin}/console/api/login/callback/${id}`,
+    nowMs: now(c.env),
+    isInsecure: c.var.config.sandbox,
+  };
+}

@@ -1,0 +1,85 @@
+import { chat, CLAUDE_OLD, pricesSeenOn, TVR, WIDEST, WIDEST_TOOLS } from "../entry.ts";
+import type { CatalogEntry, Dollars, LongPromptRule } from "../entry.ts";
+import type { Region } from "../../../shared/regions.ts";
+
+/** The day on which Anthropic's price list was compared last. */
+const at = pricesSeenOn("2026-10-24");
+/** A promise of where it runs costs a tenth more: `inference_geo` at Anthropic, a profile of Bedrock. */
+const UPLIFT = 10;
+const IMAGE = 4_800;
+const IMAGE_OLD = 1_600;
+/** The least that the thinking of a 4.5 model may be given, in tokens. */
+const THINKING_FLOOR = 1_024;
+
+type More = {
+  /** The geographies that Bedrock has an inference profile for. */
+  readonly profiles?: readonly Region[];
+  readonly longPrompt?: LongPromptRule;
+  /** Before 4.7: the older tokenizer. */
+  readonly old?: boolean;
+};
+
+/**
+ * Anthropic's models (platform.claude.com: pricing, models, data residency). Writing to the cache costs
+ * 1.25 x input for five minutes, the only life that is asked for. Haiku 5.5's price alone depends on the
+ * prompt's length. Haiku 4.5 knows no `inference_geo`; it may be retired any day after 2026-10-15.
+ */
+export const ANTHROPIC_MODELS: readonly CatalogEntry[] = [
+  claude("fable-5.1", "2026-09-01", [10, 0.25, 12.5, 50], { profiles: ["us"] }),
+  claude("fable-5", "2026-06-09", [10, 1, 12.5, 50]),
+  claude("opus-5.5", "2026-09-22", [4, 0.2, 5, 20]),
+  claude("opus-5", "2026-07-24", [5, 0.5, 6.25, 25]),
+  claude("opus-4.8", "2026-05-28", [5, 0.5, 6.25, 25]),
+  claude("sonnet-5.5", "2026-09-28", [2, 0.1, 2.5, 10]),
+  claude("sonnet-5", "2026-06-30", [2, 0.2, 2.5, 10]),
+  claude("sonnet-4.6", "2026-02-17", [3, 0.3, 3.75, 15], { old: true }),
+  claude("haiku-5.5", "2026-10-07", [0.1, 0.01, 0.125, 0.5], {
+    longPrompt: { above: 100_000, inputPercent: 500, outputPercent: 500 },
+  }),
+  {
+    ...chat(
+      "anthropic/claude-haiku-4.5",
+      "2025-10-15",
+      [200_000, 64_000, TVR, CLAUDE_OLD, IMAGE_OLD],
+      [
+        at("anthropic", "claude-haiku-4-5-20251001", [1, 0.1, 1.25, 5]),
+        ...bedrock("claude-haiku-4-5-20251001-v1:0", [1, 0.1, 1.25, 5], {}),
+      ],
+    ),
+    thinkingFloor: THINKING_FLOOR,
+  },
+].map((entry) => Object.assign(entry, { toolsTokens: WIDEST_TOOLS }));
+
+function claude(name: string, released: string, dollars: Dollars, more: More = {}): CatalogEntry {
+  const upstreamId = `claude-${name.replace(".", "-")}`;
+  const tokens =
+    more.old === true ? ([CLAUDE_OLD, IMAGE_OLD] as const) : ([WIDEST, IMAGE] as const);
+  return chat(
+    `anthropic/claude-${name}`,
+    released,
+    [1_000_000, 128_000, TVR, ...tokens],
+    [
+      at("anthropic", upstreamId, dollars, {
+        regions: ["global", "us"],
+        uplift: UPLIFT,
+        ...long(more),
+      }),
+      ...bedrock(upstreamId, dollars, more),
+    ],
+  );
+}
+
+/** One route for each geography: a profile keeps the request in its own. */
+function bedrock(name: string, dollars: Dollars, more: More) {
+  return (more.profiles ?? (["eu", "us"] as const)).map((region) =>
+    at("bedrock", `${region}.anthropic.${name}`, dollars, {
+      regions: [region],
+      uplift: UPLIFT,
+      ...long(more),
+    }),
+  );
+}
+
+function long({ longPrompt }: More): Pick<More, "longPrompt"> {
+  return longPrompt === undefined ? {} : { longPrompt };
+}

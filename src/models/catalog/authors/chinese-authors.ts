@@ -1,0 +1,97 @@
+import { chat, CL100K, pricesSeenOn, TR, TVR, UNKNOWN_IMAGE } from "../entry.ts";
+import type { CatalogEntry } from "../entry.ts";
+
+/** The days of models.dev and genai-prices that most of these prices are from. */
+const july = pricesSeenOn("2026-07-02");
+const august = pricesSeenOn("2026-08-04");
+const FIREWORKS = "accounts/fireworks/models";
+
+/**
+ * DeepSeek's models. DeepSeek charges twice as much during Beijing's working hours (api-docs.deepseek.com,
+ * pricing). The catalog uses the higher price at all hours.
+ */
+const DEEPSEEK_MODELS: readonly CatalogEntry[] = [
+  chat(
+    "deepseek/deepseek-v4-pro",
+    "2026-04-24",
+    [1_000_000, 384_000, TR, CL100K],
+    [
+      pricesSeenOn("2026-10-17")("deepseek", "deepseek-v4-pro", [1.32, 0.044, 3.96]),
+      july("together", "deepseek-ai/DeepSeek-V4-Pro-0813", [1.74, 0.2, 3.48], {
+        limits: { context: 512_000 },
+      }),
+    ],
+  ),
+  chat(
+    "deepseek/deepseek-v4.1-flash",
+    "2026-09-17",
+    [1_000_000, 384_000, TVR, CL100K, UNKNOWN_IMAGE],
+    [pricesSeenOn("2026-10-17")("deepseek", "deepseek-flash", [0.3, 0.006, 1.2])],
+  ),
+];
+
+/** No source says how much Kimi K3 may write at Fireworks; 128,000 is what Bedrock lets it. */
+const MOONSHOT_MODELS: readonly CatalogEntry[] = [
+  chat(
+    "moonshotai/kimi-k3",
+    "2026-07-28",
+    [1_040_000, 128_000, TR, CL100K],
+    [august("fireworks", `${FIREWORKS}/kimi-k3`, [3, 0.3, 15])],
+  ),
+  chat(
+    "moonshotai/kimi-k2.6",
+    "2026-04-21",
+    [262_144, 256_000, TVR, CL100K, UNKNOWN_IMAGE],
+    [july("workers-ai", "@cf/moonshotai/kimi-k2.6", [0.95, 0.16, 4])],
+  ),
+  chat(
+    "moonshotai/kimi-k2.7-code",
+    "2026-06-12",
+    [262_144, 262_144, TVR, CL100K, UNKNOWN_IMAGE],
+    [july("workers-ai", "@cf/moonshotai/kimi-k2.7-code", [0.95, 0.19, 4])],
+  ),
+];
+
+/** Z.ai's models. */
+const ZAI_MODELS: readonly CatalogEntry[] = [
+  chat(
+    "zai/glm-5.2",
+    "2026-06-16",
+    [262_144, 262_144, TR, CL100K],
+    [
+      july("together", "zai-org/GLM-5.2", [1.4, 0.26, 4.4], {
+        limits: { maxOutput: 164_000 },
+      }),
+      july("workers-ai", "@cf/zai-org/glm-5.2", [1.4, 0.26, 4.4]),
+    ],
+  ),
+  chat(
+    "zai/glm-4.7-flash",
+    "2026-01-19",
+    [131_072, 131_072, TR, CL100K],
+    [july("workers-ai", "@cf/zai-org/glm-4.7-flash", [0.0605, 0.4])],
+  ),
+];
+
+const MINIMAX_AND_QWEN_MODELS: readonly CatalogEntry[] = [
+  chat(
+    "minimax/minimax-m3",
+    "2026-06-12",
+    [512_000, 512_000, TR, CL100K],
+    [july("fireworks", `${FIREWORKS}/minimax-m3`, [0.3, 0.06, 1.2])],
+  ),
+  chat(
+    "qwen/qwen3-30b",
+    "2025-04-30",
+    [32_768, 32_768, TR, CL100K],
+    [july("workers-ai", "@cf/qwen/qwen3-30b-a3b-fp8", [0.0509, 0.335])],
+  ),
+];
+
+/** Open weights of China's makers: at the makers themselves, or at American hosts. */
+export const CHINESE_MODELS: readonly CatalogEntry[] = [
+  ...DEEPSEEK_MODELS,
+  ...MOONSHOT_MODELS,
+  ...ZAI_MODELS,
+  ...MINIMAX_AND_QWEN_MODELS,
+];

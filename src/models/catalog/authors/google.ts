@@ -1,0 +1,87 @@
+import { chat, embeddings, GEMINI, pricesSeenOn, TVR } from "../entry.ts";
+import type { CatalogEntry, PriceChange, Dollars, LongPromptRule } from "../entry.ts";
+
+const IMAGE = 1_120;
+/** 258 tokens for each of at most 16 tiles of 768 pixels. */
+const IMAGE_2_5 = 4_128;
+/** The Flash models of 3.7 and 3.8 cost half until the end of the year. */
+const fullPrice = (seen: string): readonly PriceChange[] => [
+  ["2027-01-01", [1.5, 0.15, 7.5], seen],
+];
+
+const august = pricesSeenOn("2026-08-21");
+
+type More = {
+  /** Vertex AI runs it in both multi-regions; its other models are on the global endpoint alone. */
+  readonly regional?: boolean;
+  readonly later?: readonly PriceChange[];
+  readonly longPrompt?: LongPromptRule;
+  readonly image?: number;
+};
+
+/**
+ * Google's models, at the Gemini API and in the multi-regions of Vertex AI, which cost a tenth more since
+ * July 2026. 2.5 Pro and 2.5 Flash are not sold: from 2026-12-01 on Google answers for them with other
+ * models, at other prices. Implicit caching has no price for writing.
+ */
+export const GOOGLE_MODELS: readonly CatalogEntry[] = [
+  gemini("4-argon", ["2026-11-20", "2026-11-20"], [2, 0.1, 10], {
+    later: [["2026-12-01", [4, 0.2, 20], "2026-11-20"]],
+  }),
+  gemini("4-hydrogen", ["2026-11-20", "2026-11-20"], [1.5, 0.075, 7.5], {}),
+  gemini("3.8-flash", ["2026-09-02", "2026-10-07"], [0.75, 0.075, 3.75], {
+    regional: true,
+    later: fullPrice("2026-10-07"),
+  }),
+  gemini("3.7-flash", ["2026-08-13", "2026-08-21"], [0.75, 0.075, 3.75], {
+    later: fullPrice("2026-08-21"),
+  }),
+  gemini("3.5-flash", ["2026-05-19", "2026-08-21"], [1.5, 0.15, 9], { regional: true }),
+  gemini("3.5-flash-lite", ["2026-07-21", "2026-08-21"], [0.3, 0.03, 2.5], { regional: true }),
+  gemini("3.1-pro-preview", ["2026-02-19", "2026-08-05"], [2, 0.2, 12], {
+    longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 150 },
+  }),
+  gemini("3.1-flash-lite", ["2026-05-07", "2026-08-21"], [0.25, 0.025, 1.5], { regional: true }),
+  gemini("2.5-flash-lite", ["2025-06-17", "2026-08-05"], [0.1, 0.01, 0.4], { image: IMAGE_2_5 }),
+  embeddings(
+    "google/gemini-embedding-001",
+    "2025-07-14",
+    [2_048, "any", GEMINI],
+    [
+      august("google", "gemini-embedding-001", [0.15]),
+      august("vertex", "gemini-embedding-001", [0.15], {
+        regions: ["eu", "us"],
+        uplift: 10,
+      }),
+    ],
+  ),
+  embeddings(
+    "google/gemini-embedding-2",
+    "2026-04-22",
+    [8_192, "any", GEMINI],
+    [august("google", "gemini-embedding-2", [0.2])],
+  ),
+];
+
+function gemini(
+  name: string,
+  [released, pricedOn]: readonly [string, string],
+  dollars: Dollars,
+  { regional = false, later, longPrompt, image = IMAGE }: More,
+): CatalogEntry {
+  const upstreamId = `gemini-${name}`;
+  const more = {
+    ...(later !== undefined && { later }),
+    ...(longPrompt !== undefined && { longPrompt }),
+  };
+  const vertex = { ...more, regions: ["eu", "us"], uplift: 10 } as const;
+  return chat(
+    `google/${upstreamId}`,
+    released,
+    [1_048_576, 65_536, TVR, GEMINI, image],
+    [
+      ...(regional ? [pricesSeenOn(pricedOn)("vertex", upstreamId, dollars, vertex)] : []),
+      pricesSeenOn(pricedOn)("google", upstreamId, dollars, more),
+    ],
+  );
+}

@@ -1,0 +1,118 @@
+import {
+  chat,
+  CL100K,
+  embeddings,
+  GEMINI,
+  O200K,
+  pricesSeenOn,
+  T,
+  TR,
+  TV,
+  TVR,
+  UNKNOWN_IMAGE,
+} from "../entry.ts";
+import type { CatalogEntry } from "../entry.ts";
+
+/** The days of models.dev and genai-prices that most of these prices are from. */
+const july = pricesSeenOn("2026-07-02");
+/** Bedrock has these in the US alone. */
+const US = { regions: ["us"] } as const;
+
+/** Groq shut Llama down on 2026-08-16. */
+const META_MODELS: readonly CatalogEntry[] = [
+  chat(
+    "meta/llama-3.3-70b",
+    "2024-12-06",
+    [128_000, 24_000, T, CL100K],
+    [
+      july("bedrock", "us.meta.llama3-3-70b-instruct-v1:0", [0.72, 0.72], {
+        ...US,
+        limits: { maxOutput: 4_096 },
+      }),
+      july("workers-ai", "@cf/meta/llama-3.3-70b-instruct-fp8-fast", [0.293, 2.253], {
+        limits: { context: 24_000 },
+      }),
+    ],
+  ),
+  chat(
+    "meta/llama-4-maverick",
+    "2025-04-05",
+    [1_000_000, 8_192, TV, CL100K, UNKNOWN_IMAGE],
+    [july("bedrock", "us.meta.llama4-maverick-17b-instruct-v1:0", [0.24, 0.97], US)],
+  ),
+  chat(
+    "meta/llama-4-scout",
+    "2025-04-05",
+    [3_500_000, 16_384, TV, CL100K, UNKNOWN_IMAGE],
+    [
+      july("bedrock", "us.meta.llama4-scout-17b-instruct-v1:0", [0.17, 0.66], {
+        ...US,
+        limits: { maxOutput: 8_192 },
+      }),
+      july("workers-ai", "@cf/meta/llama-4-scout-17b-16e-instruct", [0.27, 0.85], {
+        limits: { context: 131_000 },
+      }),
+    ],
+  ),
+];
+
+const GPT_OSS_MODELS: readonly CatalogEntry[] = [
+  chat(
+    "openai/gpt-oss-120b",
+    "2025-08-05",
+    [131_072, 131_072, TR, O200K],
+    [
+      july("groq", "openai/gpt-oss-120b", [0.15, 0.075, 0.6], {
+        limits: { maxOutput: 65_536 },
+      }),
+      july("cerebras", "gpt-oss-120b", [0.35, 0.75], { limits: { maxOutput: 40_960 } }),
+      july("together", "openai/gpt-oss-120b", [0.15, 0.6]),
+      july("workers-ai", "@cf/openai/gpt-oss-120b", [0.35, 0.75], {
+        limits: { context: 128_000, maxOutput: 16_384 },
+      }),
+    ],
+  ),
+  chat(
+    "openai/gpt-oss-20b",
+    "2025-08-05",
+    [131_072, 65_536, TR, O200K],
+    [
+      july("groq", "openai/gpt-oss-20b", [0.075, 0.0375, 0.3]),
+      july("workers-ai", "@cf/openai/gpt-oss-20b", [0.2, 0.3], {
+        limits: { context: 128_000, maxOutput: 16_384 },
+      }),
+    ],
+  ),
+];
+
+const GEMMA_MODELS: readonly CatalogEntry[] = [
+  chat(
+    "google/gemma-4-26b",
+    "2026-04-02",
+    [256_000, 16_384, TVR, GEMINI, UNKNOWN_IMAGE],
+    [july("workers-ai", "@cf/google/gemma-4-26b-a4b-it", [0.1, 0.3])],
+  ),
+];
+
+const EMBEDDING_MODELS: readonly CatalogEntry[] = [
+  embeddings(
+    "baai/bge-m3",
+    "2024-01-30",
+    [60_000, "fixed", CL100K],
+    [pricesSeenOn("2026-08-21")("workers-ai", "@cf/baai/bge-m3", [0.012])],
+  ),
+  embeddings(
+    "qwen/qwen3-embedding-0.6b",
+    "2025-06-05",
+    [8_192, "fixed", CL100K],
+    [pricesSeenOn("2026-08-21")("workers-ai", "@cf/qwen/qwen3-embedding-0.6b", [0.012])],
+  ),
+];
+
+/** Models whose weights anybody may run, at those who do. */
+export const OPEN_WEIGHTS_MODELS: readonly CatalogEntry[] = [
+  ...META_MODELS,
+  ...GPT_OSS_MODELS,
+  ...GEMMA_MODELS,
+  ...EMBEDDING_MODELS,
+];

@@ -1,0 +1,124 @@
+import type { Ability } from "../model.ts";
+import { chat, CL100K, embeddings, O200K, pricesSeenOn, TV, TVR } from "../entry.ts";
+import type { CatalogEntry, PriceChange, ChatFacts, Dollars, LongPromptRule } from "../entry.ts";
+
+/** Regional hosts cost a tenth more for models released on or after this day. */
+const UPLIFT_FROM = "2026-03-05";
+const EVERYWHERE = ["global", "us", "eu"] as const;
+
+/**
+ * Bounds per image. Tile models: 85 + 170 x 8 tiles; 4o-mini 2,833 + 5,667 x 8. Patch models: at most
+ * 1,536 patches (2,500 from 5.4 mini on, 10,000 in "original" detail on the large ones), times the
+ * largest multiplier published for the class (1.2 large, 2.46 small); those that are billed less
+ * than their page says are held at the page's figure.
+ */
+const TILES = 1_445;
+const TILES_4O_MINI = 48_169;
+const PATCHES = 1_536;
+const PATCHES_SMALL = 3_779;
+const PATCHES_SMALL_HIGH = 6_150;
+const PATCHES_LARGE = 12_000;
+const PATCHES_LARGE_SMALL = 24_600;
+
+type Facts = {
+  readonly chat: ChatFacts;
+  readonly longPrompt?: LongPromptRule;
+  /** Sold over the Responses API, which gives one choice and takes no smaller cap than this. */
+  readonly minOutput?: number;
+  readonly later?: readonly PriceChange[];
+};
+
+/** Facts about chat models; `image` bounds the tokens of one. */
+const gpt6 = (abilities: readonly Ability[], image: number): Facts => ({
+  chat: [1_050_000, 128_000, abilities, O200K, image],
+  longPrompt: { above: 272_000, inputPercent: 200, outputPercent: 150 },
+});
+const gpt5 = (image: number): Facts => ({ chat: [400_000, 128_000, TVR, O200K, image] });
+const gpt41 = (image: number): Facts => ({ chat: [1_047_576, 32_768, TV, O200K, image] });
+const gpt4o = (image: number): Facts => ({ chat: [128_000, 16_384, TV, O200K, image] });
+
+/** Tools only through OpenAI's Responses API (wires/responses). */
+const GPT_6_1: Facts = { ...gpt6(TVR, PATCHES_LARGE), minOutput: 16 };
+const GPT_6 = gpt6(TVR, PATCHES_LARGE);
+const GPT_6_SMALL = gpt6(TVR, PATCHES_LARGE_SMALL);
+
+/** The day on which a table of prices by day had these from OpenAI's own page. */
+const AUGUST = "2026-08-05";
+/** The days before the announced shutdowns (developers.openai.com, deprecations, read 2026-10-28). */
+const GPT_5_ENDS = "2026-12-10";
+const GPT_4_ENDS = "2027-01-13";
+const GPT_5_4_NANO_ENDS = "2027-03-31";
+/** The price before the promotion, which lasts "at least through 2026-11-21" (OpenAI's changelog). */
+const SOL_5_6_AFTER: readonly PriceChange[] = [["2026-11-22", [5, 0.5, 6.25, 30], "2026-09-22"]];
+
+/**
+ * OpenAI's models, the day of their release and that of their price (from
+ * September on OpenAI's own pages). From 5.6 on a cache write costs 1.25 x input. o4-mini is gone since
+ * 2026-10-23.
+ */
+export const OPENAI_MODELS: readonly CatalogEntry[] = [
+  gpt("gpt-6.1-sol", ["2026-09-29", "2026-10-26"], GPT_6_1, [2, 0.1, 2.5, 10]),
+  gpt("gpt-6.1-terra", ["2026-10-26", "2026-10-26"], GPT_6_1, [1, 0.05, 1.25, 5]),
+  gpt("gpt-6-astra", ["2026-09-03", "2026-10-26"], GPT_6, [10, 1, 12.5, 50]),
+  gpt("gpt-6-sol", ["2026-09-22", "2026-10-13"], GPT_6, [2, 0.2, 2.5, 10]),
+  gpt("gpt-6-luna", ["2026-09-22", "2026-10-26"], GPT_6_SMALL, [0.1, 0.01, 0.125, 0.5]),
+  gpt(
+    "gpt-5.6-sol",
+    ["2026-06-26", "2026-09-22"],
+    { ...GPT_6, later: SOL_5_6_AFTER },
+    [4, 0.4, 5, 20],
+  ),
+  gpt("gpt-5.6-terra", ["2026-06-26", "2026-10-26"], GPT_6, [2, 0.2, 2.5, 12]),
+  gpt("gpt-5.6-luna", ["2026-06-26", "2026-08-21"], GPT_6_SMALL, [0.2, 0.02, 0.25, 1.2]),
+  gpt("gpt-5.4", ["2026-03-05", AUGUST], GPT_6, [2.5, 0.25, 15]),
+  gpt("gpt-5.4-mini", ["2026-03-17", AUGUST], gpt5(PATCHES_SMALL_HIGH), [0.75, 0.075, 4.5]),
+  ...until(GPT_5_4_NANO_ENDS, [
+    gpt("gpt-5.4-nano", ["2026-03-17", AUGUST], gpt5(PATCHES_SMALL_HIGH), [0.2, 0.02, 1.25]),
+  ]),
+  ...until(GPT_5_ENDS, [
+    gpt("gpt-5-mini", ["2025-08-07", AUGUST], gpt5(PATCHES_SMALL), [0.25, 0.025, 2]),
+    gpt("gpt-5-nano", ["2025-08-07", AUGUST], gpt5(PATCHES_SMALL), [0.05, 0.005, 0.4]),
+  ]),
+  ...until(GPT_4_ENDS, [
+    gpt("gpt-4.1", ["2025-04-14", AUGUST], gpt41(PATCHES), [2, 0.5, 8]),
+    gpt("gpt-4.1-mini", ["2025-04-14", AUGUST], gpt41(PATCHES_SMALL), [0.4, 0.1, 1.6]),
+    gpt("gpt-4o", ["2024-05-13", AUGUST], gpt4o(TILES), [2.5, 1.25, 10]),
+    gpt("gpt-4o-mini", ["2024-07-18", AUGUST], gpt4o(TILES_4O_MINI), [0.15, 0.075, 0.6]),
+  ]),
+  embedding("text-embedding-3-small", 0.02),
+  embedding("text-embedding-3-large", 0.13),
+];
+
+function gpt(
+  name: string,
+  [released, pricedOn]: readonly [string, string],
+  facts: Facts,
+  dollars: Dollars,
+): CatalogEntry {
+  const route = pricesSeenOn(pricedOn)("openai", name, dollars, {
+    regions: EVERYWHERE,
+    ...(released >= UPLIFT_FROM && { uplift: 10 }),
+    ...(facts.longPrompt !== undefined && { longPrompt: facts.longPrompt }),
+    ...(facts.minOutput !== undefined && { limits: { choices: 1 } }),
+    ...(facts.later !== undefined && { later: facts.later }),
+  });
+  const { minOutput = 1 } = facts;
+  return { ...chat(`openai/${name}`, released, facts.chat, [route]), minOutput };
+}
+
+function until(day: string, entries: readonly CatalogEntry[]): CatalogEntry[] {
+  return entries.map((entry) => ({
+    ...entry,
+    routes: entry.routes.map((route) => ({ ...route, until: day })),
+  }));
+}
+
+/** The embedding models use cl100k. */
+function embedding(name: string, dollars: number): CatalogEntry {
+  return embeddings(
+    `openai/${name}`,
+    "2024-01-25",
+    [8_192, "any", CL100K],
+    [pricesSeenOn("2026-08-21")("openai", name, [dollars], { regions: EVERYWHERE })],
+  );
+}

@@ -1,0 +1,200 @@
+import {
+  chat,
+  CL100K,
+  embeddings,
+  pricesSeenOn,
+  T,
+  TR,
+  TV,
+  TVR,
+  UNKNOWN_IMAGE,
+  WIDEST,
+} from "../entry.ts";
+import type { CatalogEntry } from "../entry.ts";
+
+/** The days of genai-prices and models.dev, and of Portkey's list, that these prices are from. */
+const june = pricesSeenOn("2026-06-09");
+const july = pricesSeenOn("2026-07-02");
+const august = pricesSeenOn("2026-08-21");
+
+/** Mistral's own hosts cost a tenth more than its global one, which this Worker never calls. */
+const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
+/** An image of 1,540 pixels in patches of 14 or 28, with their line breaks. */
+const MISTRAL_IMAGE = 4_160;
+
+/**
+ * Mistral's chat models. Its embeddings are not sold because no source confirms them on the regional hosts. No source
+ * confirms image input or an output limit for Large 4, so it has the output limit of Large 3 and no vision.
+ */
+const MISTRAL_MODELS: readonly CatalogEntry[] = [
+  chat(
+    "mistral/mistral-large-4",
+    "2026-11-20",
+    [1_000_000, 262_144, T, CL100K],
+    [pricesSeenOn("2026-11-20")("mistral", "mistral-large-4", [0.7, 0.07, 2.1], MISTRAL)],
+  ),
+  chat(
+    "mistral/mistral-large-3",
+    "2025-12-02",
+    [262_144, 262_144, TV, CL100K, MISTRAL_IMAGE],
+    [june("mistral", "mistral-large-2512", [0.5, 0.05, 1.5], MISTRAL)],
+  ),
+  chat(
+    "mistral/mistral-medium-3.5",
+    "2026-04-29",
+    [262_144, 262_144, TVR, CL100K, MISTRAL_IMAGE],
+    [pricesSeenOn("2026-11-20")("mistral", "mistral-medium-3-5", [1.5, 0.15, 7.5], MISTRAL)],
+  ),
+  chat(
+    "mistral/mistral-small-4",
+    "2026-03-16",
+    [256_000, 256_000, TVR, CL100K, MISTRAL_IMAGE],
+    [june("mistral", "mistral-small-2603", [0.15, 0.015, 0.6], MISTRAL)],
+  ),
+  chat(
+    "mistral/codestral",
+    "2025-07-30",
+    [256_000, 4_096, T, CL100K],
+    [june("mistral", "codestral-2508", [0.3, 0.03, 0.9], MISTRAL)],
+  ),
+];
+
+/** A prompt above 200,000 tokens costs twice as much, output too. */
+const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 200 } } as const;
+
+/** xAI's models (docs.x.ai: models, regions). Its US host sells 4.6 alone; 4.6 and 4.7 have no output limit. */
+const XAI_MODELS: readonly CatalogEntry[] = [
+  chat(
+    "xai/grok-4.7",
+    "2026-09-21",
+    [500_000, 500_000, TVR, WIDEST, UNKNOWN_IMAGE],
+    [pricesSeenOn("2026-09-29")("xai", "grok-4.7", [2, 0.5, 6], GROK)],
+  ),
+  chat(
+    "xai/grok-4.6",
+    "2026-08-07",
+    [500_000, 500_000, TVR, WIDEST, UNKNOWN_IMAGE],
+    [
+      august("xai-us", "grok-4.6", [2, 0.5, 6], { ...GROK, regions: ["us"], uplift: 10 }),
+      august("xai", "grok-4.6", [2, 0.5, 6], GROK),
+    ],
+  ),
+  chat(
+    "xai/grok-4.3",
+    "2026-04-17",
+    [1_000_000, 30_000, TVR, WIDEST, UNKNOWN_IMAGE],
+    [july("xai", "grok-4.3", [1.25, 0.2, 2.5], GROK)],
+  ),
+];
+
+/** Bedrock runs them in us-east-1; sources disagree on what they cost in the EU. */
+const US = { regions: ["us"] } as const;
+
+const AMAZON_MODELS: readonly CatalogEntry[] = [
+  chat(
+    "amazon/nova-pro",
+    "2024-12-03",
+    [300_000, 8_192, TV, WIDEST, UNKNOWN_IMAGE],
+    [july("bedrock", "amazon.nova-pro-v1:0", [0.8, 0.2, 3.2], US)],
+  ),
+  chat(
+    "amazon/nova-lite",
+    "2024-12-03",
+    [300_000, 8_192, TV, WIDEST, UNKNOWN_IMAGE],
+    [july("bedrock", "amazon.nova-lite-v1:0", [0.06, 0.015, 0.24], US)],
+  ),
+  chat(
+    "amazon/nova-micro",
+    "2024-12-03",
+    [128_000, 8_192, T, WIDEST],
+    [july("bedrock", "amazon.nova-micro-v1:0", [0.035, 0.00875, 0.14], US)],
+  ),
+  embeddings(
+    "amazon/titan-embed-v2",
+    "2024-04-30",
+    [8_192, "any", CL100K],
+    [
+      august("bedrock", "amazon.titan-embed-text-v2:0", [0.02], {
+        regions: ["eu", "us"],
+      }),
+    ],
+  ),
+];
+
+const COHERE_MODELS: readonly CatalogEntry[] = [
+  chat(
+    "cohere/command-a",
+    "2025-03-13",
+    [256_000, 8_000, T, CL100K],
+    [july("cohere", "command-a-03-2025", [2.5, 10])],
+  ),
+  chat(
+    "cohere/command-a-reasoning",
+    "2025-08-21",
+    [256_000, 32_000, TR, CL100K],
+    [july("cohere", "command-a-reasoning-08-2025", [2.5, 10])],
+  ),
+  chat(
+    "cohere/command-r7b",
+    "2024-12-02",
+    [128_000, 4_000, T, CL100K],
+    [july("cohere", "command-r7b-12-2024", [0.0375, 0.15])],
+  ),
+  embeddings(
+    "cohere/embed-v4.0",
+    "2025-04-15",
+    [128_000, "any", CL100K],
+    [august("cohere", "embed-v4.0", [0.12])],
+  ),
+  embeddings(
+    "cohere/embed-multilingual-v3.0",
+    "2023-11-02",
+    [512, "fixed", CL100K],
+    [
+      august("cohere", "embed-multilingual-v3.0", [0.1]),
+      august("bedrock", "cohere.embed-multilingual-v3", [0.1], {
+        regions: ["eu", "us"],
+      }),
+    ],
+  ),
+];
+
+/** Keys that are scoped to a geography have hosts of their own (VOYAGE_BASE_URL), a tenth dearer. */
+const voyage = pricesSeenOn("2026-06-18");
+const VOYAGE = { regions: ["global", "eu", "us"], uplift: 10 } as const;
+
+const VOYAGE_MODELS: readonly CatalogEntry[] = [
+  embeddings(
+    "voyage/voyage-4-large",
+    "2026-01-15",
+    [32_000, "any", CL100K],
+    [voyage("voyage", "voyage-4-large", [0.12], VOYAGE)],
+  ),
+  embeddings(
+    "voyage/voyage-4",
+    "2026-01-15",
+    [32_000, "any", CL100K],
+    [voyage("voyage", "voyage-4", [0.06], VOYAGE)],
+  ),
+  embeddings(
+    "voyage/voyage-4-lite",
+    "2026-01-15",
+    [32_000, "any", CL100K],
+    [voyage("voyage", "voyage-4-lite", [0.02], VOYAGE)],
+  ),
+  embeddings(
+    "voyage/voyage-code-3",
+    "2024-12-04",
+    [32_000, "any", CL100K],
+    [voyage("voyage", "voyage-code-3", [0.18])],
+  ),
+];
+
+/** The models of makers with one or two providers. */
+export const OTHER_MAKERS_MODELS: readonly CatalogEntry[] = [
+  ...MISTRAL_MODELS,
+  ...XAI_MODELS,
+  ...AMAZON_MODELS,
+  ...COHERE_MODELS,
+  ...VOYAGE_MODELS,
+];

@@ -1,0 +1,96 @@
+import { randomBase62 } from "../../shared/id.ts";
+import type { Usage } from "../../shared/usage.ts";
+import type { Completion, CompletionChoice, Delta, DeltaCall } from "./chunk.ts";
+import { isCut } from "./finish-reason.ts";
+import type { FinishReason } from "./finish-reason.ts";
+import type { JsonObject } from "./provider.ts";
+import { openAiUsage } from "./openai-usage.ts";
+
+/** What a model says in one choice, piece by piece, by whatever wire it came. */
+export type OutputPart =
+  | { readonly kind: "text" | "thought" | "refusal"; readonly text: string }
+  /** What the provider needs back in the next turn (`reasoning_details`). */
+  | { readonly kind: "detail"; readonly detail: JsonObject }
+  | { readonly kind: "annotation"; readonly annotation: JsonObject }
+  | OutputCall
+  | { readonly kind: "finish"; readonly reason: FinishReason };
+
+/** A whole tool call. */
+export type OutputCall = {
+  readonly kind: "call";
+  /** "" where the provider gave none: then it gets one of ours. */
+  readonly id: string;
+  readonly name: string;
+  /** JSON text; "" is a call without arguments. Of a custom tool its input, any text. */
+  readonly arguments: string;
+  readonly isCustom?: true;
+  /** What stands beside `function`, e.g. `extra_content`. */
+  readonly more?: Pick<DeltaCall, "extra_content">;
+};
+
+/** An OpenAI chat completion of what each choice said, to its end; the run sets id, created and model. */
+export function completionOf(
+  choices: readonly (readonly OutputPart[])[],
+  usage: Usage | null,
+): { readonly body: Completion; readonly usage: Usage | null } {
+  const body = { object: "chat.completion", choices: choices.map(choiceOf) };
+  return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
+}
+
+/** What of it counts as output: texts, names and arguments of calls. */
+export function outputOf(said: readonly OutputPart[]): string {
+  return said
+    .map((one) => {
+      if (one.kind === "call") return one.name + one.arguments;
+      return "text" in one ? one.text : "";
+    })
+    .join("");
+}
+
+function choiceOf(said: readonly OutputPart[], index: number): CompletionChoice {
+  const calls = said.filter((one) => one.kind === "call");
+  const reason = said.find((one) => one.kind === "finish")?.reason ?? "stop";
+  const finish_reason = reason === "stop" && calls.length > 0 ? "tool_calls" : reason;
+  return { index, message: messageOf(said, calls, reason), logprobs: null, finish_reason };
+}
+
+function messageOf(
+  said: readonly OutputPart[],
+  calls: readonly OutputCall[],
+  reason: FinishReason,
+): Delta {
+  const joined = (kind: "text" | "thought" | "refusal"): string =>
+    said.map((one) => (one.kind === kind ? one.text : "")).join("");
+  const [text, reasoning, refusal] = [joined("text"), joined("thought"), joined("refusal")];
+  const details = said.flatMap((one) => (one.kind === "detail" ? [one.detail] : []));
+  const annotations = said.flatMap((one) => (one.kind === "annotation" ? [one.annotation] : []));
+  const isCutOff = reason === "content_filter" && !said.some(({ kind }) => kind === "text");
+  const isSilent = text === "" && (calls.length > 0 || refusal !== "" || isCutOff);
+  return {
+    role: "assistant",
+    content: isSilent ? null : text,
+    refusal: refusal === "" ? null : refusal,
+    ...(reasoning !== "" && { reasoning_content: reasoning }),
+    ...(details.length > 0 && { reasoning_details: details }),
+    ...(annotations.length > 0 && { annotations }),
+    ...(calls.length > 0 && { tool_calls: calls.map((call) => callOf(call, isCut(reason))) }),
+  };
+}
+
+/** A call of a message; in one that was `cut`, empty arguments may be those that never came. */
+function callOf(
+  { id: given, name, arguments: text, isCustom, more }: OutputCall,
+  cut: boolean,
+): DeltaCall {
+  const id = given === "" ? newToolCallId() : given;
+  if (isCustom === true) return { id, type: "custom", custom: { name, input: text } };
+  const isEmpty = text === "" || text === "{}";
+  const none = cut ? "" : "{}";
+  const called = { name, arguments: isEmpty ? none : text };
+  return { id, type: "function", function: called, ...more };
+}
+
+/** An id for a tool call whose provider gave none. */
+export function newToolCallId(): string {
+  return `call_${randomBase62(24)}`;
+}

@@ -1,0 +1,82 @@
+import { mapConcurrently } from "../../shared/map-concurrently.ts";
+import { sumUsage } from "../../shared/usage.ts";
+import type { ChatBody } from "./core-request.ts";
+import { isObject, listOf, numberOf } from "./json-value.ts";
+import { outputText } from "./output-text.ts";
+import type {
+  ChatCall,
+  JsonObject,
+  Provider,
+  ProviderResult,
+  ProviderFailure,
+} from "./provider.ts";
+import { withUsage } from "./failed-usage.ts";
+
+/** Workers lets so many requests wait for their headers, and queues the rest. */
+export const CONCURRENT_PROMPTS_MAX = 6;
+
+type JsonAnswer = Extract<ProviderResult, { kind: "json" }>;
+
+/**
+ * A chat call whose messages are prompts of their own: one request for each, put together as one completion. Its
+ * choices are numbered as OpenAI's legacy completions number them, `n` for each prompt in the prompts' order; its
+ * usage is the sum, null when one has none. The first failure is the call's: after it nothing more is sent, and what
+ * the others have used is paid for where the request itself made it fail.
+ */
+export async function sendPromptsSeparately(
+  provider: Provider,
+  call: ChatCall,
+): Promise<ProviderResult> {
+  const { messages } = call.body;
+  const failures: ProviderFailure[] = [];
+  const answers = await mapConcurrently(
+    Math.min(CONCURRENT_PROMPTS_MAX, messages.length),
+    messages,
+    async (message): Promise<JsonAnswer | null> => {
+      if (failures.length > 0) return null;
+      const one = { ...call, body: { ...call.body, messages: [message] } };
+      const answer = await provider.send(one);
+      const said = isWorthAgain(answer, call) ? await provider.send(one) : answer;
+      if (said.kind === "json") return said;
+      failures.push(said.kind === "failure" ? said.failure : NO_JSON);
+      return null;
+    },
+  );
+  const done = answers.filter((answer) => answer !== null);
+  const [failure] = failures;
+  if (failure !== undefined) return { kind: "failure", failure: withDone(failure, done) };
+  return { kind: "json", body: together(done, call.body), usage: usageOf(done) };
+}
+
+const NO_JSON: ProviderFailure = { kind: "retry", reason: "bad_answer" };
+
+/** Whether a second try may save what the others cost. */
+function isWorthAgain(answer: ProviderResult, { signal }: ChatCall): boolean {
+  return answer.kind === "failure" && answer.failure.again === true && !signal.aborted;
+}
+
+function together(answers: readonly JsonAnswer[], { n: each = 1 }: ChatBody): JsonObject {
+  const choices: JsonObject[] = [];
+  for (const [prompt, answer] of answers.entries()) {
+    for (const [at, choice] of choicesOf(answer.body).entries()) {
+      choices.push({ ...choice, index: prompt * each + (numberOf(choice["index"]) ?? at) });
+    }
+  }
+  return { ...answers[0]?.body, choices };
+}
+
+function usageOf(answers: readonly JsonAnswer[]) {
+  return sumUsage(answers.map(({ usage }) => usage));
+}
+
+function withDone(failure: ProviderFailure, done: readonly JsonAnswer[]): ProviderFailure {
+  const { spent } = failure;
+  const usages = [...done.map(({ usage }) => usage), ...(spent === undefined ? [] : [spent.usage])];
+  const texts = done.flatMap(({ body }) => choicesOf(body)).map(({ message }) => message);
+  const said = texts.filter(isObject).map(outputText).join("");
+  return withUsage(failure, { usage: usages.length === 0 ? null : sumUsage(usages), said });
+}
+
+function choicesOf({ choices }: JsonObject): JsonObject[] {
+  return listOf(choices).filter(isObject);
+}

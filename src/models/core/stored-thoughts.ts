@@ -1,0 +1,114 @@
+import { parseJsonText } from "../../shared/http/json-text.ts";
+import { hash32 } from "../../shared/hash.ts";
+import { fromBase64, toBase64Url } from "./base64.ts";
+import { isObject, listOf, textOf } from "./json-value.ts";
+import type { JsonObject } from "./provider.ts";
+
+/**
+ * The parts of a turn that the model needs in its next one, for clients whose protocol has no field for them: the
+ * core's `reasoning_details`, the `extra_content` of calls by their id, and readable thoughts.
+ */
+export type StoredThoughts = {
+  readonly details: readonly JsonObject[];
+  readonly extras: Readonly<Record<string, JsonObject>>;
+  /** The `reasoning_content`, which is sent back where there are no details. */
+  readonly text: string;
+};
+
+export const NO_THOUGHTS: StoredThoughts = { details: [], extras: {}, text: "" };
+
+/** First the version, last a check of what stands between: it finds damage, it is no secret. */
+const VERSION = "tk1";
+/** It is a part of a body of at most 20 MB; no maker's reasoning of one turn comes near. */
+const CHARACTERS_MAX = 4_000_000;
+
+/** Reports whether there is nothing to keep. */
+export function isEmpty({ details, extras, text }: StoredThoughts): boolean {
+  return details.length === 0 && Object.keys(extras).length === 0 && text === "";
+}
+
+/** Returns the thoughts of two pieces of one turn. */
+export function joined(one: StoredThoughts, next: StoredThoughts): StoredThoughts {
+  return {
+    details: [...one.details, ...next.details],
+    extras: { ...one.extras, ...next.extras },
+    text: one.text + next.text,
+  };
+}
+
+/** Returns streamed details with the pieces of each text put together, as the provider returns them without a stream. */
+function wholeDetails(details: readonly JsonObject[]): readonly JsonObject[] {
+  const whole: JsonObject[] = [];
+  for (const detail of details) {
+    const last = whole.at(-1);
+    const field = last === undefined ? null : pieceField(last, detail);
+    if (last === undefined || field === null) whole.push(detail);
+    else {
+      const text = textOf(last[field]) + textOf(detail[field]);
+      whole.splice(-1, 1, { ...last, ...detail, [field]: text });
+    }
+  }
+  return whole;
+}
+
+/** The field of OpenRouter's `reasoning_details` that comes in pieces, where two details are pieces of one. */
+function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | null {
+  const { type, index } = one;
+  const { type: nextType, index: nextIndex } = next;
+  if (type !== nextType || typeof index !== "number" || index !== nextIndex) return null;
+  if (type === "reasoning.text") return "text";
+  return type === "reasoning.summary" ? "summary" : null;
+}
+
+/**
+ * A text that a client keeps and sends back. It is opaque, not secret: its parts are signed or encrypted by the
+ * model's maker, who refuses what was changed.
+ */
+export function sealThoughts({ details, extras, text }: StoredThoughts): string {
+  const isReadable = details.length === 0 && text !== ""; // details hold their own text
+  const kept = { details: wholeDetails(details), extras, ...(isReadable && { text }) };
+  const json = JSON.stringify(kept);
+  const payload = toBase64Url(new TextEncoder().encode(json));
+  return `${VERSION}.${payload}.${checkOf(payload)}`;
+}
+
+/** Whether a text is ours, sound or not. */
+export function isSealedThoughts(text: string): boolean {
+  return text.startsWith(`${VERSION}.`);
+}
+
+/** What `sealed` kept; null for another's text, a damaged or an oversized one. Never throws. */
+export function unsealThoughts(seal: string): StoredThoughts | null {
+  if (seal.length > CHARACTERS_MAX) return null;
+  const [version, payload, check, rest] = seal.split(".", 4);
+  if (version !== VERSION || payload === undefined || rest !== undefined) return null;
+  if (check !== checkOf(payload)) return null;
+  const json = decoded(payload);
+  const parsed = json === null ? null : parseJsonText(json);
+  if (parsed?.ok !== true) return null;
+  const { details, extras, text } = parsed.value;
+  return {
+    details: listOf(details)
+      .filter(isObject)
+      .filter(({ type }) => textOf(type) !== ""),
+    extras: Object.fromEntries(
+      Object.entries(isObject(extras) ? extras : {}).flatMap(([id, extra]) =>
+        isObject(extra) ? [[id, extra]] : [],
+      ),
+    ),
+    text: textOf(text),
+  };
+}
+
+function checkOf(payload: string): string {
+  return hash32(payload, 1).toString(36) + hash32(payload, 2).toString(36);
+}
+
+function decoded(payload: string): string | null {
+  try {
+    const bytes = fromBase64(payload.replaceAll("-", "+").replaceAll("_", "/"));
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,125 @@
+import { invalid, refuse, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import { placeOfItem } from "../stored-responses/item-ids.ts";
+import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
+import { itemsIn, itemsOfLink, responseIn } from "../stored-responses/items.ts";
+import type { RecallRequest, RecallResult } from "../../shared/contracts/stored-responses.ts";
+import { mintedAt } from "../../shared/id.ts";
+import { isObject, listOf } from "../core/json-value.ts";
+import type { Named } from "../core/json-value.ts";
+import type { JsonObject } from "../core/provider.ts";
+import { ITEMS_MAX } from "../protocols/responses/client-request.ts";
+
+/** A body with what it names of kept answers put in its place. */
+export type ExpandedBody = {
+  readonly body: object;
+  /** Items that stand before its own. */
+  readonly before: number;
+  /** Its own, each reference replaced; null where it has none that could be kept. */
+  readonly own: readonly JsonObject[] | null;
+};
+
+type Naming = Named<"previous_response_id" | "input">;
+
+/** What of kept answers a body names by ids of ours; null: nothing. Pure, for any body. */
+export function storedIdsIn(body: object): RecallRequest | null {
+  const { previous_response_id: id, input }: Naming = body;
+  const previous = typeof id === "string" && mintedAt(id, RESPONSE_ID) !== null ? id : null;
+  const outputs = new Set<string>();
+  const inputs = new Set<string>();
+  for (const item of listOf(input).slice(0, ITEMS_MAX)) {
+    const place = isReference(item) ? placeOf(item) : null;
+    if (place !== null) (place.of === "output" ? outputs : inputs).add(place.responseId);
+  }
+  if (previous === null && outputs.size === 0 && inputs.size === 0) return null;
+  return { previous, outputs: [...outputs], inputs: [...inputs] };
+}
+
+/** The whole conversation, as if it had been sent: 400 for what is not kept. */
+export function expandStored(
+  body: object,
+  recalled: RecallResult | undefined,
+): Result<ExpandedBody> {
+  const { previous_response_id: previous, input }: Naming = body;
+  const items = typeof input === "string" ? [saidBy(input)] : input;
+  if (!Array.isArray(items)) return success({ body, before: 0, own: null });
+  const links = typeof previous === "string" ? (recalled?.links ?? null) : [];
+  if (links === null) return noSuchResponse(String(previous));
+  const own = withNamed(items, recalled);
+  if (!own.ok) return own;
+  const before = links.flatMap(itemsOfLink);
+  const isPlain = typeof input === "string" && before.length === 0;
+  const whole = isPlain ? input : [...before, ...own.value];
+  return success({ body: { ...body, input: whole }, before: before.length, own: own.value });
+}
+
+/** A request's own items, each reference replaced by what it names. */
+function withNamed(
+  items: readonly unknown[],
+  recalled: RecallResult | undefined,
+): Result<readonly JsonObject[]> {
+  const own: JsonObject[] = [];
+  for (const [index, item] of items.entries()) {
+    const named = isReference(item) ? itemNamed(item, recalled) : null;
+    if (named === null && isReference(item)) return noSuchItem(item, index);
+    own.push(named ?? (item as JsonObject));
+  }
+  return success(own);
+}
+
+/** A field of the whole conversation as it is called in the body that was sent. */
+export function ownParam(param: string | null, before: number): string | null {
+  const [whole, index] = /^input\[(\d+)\]/.exec(param ?? "") ?? [];
+  if (before === 0 || param === null || whole === undefined) return param;
+  const at = Number(index) - before;
+  return at < 0 ? "previous_response_id" : `input[${at}]${param.slice(whole.length)}`;
+}
+
+function isReference(item: unknown): item is JsonObject {
+  if (!isObject(item)) return false;
+  const type = item["type"] ?? null;
+  return (
+    type === "item_reference" ||
+    (type === null && item["role"] === undefined && item["id"] !== undefined)
+  );
+}
+
+function placeOf({ id }: JsonObject): ReturnType<typeof placeOfItem> {
+  return typeof id === "string" ? placeOfItem(id) : null;
+}
+
+function itemNamed(reference: JsonObject, recalled: RecallResult | undefined): JsonObject | null {
+  const place = placeOf(reference);
+  if (place === null || recalled === undefined) return null;
+  const { responseId, of, index } = place;
+  const text = (of === "output" ? recalled.outputs : recalled.inputs)[responseId];
+  if (text === undefined) return null;
+  const items = of === "output" ? responseIn(text).response.output : itemsIn(text);
+  return items[index] ?? null;
+}
+
+function saidBy(content: string): JsonObject {
+  return { type: "message", role: "user", content };
+}
+
+/** Clients act on this code: they send the whole conversation. */
+const NOT_FOUND = "previous_response_not_found";
+const KEPT_FOR =
+  "Answers are kept for as long as the organization's setting keep_responses_hours says, which is 0 at first, and for the key that asked";
+
+/** OpenAI's words first: clients know them. */
+function noSuchResponse(id: string): Refusal {
+  const message = `Previous response with id '${id.slice(0, 64)}' not found. ${KEPT_FOR}: send the whole input instead.`;
+  return refuse({
+    kind: "invalid_request",
+    message,
+    param: "previous_response_id",
+    code: NOT_FOUND,
+  });
+}
+
+function noSuchItem({ id }: JsonObject, index: number): Refusal {
+  const shown = typeof id === "string" ? id.slice(0, 64) : "";
+  const message = `Item with id '${shown}' not found. ${KEPT_FOR}: send the item itself, and set store to false (AI SDK: providerOptions.openai.store = false).`;
+  return invalid(message, `input[${index}].id`);
+}

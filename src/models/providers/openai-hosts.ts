@@ -1,0 +1,135 @@
+import { baseUrlProblems } from "../core/built-in.ts";
+import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.ts";
+import { openAiCompatible } from "./openai-compatible.ts";
+import { PROFILE_OF } from "./profile.ts";
+
+/** A host that speaks OpenAI's API: where, with which key, in which dialect. */
+type Host = {
+  /** `<ID>_BASE_URL` replaces the address, and keeps the promise of its region: it may be no other host of its domain. */
+  readonly id: string;
+  /** Its dialect. `<PROFILE>_API_KEY` is the secret with its key. */
+  readonly profile: keyof typeof PROFILE_OF;
+  readonly baseUrls: { readonly [Tag in HostTag]?: string };
+  /** The variable that must be `on` for the region's own host: it needs another plan. */
+  readonly ownHostIf?: string;
+  /** Keys that begin so belong to another address. */
+  readonly otherKeys?: { readonly prefix: string; readonly baseUrl: string };
+};
+
+const anywhere = (url: string): Host["baseUrls"] => ({ global: url });
+
+/** Hosts and what they promise, from their own documentation. */
+const HOSTS: readonly Host[] = [
+  {
+    id: "openai",
+    profile: "openai",
+    baseUrls: {
+      global: "https://api.openai.com/v1",
+      eu: "https://eu.api.openai.com/v1",
+      us: "https://us.api.openai.com/v1",
+    },
+    // They take the keys of a project with data residency alone, and the usual host takes those not.
+    ownHostIf: "OPENAI_RESIDENCY",
+  },
+  // Its regional hosts take any key of an account (docs.mistral.ai, regional inference).
+  {
+    id: "mistral",
+    profile: "mistral",
+    baseUrls: { eu: "https://api.eu.mistral.ai/v1", us: "https://api.us.mistral.ai/v1" },
+  },
+  { id: "groq", profile: "groq", baseUrls: anywhere("https://api.groq.com/openai/v1") },
+  // In China: it promises neither region.
+  { id: "deepseek", profile: "deepseek", baseUrls: anywhere("https://api.deepseek.com") },
+  { id: "together", profile: "together", baseUrls: anywhere("https://api.together.xyz/v1") },
+  {
+    id: "fireworks",
+    profile: "fireworks",
+    baseUrls: anywhere("https://api.fireworks.ai/inference/v1"),
+  },
+  { id: "xai", profile: "xai", baseUrls: anywhere("https://api.x.ai/v1") },
+  // Sells only some of its models: a provider of its own, so that models are routed one by one.
+  { id: "xai-us", profile: "xai", baseUrls: { us: "https://us.api.x.ai/v1" } },
+  { id: "cerebras", profile: "cerebras", baseUrls: anywhere("https://api.cerebras.ai/v1") },
+  {
+    id: "openrouter",
+    profile: "openrouter",
+    baseUrls: { global: "https://openrouter.ai/api/v1", eu: "https://eu.openrouter.ai/api/v1" },
+    ownHostIf: "OPENROUTER_EU",
+  },
+  {
+    id: "voyage",
+    profile: "voyage",
+    baseUrls: anywhere("https://api.voyageai.com/v1"),
+    otherKeys: { prefix: "al-", baseUrl: "https://ai.mongodb.com/v1" },
+  },
+];
+
+/** The built-in hosts. A region calls its own host where there is one, else the global one. */
+export const OPENAI_COMPATIBLE: readonly BuiltInProvider[] = HOSTS.map(builtIn);
+
+function builtIn(host: Host): BuiltInProvider {
+  const { id, baseUrls } = host;
+  const secret = `${variablePart(host.profile)}_API_KEY`;
+  const baseUrlVariable = `${variablePart(id)}_BASE_URL`;
+  return {
+    id,
+    variables: [secret],
+    isSet: (config) => config.secret(secret) !== undefined,
+    tags(config) {
+      const tag = tagOf(host, config);
+      return baseUrls[tag] === undefined ? [] : [tag];
+    },
+    problems(config) {
+      const tag = tagOf(host, config);
+      return baseUrlProblems(config, baseUrlVariable, tag === "global" ? undefined : baseUrls[tag]);
+    },
+    build(config) {
+      const key = config.secret(secret) ?? "";
+      const baseUrl = config.secret(baseUrlVariable) ?? addressOf(host, config, key);
+      return openAiCompatible({ id, baseUrl, profile: PROFILE_OF[host.profile], secret: key });
+    },
+  };
+}
+
+/** The promise of the host that a region calls; one without an address there is not called. */
+function tagOf({ baseUrls, ownHostIf }: Host, config: ProviderConfig): HostTag {
+  const isOwn =
+    baseUrls[config.region] !== undefined &&
+    (ownHostIf === undefined || config.secret(ownHostIf) === "on");
+  return isOwn ? config.region : "global";
+}
+
+function addressOf(host: Host, config: ProviderConfig, key: string): string {
+  const { otherKeys } = host;
+  if (otherKeys !== undefined && key.startsWith(otherKeys.prefix)) return otherKeys.baseUrl;
+  return host.baseUrls[tagOf(host, config)] ?? "";
+}
+
+/** An address that a key may belong to, and what it promises. */
+export type HostPlace = { readonly tag: HostTag; readonly url: string };
+
+/**
+ * Where a host's key may belong: the address that is called first, then the others of its maker; that one alone
+ * where a `*_BASE_URL` stands for it. Null for what is no host of this wire, or not called from here.
+ */
+export function placesOf(
+  id: string,
+  config: ProviderConfig,
+): { readonly key: string; readonly places: readonly HostPlace[] } | null {
+  const host = HOSTS.find((one) => one.id === id);
+  if (host === undefined) return null;
+  const tag = tagOf(host, config);
+  const key = config.secret(`${variablePart(host.profile)}_API_KEY`) ?? "";
+  const own = config.secret(`${variablePart(id)}_BASE_URL`);
+  if (own !== undefined) return { key, places: [{ tag, url: own }] };
+  const called = addressOf(host, config, key);
+  if (called === "") return null;
+  const maker = HOSTS.filter(({ profile }) => profile === host.profile);
+  const all = maker.flatMap(({ baseUrls }) => Object.entries(baseUrls) as [HostTag, string][]);
+  const others = all.filter(([, url]) => url !== called).map(([at, url]) => ({ tag: at, url }));
+  return { key, places: [{ tag, url: called }, ...others] };
+}
+
+function variablePart(id: string): string {
+  return id.toUpperCase().replaceAll("-", "_");
+}

@@ -1,0 +1,133 @@
+import { post } from "../core/http-provider.ts";
+import type { ProviderProtocol } from "../core/http-provider.ts";
+import { boundedText } from "../../shared/http/bounded-body.ts";
+import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
+import type { HmacKey } from "../../shared/hmac.ts";
+import { isObject, listOf, parseObject } from "../core/json-value.ts";
+import { asIs, shape } from "../core/shape.ts";
+import { isFailure } from "../core/provider.ts";
+import type { JsonObject, ProviderFailure, ChatCall } from "../core/provider.ts";
+import { sseReader } from "../core/sse-reader.ts";
+import { httpFailure } from "../core/upstream-failure.ts";
+import { nativeAnswer, responsesAnswer } from "../protocols/responses/host-answer.ts";
+import { echoTooLarge } from "../protocols/responses/host-echoed.ts";
+import { nativeRequest, responsesRequest } from "../protocols/responses/host-request.ts";
+import { responseFailure } from "../protocols/responses/host-rules.ts";
+import { ChunkReader, NativeReader } from "../protocols/responses/host-stream.ts";
+import { toBase64Url } from "../core/base64.ts";
+
+/** A host that speaks OpenAI's Responses. */
+type ResponsesHost = {
+  readonly id: string;
+  /** Where it is asked. */
+  readonly url: string;
+  /** What lets us in. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The key in it, which errors may quote. */
+  readonly secret?: string;
+};
+
+/**
+ * OpenAI's Responses API for chat calls: converted from chat and back, or natively where the client speaks
+ * it too. Nothing is stored there; reasoning travels to the client and back, encrypted.
+ */
+export function responsesWire({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
+  const identity = new Identity(secret ?? "");
+  return {
+    id,
+    streamType: "text/event-stream",
+    chat: {
+      async ask(call) {
+        const isNative = call.native !== undefined;
+        const asked = isNative ? nativeRequest(call) : responsesRequest(call);
+        if (isFailure(asked)) return asked;
+        const tooLarge = call.stream ? null : echoTooLarge(asked);
+        if (tooLarge !== null) return tooLarge;
+        const { prompt_cache_key: cacheKey, ...body } = asked;
+        const whole = { ...body, ...(await identity.fieldsFor(call, cacheKey)) };
+        const accept = call.stream ? "text/event-stream" : "application/json";
+        const send = (sent: JsonObject) =>
+          post(call, { url, headers: { accept, ...headers }, body: JSON.stringify(sent) });
+        return againWithoutReasoning(await send(whole), whole, send);
+      },
+      answer: (raw, { native }) =>
+        native === undefined ? responsesAnswer(raw, secret) : nativeAnswer(raw, secret),
+    },
+    failureInside: (raw) => {
+      const { error, output } = raw;
+      return isObject(error) && !Array.isArray(output) ? responseFailure(raw, secret) : null;
+    },
+    failure: (status, given, bodyText) => httpFailure(status, given, bodyText, secret),
+    reader: ({ native }) =>
+      sseReader(native === undefined ? new ChunkReader(secret) : new NativeReader(secret)),
+  };
+}
+
+const ERROR_BYTES_MAX = 64 * 1024;
+/** Reasoning is bound to the account that made it: there is another one since, or another made it. */
+const NOT_OURS = "invalid_encrypted_content";
+
+const kindOf = shape({ type: asIs });
+const complaint = shape({ error: shape({ code: asIs }) });
+
+type Answered = Response | ProviderFailure;
+
+/** Asks once more, without any reasoning, where that of the history cannot be read there. */
+async function againWithoutReasoning(
+  answer: Answered,
+  body: JsonObject & { readonly input?: unknown },
+  send: (body: JsonObject) => Promise<Answered>,
+): Promise<Answered> {
+  if (!(answer instanceof Response) || answer.status !== 400) return answer;
+  const input = listOf(body.input);
+  const kept = input.filter((item) => kindOf(item).type !== "reasoning");
+  if (kept.length === input.length) return answer;
+  const text = (await boundedText(answer, ERROR_BYTES_MAX)) ?? "";
+  if (complaint(parseObject(text)).error.code === NOT_OURS) return send({ ...body, input: kept });
+  return new Response(text, { status: answer.status, headers: answer.headers });
+}
+
+const HASHES_MAX = 512;
+
+/**
+ * Who asks, as OpenAI is told: keyed hashes, so that two customers never share a cache slot or a name there, and
+ * nobody's own name leaves us. Nothing without a customer (scripts).
+ */
+class Identity {
+  readonly #secret: string;
+  /** Of those who asked last: a hash costs more than the rest of a request's way out. */
+  readonly #hashes = new Map<string, Promise<string>>();
+  #key: Promise<HmacKey> | null = null;
+
+  /** `secret`: what nobody outside knows; our key at the host. */
+  constructor(secret: string) {
+    this.#secret = secret;
+  }
+
+  /** `safety_identifier` and `prompt_cache_key` for a call whose body asks for this cache key, or for none. */
+  async fieldsFor({ customer, upstreamId }: ChatCall, cacheKey: unknown): Promise<JsonObject> {
+    if (customer === undefined) return {};
+    const { orgId, user } = customer;
+    const slot = typeof cacheKey === "string" ? ["cache", cacheKey] : ["cache of", upstreamId];
+    const [safety_identifier, prompt_cache_key] = await Promise.all([
+      this.#hash(["user", orgId, user ?? ""]),
+      this.#hash([...slot, orgId]),
+    ]);
+    return { safety_identifier, prompt_cache_key };
+  }
+
+  #hash(parts: readonly string[]): Promise<string> {
+    const text = JSON.stringify(parts);
+    const known = this.#hashes.get(text);
+    if (known !== undefined) return known;
+    if (this.#hashes.size >= HASHES_MAX) this.#hashes.clear();
+    const hash = this.#hashOf(text);
+    this.#hashes.set(text, hash);
+    return hash;
+  }
+
+  async #hashOf(text: string): Promise<string> {
+    this.#key ??= hmacKey(`turnpike ${this.#secret}`);
+    return toBase64Url(await hmacSha256(await this.#key, text));
+  }
+}

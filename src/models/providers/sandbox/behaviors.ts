@@ -1,0 +1,142 @@
+import type { ProviderFailure, StreamEvent } from "../../core/provider.ts";
+import type { ChatAnswer } from "./answer.ts";
+import { eventsOf, isFinish, textEvent } from "./chunks.ts";
+import { wordsOf } from "./tokens.ts";
+import { FOREVER_MS } from "./play.ts";
+import type { Step } from "./play.ts";
+import type { Mode } from "./reply.ts";
+
+/** How long the slow models take, in ms. */
+export type SandboxDelays = {
+  /** slow-first-byte: before the first byte. */
+  readonly firstByteMs: number;
+  /** slow-stream: before every event but the first. */
+  readonly wordMs: number;
+  /** endless: between two words. */
+  readonly endlessMs: number;
+};
+
+/** How a chat model of the sandbox gives its answer. */
+export type Behavior = {
+  readonly mode?: Mode;
+  readonly change?: (answer: ChatAnswer, cap: number) => ChatAnswer;
+  readonly stream: (answer: ChatAnswer, delays: SandboxDelays) => Generator<Step>;
+  /** Without a stream: the answer after a wait in ms, or a failure; absent: at once. */
+  readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
+};
+
+/** Events that plain echo hands over at once. */
+const EVENTS_AT_ONCE = 16;
+const WORDS_BEFORE_STALL = 2;
+const WORDS_BEFORE_FAULT = 3;
+const USAGE_FACTOR = 1000;
+const MULTIBYTE = "Grüße, 世界 🌍 ";
+const STREAM_ERROR: ProviderFailure = { kind: "retry", reason: "500" };
+const CONNECTION_ERROR: ProviderFailure = { kind: "retry", reason: "connection" };
+
+/** The sandbox's chat models that answer, by upstream id; those that never do are in sandbox.ts. */
+export const BEHAVIORS: ReadonlyMap<string, Behavior> = new Map<string, Behavior>([
+  ["echo", { stream: atOnce }],
+  ["think", { stream: atOnce, mode: { thinks: true } }],
+  ["agent", { stream: atOnce, mode: { isAgent: true } }],
+  ["slow-first-byte", { stream: slowFirstByte, json: (delays) => delays.firstByteMs }],
+  ["slow-stream", { stream: slowStream }],
+  ["stall", { stream: stall, json: () => FOREVER_MS }],
+  ["cut", { stream: cut, json: () => CONNECTION_ERROR }],
+  ["error-mid", { stream: errorMid, json: () => STREAM_ERROR }],
+  ["error-first", { stream: errorFirst, json: () => STREAM_ERROR }],
+  ["no-usage", { stream: wordByWord, change: (answer) => ({ ...answer, usage: null }) }],
+  ["huge-usage", { stream: wordByWord, change: withHugeUsage }],
+  ["split-utf8", { stream: inHalves, change: byCharacter, mode: { opening: MULTIBYTE } }],
+  ["endless", { stream: endless, json: () => FOREVER_MS }],
+]);
+
+function* atOnce(answer: ChatAnswer): Generator<Step> {
+  let events: StreamEvent[] = [];
+  for (const event of eventsOf(answer)) {
+    events.push(event);
+    if (events.length < EVENTS_AT_ONCE) continue;
+    yield { kind: "events", events };
+    events = [];
+  }
+  if (events.length > 0) yield { kind: "events", events };
+}
+
+function* wordByWord(answer: ChatAnswer): Generator<Step> {
+  for (const event of eventsOf(answer)) yield { kind: "events", events: [event] };
+}
+
+function* slowFirstByte(answer: ChatAnswer, delays: SandboxDelays): Generator<Step> {
+  yield { kind: "wait", ms: delays.firstByteMs };
+  yield* atOnce(answer);
+}
+
+function* slowStream(answer: ChatAnswer, delays: SandboxDelays): Generator<Step> {
+  let first = true;
+  for (const step of wordByWord(answer)) {
+    if (!first) yield { kind: "wait", ms: delays.wordMs };
+    yield step;
+    first = false;
+  }
+}
+
+function* stall(answer: ChatAnswer): Generator<Step> {
+  yield* beginning(answer, WORDS_BEFORE_STALL);
+  for (;;) yield { kind: "wait", ms: FOREVER_MS };
+}
+
+function* cut(answer: ChatAnswer): Generator<Step> {
+  yield* beginning(answer, WORDS_BEFORE_FAULT);
+  yield { kind: "cut" };
+}
+
+function* errorMid(answer: ChatAnswer): Generator<Step> {
+  yield* beginning(answer, WORDS_BEFORE_FAULT);
+  yield* errorFirst();
+}
+
+function* errorFirst(): Generator<Step> {
+  yield { kind: "events", events: [{ kind: "error", failure: STREAM_ERROR }] };
+}
+
+/** Every event comes in two network chunks, cut within a character: the first completes nothing. */
+function* inHalves(answer: ChatAnswer): Generator<Step> {
+  for (const step of wordByWord(answer)) {
+    yield { kind: "events", events: [] };
+    yield step;
+  }
+}
+
+function* endless(answer: ChatAnswer, delays: SandboxDelays): Generator<Step> {
+  yield* beginning(answer, 0);
+  const text = answer.replies[0]?.content ?? "";
+  const words = wordsOf(`${text === "" ? "on and on" : text} `);
+  for (;;) {
+    for (const word of words) {
+      yield { kind: "events", events: [textEvent(answer.head, word)] };
+      yield { kind: "wait", ms: delays.endlessMs };
+    }
+  }
+}
+
+/** The role and at most this many pieces of each choice, one at a time, and no finish. */
+function* beginning(answer: ChatAnswer, pieces: number): Generator<Step> {
+  let left = answer.replies.length * (1 + pieces);
+  for (const event of eventsOf(answer)) {
+    if (left-- <= 0 || isFinish(event)) return;
+    yield { kind: "events", events: [event] };
+  }
+}
+
+/** A thousand times the truth, and in any case more output than the cap allows. */
+function withHugeUsage(answer: ChatAnswer, cap: number): ChatAnswer {
+  if (answer.usage === null) return answer;
+  const { input, output } = answer.usage;
+  const beyond = Number.isFinite(cap) ? cap * answer.replies.length + 1 : 0;
+  const huge = Math.max(output * USAGE_FACTOR, beyond);
+  return { ...answer, usage: { ...answer.usage, input: input * USAGE_FACTOR, output: huge } };
+}
+
+function byCharacter(answer: ChatAnswer): ChatAnswer {
+  return { ...answer, split: answer.split ?? ((text) => Array.from(text)) };
+}

@@ -1,0 +1,74 @@
+import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
+import { countTokens } from "./tokens.ts";
+
+/** What the sandbox reads out of a chat request's messages. */
+export type Question = {
+  /** The text of the last user message; null when there is none. */
+  readonly ask: string | null;
+  /** The tool messages at the end, in order: what the last round of calls brought. */
+  readonly results: readonly ToolResult[];
+  /** How often calls were made since the user last spoke. */
+  readonly rounds: number;
+  /** How many messages there are: tells the turns of one conversation apart. */
+  readonly turn: number;
+};
+
+type ToolResult = { readonly tool: string | null; readonly text: string };
+
+const TOKENS_PER_MESSAGE = 3;
+
+export function readQuestion({ messages }: ChatBody): Question {
+  const asked = messages.findLastIndex(({ role }) => role === "user");
+  const since = messages.slice(asked + 1);
+  const rounds = since.filter((message) => callsIn(message).length > 0).length;
+  const lastOther = messages.findLastIndex(({ role }) => role !== "tool");
+  const last = messages[lastOther];
+  const names = new Map(last && callsIn(last).map(({ id, name }) => [id, name]));
+  const results = messages.slice(lastOther + 1).map((message) => ({
+    tool: (message.role === "tool" && names.get(message.tool_call_id)) || null,
+    text: contentText(message.content),
+  }));
+  const text = contentText(messages[asked]?.content);
+  return { ask: text === "" ? null : text, results, rounds, turn: messages.length };
+}
+
+/** Prompt tokens: every message's text and tool calls, 3 for each message, and the tools' JSON. */
+export function countPrompt({ messages, tools = [] }: ChatBody): number {
+  let tokens = 0;
+  for (const message of messages) {
+    tokens += TOKENS_PER_MESSAGE + countTokens(contentText(message.content));
+    for (const call of callsIn(message)) {
+      tokens += countTokens(call.name) + countTokens(call.arguments);
+    }
+  }
+  return tools.length === 0 ? tokens : tokens + countTokens(JSON.stringify(tools));
+}
+
+/** A message's calls; one of a custom tool is told by its id alone. */
+function callsIn(message: ChatMessage) {
+  const calls = (message.role === "assistant" && message.tool_calls) || [];
+  return calls.map((call) => {
+    const { name, arguments: given } = call.type === "function" ? call.function : NO_FUNCTION;
+    return { id: call.id, name, arguments: given };
+  });
+}
+
+const NO_FUNCTION = { name: "", arguments: "" };
+
+/** A message's text: its text parts on lines of their own, other parts as `[image]`, `[file]`. */
+function contentText(content: ChatMessage["content"]): string {
+  return typeof content === "string" ? content : (content ?? []).map(partText).join("\n");
+}
+
+function partText(part: Exclude<NonNullable<ChatMessage["content"]>, string>[number]): string {
+  switch (part.type) {
+    case "text":
+      return part.text;
+    case "refusal":
+      return part.refusal;
+    case "image_url":
+      return "[image]";
+    case "file":
+      return "[file]";
+  }
+}

@@ -1,0 +1,339 @@
+import { resolveModel } from "../catalog/catalog.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Model, Route } from "../catalog/model.ts";
+import { NO_LISTS, pricedModel } from "../catalog/price-lists.ts";
+import type { Pricing } from "../catalog/price-lists.ts";
+import { priceAt } from "../catalog/price.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import type { Provider } from "../core/provider.ts";
+import { requestedCap } from "../core/core-request.ts";
+import type { ChatBody } from "../core/core-request.ts";
+import { INPUT_KINDS } from "../core/kinds.ts";
+import type { InputKind, InputRequest } from "../core/kinds.ts";
+import type { ParsedRequest, NativeRequest } from "../core/endpoint-adapter.ts";
+import { capThatFits, costBounds, outputCap } from "./hold-bounds.ts";
+import type { OutputCap } from "./hold-bounds.ts";
+import {
+  separatePromptSize,
+  chatPromptSize,
+  hasParts,
+  largerSize,
+  nativePromptSize,
+} from "../core/prompt-size.ts";
+import type { PromptSize } from "../core/prompt-size.ts";
+import { needOf, routesMeeting } from "../core/route-needs.ts";
+import type { Need } from "../core/route-needs.ts";
+import type { PaidRequest } from "./paid-request.ts";
+
+/** What a request may be served by. `defaultCap`: output tokens where a request does not say; Infinity: the model's own most. */
+type Sold = {
+  readonly catalog: Catalog;
+  readonly providers: ReadonlyMap<string, Provider>;
+  readonly defaultCap: number;
+  /** What the customer pays; left out: the catalog's own prices. */
+  readonly pricing?: Pricing;
+};
+
+/**
+ * A door's request with its model, the routes that can do it, and what it may cost at most. Failures: 400 with
+ * `param` in the door's words, 404 model_not_found.
+ */
+export function boundRequest(asked: ParsedRequest, sold: Sold): Result<PaidRequest> {
+  const { request, place } = asked;
+  const { region } = sold.catalog;
+  if (place && place.name !== region) {
+    const problem = `this is the region '${region}', which promises no other`;
+    return invalid(`${place.param}: ${problem}`, place.param);
+  }
+  const bound =
+    request.kind === "chat"
+      ? boundChat(request.body, asked, sold)
+      : boundInput(request, asked, sold);
+  return bound.ok ? bound : withClientParam(bound, asked);
+}
+
+function boundChat(body: ChatBody, asked: ParsedRequest, sold: Sold): Result<PaidRequest> {
+  const resolved = resolveModel(sold.catalog, body.model, "chat");
+  if (!resolved.ok) return resolved;
+  const model = resolved.value;
+  const unseen = refuseUnseen(body, model);
+  if (unseen !== null) return unseen;
+  const native = isSpoken(model, asked.native, sold.providers) ? asked.native : null;
+  const prompt = isApart(asked)
+    ? separatePromptSize(body, model)
+    : promptSize(body, native, { model, providers: sold.providers });
+  const wanted = { ...wantedOutput(body, asked, native), defaultCap: sold.defaultCap };
+  const fitting = capThatFits(outputCap(model, prompt, wanted), body, asked);
+  if (!fitting.ok) return fitting;
+  const cap = fitting.value;
+  const able = capableRoutes(pricedFor(model, sold), { chat: body, prompt, cap });
+  if (!able.ok) return able;
+  const routes = routesFor(able.value, { model, body, asked, sold });
+  if (!routes.ok) return routes;
+  const tooLong = isApart(asked) ? refuseLong(routes.value, prompt) : null;
+  if (tooLong !== null) return tooLong;
+  const bounds = costBounds(routes.value, prompt, cap);
+  const mayThink = isThinking(model, body, sold);
+  const rest = { routes: routes.value, prompt, cap, bounds, mayThink };
+  return success({ ...common(asked, model, sold), ...rest });
+}
+
+function pricedFor(model: Model, { pricing }: Sold): Model {
+  return pricing === undefined ? model : pricedModel(model, pricing);
+}
+
+/** Prices a request anew, before anything is held for it: its routes stay, its bounds follow. */
+export function reprice(request: PaidRequest, pricing: Pricing): void {
+  const { model, prompt, cap } = request;
+  const able = model.routes.filter(({ provider, upstreamId }) =>
+    request.routes.some((one) => one.provider === provider && one.upstreamId === upstreamId),
+  );
+  request.routes = pricedModel({ ...model, routes: able }, pricing).routes;
+  request.bounds = costBounds(request.routes, prompt, cap);
+  request.pricing = pricing;
+}
+
+/** Reports whether the model may think for this request: always when asked to, and unless it is turned off, mostly unasked. */
+function isThinking(
+  { abilities, routes }: Model,
+  { reasoning_effort: effort }: ChatBody,
+  { providers }: Sold,
+): boolean {
+  if (!abilities.includes("reasoning") || effort === "none") return false;
+  if (effort !== undefined) return true;
+  return routes.some(
+    ({ provider, upstreamId }) => providers.get(provider)?.thinksUnasked?.(upstreamId) ?? true,
+  );
+}
+
+function isApart({ request }: ParsedRequest): boolean {
+  return request.kind === "chat" && request.apart === true;
+}
+
+function wantedOutput(body: ChatBody, asked: ParsedRequest, native: NativeRequest | null) {
+  const { reasoning_effort: effort, n = 1, messages } = body;
+  return {
+    cap: requestedCap(body),
+    choices: isApart(asked) ? n * messages.length : n,
+    thinks: effort !== undefined && effort !== "none",
+    least: native?.outputLeast ?? 0,
+  };
+}
+
+/** Prompts that are answered apart are priced one by one: together they may not pass into a dearer price. */
+function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | null {
+  const isLong = routes.some((route) => priceAt(route, bound) !== route.price);
+  return isLong
+    ? invalid("The prompts are too long together: send them in several requests.", "messages")
+    : null;
+}
+
+/** The able routes that read what the request shows, and in the door's wire where no other can do it. */
+function routesFor(
+  able: readonly Route[],
+  { model, body, asked, sold }: { model: Model; body: ChatBody; asked: ParsedRequest; sold: Sold },
+): Result<readonly Route[]> {
+  const reading = hasParts(body, "file") ? readers(able, model, sold) : success(able);
+  return reading.ok ? nativeIfOnly(reading.value, asked.native, sold.providers) : reading;
+}
+
+/** Images and files are for models that see. */
+function refuseUnseen(body: ChatBody, { id, abilities }: Model): Refusal | null {
+  const shown = SHOWN.find(([type]) => hasParts(body, type));
+  if (shown === undefined || abilities.includes("vision")) return null;
+  return invalid(`The model '${id}' does not accept ${shown[1]}.`, "messages");
+}
+
+/** Parts that only a model that sees takes, and what they are called. */
+const SHOWN = [
+  ["image_url", "images"],
+  ["file", "files"],
+] as const;
+
+/** The routes whose wire has files. */
+function readers(
+  routes: readonly Route[],
+  { id }: Model,
+  { providers }: Sold,
+): Result<readonly Route[]> {
+  const able = routes.filter(({ provider }) => providers.get(provider)?.readsFiles === true);
+  return able.length > 0
+    ? success(able)
+    : invalid(`The model '${id}' does not accept files here: send their text.`, "messages");
+}
+
+function boundInput<K extends InputKind>(
+  { kind, body }: InputRequest<K>,
+  asked: ParsedRequest,
+  sold: Sold,
+): Result<PaidRequest> {
+  const resolved = resolveModel(sold.catalog, body.model, kind);
+  if (!resolved.ok) return resolved;
+  const model = resolved.value;
+  const row = INPUT_KINDS[kind];
+  const routes = routesMeeting(row.needs(body), pricedFor(model, sold));
+  if (!routes.ok) return routes;
+  const prompt = row.size(body, model);
+  const bounds = costBounds(routes.value, prompt, null);
+  return success({
+    ...common(asked, model, sold),
+    routes: routes.value,
+    prompt,
+    cap: null,
+    mayThink: false,
+    bounds,
+  });
+}
+
+function common(asked: ParsedRequest, model: Model, { pricing = NO_LISTS }: Sold) {
+  const { request: core, user, dropped, reply, paramOf, codeOf, native, keep } = asked;
+  const stream = reply.kind === "stream";
+  const droppedNatively = native?.dropped ?? [];
+  return {
+    core,
+    model,
+    pricing,
+    stream,
+    user,
+    dropped,
+    droppedNatively,
+    reply,
+    paramOf,
+    codeOf,
+    native,
+    keep: keep ?? null,
+  };
+}
+
+/** Whether a route of the model takes a request in the door's own wire. */
+function isSpoken(
+  { routes }: Model,
+  native: NativeRequest | null,
+  providers: ReadonlyMap<string, Provider>,
+): boolean {
+  return routes.some((route) => speaksNatively(providers.get(route.provider), route, native));
+}
+
+/**
+ * A prompt as its routes are told it: of the native body, where any takes that (`native` is null where none does),
+ * of the core's, where any is told it in another wire; the larger of the two.
+ */
+function promptSize(
+  body: ChatBody,
+  native: NativeRequest | null,
+  { model, providers }: { readonly model: Model; readonly providers: Sold["providers"] },
+): PromptSize {
+  if (native === null) return chatPromptSize(body, model);
+  const own = nativePromptSize(native.body, native.weights, model);
+  const isOnly =
+    native.only !== null ||
+    model.routes.every((route) => speaksNatively(providers.get(route.provider), route, native));
+  const size = isOnly ? own : largerSize(own, chatPromptSize(body, model));
+  return native.hourCache ? { ...size, hourCache: true } : size;
+}
+
+/** The routes that speak the door's wire, where nobody else can do the request. */
+function nativeIfOnly(
+  routes: readonly Route[],
+  native: NativeRequest | null,
+  providers: ReadonlyMap<string, Provider>,
+): Result<readonly Route[]> {
+  if (native === null || native.only === null) return success(routes);
+  const { only } = native;
+  const able = routes.filter((route) =>
+    speaksNatively(providers.get(route.provider), route, native),
+  );
+  return able.length > 0 ? success(able) : invalid(only.message, only.param);
+}
+
+/** Whether a route takes a request in the door's own wire. */
+export function speaksNatively(
+  provider: Provider | undefined,
+  { upstreamId }: Route,
+  native: Pick<NativeRequest, "wire"> | null,
+): boolean {
+  return native !== null && provider?.speaks?.(native.wire, upstreamId) === true;
+}
+
+/** A refusal with its `param` as the door's client knows it; what the door said itself is in its words. */
+export function withClientParam(refusal: Refusal, { paramOf, codeOf, native }: Words): Refusal {
+  const { failure } = refusal;
+  if (paramOf === undefined || failure.kind !== "invalid_request" || failure.param === null) {
+    return refusal;
+  }
+  if (failure.message === native?.only?.message) return refusal;
+  const param = paramOf(failure.param);
+  const code = param === null ? null : (codeOf?.(param) ?? null);
+  return { ok: false, failure: { ...failure, param, ...(code !== null && { code }) } };
+}
+
+type Words = {
+  readonly paramOf?: ParsedRequest["paramOf"] | undefined;
+  readonly codeOf?: ParsedRequest["codeOf"] | undefined;
+  readonly native: NativeRequest | null;
+};
+
+/** A chat request as routes are chosen for it. */
+type ChatNeeds = {
+  readonly chat: ChatBody;
+  readonly prompt: PromptSize;
+  readonly cap: OutputCap;
+};
+
+/**
+ * The routes of a model that can do a chat request, in order: `n`, images and tools by what each route is
+ * said to lack; then its length, so far as another route remains. Failures: 400 with the `param`
+ * that no route can do.
+ */
+export function capableRoutes(
+  model: Model,
+  { chat, prompt, cap }: ChatNeeds,
+): Result<readonly Route[]> {
+  if (!model.abilities.includes("tools") && usesTools(chat)) {
+    return invalid(`The model '${model.id}' does not call tools.`, "tools");
+  }
+  if (model.routes.every((route) => route.limits === undefined)) return success(model.routes);
+  const { n: choices = 1 } = chat;
+  const needs: Need[] = [
+    {
+      param: "n",
+      lack: `give ${choices} choices at once`,
+      met: ({ limits }) => choices <= (limits?.choices ?? choices),
+    },
+  ];
+  if (SHOWN.some(([type]) => hasParts(chat, type))) {
+    needs.push(needOf("vision", "messages", "accept images"));
+  }
+  if (usesTools(chat)) needs.push(needOf("tools", "tools", "call tools"));
+  needs.push({
+    param: "max_tokens",
+    lack: "give an answer of that length",
+    met: ({ limits }) => cap.least <= (limits?.maxOutput ?? cap.least),
+  });
+  const able = routesMeeting(needs, model);
+  return able.ok ? success(longEnough(able.value, model, prompt.estimate + cap.least)) : able;
+}
+
+/**
+ * Without the routes whose own context window is too short for so many tokens. The size is an
+ * estimate: with none left, the widest stay, and the upstream decides.
+ */
+function longEnough(routes: readonly Route[], model: Model, tokens: number): readonly Route[] {
+  const contextOf = ({ limits }: Route): number => limits?.context ?? model.context;
+  const widest = Math.max(...routes.map(contextOf));
+  const enough = Math.min(tokens, widest);
+  return routes.filter((route) => contextOf(route) >= enough);
+}
+
+/** True when a chat request offers tools, or its conversation has used them. */
+function usesTools(chat: ChatBody): boolean {
+  if ((chat.tools?.length ?? 0) > 0 || chat["functions"] !== undefined) return true;
+  return chat.messages.some(
+    (message) =>
+      message.role === "tool" ||
+      message.role === "function" ||
+      (message.role === "assistant" &&
+        (message.tool_calls ?? message.function_call ?? null) !== null),
+  );
+}

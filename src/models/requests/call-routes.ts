@@ -1,0 +1,258 @@
+import type { Failure, Result } from "../../shared/failure.ts";
+import { refuse } from "../../shared/failure.ts";
+import { CONCURRENT_PROMPTS_MAX } from "../core/separate-prompts.ts";
+import type { ProviderFailure, FailedUsage } from "../core/provider.ts";
+import { failover, failureReason } from "../routing/failover.ts";
+import type { ActiveRoute, FailoverOptions, FailoverResult } from "../routing/failover.ts";
+import { routeName } from "../routing/route-health.ts";
+import type { FailedAttempt } from "../../shared/generation.ts";
+import { withClientParam } from "./bound-request.ts";
+import { EXCEPTION, chargeFor, unseenCharge, markOpen, withCharge } from "./charge.ts";
+import { NO_WEIGHTS } from "../core/prompt-size.ts";
+import type {
+  EndedResponse,
+  GrantedHold,
+  Outcome,
+  PaidRoute,
+  Run,
+  ServingRoute,
+} from "./paid-request.ts";
+import { logWarning } from "../../shared/log.ts";
+
+const SLOW_TOKEN_MS = 50;
+const JSON_TIMEOUT_MS_MAX = 600_000;
+
+/** A route that has begun to answer; or, when none did, what that comes to. */
+type Answering =
+  | { readonly ok: true; readonly route: ServingRoute; readonly answer: FailoverResult["answer"] }
+  | { readonly ok: false; readonly ended: EndedResponse };
+
+/**
+ * Asks the routes that the hold pays for, in order, until one answers. Once one has, nobody else will be
+ * asked: the request's body is let go.
+ */
+export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Answering> {
+  if (run.timer.clientGone) {
+    return { ok: false, ended: released(run, { kind: "internal" }, "client left before dispatch") };
+  }
+  const last: Last = { asked: null, spent: null };
+  markOpen(run, {
+    owed: () => owed(run, last) ?? EXCEPTION,
+    close: () => Promise.resolve(),
+  });
+  const served = await callRoute(run, routes, {
+    onAsked: (asked) => {
+      run.progress.askedMs = run.services.now() - run.startedMs;
+      last.asked = asked === null ? null : triedAt(routes, asked);
+    },
+    onSpent: (asked, spent) => {
+      const there = triedAt(routes, asked);
+      if (there !== null) last.spent = { asked: there, spent };
+    },
+  });
+  if (!served.ok) {
+    const { failure } = withClientParam(served, run.request);
+    return { ok: false, ended: unanswered(run, failure, last) };
+  }
+  dropBody(run);
+  const { answer } = served.value;
+  return { ok: true, route: servingRoute(run, served.value, routes), answer };
+}
+
+/** The route that the request was sent to last, whose work a client that leaves pays for. */
+type Tried = Omit<ServingRoute, "firstByteMs" | "dropped">;
+
+/** What an attempt has used whose answer the request kept from being finished. */
+type SpentThere = { readonly asked: Tried; readonly spent: FailedUsage };
+
+/** What of the attempts so far somebody may have to pay for. */
+type Last = { asked: Tried | null; spent: SpentThere | null };
+
+function triedAt(
+  routes: readonly PaidRoute[],
+  { index, attempts, failed }: ActiveRoute,
+): Tried | null {
+  const paid = routes[index];
+  if (paid === undefined) return null;
+  const { route, cap, native } = paid;
+  const tried = { route, cap, isNative: native !== undefined, attempts };
+  return failed.length === 0 ? tried : { ...tried, failed: failedThere(routes, failed) };
+}
+
+/** The attempts before as receipts name them. */
+function failedThere(
+  routes: readonly PaidRoute[],
+  failed: ActiveRoute["failed"],
+): readonly FailedAttempt[] {
+  return failed.flatMap(({ index, why }) => {
+    const route = routes[index]?.route;
+    return route === undefined ? [] : [{ route: routeName(route.provider, route.upstreamId), why }];
+  });
+}
+
+async function callRoute(
+  run: Run,
+  routes: readonly PaidRoute[],
+  { onAsked, onSpent }: Required<Pick<FailoverOptions, "onAsked" | "onSpent">>,
+): Promise<Result<FailoverResult>> {
+  const { core, stream, user } = run.request;
+  if (routes.length === 0 || core === null) return refuse({ kind: "upstream_error" });
+  const customer = { orgId: run.caller.orgId, user };
+  const { health, now, numbers } = run.services;
+  return failover(
+    routes,
+    {
+      ...core,
+      stream,
+      customer,
+      paceMs: numbers.STREAM_PACE_MS,
+      room: (bytes) => (run.slot?.grow(bytes) ?? null) === null,
+    },
+    {
+      health,
+      now,
+      signal: run.timer.signal,
+      headersMs: stream ? numbers.UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, routes),
+      firstMs: numbers.UPSTREAM_FIRST_MS,
+      quietMs: numbers.KEEP_ALIVE_MS,
+      after: run.timers.after,
+      onAsked,
+      onSpent,
+      onFailed: ({ index, attempts }, failure) => {
+        const route = routes[index]?.route;
+        if (route !== undefined) reportFailedAttempt(run, { route, attempts }, failure);
+      },
+      mayRetry: () => !run.timer.clientGone,
+    },
+  );
+}
+
+/** Lets go of the request's body: no other route will be asked. */
+function dropBody({ request, slot, bodyBytes }: Run): void {
+  const { native } = request;
+  request.core = null;
+  request.native = native === null ? null : { ...native, body: {}, weights: NO_WEIGHTS };
+  slot?.dropBody(request.keep === null ? 0 : bodyBytes);
+}
+
+/** A JSON answer comes whole: time for its output at a slow model's pace, at most ten minutes. */
+function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
+  const { UPSTREAM_HEADERS_MS } = run.services.numbers;
+  const { core } = run.request;
+  const prompts = core?.kind === "chat" && core.apart ? core.body.messages.length : 1;
+  const rounds = Math.ceil(prompts / CONCURRENT_PROMPTS_MAX);
+  const tokens = Math.max(0, ...routes.map(({ cap }) => cap ?? 0)) * rounds;
+  return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, tokens * SLOW_TOKEN_MS));
+}
+
+function servingRoute(
+  run: Run,
+  served: FailoverResult,
+  routes: readonly PaidRoute[],
+): ServingRoute {
+  const tried = triedAt(routes, served);
+  if (tried === null) throw new Error("the route that served was not a candidate");
+  const firstByteMs = run.services.now() - run.startedMs;
+  return { ...tried, dropped: served.dropped, firstByteMs };
+}
+
+/**
+ * Nothing was answered. A client that disconnected while a route was working on its request pays for the input and an
+ * estimate of the output so far: the provider bills them. So does one whose request kept an answer from being finished for what that
+ * has used (of the last such answer). Everybody else pays nothing.
+ */
+function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
+  const isOwed = last.spent !== null || run.timer.reason === "drained";
+  const outcome = isOwed ? owed(run, last) : null;
+  return outcome === null ? released(run, failure, failure.kind) : refusing(run, failure, outcome);
+}
+
+/** What an unanswered request has used: of the last answer that it spoiled, else the work on the request that was sent. */
+function owed(run: Run, { asked, spent }: Last): Outcome | null {
+  if (spent === null) return asked === null ? null : unseenCharge(run, asked);
+  const route = { ...spent.asked, dropped: [], firstByteMs: run.services.now() - run.startedMs };
+  const seen = { ...spent.spent, finishReason: null };
+  return chargeFor(run, route, seen, { ending: "provoked", readerAway: false });
+}
+
+/** Voids the hold, then answers: a client that retries at once finds its credit free again. */
+function released(run: Run, failure: Failure, reason: string): EndedResponse {
+  return refusing(run, failure, { kind: "void", reason });
+}
+
+function refusing(run: Run, failure: Failure, outcome: Outcome): EndedResponse {
+  return {
+    outcome,
+    last: () => {
+      run.answer(withCharge(run, failure, outcome));
+      return Promise.resolve(outcome.kind === "settle");
+    },
+  };
+}
+
+/** Statuses that are told apart; of any other only its hundred is. */
+const STATUSES: ReadonlySet<string> = new Set(
+  "400 401 402 403 404 408 409 413 415 422 424 429 498 499 500 501 502 503 504 520 521 522 523 524 525 526 529 530".split(
+    " ",
+  ),
+);
+
+/**
+ * Tells of an attempt at a provider that failed: a line with its request, and a count. An attempt that ended
+ * because the client left says nothing about the provider; one that this isolate had no room for is shed.
+ */
+export function reportFailedAttempt(
+  run: Run,
+  { route, attempts }: Pick<ServingRoute, "route" | "attempts">,
+  failure: ProviderFailure,
+): void {
+  if (failure.kind === "shed") return run.services.sheds.note("bytes", run.id, run.startedMs);
+  if (run.timer.clientGone) return;
+  const { provider, upstreamId } = route;
+  const { status, reason } = wordsOf(failure);
+  noteAttempt(run, routeName(provider, upstreamId), { status, failure });
+  run.services.tally.count("failedAttempts", { provider, status, reason });
+  logWarning("attempt_failed", {
+    request_id: run.id,
+    provider,
+    upstream_id: upstreamId,
+    attempt: attempts,
+    kind: failure.kind,
+    status,
+    reason,
+  });
+}
+
+/** For whoever asks later what happened to the request. */
+function noteAttempt(
+  { progress, services, startedMs }: Run,
+  route: string,
+  { status, failure }: { readonly status: string; readonly failure: ProviderFailure },
+): void {
+  const isOurs = failure.kind === "disabled";
+  const told = {
+    route,
+    why: failureReason(failure),
+    ...(!isOurs && /^\d+$/.test(status) && { status: Number(status) }),
+    startedMs: progress.askedMs,
+    endedMs: services.now() - startedMs,
+  };
+  progress.attempts = [...progress.attempts, told];
+}
+
+/**
+ * A failure as two labels, each of a bounded set: the HTTP status, `none` without one; and our word for what
+ * happened, for a bare status what it means to us (`disabled`, `overloaded`, `refused`, `retry`).
+ */
+function wordsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
+  readonly status: string;
+  readonly reason: string;
+} {
+  const [, word = "", status = ""] = /^([a-z_]{0,40}?)_?(\d{3})?$/.exec(reason) ?? [];
+  return { status: statusOf(status), reason: word || kind };
+}
+
+function statusOf(status: string): string {
+  if (status === "") return "none";
+  return STATUSES.has(status) ? status : `${status.slice(0, 1)}xx`;
+}

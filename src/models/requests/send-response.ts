@@ -1,0 +1,386 @@
+import { elapsedMs } from "../../shared/clock.ts";
+import { refuse } from "../../shared/failure.ts";
+import type { Failure } from "../../shared/failure.ts";
+import { logEvent } from "../../shared/log.ts";
+import { estimateTokens } from "../../shared/tokens.ts";
+import { failureOf } from "../routing/failover.ts";
+import type { FailoverResult } from "../routing/failover.ts";
+import { outputText } from "../core/output-text.ts";
+import { isRequestCaused } from "../core/provider.ts";
+import type {
+  JsonObject,
+  ProviderResult,
+  ProviderFailure,
+  EventStream,
+  StreamEvent,
+} from "../core/provider.ts";
+import type { Completion } from "../core/chunk.ts";
+import { routeName } from "../routing/route-health.ts";
+import { withClientParam } from "./bound-request.ts";
+import { chargeFor, headOf, markOpen, receiptHeaders, receiptOf, withCharge } from "./charge.ts";
+import type { StreamEnding } from "./charge.ts";
+import { reportFailedAttempt } from "./call-routes.ts";
+import type { ResponseWriter, StreamWriter, Receipt } from "../core/endpoint-adapter.ts";
+import type { EndedResponse, Run, ServingRoute, Outcome } from "./paid-request.ts";
+import { StreamMeter } from "./stream-meter.ts";
+import { StreamClient, StreamWatch } from "./stream-watch.ts";
+
+/** Gives the client all but the last byte of what a route answers, in its door's shape. */
+export function sendResponse(
+  run: Run,
+  route: ServingRoute,
+  given: FailoverResult["answer"],
+): Promise<EndedResponse> | EndedResponse {
+  const { native } = run.request;
+  const reply = route.isNative && native !== null ? native.reply : run.request.reply;
+  if (given.kind === "json" && reply.kind === "json") {
+    return sendJson(run, route, { given, reply });
+  }
+  if (given.kind === "stream" && reply.kind === "stream") {
+    return sendStream(run, route, { given, reply });
+  }
+  throw new Error("an answer of another kind than was asked for");
+}
+
+type JsonAnswer = Omit<Extract<ProviderResult, { kind: "json" }>, "kind">;
+type JsonReply = Extract<ResponseWriter, { kind: "json" }>;
+
+/**
+ * An answer in the door's shape, which leaves once its charge is stored. A charge that was definitely not
+ * taken is a 503 instead; one that may have been is answered, so that nobody pays for a 503.
+ */
+export function sendJson(
+  run: Run,
+  route: ServingRoute,
+  { given, reply }: { readonly given: JsonAnswer; readonly reply: JsonReply },
+): EndedResponse {
+  const owed = (finishReason: string | null): Outcome => {
+    const output = given.usage === null ? outputOf(given) : 0;
+    const seen = { usage: given.usage, output, finishReason };
+    return chargeFor(run, route, seen, { ending: "complete", readerAway: false });
+  };
+  markOpen(run, { owed: () => owed(null), close: () => Promise.resolve() });
+  const outcome = owed(given.native?.finish ?? finishReasonOf(given.body));
+  if (outcome.kind === "void") throw new Error("a whole answer has a charge");
+  const { cost } = outcome;
+  // Made before the charge, as a rule: who cannot be answered is told so beside it.
+  let receipt = receiptOf(run, outcome, cost);
+  const headers = receiptHeaders(run, route);
+  let body = JSON.stringify(reply.json(given.body, receipt));
+  return {
+    outcome,
+    last: ({ stored, charged }) => {
+      if (stored === "refused") {
+        run.answer({ kind: "storage_unavailable" });
+        return Promise.resolve(false);
+      }
+      if (charged !== cost) {
+        receipt = { ...receipt, costMicro: charged };
+        body = JSON.stringify(reply.json(given.body, receipt));
+      }
+      headers["content-type"] = "application/json";
+      headers["x-cost-micro"] = String(charged);
+      run.answer(new Response(body, { headers }));
+      return Promise.resolve(true);
+    },
+    kept: () => reply.kept?.(given.body, receipt) ?? null,
+  };
+}
+
+/** The choices of a whole answer; an embedding has none. */
+function choicesOf(body: JsonObject): Completion["choices"] {
+  return (body as Partial<Completion>).choices ?? [];
+}
+
+function finishReasonOf(body: JsonObject): string | null {
+  return choicesOf(body)[0]?.finish_reason ?? null;
+}
+
+/** Output tokens of an answer that came without usage, counted from its text and tool calls. */
+function outputOf({ body, native }: JsonAnswer): number {
+  if (native !== undefined) return Math.ceil(estimateTokens(native.said));
+  let tokens = 0;
+  for (const { message } of choicesOf(body)) tokens += estimateTokens(outputText(message));
+  return Math.ceil(tokens);
+}
+
+/** A write that waited this long for its reader makes the reader share in an upstream's failure. */
+const SLOW_READER_MS = 5000;
+/** An upstream that ignores its output cap is stopped at this many times the cap. */
+const RUNAWAY_FACTOR = 2;
+const RUNAWAY_TOKENS = 1024;
+/** After the last choice has finished: how long usage may follow, and after that the terminal marker. */
+const USAGE_LINGER_MS = 5000;
+const END_LINGER_MS = 1000;
+
+type StreamAnswer = Extract<ProviderResult, { kind: "stream" }>;
+type StreamReply = Extract<ResponseWriter, { kind: "stream" }>;
+
+type Streaming = {
+  readonly run: Run;
+  readonly route: ServingRoute;
+  readonly meter: StreamMeter;
+  readonly client: StreamClient;
+  readonly watch: StreamWatch;
+  readonly writer: StreamWriter;
+  readonly events: EventStream;
+  /** When its first events were there, ms. */
+  readonly beganMs: number;
+  hasBegun: boolean;
+  /** Why its upstream failed, where it said so; null while nothing is wrong. */
+  failure: ProviderFailure | null;
+};
+
+/** Keeps a connection alive before the first event, in every endpoint's format. */
+const COMMENT = ": keep-alive\n\n";
+const BEGINNING = { hasBegun: false, failure: null };
+const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
+const SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
+
+/**
+ * Forwards a stream at once and meters it, but for its last events, which leave once its charge is stored. Reads on
+ * after the client left, until the usage comes or the drain ends, unless the end is far.
+ */
+export async function sendStream(
+  run: Run,
+  route: ServingRoute,
+  { given, reply }: { readonly given: StreamAnswer; readonly reply: StreamReply },
+): Promise<EndedResponse> {
+  const { timer } = run;
+  const { events, isLate } = given;
+  const beganMs = elapsedMs();
+  const meter = meterOf(run, route, beganMs);
+  const owed = (): Outcome => chargeOf({ run, route, meter }, "stopped", true);
+  markOpen(run, { owed, close: async () => events.cancel() });
+  const writer = reply.stream(headOf(run));
+  const headers = {
+    ...receiptHeaders(run, route),
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+  };
+  const client = new StreamClient({ left: () => timer.clientLeft() });
+  const response = new Response(client.readable, { headers });
+  const { numbers } = run.services;
+  const ping = (): string => (streaming.hasBegun ? writer.ping : COMMENT);
+  const watch = new StreamWatch({ events, timer, client, ping, now: elapsedMs, numbers });
+  const streaming = {
+    run,
+    route,
+    meter,
+    client,
+    watch,
+    writer,
+    events,
+    beganMs,
+    ...BEGINNING,
+  };
+  markOpen(run, { owed, close: async () => close(streaming) });
+  timer.whenClientGone(() => left(streaming));
+  run.answer(response);
+  if (isLate === true) void client.write(COMMENT);
+  markOpen(run, { owed, close: (failure) => abandon(streaming, failure) });
+  const ending = await pump(streaming);
+  noteFault(streaming, ending);
+  return endOf(streaming, ending);
+}
+
+/** The meter of a stream whose first events are here. What the model thought before them counts, too. */
+function meterOf({ request, progress, services }: Run, route: ServingRoute, beganMs: number) {
+  const provider = services.providers.get(route.route.provider);
+  return new StreamMeter(request.cap?.choices ?? 1, {
+    mayThink: request.mayThink,
+    summarizes: provider?.summarizesThoughts === true,
+    askedMs: beganMs - Math.max(0, route.firstByteMs - progress.askedMs),
+  });
+}
+
+/** Returns the charge for a stream. Unless it ended by itself, hidden thoughts count by the time they took. */
+function chargeOf(
+  { run, route, meter }: Pick<Streaming, "run" | "route" | "meter">,
+  ending: StreamEnding,
+  readerAway: boolean,
+): Outcome {
+  const { usage, partial, finishReason } = meter;
+  const isCut = ending === "stopped" || ending === "failed";
+  const nowMs = elapsedMs();
+  const seen = isCut
+    ? { output: meter.outputUntil(nowMs), thought: meter.thoughtUntil(nowMs) }
+    : { output: meter.output };
+  return chargeFor(run, route, { usage, partial, finishReason, ...seen }, { ending, readerAway });
+}
+
+/** What a stream came to, and its last events: those of an answer that is whole, or of one that broke off. */
+function endOf(streaming: Streaming, ending: StreamEnding): EndedResponse {
+  const { run, client, writer } = streaming;
+  const readerAway = run.timer.clientGone || client.pendingMs > SLOW_READER_MS;
+  const outcome = chargeOf(streaming, ending, readerAway);
+  let receipt: Receipt | null = null;
+  return {
+    outcome,
+    last: async ({ charged }) => {
+      const made = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
+      const isWhole = ending === "complete" && made !== null;
+      const told = (): Failure => {
+        run.progress.told = withCharge(run, toldBy(streaming), outcome);
+        return run.progress.told;
+      };
+      const begun = streaming.hasBegun ? "" : writer.begin(null);
+      await client.end(begun + (isWhole ? writer.end(made) : writer.fail(told(), made)));
+      close(streaming);
+      if (isWhole) receipt = made;
+      return true;
+    },
+    kept: () => (receipt === null ? null : (writer.kept?.(receipt) ?? null)),
+  };
+}
+
+/** What its client is told of a stream that failed, in the words of its door. */
+function toldBy({ run: { request }, failure }: Streaming): Failure {
+  if (failure === null) return { kind: "upstream_error" };
+  return withClientParam(refuse(failureOf(failure)), request).failure;
+}
+
+/** A bug: whoever still reads is told what it cost. */
+async function abandon(streaming: Streaming, failure: Failure): Promise<void> {
+  const { client, writer, events } = streaming;
+  events.cancel();
+  try {
+    await client.end(writer.fail(failure, null));
+  } finally {
+    close(streaming);
+  }
+}
+
+/** The client has disconnected. A write would wait for its reader forever. The upstream is read on for its usage. */
+function left(streaming: Streaming): void {
+  streaming.client.leave();
+  if (isNotWorthReading(streaming)) streaming.watch.stop();
+}
+
+/**
+ * Reports whether the stream of a disconnected client can be closed. One whose model may have thought unseen can't:
+ * only its usage would tell.
+ */
+function isNotWorthReading(streaming: Streaming): boolean {
+  const { meter, run } = streaming;
+  if (meter.mayHide) return false;
+  const { numbers, now } = run.services;
+  const isDrained = now() - (run.timer.leftMs ?? now()) > numbers.DRAIN_S * 1000;
+  return isDrained || isEndFar(streaming);
+}
+
+/** A pace is known after so long. */
+const PACE_KNOWN_MS = 1000;
+
+/** Whether an answer that goes on as it did does not come to its cap while it may be read on. */
+function isEndFar({ run, route, meter, beganMs }: Streaming): boolean {
+  const ranMs = elapsedMs() - beganMs;
+  if (meter.finished || route.cap === null || ranMs < PACE_KNOWN_MS) return false;
+  const said = meter.output;
+  const allowed = route.cap * (run.request.cap?.choices ?? 1);
+  return (allowed - said) * ranMs > said * run.services.numbers.DRAIN_S * 1000;
+}
+
+function close({ watch, events, client }: Streaming): void {
+  watch.close();
+  events.cancel();
+  client.leave();
+}
+
+/** A route that begins well and breaks off is asked less, and told of; before its first event failover does both. */
+function noteFault({ run, route, watch, failure }: Streaming, ending: StreamEnding): void {
+  const { services } = run;
+  const { provider, upstreamId } = route.route;
+  if (ending === "failed") services.health.broke(routeName(provider, upstreamId), services.now());
+  const ended = watch.silent ? SILENT : failure;
+  const fault = ended ?? (ending === "failed" ? BROKEN_OFF : null);
+  if (fault !== null) reportFailedAttempt(run, route, fault);
+}
+
+/** Reads until the stream is over, one way or another. */
+async function pump(streaming: Streaming): Promise<StreamEnding> {
+  const { meter, client, watch, events } = streaming;
+  for (;;) {
+    let batch: readonly StreamEvent[] | null;
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+      batch = await events.next();
+    } catch {
+      return endOfFile(meter, watch.stopped ? "stopped" : "failed");
+    }
+    if (batch === null) return endOfFile(meter, watch.stopped ? "stopped" : "failed");
+    watch.heard(batch.at(-1));
+    meter.hear(elapsedMs());
+    const first = opening(streaming, batch);
+    const { text: said, over } = digest(streaming, batch);
+    const text = first + said;
+    // oxlint-disable-next-line no-await-in-loop -- the reader's pace is the upstream's pace
+    await client.write(text);
+    if (text !== "") watch.sent();
+    if (over !== null) return over;
+    if (isToStop(streaming)) return "stopped";
+    if (meter.finished) watch.linger(meter.usage === null ? USAGE_LINGER_MS : END_LINGER_MS);
+  }
+}
+
+/** What stands before all else, once the first batch has been read: it may tell usage. */
+function opening(streaming: Streaming, batch: readonly StreamEvent[]): string {
+  if (streaming.hasBegun) return "";
+  streaming.hasBegun = true;
+  const { meter, writer } = streaming;
+  for (const event of batch) if (event.kind === "usage") meter.report(event.usage, event.partial);
+  return writer.begin(meter.usage ?? meter.partial);
+}
+
+/** The wire text of a batch, and how the stream ended if it did in it. */
+function digest(
+  streaming: Streaming,
+  batch: readonly StreamEvent[],
+): { text: string; over: StreamEnding | null } {
+  const { meter, writer } = streaming;
+  let text = "";
+  for (const event of batch) {
+    switch (event.kind) {
+      case "chunk":
+        meter.see(event.chunk);
+        text += writer.chunk(event.chunk);
+        break;
+      case "text":
+        meter.seeText(event.json);
+        text += writer.text(event.index, event.json);
+        break;
+      case "native":
+        meter.seeNative(event);
+        text += writer.native?.(event.event) ?? "";
+        break;
+      case "usage":
+        meter.report(event.usage, event.partial);
+        break;
+      case "thinking":
+        meter.think();
+        break;
+      case "error":
+        streaming.failure = event.failure;
+        return { text, over: isRequestCaused(event.failure) ? "provoked" : "failed" };
+      case "end":
+        return { text, over: endOfFile(meter, "complete") };
+    }
+  }
+  return { text, over: null };
+}
+
+/** An answer whose choices have all finished is complete; one that broke off before that is what `otherwise` says. */
+function endOfFile(meter: StreamMeter, otherwise: StreamEnding): StreamEnding {
+  return meter.finished ? "complete" : otherwise;
+}
+
+/** Reports whether nothing more is wanted of the upstream: its client is gone, or it ignores its output cap. */
+function isToStop(streaming: Streaming): boolean {
+  const { run, route, meter } = streaming;
+  if (run.timer.clientGone && isNotWorthReading(streaming)) return true;
+  if (route.cap === null) return false;
+  const allowed = route.cap * (run.request.cap?.choices ?? 1);
+  if (!meter.isPast(allowed * RUNAWAY_FACTOR + RUNAWAY_TOKENS)) return false;
+  logEvent("upstream_ignored_cap", { request_id: run.id, route: route.route.provider });
+  return true;
+}

@@ -1,0 +1,117 @@
+import { BODY_BYTES_MAX } from "../../shared/http/read-json.ts";
+import {
+  continuedBy,
+  STORED_BODY_BYTES_MAX,
+  responseOwner,
+  RESPONSE_ID,
+  textsOf,
+} from "../../shared/contracts/stored-responses.ts";
+import type {
+  ResponseToStore,
+  RecallRequest,
+  RecallResult,
+} from "../../shared/contracts/stored-responses.ts";
+import type { Admitted } from "../../shared/caller.ts";
+import { refuse, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import type { Slot } from "../../shared/in-flight.ts";
+import { logException, logWarning } from "../../shared/log.ts";
+import { readObject } from "../../shared/reach-object.ts";
+import type { HoldGrant } from "../../shared/contracts/wallet.ts";
+import type { EndedResponse, Run, RunServices } from "./paid-request.ts";
+
+/** Whose request names something, where it is kept, and its place; `bytes`: of the body that names it. */
+type Asking = Pick<RunServices, "home" | "kept"> & {
+  readonly admitted: Admitted;
+  readonly slot: Pick<Slot, "grow"> | undefined;
+  readonly bytes: number;
+};
+
+type NotRecalled = Refusal | { readonly ok: false; readonly shed: "bytes" };
+
+/**
+ * What a request names of kept answers, with room for it: what a caller may see depends on its limits. Home away, or
+ * an object that does not answer: 503.
+ */
+export async function recallStored(
+  { admitted, home, kept: objects, slot, bytes }: Asking,
+  asked: RecallRequest,
+): Promise<NotRecalled | { readonly ok: true; readonly value: RecallResult }> {
+  const { orgId } = admitted.caller;
+  const found = await (home === null
+    ? readObject(() => objects(orgId).recall(asked, continuedBy(admitted)))
+    : home.askKept({ recall: asked, keep: null }));
+  if (!found.ok) return found;
+  if (found.value === null) return refuse({ kind: "home_region_unreachable" });
+  const more = textsOf(found.value).reduce((sum, text) => sum + text.length, 0);
+  if (bytes + more > BODY_BYTES_MAX) {
+    return refuse({ kind: "body_too_large", bytesMax: BODY_BYTES_MAX });
+  }
+  return slot?.grow(more) === "bytes" ? { ok: false, shed: "bytes" } : success(found.value);
+}
+
+/** Pauses between the attempts to keep an answer, within what the platform gives after the last byte. */
+const PAUSES_MS: readonly number[] = [500, 3000];
+
+/** Once the hold is granted: whether the answer will be kept, which the answer says from its beginning on. */
+export function decideStoring(
+  { request, progress, bodyBytes }: Run,
+  { keepHours = 0 }: HoldGrant,
+): void {
+  if (keepHours === 0 || bodyBytes > STORED_BODY_BYTES_MAX) request.keep = null;
+  progress.keepHours = keepHours;
+}
+
+/** Begins to keep an answer whose last byte was handed over; the run holds its place until it is done. */
+export function storeResponse(run: Run, ended: EndedResponse): void {
+  if (run.request.keep !== null) run.progress.keeping = kept(run, ended);
+}
+
+/** Keeps it in a few attempts; one that cannot be kept is given up, counted and logged without what it says. Never throws. */
+async function kept(run: Run, ended: EndedResponse): Promise<void> {
+  await scheduler.wait(0); // the last byte first
+  try {
+    const answer = keptAnswer(run, ended);
+    if (answer === null) return;
+    let stored = await stores(run, answer);
+    for (const pauseMs of PAUSES_MS) {
+      if (stored.ok || stored.failure.kind === "invalid_request") break;
+      // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
+      await scheduler.wait(pauseMs);
+      // oxlint-disable-next-line no-await-in-loop -- each attempt follows the failure of the one before
+      stored = await stores(run, answer);
+    }
+    if (stored.ok) return;
+    run.services.tally.count("unkept");
+    logWarning("response_not_kept", { request_id: run.id, reason: stored.failure.kind });
+  } catch (error) {
+    logException(error, { request_id: run.id });
+  }
+}
+
+type Keepable = Omit<ResponseToStore, "by">;
+
+function keptAnswer(run: Run, ended: EndedResponse): Keepable | null {
+  const { keep } = run.request;
+  const response = ended.kept?.() ?? null;
+  if (response === null || keep === null) return null;
+  return {
+    id: RESPONSE_ID + run.id.slice("req_".length),
+    previous: keep.previous,
+    createdAt: run.startedMs,
+    hours: run.progress.keepHours,
+    input: textOf(keep.input),
+    response: textOf(response),
+  };
+}
+
+/** At the organization's home. */
+function stores({ caller, services }: Run, keep: Keepable): Promise<Result<unknown>> {
+  const { home, kept: objects } = services;
+  if (home !== null) return home.askKept({ recall: null, keep });
+  return readObject(() => objects(caller.orgId).keep({ ...keep, by: responseOwner(caller) }));
+}
+
+function textOf(value: unknown): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(value));
+}

@@ -1,0 +1,144 @@
+import * as z from "zod/mini";
+import type { PeerConfig } from "../../shared/config/config.ts";
+import {
+  credentialFromJson,
+  presentedFields,
+  presentedToJson,
+} from "../../accounts/keys/session-token.ts";
+import { textOf } from "../stored-responses/items.ts";
+import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
+import type {
+  ResponseToStore,
+  RecallRequest,
+  RecallResult,
+} from "../../shared/contracts/stored-responses.ts";
+import type { RequestCredential } from "../../shared/caller.ts";
+import { peerRefusal, refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { mintedAt } from "../../shared/id.ts";
+import { keyHashSchema } from "../../shared/key.ts";
+import { callPeer } from "../../regions/peer-call.ts";
+import type { PeerCallOptions } from "../../regions/peer-call.ts";
+
+/** What a peer asks of a key's home about its kept answers; home knows whose the key is. */
+export type StoredResponsesRequest = {
+  readonly called: RequestCredential;
+  readonly recall: RecallRequest | null;
+  readonly keep: Omit<ResponseToStore, "by"> | null;
+};
+
+const id = z.string().check(z.refine((text) => mintedAt(text, RESPONSE_ID) !== null, "is no id"));
+const ids = z.array(id);
+const whole = z.int().check(z.minimum(0));
+const requestSchema = z.object({
+  key_hash: keyHashSchema,
+  ...presentedFields,
+  recall: z.nullable(z.object({ previous: z.nullable(id), outputs: ids, inputs: ids })),
+  keep: z.nullable(
+    z.object({
+      id,
+      previous: z.nullable(id),
+      createdAt: whole,
+      hours: whole,
+      input: z.string(),
+      response: z.string(),
+    }),
+  ),
+});
+
+/** The body of `kept`, without its version. */
+function keptBody({ called, recall, keep }: StoredResponsesRequest): object {
+  const shown = { key_hash: called.keyHash, ...presentedToJson(called), recall };
+  if (keep === null) return { ...shown, keep };
+  return {
+    ...shown,
+    keep: { ...keep, input: textOf(keep.input), response: textOf(keep.response) },
+  };
+}
+
+/** What a peer sent, or null when it is not what `kept` takes. */
+export function readStoredBody(body: unknown): StoredResponsesRequest | null {
+  const parsed = requestSchema.safeParse(body);
+  if (!parsed.success) return null;
+  const { recall, keep } = parsed.data;
+  return {
+    called: credentialFromJson(parsed.data.key_hash, parsed.data),
+    recall,
+    keep: keep && { ...keep, input: bytesOf(keep.input), response: bytesOf(keep.response) },
+  };
+}
+
+const texts = z.record(z.string(), z.string());
+const link = z.object({ id, input: z.string(), response: z.string() });
+const answerSchema = z.discriminatedUnion("ok", [
+  z.object({
+    ok: z.literal(true),
+    recalled: z.nullable(
+      z.object({ links: z.nullable(z.array(link)), outputs: texts, inputs: texts }),
+    ),
+  }),
+  z.object({ ok: z.literal(false), failure: peerRefusal }),
+]);
+
+/** Home's answer; `recalled` null: the answer is kept. */
+export function storedAnswerBody(result: Result<RecallResult | null>): object {
+  if (!result.ok) return { ok: false, failure: result.failure };
+  if (result.value === null) return { ok: true, recalled: null };
+  const { links, outputs, inputs } = result.value;
+  const recalled = {
+    links:
+      links?.map((one) => ({
+        id: one.id,
+        input: textOf(one.input),
+        response: textOf(one.response),
+      })) ?? null,
+    outputs: eachOf(outputs, textOf),
+    inputs: eachOf(inputs, textOf),
+  };
+  return { ok: true, recalled };
+}
+
+/** Home's answer, or null when it is none. */
+function readKeptAnswer(body: unknown): Result<RecallResult | null> | null {
+  const parsed = answerSchema.safeParse(body);
+  if (!parsed.success) return null;
+  if (!parsed.data.ok) return refuse(parsed.data.failure);
+  const { recalled } = parsed.data;
+  if (recalled === null) return success(null);
+  return success({
+    links:
+      recalled.links?.map((one) => ({
+        id: one.id,
+        input: bytesOf(one.input),
+        response: bytesOf(one.response),
+      })) ?? null,
+    outputs: eachOf(recalled.outputs, bytesOf),
+    inputs: eachOf(recalled.inputs, bytesOf),
+  });
+}
+
+function eachOf<From, To>(
+  record: Readonly<Record<string, From>>,
+  change: (value: From) => To,
+): Readonly<Record<string, To>> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
+}
+
+function bytesOf(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+/** For both attempts of a call to home: who is asked may wait for an answer that is on its way there. */
+const HOME_MS = 5000;
+
+/** Asks a key's home about its kept answers. Home away, slow or talking garbage: `home_region_unreachable`. */
+export async function storedAtHome(
+  home: PeerConfig | undefined,
+  request: StoredResponsesRequest,
+  { requestId, now }: Pick<PeerCallOptions, "requestId" | "now">,
+): Promise<Result<RecallResult | null>> {
+  const at = { requestId, now, budgetMs: HOME_MS };
+  const answer = home === undefined ? null : await callPeer(home, "kept", keptBody(request), at);
+  const said = answer === null ? null : readKeptAnswer(answer.body);
+  return said ?? refuse({ kind: "home_region_unreachable" });
+}

@@ -1,0 +1,37 @@
+import type { Context } from "hono";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { admittedAs, identifyGlobalKey } from "../../accounts/keys/vouched.ts";
+import type { RecallResult } from "../../shared/contracts/stored-responses.ts";
+import { continuedBy, responseOwner } from "../../shared/contracts/stored-responses.ts";
+import { refuse } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { readObject } from "../../shared/reach-object.ts";
+import { storedAnswerBody, readStoredBody } from "./stored-format.ts";
+import type { StoredResponsesRequest } from "./stored-format.ts";
+
+/**
+ * POST /internal/v1/kept, at a key's home: what a request in the peer names of kept answers, or an answer of the peer's
+ * that is to be kept here. Whose it is the key's register says.
+ */
+export async function storedResponsesPeer(c: Context<AppEnv>): Promise<Response> {
+  const request = readStoredBody(c.var.peerBody);
+  const answer =
+    request === null ? refuse({ kind: "storage_unavailable" }) : await done(c, request);
+  return c.json(storedAnswerBody(answer));
+}
+
+async function done(
+  c: Context<AppEnv>,
+  { called, recall, keep }: StoredResponsesRequest,
+): Promise<Result<RecallResult | null>> {
+  const { config, timers } = c.var;
+  const register = objectsOf(c.env).register;
+  const key = await identifyGlobalKey(register, called, null, timers.after);
+  if (!key.ok) return key;
+  const admitted = admittedAs(key.value, called, config.region);
+  const kept = () => objectsOf(c.env).kept(key.value.orgId);
+  if (recall !== null) return readObject(() => kept().recall(recall, continuedBy(admitted)));
+  if (keep === null) return refuse({ kind: "storage_unavailable" });
+  return readObject(() => kept().keep({ ...keep, by: responseOwner(admitted.caller) }));
+}

@@ -1,0 +1,237 @@
+import type { Tables } from "../../shared/tables.do.ts";
+import type { ResponseToStore, VisibilityFilter } from "../../shared/contracts/stored-responses.ts";
+import { HOUR_MS } from "../../shared/clock.ts";
+
+/** What an organization keeps of its answers: in the clear is only whose and of when they are. Times are Unix ms. */
+export const STORED_TABLES: Tables = {
+  name: "kept responses",
+  steps: [
+    {
+      sql: `CREATE TABLE settings ( -- the organization's, as each was told: what a request of before leaves is kept for no longer
+    number INTEGER PRIMARY KEY,
+    hours INTEGER NOT NULL CHECK (hours >= 0),
+    since INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE data_keys ( -- what the answers are encrypted with, sealed under the first of KEY_SECRETS
+    number INTEGER PRIMARY KEY,
+    sealed TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE answers (
+    id TEXT PRIMARY KEY NOT NULL,
+    previous TEXT, -- the answer that its request followed
+    member_id TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    session_id TEXT,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    data_key INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, -- of its parts
+    forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1)) -- it stays so long as it may be sent again
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX answers_by_end ON answers (expires_at);
+  CREATE TABLE parts ( -- encrypted: no row may be longer than 2 MB
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('input', 'response')),
+    number INTEGER NOT NULL,
+    sealed BLOB NOT NULL,
+    PRIMARY KEY (id, kind, number)
+  ) STRICT, WITHOUT ROWID;`,
+      readableBy: 1,
+    },
+  ],
+};
+
+/** What is known of an answer without opening it. */
+export type ResponseRow = {
+  readonly id: string;
+  readonly previous: string | null;
+  readonly expiresAt: number;
+  readonly dataKey: number;
+  readonly bytes: number;
+};
+/** What an answer is kept in: two texts. */
+export type PartKind = "input" | "response";
+
+const PART_BYTES = 1_000_000;
+const COLUMNS = "id, previous, expires_at AS expiresAt, data_key AS dataKey, bytes";
+
+/** The answer, if it lives and its caller may see it. */
+export function selectResponse(
+  sql: SqlStorage,
+  id: string,
+  { nowMs, seenBy }: { readonly nowMs: number; readonly seenBy: VisibilityFilter },
+): ResponseRow | null {
+  const [row] = sql
+    .exec<ResponseRow>(
+      `SELECT ${COLUMNS} FROM answers WHERE id = ?1 AND expires_at > ?2 AND forgotten = 0
+        AND member_id = coalesce(?3, member_id) AND key_id = coalesce(?4, key_id)
+        AND (?5 IS NULL OR session_id = ?5)`,
+      id,
+      nowMs,
+      seenBy.memberId,
+      seenBy.keyId,
+      seenBy.sessionId,
+    )
+    .toArray();
+  return row ?? null;
+}
+
+export function hasResponse(sql: SqlStorage, id: string): boolean {
+  return sql.exec("SELECT 1 FROM answers WHERE id = ?", id).toArray().length > 0;
+}
+
+/** An answer with its encrypted texts. Within a transaction. */
+export function insertResponse(
+  sql: SqlStorage,
+  answer: ResponseToStore,
+  stored: {
+    readonly expiresAt: number;
+    readonly dataKey: number;
+    readonly sealed: Readonly<Record<PartKind, Uint8Array>>;
+  },
+): void {
+  const { id, previous, by, createdAt } = answer;
+  const { sealed } = stored;
+  sql.exec(
+    `INSERT INTO answers (id, previous, member_id, key_id, session_id, created_at, expires_at,
+      data_key, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    id,
+    previous,
+    by.memberId,
+    by.keyId,
+    by.sessionId,
+    createdAt,
+    stored.expiresAt,
+    stored.dataKey,
+    sealed.input.length + sealed.response.length,
+  );
+  for (const kind of ["input", "response"] as const) {
+    const whole = sealed[kind];
+    for (let from = 0, number = 0; from < whole.length; from += PART_BYTES, number++) {
+      const part = whole.slice(from, from + PART_BYTES);
+      sql.exec("INSERT INTO parts VALUES (?, ?, ?, ?)", id, kind, number, part.buffer);
+    }
+  }
+}
+
+/** One of an answer's encrypted texts. */
+export function selectSealed(sql: SqlStorage, id: string, kind: PartKind): Uint8Array {
+  const parts = sql
+    .exec<{ sealed: ArrayBuffer }>(
+      "SELECT sealed FROM parts WHERE id = ? AND kind = ? ORDER BY number",
+      id,
+      kind,
+    )
+    .toArray()
+    .map(({ sealed }) => new Uint8Array(sealed));
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+/** How many answers there are, and the bytes of all. */
+export type StoredAmounts = { answers: number; bytes: number };
+
+export function selectAmounts(sql: SqlStorage): StoredAmounts {
+  return sql
+    .exec<StoredAmounts>(
+      "SELECT count(*) AS answers, coalesce(sum(bytes), 0) AS bytes FROM answers",
+    )
+    .one();
+}
+
+/** Forgets an answer. Within a transaction. */
+export function deleteResponse(sql: SqlStorage, id: string): void {
+  sql.exec("DELETE FROM parts WHERE id = ?", id);
+  sql.exec("DELETE FROM answers WHERE id = ?", id);
+}
+
+/** Forgets what an answer says; that it was here is known until `untilMs`. Within a transaction. */
+export function clearResponse(sql: SqlStorage, id: string, untilMs: number): void {
+  sql.exec("DELETE FROM parts WHERE id = ?", id);
+  sql.exec(
+    "UPDATE answers SET forgotten = 1, bytes = 0, expires_at = min(expires_at, ?2) WHERE id = ?1",
+    id,
+    untilMs,
+  );
+}
+
+/** The answers whose time is over, oldest end first. */
+export function selectExpired(
+  sql: SqlStorage,
+  nowMs: number,
+  limit: number,
+): readonly ResponseRow[] {
+  const query = `SELECT ${COLUMNS} FROM answers WHERE expires_at <= ? ORDER BY expires_at LIMIT ?`;
+  return sql.exec<ResponseRow>(query, nowMs, limit).toArray();
+}
+
+/** The oldest answers: their ids sort by time. */
+export function selectOldest(sql: SqlStorage, limit: number): readonly ResponseRow[] {
+  return sql
+    .exec<ResponseRow>(`SELECT ${COLUMNS} FROM answers ORDER BY id LIMIT ?`, limit)
+    .toArray();
+}
+
+/** When the next answer's time is over; null without any. */
+export function selectNextEnd(sql: SqlStorage): number | null {
+  return sql.exec<{ at: number | null }>("SELECT min(expires_at) AS at FROM answers").one().at;
+}
+
+/** Whether the organization keeps nothing now, as far as it was told. */
+export function isStoringDisabled(sql: SqlStorage): boolean {
+  const query = "SELECT hours FROM settings ORDER BY number DESC LIMIT 1";
+  return sql.exec<{ hours: number }>(query).toArray()[0]?.hours === 0;
+}
+
+/** The fewest hours that the setting had from `sinceMs` on, as it was told; null: none was told since. */
+export function selectFewestHours(sql: SqlStorage, sinceMs: number): number | null {
+  return sql
+    .exec<{ hours: number | null }>(
+      "SELECT min(hours) AS hours FROM settings WHERE since >= ?",
+      sinceMs,
+    )
+    .one().hours;
+}
+
+/**
+ * The setting, and with it when each answer ends at the latest. Those before it count for what may still arrive of
+ * requests since `lateMs`. Within a transaction.
+ */
+export function storeSetting(
+  sql: SqlStorage,
+  hours: number,
+  { nowMs, lateMs }: { readonly nowMs: number; readonly lateMs: number },
+): void {
+  sql.exec("DELETE FROM settings WHERE since < ?", lateMs);
+  sql.exec("INSERT INTO settings (hours, since) VALUES (?, ?)", hours, nowMs);
+  sql.exec(
+    "UPDATE answers SET expires_at = created_at + ?1 WHERE expires_at > created_at + ?1",
+    hours * HOUR_MS,
+  );
+}
+
+/** The sealed keys by number, the newest last. */
+export function selectDataKeys(
+  sql: SqlStorage,
+): readonly { readonly number: number; readonly sealed: string }[] {
+  return sql
+    .exec<{ number: number; sealed: string }>(
+      "SELECT number, sealed FROM data_keys ORDER BY number",
+    )
+    .toArray();
+}
+
+/** A key that is new, or was sealed anew. */
+export function storeDataKey(sql: SqlStorage, number: number, sealed: string): void {
+  sql.exec("INSERT OR REPLACE INTO data_keys VALUES (?, ?)", number, sealed);
+}
+
+/** Forgets the keys that nothing is encrypted with. */
+export function deleteUnusedKeys(sql: SqlStorage): void {
+  sql.exec("DELETE FROM data_keys WHERE number NOT IN (SELECT data_key FROM answers)");
+}

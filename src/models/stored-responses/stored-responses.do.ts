@@ -1,0 +1,382 @@
+import { DurableObject } from "cloudflare:workers";
+import { configOf, numberVar } from "../../shared/config/config.ts";
+import { valuesIn, VALUES_MAX } from "../../shared/http/json-text.ts";
+import { BODY_BYTES_MAX } from "../../shared/http/read-json.ts";
+import { HOUR_MS, now } from "../../shared/clock.ts";
+import { invalid, refuse, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { mintedAt } from "../../shared/id.ts";
+import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
+import { decrypt, encrypt } from "../../shared/seal.ts";
+import type { SealingSecret } from "../../shared/seal.ts";
+import { storageFailure } from "../../shared/storage-failure.ts";
+import { makeTables, openTables } from "../../shared/tables.do.ts";
+import { within } from "../../shared/timers.ts";
+import { makeDataKey, openDataKey, resealedDataKey } from "./data-keys.ts";
+import {
+  ANSWER_BYTES_MAX,
+  LINKS_MAX,
+  RESPONSE_ID,
+  textsOf,
+} from "../../shared/contracts/stored-responses.ts";
+import { textOf } from "./items.ts";
+import type {
+  ResponseToStore,
+  StoredResponsesCalls,
+  Link,
+  RecallRequest,
+  RecallResult,
+  VisibilityFilter,
+} from "../../shared/contracts/stored-responses.ts";
+import {
+  STORED_TABLES,
+  deleteResponse,
+  deleteUnusedKeys,
+  clearResponse,
+  insertResponse,
+  isStoringDisabled,
+  hasResponse,
+  selectAmounts,
+  selectResponse,
+  selectDataKeys,
+  selectFewestHours,
+  selectNextEnd,
+  selectOldest,
+  selectExpired,
+  selectSealed,
+  storeDataKey,
+  storeSetting,
+} from "./rows.do.ts";
+import type { StoredAmounts, ResponseRow, PartKind } from "./rows.do.ts";
+
+/** A write that is under way when it is asked for is waited for so long: less than who asks has patience. */
+const ARRIVAL_MS = 1200;
+/** An answer may still come so long after its request's time was over. */
+const LATE_MS = 60_000;
+/** Answers that one turn forgets. */
+const FORGOTTEN_MAX = 200;
+/** Keys are looked after so often while there is anything: KEY_SECRETS may have been replaced. */
+const LOOK_MS = HOUR_MS;
+const ANYBODY: VisibilityFilter = { memberId: null, keyId: null, sessionId: null };
+
+type Current = { readonly number: number; readonly key: CryptoKey };
+/** A text of an answer, by what it is bound to. */
+type Text = { readonly row: ResponseRow; readonly kind: PartKind; readonly name: string };
+/** Who waits for answers to arrive. */
+type Waiting = { readonly ids: Set<string>; readonly resolve: () => void };
+
+/**
+ * The answers that an organization keeps, at its home alone, each as one link of its conversation. Texts are encrypted
+ * with a key of the object's own, which is sealed under KEY_SECRETS. An alarm forgets what is over. Its calls are
+ * described in `KeptCalls`.
+ */
+export class KeptResponses extends DurableObject<Env> implements StoredResponsesCalls {
+  readonly #waiting = new Set<Waiting>();
+  readonly #opened = new Map<number, Promise<CryptoKey | null>>();
+  /** What encrypts now; null before it was asked for. */
+  #current: Promise<Current> | null = null;
+  #amounts: StoredAmounts | null = null;
+  #armedFor: number | null = null;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    void ctx.blockConcurrencyWhile(async () => {
+      this.#armedFor = await ctx.storage.getAlarm();
+    });
+  }
+
+  keepFor(hours: number): Promise<Result<null>> {
+    return this.#answering(async () => {
+      if (hours === 0 && !this.#isMade()) return success(null);
+      makeTables(this.ctx.storage, STORED_TABLES);
+      const nowMs = now(this.env);
+      const at = { nowMs, lateMs: nowMs - this.#lateMs() };
+      this.ctx.storage.transactionSync(() => storeSetting(this.#sql, hours, at));
+      await this.#arm();
+      return success(null);
+    });
+  }
+
+  keep(answer: ResponseToStore): Promise<Result<null>> {
+    return this.#answering(async () => {
+      const { id, input, response } = answer;
+      if (input.length + response.length > ANSWER_BYTES_MAX) {
+        return invalid("The answer is too long to be kept.");
+      }
+      makeTables(this.ctx.storage, STORED_TABLES);
+      const { number, key } = await this.#currentKey();
+      const sealed = {
+        input: await encrypt(input, key, boundTo(id, "input")),
+        response: await encrypt(response, key, boundTo(id, "response")),
+      };
+      const expiresAt = this.#endOf(answer);
+      if (expiresAt > now(this.env) && !hasResponse(this.#sql, id)) {
+        this.#insert(answer, { expiresAt, dataKey: number, sealed });
+        await this.#arm();
+      }
+      this.#arrived(id);
+      return success(null);
+    });
+  }
+
+  recall(asked: RecallRequest, seenBy: VisibilityFilter): Promise<Result<RecallResult>> {
+    return this.#answering(async () => {
+      const { previous, outputs, inputs } = asked;
+      if (!this.#isMade()) return success({ links: null, outputs: {}, inputs: {} });
+      await this.#arrivalOf([...(previous === null ? [] : [previous]), ...outputs, ...inputs]);
+      const seen = { nowMs: now(this.env), seenBy };
+      const rows = previous === null ? null : this.#linksTo(previous, seen);
+      const [said, given] = [this.#rowsOf(outputs, seen), this.#rowsOf(inputs, seen)];
+      const isLong = rows !== null && rows.length > LINKS_MAX;
+      const asTexts = [
+        ...(rows ?? []).flatMap((row) => [textIn(row, "input"), textIn(row, "response")]),
+        ...said.map((row) => textIn(row, "response")),
+        ...given.map((row) => textIn(row, "input")),
+      ];
+      const texts = isLong ? null : this.#sealedOf(asTexts);
+      if (texts === null) return refuse({ kind: "body_too_large", bytesMax: BODY_BYTES_MAX });
+      const open = (row: ResponseRow, kind: PartKind): Promise<Uint8Array> =>
+        this.#open(textIn(row, kind), texts);
+      const linked = async (row: ResponseRow): Promise<Link> => {
+        const [input, response] = [await open(row, "input"), await open(row, "response")];
+        return { id: row.id, input, response };
+      };
+      const named = async (found: readonly ResponseRow[], kind: PartKind) =>
+        Object.fromEntries(
+          await Promise.all(found.map(async (row) => [row.id, await open(row, kind)] as const)),
+        );
+      const recalled = {
+        links: rows === null ? null : await Promise.all(rows.map(linked)),
+        outputs: await named(said, "response"),
+        inputs: await named(given, "input"),
+      };
+      const values = textsOf(recalled).reduce((sum, text) => sum + valuesIn(textOf(text)), 0);
+      return values > VALUES_MAX
+        ? invalid(`The conversation holds more than ${VALUES_MAX} values.`)
+        : success(recalled);
+    });
+  }
+
+  forget(id: string, seenBy: VisibilityFilter): Promise<Result<boolean>> {
+    return this.#answering(async () => {
+      if (!this.#isMade()) return success(false);
+      await this.#arrivalOf([id]);
+      const row = selectResponse(this.#sql, id, { nowMs: now(this.env), seenBy });
+      if (row === null) return success(false);
+      const untilMs = (mintedAt(id, RESPONSE_ID) ?? 0) + this.#lateMs();
+      this.#change(() => clearResponse(this.#sql, id, untilMs));
+      await this.#arm();
+      return success(true);
+    });
+  }
+
+  override async alarm(): Promise<void> {
+    this.#armedFor = null;
+    if (!this.#isMade()) return;
+    try {
+      const over = selectExpired(this.#sql, now(this.env), FORGOTTEN_MAX);
+      if (over.length > 0) {
+        this.#change(() => {
+          for (const { id } of over) deleteResponse(this.#sql, id);
+        });
+      }
+      await this.#lookAfterKeys();
+    } catch (error) {
+      logWarning("kept_responses_not_swept", { reason: reasonOf(error) });
+    }
+    await this.#arm();
+  }
+
+  get #sql(): SqlStorage {
+    return this.ctx.storage.sql;
+  }
+
+  /** Whether the organization ever kept anything, or its setting ever said so; asking writes nothing. */
+  #isMade(): boolean {
+    return openTables(this.ctx.storage, STORED_TABLES);
+  }
+
+  async #answering<T>(call: () => Promise<Result<T>>): Promise<Result<T>> {
+    try {
+      return await call();
+    } catch (error) {
+      logWarning("kept_responses_failed", { reason: reasonOf(error) });
+      return refuse(storageFailure(error));
+    }
+  }
+
+  /** A change of what is there: how much that is, is counted anew. */
+  #change(change: () => void): void {
+    this.#amounts = null;
+    this.ctx.storage.transactionSync(change);
+  }
+
+  #insert(answer: ResponseToStore, stored: Parameters<typeof insertResponse>[2]): void {
+    const { sealed } = stored;
+    const amounts = { ...(this.#amounts ?? selectAmounts(this.#sql)) };
+    this.#change(() => {
+      amounts.answers += 1;
+      amounts.bytes += sealed.input.length + sealed.response.length;
+      this.#makeRoom(amounts);
+      insertResponse(this.#sql, answer, stored);
+    });
+    this.#amounts = amounts;
+  }
+
+  /** Forgets the oldest until the rest is within bounds: a conversation that goes on is a new one. */
+  #makeRoom(amounts: StoredAmounts): void {
+    const answersMax = numberVar(this.env, "KEPT_ANSWERS_MAX");
+    const bytesMax = numberVar(this.env, "KEPT_BYTES_MAX");
+    while (amounts.answers > answersMax || amounts.bytes > bytesMax) {
+      const [oldest] = selectOldest(this.#sql, 1);
+      if (oldest === undefined) return;
+      deleteResponse(this.#sql, oldest.id);
+      amounts.answers -= 1;
+      amounts.bytes -= oldest.bytes;
+    }
+  }
+
+  /** When an answer's time is over: the setting counts as it was when its request came, unless it was shorter since. */
+  #endOf({ createdAt, hours }: ResponseToStore): number {
+    const fewest = selectFewestHours(this.#sql, createdAt) ?? hours;
+    return createdAt + Math.min(hours, fewest) * HOUR_MS;
+  }
+
+  /** The answer and all before it, oldest first; null where one of them is gone. Who sees the last may see the rest. */
+  #linksTo(id: string, seen: Parameters<typeof selectResponse>[2]): readonly ResponseRow[] | null {
+    const links: ResponseRow[] = [];
+    for (let at: string | null = id; at !== null;) {
+      const who: typeof seen = links.length === 0 ? seen : { ...seen, seenBy: ANYBODY };
+      const row: ResponseRow | null = selectResponse(this.#sql, at, who);
+      if (row === null) return null;
+      links.push(row);
+      at = row.previous;
+    }
+    return links.toReversed();
+  }
+
+  #rowsOf(
+    ids: readonly string[],
+    seen: Parameters<typeof selectResponse>[2],
+  ): readonly ResponseRow[] {
+    return ids.flatMap((id) => selectResponse(this.#sql, id, seen) ?? []);
+  }
+
+  /** Read in one turn, before anything is awaited; null where they are more than a body may be. */
+  #sealedOf(asked: readonly Text[]): ReadonlyMap<string, Uint8Array> | null {
+    const texts = new Map<string, Uint8Array>();
+    let bytes = 0;
+    for (const { row, kind, name } of asked) {
+      if (texts.has(name)) continue;
+      const sealed = selectSealed(this.#sql, row.id, kind);
+      bytes += sealed.length;
+      if (bytes > BODY_BYTES_MAX) return null;
+      texts.set(name, sealed);
+    }
+    return texts;
+  }
+
+  async #open({ row, name }: Text, texts: ReadonlyMap<string, Uint8Array>): Promise<Uint8Array> {
+    const key = await this.#keyOf(row.dataKey);
+    const sealed = texts.get(name);
+    const text = key === null || sealed === undefined ? null : await decrypt(sealed, key, name);
+    if (text !== null) return text;
+    logAlert("kept_response_unreadable", { object: this.ctx.id.toString() });
+    throw new Error("a kept answer does not open under KEY_SECRETS");
+  }
+
+  #keyOf(number: number): Promise<CryptoKey | null> {
+    const known = this.#opened.get(number);
+    if (known !== undefined) return known;
+    const sealed = selectDataKeys(this.#sql).find((one) => one.number === number)?.sealed ?? "";
+    const opening = openDataKey(sealed, this.ctx.id.toString(), this.#secrets());
+    this.#opened.set(number, opening);
+    void opening.then((key) => key === null && this.#opened.delete(number)).catch(() => undefined);
+    return opening;
+  }
+
+  #currentKey(): Promise<Current> {
+    this.#current ??= this.#findCurrent().catch((error: unknown) => {
+      this.#current = null;
+      throw error;
+    });
+    return this.#current;
+  }
+
+  /** The newest key, or a new one where there is none that opens. */
+  async #findCurrent(): Promise<Current> {
+    const newest = selectDataKeys(this.#sql).at(-1);
+    const known = newest === undefined ? null : await this.#keyOf(newest.number);
+    if (newest !== undefined && known !== null) return { number: newest.number, key: known };
+    const [first] = this.#secrets();
+    if (first === undefined) throw new Error("KEY_SECRETS are not set");
+    const { key, sealed } = await makeDataKey(this.ctx.id.toString(), first);
+    const number = (newest?.number ?? 0) + 1;
+    storeDataKey(this.#sql, number, sealed);
+    this.#opened.set(number, Promise.resolve(key));
+    return { number, key };
+  }
+
+  #secrets(): readonly SealingSecret[] {
+    const parsed = configOf(this.env);
+    return parsed.ok ? parsed.config.keySecrets : [];
+  }
+
+  /** Seals them anew where KEY_SECRETS were replaced, so that an old one may go; what is of no use any more goes. */
+  async #lookAfterKeys(): Promise<void> {
+    deleteUnusedKeys(this.#sql);
+    this.#current = null;
+    const owner = this.ctx.id.toString();
+    for (const { number, sealed } of selectDataKeys(this.#sql)) {
+      // oxlint-disable-next-line no-await-in-loop -- one, as a rule
+      const anew = await resealedDataKey(sealed, owner, this.#secrets());
+      if (anew === null) logAlert("kept_response_unreadable", { object: owner });
+      else if (anew !== sealed) storeDataKey(this.#sql, number, anew);
+    }
+  }
+
+  /** Waits a while for those that may still be on their way. */
+  async #arrivalOf(ids: readonly string[]): Promise<void> {
+    if (isStoringDisabled(this.#sql)) return;
+    const earliest = now(this.env) - this.#lateMs();
+    const late = ids.filter(
+      (id) => (mintedAt(id, RESPONSE_ID) ?? 0) > earliest && !hasResponse(this.#sql, id),
+    );
+    if (late.length === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiting = { ids: new Set(late), resolve };
+    this.#waiting.add(waiting);
+    await within(promise, ARRIVAL_MS).catch(() => undefined);
+    this.#waiting.delete(waiting);
+  }
+
+  #arrived(id: string): void {
+    for (const { ids, resolve } of this.#waiting) {
+      if (ids.delete(id) && ids.size === 0) resolve();
+    }
+  }
+
+  /** For how long after its request came an answer may still arrive. */
+  #lateMs(): number {
+    return numberVar(this.env, "REQUEST_DEADLINE_S") * 1000 + LATE_MS;
+  }
+
+  /** An alarm stands for the next answer that is over, and for the next look at the keys. */
+  async #arm(): Promise<void> {
+    const end = selectNextEnd(this.#sql);
+    if (end === null) return;
+    const at = now({}) + Math.min(LOOK_MS, Math.max(0, end - now(this.env)));
+    if (this.#armedFor !== null && this.#armedFor <= at) return;
+    this.#armedFor = at;
+    await this.ctx.storage.setAlarm(at);
+  }
+}
+
+/** What an encrypted text is bound to: no row can stand for another. */
+function boundTo(id: string, kind: PartKind): string {
+  return `${id}/${kind}`;
+}
+
+function textIn(row: ResponseRow, kind: PartKind): Text {
+  return { row, kind, name: boundTo(row.id, kind) };
+}

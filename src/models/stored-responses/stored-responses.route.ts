@@ -1,0 +1,95 @@
+import * as z from "zod/mini";
+import type { AppContext } from "../../shared/http/context.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import { parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
+import { invalid, refuse, success } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
+import { mintedAt } from "../../shared/id.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { readObject } from "../../shared/reach-object.ts";
+import { inputItems, responseIn, responseView } from "./items.ts";
+import { RESPONSE_ID, visibleTo } from "../../shared/contracts/stored-responses.ts";
+import type {
+  StoredResponsesCalls,
+  VisibilityFilter,
+} from "../../shared/contracts/stored-responses.ts";
+
+const ENCRYPTED = "reasoning.encrypted_content";
+const NOT_STREAMED = "A kept response is given whole: leave out 'stream'.";
+
+/** GET /v1/responses/{id}?include[]: a kept answer as it was given, or 404. */
+export async function readResponseRoute(c: AppContext): Promise<Answer> {
+  const { searchParams } = new URL(c.req.url);
+  if (searchParams.get("stream") === "true") return invalid(NOT_STREAMED, "stream");
+  const id = idOf(c);
+  const found = await askKept(c, (kept, seenBy) =>
+    kept.recall({ previous: null, outputs: [id], inputs: [] }, seenBy),
+  );
+  if (!found.ok) return found;
+  const text = found.value.outputs[id];
+  if (text === undefined) return missing(id);
+  const included = [...searchParams].some(
+    ([name, value]) => name.startsWith("include") && value.split(",").includes(ENCRYPTED),
+  );
+  return success(responseView(responseIn(text), included));
+}
+
+/** DELETE /v1/responses/{id}: forgets a kept answer, and with it what followed it as a conversation; or 404. */
+export async function deleteResponseRoute(c: AppContext): Promise<Answer> {
+  const id = idOf(c);
+  const gone = await askKept(c, (kept, seenBy) => kept.forget(id, seenBy));
+  if (!gone.ok) return gone;
+  return gone.value ? success({ id, object: "response.deleted", deleted: true }) : missing(id);
+}
+
+export const inputItemsQuery = z.object({
+  limit: wholeNumber(1, 100, 20),
+  order: z._default(z.enum(["asc", "desc"]), "desc"),
+  after: z.optional(z.string("must be given once")),
+});
+
+/** GET /v1/responses/{id}/input_items?limit&order&after: the whole conversation that was answered, newest first. */
+export async function listInputItemsRoute(c: AppContext): Promise<Answer> {
+  const page = parseQuery(inputItemsQuery, c.req.url);
+  if (!page.ok) return page;
+  const { limit, order, after } = page.value;
+  const id = idOf(c);
+  const found = await askKept(c, (kept, seenBy) =>
+    kept.recall({ previous: id, outputs: [], inputs: [] }, seenBy),
+  );
+  if (!found.ok) return found;
+  if (found.value.links === null) return missing(id);
+  const items = [...inputItems(found.value.links)];
+  if (order === "desc") items.reverse();
+  const from = after === undefined ? 0 : items.findIndex((item) => item.id === after) + 1;
+  if (after !== undefined && from === 0) return invalid("after must be an item's id.", "after");
+  const data = items.slice(from, from + limit);
+  return success({
+    object: "list",
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: from + limit < items.length,
+  });
+}
+
+function askKept<T>(
+  c: AppContext,
+  call: (kept: StoredResponsesCalls, seenBy: VisibilityFilter) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const { admitted, member } = c.var;
+  const id = idOf(c);
+  if (mintedAt(id, RESPONSE_ID) === null) return Promise.resolve(missing(id));
+  const { orgId } = admitted.caller;
+  return readObject(() => call(objectsOf(c.env).kept(orgId), visibleTo(admitted, member)));
+}
+
+function idOf(c: AppContext): string {
+  return c.req.param("id") ?? "";
+}
+
+/** One answer for what does not exist, is over and is not the caller's, in OpenAI's words. */
+function missing(id: string): Refusal {
+  const message = `Response with id '${id.slice(0, 64)}' not found.`;
+  return refuse({ kind: "not_found", message });
+}

@@ -1,0 +1,142 @@
+import type { PurchaseError, TopUpEnd } from "../../shared/contracts/payments.ts";
+import { SYSTEM } from "../../shared/event.ts";
+import type { EventData, EventType } from "../../shared/event.ts";
+import { logAlert } from "../../shared/log.ts";
+import { pauseMs } from "./payment-rules.ts";
+import { isOver } from "./purchase.ts";
+import type { Ending, Purchase, Step } from "./purchase.ts";
+import type { Invoice } from "./stripe-objects.ts";
+import type { StripeAnswer } from "./stripe.ts";
+import type { PaymentDeps } from "./payment-deps.ts";
+
+/** How a purchase moves from one row to the next; each is one write, with no wait in it. */
+type Change = Partial<Purchase>;
+
+/** After a customer's time is over Stripe's own clock may still be before it. */
+const GRACE_MS = 60_000;
+
+export function storePurchase(
+  { rows, now }: PaymentDeps,
+  purchase: Purchase,
+  change: Change,
+): Purchase {
+  const after = { ...purchase, ...change, updatedAt: now() };
+  rows.put(after);
+  return after;
+}
+
+/** The next step, at once. */
+export function moveTo(
+  world: PaymentDeps,
+  purchase: Purchase,
+  step: Step,
+  change: Change = {},
+): Purchase {
+  const begun = { step, sent: null, tries: 0, anew: 0, nextAt: world.now() };
+  return storePurchase(world, purchase, { ...begun, ...change });
+}
+
+/** The same step again after a pause: it is not known what came of it. */
+export function retryLater(world: PaymentDeps, purchase: Purchase, said?: StripeAnswer): Purchase {
+  const tries = purchase.tries + 1;
+  if (said?.kind === "unsure" && (said.status === 401 || said.status === 403)) {
+    logAlert("stripe_key_refused", { org_id: world.rows.head().orgId, status: said.status });
+  }
+  return storePurchase(world, purchase, {
+    state: isOver(purchase) || purchase.state === "paid" ? purchase.state : "unknown",
+    tries,
+    nextAt: world.now() + pauseMs(tries),
+    requestId: said?.requestId ?? purchase.requestId,
+  });
+}
+
+/** A step that moves no money, begun anew under another key. */
+export function restartStep(world: PaymentDeps, purchase: Purchase): Purchase {
+  const tries = purchase.tries + 1;
+  const nextAt = world.now() + pauseMs(tries);
+  return storePurchase(world, purchase, { sent: null, tries, anew: purchase.anew + 1, nextAt });
+}
+
+/** Somebody is to act at `url` until `expiresAt`. */
+export function awaitCustomer(
+  world: PaymentDeps,
+  purchase: Purchase,
+  at: { readonly url: string | null; readonly expiresAt: number },
+): Purchase {
+  const isNews = purchase.state !== "needs_customer" && purchase.url === null;
+  const waiting = {
+    state: "needs_customer",
+    step: "read",
+    sent: null,
+    tries: 0,
+    ending: null,
+    url: at.url ?? purchase.url,
+    expiresAt: at.expiresAt,
+    nextAt: at.expiresAt + GRACE_MS,
+  } as const;
+  const after = storePurchase(world, purchase, waiting);
+  return isNews ? notifyWallet(world, after, { type: "purchase.needs_customer", data: {} }) : after;
+}
+
+/** Over without money, as far as is known: what is captured all the same is credited. */
+export function endPurchase(world: PaymentDeps, purchase: Purchase, ending: Ending): Purchase {
+  const { state, error } = ending;
+  const over = { state, error, step: null, sent: null, url: null, expiresAt: null, nextAt: null };
+  const after = storePurchase(world, purchase, { ...over, ending });
+  return notifyWallet(world, after, { type: `purchase.${state}`, data: { code: error }, ending });
+}
+
+/** An invoice that asks for another amount than its purchase is closed, and never paid. */
+export function closeMismatched(
+  world: PaymentDeps,
+  purchase: Purchase,
+  { id, status }: Invoice,
+): Purchase {
+  logAlert("invoice_differs", { id: purchase.id, invoice_id: id });
+  const ending = { state: "declined", error: "processing_error", isHard: false } as const;
+  return moveTo(world, purchase, status === "draft" ? "discard" : "void", { ending });
+}
+
+/** Something that only a person can mend. */
+export function endMisconfigured(
+  world: PaymentDeps,
+  purchase: Purchase,
+  said: StripeAnswer,
+): Purchase {
+  const { id, step } = purchase;
+  const why = said.kind === "refused" ? (said.error.code ?? said.error.type ?? "") : "answer";
+  logAlert("purchase_misconfigured", { id, step, why, request_id: said.requestId });
+  return endPurchase(world, purchase, { state: "declined", error: "misconfigured", isHard: false });
+}
+
+/** The wallet hears of it, with the row's next turn. */
+export function notifyWallet(
+  world: PaymentDeps,
+  purchase: Purchase,
+  told: { readonly type: EventType; readonly data: EventData; readonly ending?: Ending },
+): Purchase {
+  const { type, data, ending } = told;
+  const { id, method, amountMicro, actor } = purchase;
+  const event = {
+    type,
+    actor: type === "purchase.created" ? actor : SYSTEM,
+    subject: id,
+    data: { method, amount_micro: amountMicro, ...data },
+  };
+  const topUp = ending === undefined || method !== "auto" ? null : { id, end: topUpEnd(ending) };
+  const untold = [...purchase.untold, { event, once: [id, type], topUp }];
+  return storePurchase(world, purchase, { untold, tellAt: world.now() });
+}
+
+/** Why automatic purchases end with a card that is not to be asked again. */
+const REASONS = {
+  no_saved_card: "no_saved_card",
+  card_removed: "card_removed",
+  address_incomplete: "address_incomplete",
+} as const;
+
+function topUpEnd({ error, isHard }: Ending): TopUpEnd {
+  if (!isHard) return { kind: "soft" };
+  const reasons: Partial<Record<PurchaseError, (typeof REASONS)[keyof typeof REASONS]>> = REASONS;
+  return { kind: "hard", reason: reasons[error] ?? "card_declined" };
+}

@@ -1,0 +1,226 @@
+import type { Hint, TopUpRequest } from "../../shared/contracts/payments.ts";
+import { SYSTEM } from "../../shared/event.ts";
+import { logAlert } from "../../shared/log.ts";
+import { Chains } from "./chains.ts";
+import { callWallet, creditStep, syncRefunds, replayPayments } from "./crediting.ts";
+import { processHint } from "./hints.ts";
+import { endPurchase, moveTo, storePurchase } from "./purchase-moves.ts";
+import { pauseMs } from "./payment-rules.ts";
+import { isOver } from "./purchase.ts";
+import type { Purchase, Step, WaitingHint } from "./purchase.ts";
+import {
+  customerStep,
+  finalizeStep,
+  invoiceStep,
+  itemStep,
+  payStep,
+  sessionStep,
+} from "./steps.ts";
+import type { RunStep } from "./steps.ts";
+import { discardStep, expireStep, readStep, voidStep } from "./read-purchase.ts";
+import type { PaymentDeps } from "./payment-deps.ts";
+
+const STEPS: Readonly<Record<Step, RunStep>> = {
+  customer: customerStep,
+  session: sessionStep,
+  invoice: invoiceStep,
+  item: itemStep,
+  finalize: finalizeStep,
+  pay: payStep,
+  read: readStep,
+  expire: expireStep,
+  void: voidStep,
+  discard: discardStep,
+  credit: creditStep,
+};
+
+/** Steps in one go; more wait for the next alarm. */
+const STEPS_MAX = 30;
+const AT_ONCE = 8;
+
+/** A new row, of which nothing was asked yet. */
+export function newPurchase(
+  of: Pick<Purchase, "id" | "method" | "amountMicro" | "saveCard" | "returnUrl" | "actor">,
+  nowMs: number,
+): Purchase {
+  return {
+    ...of,
+    state: "wanted",
+    step: "customer",
+    sent: null,
+    tries: 0,
+    anew: 0,
+    nextAt: nowMs,
+    createdAt: nowMs,
+    updatedAt: nowMs,
+    expiresAt: null,
+    customerId: null,
+    paymentMethod: null,
+    sessionId: null,
+    invoiceId: null,
+    paymentId: null,
+    url: null,
+    ending: null,
+    error: null,
+    card: null,
+    requestId: null,
+    untold: [],
+    tellAt: null,
+  };
+}
+
+/** After about an hour, and then once a day. */
+const STUCK_TRIES = 12;
+const STUCK_AGAIN_TRIES = 144;
+
+/** What Stripe says is not understood, or nobody takes it: it is looked at on and on, and a person has to know. */
+function tellStuck({ orgId, eventId, kind, object, tries }: WaitingHint): void {
+  if (tries % STUCK_AGAIN_TRIES !== STUCK_TRIES) return;
+  logAlert("payment_hint_stuck", { org_id: orgId, event_id: eventId, kind, object, tries });
+}
+
+/**
+ * Executes an organization's purchases step by step. What it does next stands in the rows before it is done, so that it
+ * may be killed between any two of them and begun again. Nothing of one purchase, or of one payment, interleaves.
+ */
+export class PurchaseRunner {
+  readonly #world: PaymentDeps;
+  readonly #chains = new Chains();
+
+  constructor(world: PaymentDeps) {
+    this.#world = world;
+  }
+
+  /** From the wallet; told again nothing changes. */
+  want({ id, amountMicro }: TopUpRequest): void {
+    const { rows, now } = this.#world;
+    if (rows.purchase(id) !== null) return;
+    const auto = { id, method: "auto", amountMicro, saveCard: false, returnUrl: "" } as const;
+    rows.put(newPurchase({ ...auto, actor: SYSTEM }, now()));
+  }
+
+  /** Nobody wants it any more: what can still be paid is closed, and what was paid meanwhile is credited. */
+  cancel(id: string): void {
+    const { rows, now } = this.#world;
+    const purchase = rows.purchase(id);
+    if (purchase === null || isOver(purchase) || purchase.state === "paid") return;
+    const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
+    // A card that was refused for good is not to be asked again, whoever cancels what is being closed.
+    const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
+    const isUnasked = purchase.step === "customer" && purchase.sent === null;
+    if (isUnasked) endPurchase(this.#world, purchase, ending);
+    else storePurchase(this.#world, purchase, { ending, nextAt: now() });
+  }
+
+  /** Goes on with a purchase until it waits for something. */
+  advance(id: string): Promise<void> {
+    return this.#chains.run(id, () => this.#goOn(id));
+  }
+
+  /** Looks at what became of a purchase, over or not; what is credited stays so. */
+  lookAt(id: string): Promise<void> {
+    return this.#chains.run(id, async () => {
+      const { rows } = this.#world;
+      const purchase = rows.purchase(id);
+      if (purchase === null) return;
+      const isKnown = purchase.state === "credited" || purchase.state === "paid";
+      if (!isKnown && purchase.customerId !== null) moveTo(this.#world, purchase, "read");
+      await this.#goOn(id);
+    });
+  }
+
+  /** One reading of a payment at a time. False: to be tried again. */
+  readBack(paymentId: string): Promise<boolean> {
+    return this.#chains.run(paymentId, () => syncRefunds(this.#world, paymentId));
+  }
+
+  restate(madeAt: number): Promise<boolean> {
+    return this.#chains.run("restate", () => replayPayments(this.#world, madeAt));
+  }
+
+  /** Notes a hint; told again, or heard before, it is nothing new. */
+  note(hint: Hint): void {
+    const { rows, now } = this.#world;
+    if (rows.wasHeard(hint.eventId)) return;
+    if (rows.waiting().some(({ eventId }) => eventId === hint.eventId)) return;
+    rows.putWaiting({ ...hint, tries: 0, nextAt: now() });
+  }
+
+  /** Does what is due. */
+  async work(): Promise<void> {
+    const { rows, now } = this.#world;
+    const isDue = (at: number | null): boolean => at !== null && at <= now();
+    const due = rows.open().filter(({ nextAt, tellAt }) => isDue(nextAt) || isDue(tellAt));
+    const hints = rows.waiting().filter(({ nextAt }) => isDue(nextAt));
+    const tasks = [
+      ...due.map(
+        ({ id }) =>
+          () =>
+            this.advance(id),
+      ),
+      ...hints.map((hint) => () => this.heed(hint)),
+    ];
+    while (tasks.length > 0) {
+      // oxlint-disable-next-line no-await-in-loop -- so many side by side, then the next
+      await Promise.all(tasks.splice(0, AT_ONCE).map((task) => task()));
+    }
+  }
+
+  /** When there is something to do next, Unix ms; null: never. */
+  nextAt(): number | null {
+    const { rows } = this.#world;
+    const times = [
+      ...rows.open().flatMap(({ nextAt, tellAt }) => [nextAt, tellAt]),
+      ...rows.waiting().map(({ nextAt }) => nextAt),
+    ].filter((at) => at !== null);
+    return times.length === 0 ? null : Math.min(...times);
+  }
+
+  /** What several hints name is looked at once for all that were there before. */
+  heed(hint: WaitingHint): Promise<void> {
+    const { kind, object } = hint;
+    return this.#chains.run(`${kind}:${object}`, async () => {
+      const { rows, now } = this.#world;
+      const due = rows.waiting().find(({ eventId }) => eventId === hint.eventId);
+      if (due === undefined || due.nextAt > now()) return; // another that names it had it looked at
+      const same = rows.waiting().filter((one) => one.kind === kind && one.object === object);
+      const isDone = await processHint(this.#world, this, due);
+      const tries = due.tries + 1;
+      if (!isDone) tellStuck({ ...due, tries });
+      for (const one of same) {
+        if (isDone) rows.heard(one, now());
+        else rows.putWaiting({ ...one, tries, nextAt: now() + pauseMs(tries) });
+      }
+    });
+  }
+
+  async #goOn(id: string): Promise<void> {
+    const { rows, now } = this.#world;
+    for (let step = 0; step < STEPS_MAX; step++) {
+      const purchase = rows.purchase(id);
+      if (purchase === null) return;
+      const { nextAt, step: next, tellAt, untold } = purchase;
+      /* oxlint-disable no-await-in-loop -- step by step */
+      if (untold.length > 0 && (tellAt ?? 0) <= now()) await this.#tell(purchase);
+      else if (next !== null && nextAt !== null && nextAt <= now()) {
+        await STEPS[next](this.#world, purchase);
+      } else return;
+      /* oxlint-enable no-await-in-loop */
+    }
+  }
+
+  /** The wallet hears the oldest of what it is to hear. */
+  async #tell({ id, untold }: Purchase): Promise<void> {
+    const { rows, now, wallet } = this.#world;
+    const [first] = untold;
+    if (first === undefined) return;
+    const answer = await callWallet(() => wallet.tellPurchase(first));
+    const after = rows.purchase(id);
+    if (after === null) return;
+    if (answer?.ok !== true) {
+      return void storePurchase(this.#world, after, { tellAt: now() + pauseMs(1) });
+    }
+    const left = after.untold.slice(1);
+    storePurchase(this.#world, after, { untold: left, tellAt: left.length === 0 ? null : now() });
+  }
+}

@@ -1,0 +1,263 @@
+import { logAlert } from "../../shared/log.ts";
+import { micros } from "../../shared/money.ts";
+import { cardOf, fingerprintOf, netOf, pauseMs } from "./payment-rules.ts";
+import type { Captured } from "./payment-rules.ts";
+import {
+  closeMismatched,
+  endPurchase,
+  endMisconfigured,
+  moveTo,
+  retryLater,
+  awaitCustomer,
+  storePurchase,
+} from "./purchase-moves.ts";
+import { isOver } from "./purchase.ts";
+import type { Purchase } from "./purchase.ts";
+import { findLostSession } from "./steps.ts";
+import type { RunStep } from "./steps.ts";
+import { bodyOf } from "./stripe.ts";
+import type { StripeAnswer, StripeCall } from "./stripe.ts";
+import { isOfAmount, post, readInvoice, readSession } from "./stripe-calls.ts";
+import { invoiceSchema, sessionSchema } from "./stripe-objects.ts";
+import type { Intent, Invoice, Session } from "./stripe-objects.ts";
+import type { PaymentDeps } from "./payment-deps.ts";
+import { HOUR_MS } from "../../shared/clock.ts";
+
+const WAIT_MS = 600_000;
+/** For so long somebody may confirm a charge of a saved card. */
+const CONFIRM_MS = 23 * HOUR_MS;
+const ELSEWHERE = { state: "declined", error: "misconfigured", isHard: false } as const;
+const ABANDONED = { state: "expired", error: "abandoned", isHard: false } as const;
+
+/** Reads what became of a purchase: its object alone says it, never who told of it. */
+export const readStep: RunStep = async (world, purchase) => {
+  if (purchase.invoiceId !== null) return readInvoiceStep(world, purchase, purchase.invoiceId);
+  if (purchase.sessionId !== null) return readSessionStep(world, purchase, purchase.sessionId);
+  if (purchase.method === "checkout") return findLostSession(world, purchase);
+  return purchase.ending === null
+    ? moveTo(world, purchase, "customer")
+    : endPurchase(world, purchase, purchase.ending);
+};
+
+async function readSessionStep(
+  world: PaymentDeps,
+  purchase: Purchase,
+  id: string,
+): Promise<Purchase> {
+  const said = await world.stripe.ask(readSession(id));
+  const now = world.rows.purchase(purchase.id) ?? purchase;
+  if (said.kind === "refused") return gone(world, now, said);
+  const session = bodyOf(said, sessionSchema);
+  if (session === null) return retryLater(world, now, said);
+  const intent = intentOf(session);
+  if (session.payment_status !== "paid" || intent === null || !isCaptured(intent)) {
+    return unpaidSession(world, now, session);
+  }
+  return paid(world, now, intent, {
+    receivedCents: intent.amount_received,
+    totalCents: session.amount_total ?? intent.amount,
+    taxCents: session.total_details?.amount_tax ?? 0,
+  });
+}
+
+/** A checkout that nobody has paid: it waits, or is closed. */
+function unpaidSession(world: PaymentDeps, purchase: Purchase, session: Session): Purchase {
+  const { status, url = null } = session;
+  if (isOver(purchase)) return storePurchase(world, purchase, { step: null, nextAt: null });
+  if (status === "expired") return endPurchase(world, purchase, purchase.ending ?? ABANDONED);
+  if (status === "complete") {
+    return storePurchase(world, purchase, { nextAt: world.now() + WAIT_MS });
+  }
+  const expiresAt = session.expires_at * 1000;
+  const isClosing = purchase.ending !== null || world.now() >= expiresAt;
+  if (!isClosing) return awaitCustomer(world, purchase, { url, expiresAt });
+  const ending = purchase.ending ?? ABANDONED;
+  return moveTo(world, purchase, "expire", { ending, tries: purchase.tries });
+}
+
+function intentOf({ payment_intent: intent }: Session): Intent | null {
+  return typeof intent === "object" ? (intent ?? null) : null;
+}
+
+const isCaptured = ({ status, amount_received }: Intent): boolean =>
+  status === "succeeded" && amount_received > 0;
+
+async function readInvoiceStep(
+  world: PaymentDeps,
+  purchase: Purchase,
+  id: string,
+): Promise<Purchase> {
+  const said = await world.stripe.ask(readInvoice(id));
+  const now = world.rows.purchase(purchase.id) ?? purchase;
+  if (said.kind === "refused") return gone(world, now, said);
+  const invoice = bodyOf(said, invoiceSchema);
+  if (invoice === null) return retryLater(world, now, said);
+  const intents = intentsOf(invoice);
+  const captured = intents.filter(isCaptured);
+  const [intent] = captured;
+  if (captured.length > 1) logAlert("payment_twice", { id: now.id, invoice_id: invoice.id });
+  if (intent !== undefined) {
+    const taxCents = (invoice.total_taxes ?? []).reduce((sum, { amount }) => sum + amount, 0);
+    const totalCents = invoice.total;
+    return paid(world, now, intent, {
+      receivedCents: intent.amount_received,
+      totalCents,
+      taxCents,
+    });
+  }
+  if (isOver(now)) return storePurchase(world, now, { step: null, nextAt: null });
+  return unpaid(world, now, { invoice, intents });
+}
+
+function intentsOf({ payments }: Invoice): readonly Intent[] {
+  return (payments?.data ?? []).flatMap(({ payment: { payment_intent: intent } }) =>
+    typeof intent === "object" && intent !== null ? [intent] : [],
+  );
+}
+
+/** The bank wants to see its customer: it waits for that, or has declined for want of it. */
+const isAsked = ({ status, last_payment_error: error }: Intent): boolean =>
+  status === "requires_action" || error?.code === "authentication_required";
+
+/** An invoice that nothing was captured for: it goes on, waits for its customer, or is closed. */
+function unpaid(
+  world: PaymentDeps,
+  purchase: Purchase,
+  { invoice, intents }: { readonly invoice: Invoice; readonly intents: readonly Intent[] },
+): Purchase {
+  const { ending } = purchase;
+  switch (invoice.status ?? "open") {
+    case "void":
+    case "uncollectible":
+      return endPurchase(world, purchase, ending ?? ABANDONED);
+    case "paid":
+      // Paid out of band, or by a balance there: nothing was captured, so nothing is credited.
+      logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
+      return endPurchase(world, purchase, ending ?? ELSEWHERE);
+    case "draft":
+      return moveTo(world, purchase, ending === null ? "item" : "discard");
+    default:
+      if (ending === null && !isOfAmount(purchase, invoice)) {
+        return closeMismatched(world, purchase, invoice);
+      }
+      return openInvoice(world, purchase, { invoice, intents });
+  }
+}
+
+function openInvoice(
+  world: PaymentDeps,
+  purchase: Purchase,
+  { invoice, intents }: { readonly invoice: Invoice; readonly intents: readonly Intent[] },
+): Purchase {
+  const { ending, tries } = purchase;
+  const isUnderWay = intents.some(({ status }) => status === "processing");
+  if (isUnderWay) return storePurchase(world, purchase, { nextAt: world.now() + WAIT_MS });
+  const wasAsked = purchase.state === "needs_customer" || purchase.url !== null;
+  // What the bank asks of the customer comes as a refusal of the charge: the object decides.
+  const mayWait = wasAsked ? ending === null : ending?.state !== "expired";
+  if (mayWait && (wasAsked || intents.some(isAsked))) {
+    const url = invoice.hosted_invoice_url ?? null;
+    const expiresAt = purchase.expiresAt ?? purchase.createdAt + CONFIRM_MS;
+    if (world.now() < expiresAt) return awaitCustomer(world, purchase, { url, expiresAt });
+    return moveTo(world, purchase, "void", { ending: ABANDONED });
+  }
+  return moveTo(world, purchase, ending === null ? "pay" : "void", { tries });
+}
+
+/** Money is there: what it is worth is stored before it is credited. */
+function paid(
+  world: PaymentDeps,
+  purchase: Purchase,
+  intent: Intent,
+  captured: Captured,
+): Purchase {
+  const { rows, isLive } = world;
+  const { customerId, id, amountMicro } = purchase;
+  if (intent.livemode !== isLive || intent.customer !== customerId) {
+    logAlert("payment_mismatch", { id, payment_id: intent.id });
+    return storePurchase(world, purchase, { nextAt: world.now() + HOUR_MS });
+  }
+  const netMicro = netOf(amountMicro, captured);
+  if (netMicro !== amountMicro) logAlert("payment_differs", { id, payment_id: intent.id });
+  const card = cardOf(intent);
+  if (rows.payment(intent.id) === null) {
+    rows.putPayment({
+      ...captured,
+      id: intent.id,
+      purchaseId: id,
+      netMicro,
+      capturedAt: world.now(),
+      isCredited: false,
+      fingerprint: fingerprintOf(intent),
+      backMicro: micros(0),
+      reading: 0,
+    });
+  }
+  const { payment_method: paymentMethod } = intent;
+  if (purchase.saveCard && card !== null && typeof paymentMethod === "string") {
+    rows.setHead({ ...rows.head(), card: { ...card, paymentMethod } });
+  }
+  return moveTo(world, purchase, "credit", {
+    state: "paid",
+    paymentId: intent.id,
+    ending: null,
+    error: null,
+    url: null,
+    expiresAt: null,
+    card: card ?? purchase.card,
+  });
+}
+
+type Refused = Extract<StripeAnswer, { kind: "refused" }>;
+
+/** Its object is not there: nothing can have been paid by it. */
+function gone(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
+  if (isOver(purchase)) return storePurchase(world, purchase, { step: null, nextAt: null });
+  return endMisconfigured(world, purchase, said);
+}
+
+/** Ends what could still be paid; where that is refused, it may have been paid meanwhile: it is read again. */
+async function close(
+  world: PaymentDeps,
+  purchase: Purchase,
+  call: StripeCall,
+  isClosed: (body: unknown) => boolean,
+): Promise<Purchase> {
+  const said = await world.stripe.ask(call);
+  const now = world.rows.purchase(purchase.id) ?? purchase;
+  if (said.kind === "done" && isClosed(said.body)) {
+    return endPurchase(world, now, now.ending ?? ABANDONED);
+  }
+  const tries = now.tries + 1;
+  return moveTo(world, now, "read", { tries, nextAt: world.now() + pauseMs(tries) });
+}
+
+function isRecord(
+  body: unknown,
+): body is { readonly status?: unknown; readonly deleted?: unknown } {
+  return typeof body === "object" && body !== null;
+}
+
+const hasStatus = (status: string) => (body: unknown) => isRecord(body) && body.status === status;
+
+export const expireStep: RunStep = async (world, purchase) => {
+  const { id, sessionId } = purchase;
+  const key = `${id}:expire:${purchase.tries}`;
+  const call = post(`/v1/checkout/sessions/${sessionId}/expire`, {}, key);
+  return close(world, purchase, call, hasStatus("expired"));
+};
+
+export const voidStep: RunStep = async (world, purchase) => {
+  const { id, invoiceId } = purchase;
+  const call = post(`/v1/invoices/${invoiceId}/void`, {}, `${id}:void:${purchase.tries}`);
+  return close(world, purchase, call, hasStatus("void"));
+};
+
+/** A draft that was never finalized. */
+export const discardStep: RunStep = async (world, purchase) => {
+  const path = `/v1/invoices/${purchase.invoiceId}`;
+  const call = { method: "DELETE", path, body: null, key: null } as const;
+  return close(world, purchase, call, (body) => {
+    return isRecord(body) && body.deleted === true;
+  });
+};

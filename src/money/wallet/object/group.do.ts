@@ -1,0 +1,37 @@
+import type { PartAnswer } from "../../../shared/call-groups.ts";
+import { reasonOf } from "../../../shared/log.ts";
+import type { GroupedCalls, PartResult, WalletPart } from "../../../shared/contracts/wallet.ts";
+import { callPart } from "../grouped-wallet.ts";
+import { isKnown } from "./admission.do.ts";
+import type { Gate } from "./admission.do.ts";
+
+/**
+ * See `WalletCalls.together`. Every part is decided in this very turn, so that nothing comes between them and one
+ * commit stores them all.
+ */
+export function runGroup(
+  gate: Gate,
+  wallet: GroupedCalls,
+  parts: readonly WalletPart[],
+): Promise<readonly PartAnswer<PartResult>[]> {
+  return Promise.all(parts.map((part) => answerPart(gate, wallet, part)));
+}
+
+async function answerPart(
+  gate: Gate,
+  wallet: GroupedCalls,
+  part: WalletPart,
+): Promise<PartAnswer<PartResult>> {
+  try {
+    if (!isKnown(gate, keyOf(part))) return { kind: "apart" };
+    return { kind: "answered", answer: await callPart(wallet, part) };
+  } catch (error) {
+    return { kind: "failed", reason: reasonOf(error) };
+  }
+}
+
+/** The hash of the key that a part is for; null for an outcome, which needs none. */
+function keyOf(part: WalletPart): string | null {
+  if (part.call === "admitAndHold") return part.args[0];
+  return part.call === "hold" ? (part.args[1] ?? null) : null;
+}

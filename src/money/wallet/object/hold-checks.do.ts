@@ -1,0 +1,221 @@
+import { invalid, refuse, success } from "../../../shared/failure.ts";
+import type { Refusal, Result } from "../../../shared/failure.ts";
+import { allowsModel, budgetSpent } from "../../../shared/key-terms.ts";
+import type { KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
+import type { Session } from "../../../shared/session.ts";
+import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
+import { decideName, rateWait } from "../rules/hold-guards.ts";
+import { heldOfKey, shareOf } from "../rules/ledger.ts";
+import type { EndUser } from "../rules/quota.ts";
+import { selectNameHolder } from "../tables/request-rows.do.ts";
+import { newEndUser } from "./end-users.do.ts";
+import type { NewEndUser } from "./end-users.do.ts";
+import { findEndUser, nextRevision } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
+import { refuseSessionRate } from "./sessions.do.ts";
+import { micros } from "../../../shared/money.ts";
+import { TokenWindow, addKeySpend, budgetLeft, noKeySpend } from "../rules/key-limits.ts";
+import type { Budget } from "../rules/key-limits.ts";
+import { endOf, periodOfDay } from "../../../shared/period.ts";
+import { putBudget, selectKeyDays, updateBudget } from "../tables/key-rows.do.ts";
+
+/**
+ * What a request is held by: its key's terms, and its session's. `isPlaced`: the session's minute counted it when its
+ * key was admitted.
+ */
+export type HeldTerms = KeyTerms & {
+  readonly session?: Session | undefined;
+  readonly isPlaced?: boolean;
+};
+
+/**
+ * What may not be asked for, whatever it costs: by whom, at whose prices, of which model, for which end user; first by
+ * the key, then by its session.
+ */
+export function checkRequest(desk: Tx, request: HoldRequest, terms: HeldTerms): Refusal | null {
+  return (
+    refuseOrganization(desk, request) ?? refuseModel(request, terms) ?? refuseUser(request, terms)
+  );
+}
+
+/** Before anything is decided by amounts that are not the customer's. */
+function refuseOrganization({ memory }: Tx, asked: HoldRequest): Refusal | null {
+  const { priceList, suspended } = memory.row;
+  if (suspended) return refuse({ kind: "organization_suspended" });
+  const differs = (asked.priceList ?? null) !== priceList;
+  return differs ? refuse({ kind: "price_list_differs", list: priceList }) : null;
+}
+
+/**
+ * Null for a model that the key lists, and its session. A peer that does not say what it asks for may ask for nothing
+ * of a list.
+ */
+function refuseModel({ model }: HoldRequest, terms: HeldTerms): Refusal | null {
+  const { session } = terms;
+  if (isListed(model, terms) && (session === undefined || isListed(model, session))) return null;
+  return refuse({ kind: "model_not_allowed", model: model?.sent ?? "" });
+}
+
+function isListed(model: HoldRequest["model"], terms: Pick<KeyTerms, "allowedModels">): boolean {
+  return terms.allowedModels === null || (model !== null && allowsModel(terms, model));
+}
+
+/** The end user that a request is of. */
+export function userOf(
+  { externalId }: HoldRequest,
+  { endUser, session }: HeldTerms,
+): string | null {
+  return externalId ?? session?.endUser ?? endUser;
+}
+
+function isOf(user: string | null, own: string | null): boolean {
+  return own === null || user === null || user === own;
+}
+
+/** Null for the end user that the key has, and its session, where they have one. */
+function refuseUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
+  if (!isOf(userOf(request, terms), terms.endUser)) {
+    return invalid("This API key is for requests of another end user.", "user");
+  }
+  if (isOf(request.externalId, terms.session?.endUser ?? null)) return null;
+  return invalid("This session is for requests of another end user.", "user");
+}
+
+/** The id of an expired request whose Idempotency-Key this one takes, or null; or why it may not have that key. */
+export function findExpiredHolder(
+  { sql, nowMs }: Tx,
+  { idempotency }: HoldRequest,
+): Result<string | null> {
+  if (idempotency === null) return success(null);
+  const { name, body } = idempotency;
+  return decideName(selectNameHolder(sql, name, nowMs), body, nowMs);
+}
+
+/** While payments that went back are owed, nothing is free; a session is not told how much. */
+export function checkDebts({ memory }: Tx, session: Session | undefined): Refusal | null {
+  const { owed } = memory.debts;
+  if (owed === 0) return null;
+  return refuse({ kind: "payment_reversed", owedMicro: session === undefined ? owed : null });
+}
+
+/** The session's own minute, unless it has the request already, then the organization's. */
+export function checkRates(desk: Tx, { session, isPlaced }: HeldTerms): Refusal | null {
+  const ofSession = isPlaced === true ? null : refuseSessionRate(desk, session);
+  return ofSession ?? refuseRate(desk);
+}
+
+/** The organization's own rate limit, if it has one. */
+function refuseRate({ memory, nowMs }: Tx): Refusal | null {
+  const limit = memory.row.rpmLimit;
+  if (limit === null) return null;
+  const retryAfterMs = rateWait(memory.rateLog, limit, nowMs);
+  if (retryAfterMs <= 0) return null;
+  return refuse({ kind: "rate_limited", scope: "organization", limit, retryAfterMs });
+}
+
+/** How many tokens of the key's minute the request gets; null for a key without a token limit. */
+export function tokensFor(desk: Tx, request: HoldRequest, terms: KeyTerms): Result<number | null> {
+  const { tpmLimit: limit } = terms;
+  if (limit === null) return success(null);
+  const { prompt, least: leastOutput, most } = request.tokens;
+  const least = request.hasCap ? most : leastOutput; // what the client asked for is not cut
+  const share = (free: number): number => shareOf(free, request.hasCap);
+  const verdict = tokensOf(desk, request.keyId).decide(limit, { least, most, share }, desk.nowMs);
+  if (verdict.kind === "granted") return success(verdict.tokens);
+  if (verdict.kind === "never") {
+    return refuse({ kind: "tokens_over_limit", limit, prompt, required: least });
+  }
+  const { remaining, retryAfterMs } = verdict;
+  return refuse({ kind: "tokens_limited", limit, remaining, required: least, retryAfterMs });
+}
+
+/** `counted`: with the id that its open holds have now. `made`: null for an end user that is there. */
+export type Payer = {
+  readonly user: EndUser;
+  readonly counted: EndUser;
+  readonly made: NewEndUser | null;
+} | null;
+
+export function endUserFor(desk: Tx, externalId: string | null): Result<Payer> {
+  if (externalId === null) return success(null);
+  const known = findEndUser(desk, "external_id", externalId);
+  if (known !== null) return success({ user: known, counted: known, made: null });
+  const made = newEndUser(desk, externalId);
+  if (made === null) return refuse({ kind: "too_many_end_users" });
+  const { user, departed } = made;
+  const counted = { ...user, id: departed?.user.id ?? user.id };
+  return success({ user, counted, made });
+}
+
+/** A key's budget with what it has spent; null for a key that never had one. What is kept follows the terms. */
+export function budgetOf(
+  desk: Tx,
+  keyId: string,
+  { budgetMicro, budgetPeriod }: KeyTerms,
+): Budget | null {
+  const known = desk.memory.budgets.get(keyId);
+  if (known === undefined) {
+    return budgetMicro === null ? null : beginBudget(desk, { keyId, budgetMicro, budgetPeriod });
+  }
+  if (known.budgetMicro === budgetMicro && known.budgetPeriod === budgetPeriod) return known;
+  const budget = { ...known, budgetMicro, budgetPeriod };
+  updateBudget(desk.sql, budget);
+  desk.memory.budgets.set(keyId, budget);
+  return budget;
+}
+
+/**
+ * A key's first budget: what it spent before counts too, as its usage tells. The row is as of the newest
+ * checkpoint, as all are; memory is as of now.
+ */
+function beginBudget(desk: Tx, terms: Omit<Budget, "spend">): Budget {
+  const { memory, sql } = desk;
+  const { keyId } = terms;
+  let spend = noKeySpend(desk.period);
+  for (const { day, cost } of selectKeyDays(sql, keyId)) {
+    spend = addKeySpend(spend, periodOfDay(day), micros(cost));
+  }
+  putBudget(sql, { ...terms, spend }, nextRevision(desk));
+  for (const { dimension, name, day, cost } of memory.usage.values()) {
+    if (dimension !== "key" || name !== keyId) continue;
+    spend = addKeySpend(spend, periodOfDay(day), micros(cost));
+    memory.unsavedKeys.add(keyId);
+  }
+  const budget = { ...terms, spend };
+  memory.budgets.set(keyId, budget);
+  memory.changed = true;
+  return budget;
+}
+
+/** The tokens of a key's last minute. */
+export function tokensOf({ memory }: Tx, keyId: string): TokenWindow {
+  const known = memory.tokens.get(keyId);
+  if (known !== undefined) return known;
+  const window = new TokenWindow();
+  memory.tokens.set(keyId, window);
+  return window;
+}
+
+/** See `WalletCalls.keyStanding`. */
+export function keyStatus(
+  desk: Tx,
+  { keyId, terms }: { readonly keyId: string; readonly terms: KeyTerms },
+): Omit<KeyStatus, "requests" | "madeAt" | "sessionsCut"> {
+  const { memory, nowMs, period } = desk;
+  const budget = budgetOf(desk, keyId, terms);
+  const tokens =
+    terms.tpmLimit === null ? null : tokensOf(desk, keyId).state(terms.tpmLimit, nowMs);
+  if (budget === null || budget.budgetMicro === null) return { terms, tokens, budget: null };
+  const { budgetPeriod } = budget;
+  const heldMicro = heldOfKey(memory.books, budget, period);
+  return {
+    terms,
+    tokens,
+    budget: {
+      spentMicro: budgetSpent(budget, period),
+      heldMicro,
+      leftMicro: micros(Math.max(0, budgetLeft(budget, period, heldMicro))),
+      resetsAt: budgetPeriod === null ? null : endOf(period, budgetPeriod),
+    },
+  };
+}

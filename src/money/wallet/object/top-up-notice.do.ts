@@ -1,0 +1,29 @@
+import { objectsOf } from "../../../shared/contracts/objects.ts";
+import { success } from "../../../shared/failure.ts";
+import { logWarning, reasonOf } from "../../../shared/log.ts";
+import { within } from "../../../shared/timers.ts";
+import type { Decisions } from "./decisions.do.ts";
+import { markTopUpDelivered } from "./top-up.do.ts";
+
+const TELL_TIMEOUT_MS = 10_000;
+
+/** Tells who executes them of the purchase that is wanted, until it is taken: told again it is the same. Never throws. */
+export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void> {
+  const memory = decisions.tryOpen()?.memory;
+  const open = memory?.topUp.open ?? null;
+  if (memory === undefined || open === null || open.isTold) return;
+  const { orgId } = memory.row;
+  const { id, amountMicro, wantedAt } = open;
+  try {
+    const told = objectsOf(env).payments(orgId).topUp({ orgId, id, amountMicro, wantedAt });
+    if (!(await within(told, TELL_TIMEOUT_MS)).ok) throw new Error("it was not taken");
+    decisions.turn((desk) => {
+      markTopUpDelivered(desk, id);
+      return success(null);
+    });
+  } catch (error) {
+    logWarning("top_up_not_told", { org_id: orgId, id, reason: reasonOf(error) });
+    const later = decisions.tryOpen()?.memory;
+    if (later !== undefined) later.changed = true; // the next publish tells it again
+  }
+}

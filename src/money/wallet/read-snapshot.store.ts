@@ -1,0 +1,100 @@
+import { micros } from "../../shared/money.ts";
+import type { Micros } from "../../shared/money.ts";
+import type { Debts } from "./rules/debts.ts";
+import { microsOrNull } from "./rules/quota.ts";
+import type { AutoTopUp } from "../../shared/contracts/payments.ts";
+import type { Settings } from "../../shared/contracts/settings.ts";
+import type { Configuration } from "../../shared/contracts/wallet.ts";
+import { storedJson } from "../../shared/stored-json.ts";
+import { headOf, headStatement } from "./snapshot.store.ts";
+import type { SnapshotHead, HeadRow } from "./snapshot.store.ts";
+
+/** What a wallet published of one organization, without the rows of which there may be many. */
+export type WalletSnapshot = {
+  readonly head: SnapshotHead;
+  readonly settings: Settings | null;
+  /** What went back of payments, null: nothing ever did. */
+  readonly debts: BookDebts | null;
+  /** What an operator set, which D1 alone keeps; null without the organization. */
+  readonly configuration: Configuration | null;
+};
+
+/** The book's copy of an organization, read in one transaction; null when it has none. */
+export async function readSnapshot(db: D1Database, orgId: string): Promise<WalletSnapshot | null> {
+  const [head, operators, settings, debts] = await batchOf<
+    [HeadRow, StoredConfiguration, StoredSettings, StoredDebts]
+  >(db, [
+    headStatement(db, orgId),
+    db.prepare("SELECT rpm_limit, price_list, status FROM organizations WHERE id = ?").bind(orgId),
+    db.prepare("SELECT * FROM settings WHERE org_id = ?").bind(orgId),
+    db.prepare("SELECT * FROM debts WHERE org_id = ?").bind(orgId),
+  ]);
+  const found = head === undefined ? null : headOf(head);
+  if (found === null) return null;
+  return {
+    head: found,
+    settings: settingsOf(settings?.results[0]),
+    debts: debtsOf(debts?.results[0]),
+    configuration: configurationOf(operators?.results[0]),
+  };
+}
+
+/** Statements run in one transaction, each read by its own row. */
+function batchOf<Rows extends readonly unknown[]>(
+  db: D1Database,
+  statements: { readonly [At in keyof Rows]: D1PreparedStatement },
+) {
+  return db.batch([...statements]) as Promise<{ [At in keyof Rows]: D1Result<Rows[At]> }>;
+}
+
+/** Rows of the book as a wallet that is made anew reads them. */
+type StoredSettings = {
+  readonly default_user_monthly_quota_micro: number | null;
+  readonly default_user_daily_quota_micro: number | null;
+  readonly default_alert_threshold: number;
+  readonly low_balance_threshold_micro: number | null;
+  readonly keep_responses_hours: number | null;
+  readonly auto_top_up: string | null;
+};
+type StoredDebts = {
+  readonly owed_micro: number;
+  readonly taken_micro: number;
+  readonly forgiven_micro: number;
+  readonly forgiven_by: string;
+};
+type StoredConfiguration = {
+  readonly rpm_limit: number | null;
+  readonly price_list: string | null;
+  readonly status: string;
+};
+
+function settingsOf(row: StoredSettings | undefined): Settings | null {
+  if (row === undefined) return null;
+  return {
+    monthlyQuota: microsOrNull(row.default_user_monthly_quota_micro),
+    dailyQuota: microsOrNull(row.default_user_daily_quota_micro),
+    alertThreshold: row.default_alert_threshold,
+    lowBalance: microsOrNull(row.low_balance_threshold_micro),
+    keepHours: row.keep_responses_hours ?? 0,
+    autoTopUp: storedJson<AutoTopUp | null>(row.auto_top_up ?? "null"),
+  };
+}
+
+/** With what was forgiven by each reference. */
+type BookDebts = Debts & { readonly forgivenBy: Readonly<Record<string, Micros>> };
+
+function debtsOf(row: StoredDebts | undefined): BookDebts | null {
+  if (row === undefined) return null;
+  return {
+    owed: micros(row.owed_micro),
+    taken: micros(row.taken_micro),
+    forgiven: micros(row.forgiven_micro),
+    forgivenBy: storedJson<BookDebts["forgivenBy"]>(row.forgiven_by),
+  };
+}
+
+function configurationOf(row: StoredConfiguration | undefined): Configuration | null {
+  if (row === undefined) return null;
+  const { rpm_limit: rpmLimit, price_list: priceList, status } = row;
+  return { rpmLimit, suspended: status === "suspended", priceList };
+}

@@ -1,0 +1,333 @@
+import { assert } from "../../shared/assert.ts";
+import { touchedOf, usesStatement } from "../../shared/key-uses.store.ts";
+import type { KeyUse, TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
+import type { Settings } from "../../shared/contracts/settings.ts";
+
+/** What the book said of an organization before a publish; null when it had no row. */
+export type SnapshotHead = {
+  readonly epoch: string;
+  readonly seq: number;
+  readonly creditsMicro: number;
+};
+
+/** Rows as the book's tables name their columns, without `org_id` and `seq`. */
+export type SnapshotRow = Readonly<Record<string, string | number | null>>;
+
+/** One publish: absolute values under a revision that only grows. */
+export type Publication = {
+  readonly orgId: string;
+  readonly epoch: string;
+  readonly revision: number;
+  /** The publish whose changes and all before are not repeated here; 0 when everything is. */
+  readonly base: number;
+  readonly creditsMicro: number;
+  readonly updatedAt: number;
+  /** What changed, read while it is sent: the first batch of pages at once, the others after each batch. */
+  readonly pages: Iterable<SnapshotPage>;
+  /** Alerts with smaller ids go from the book; null: none does. */
+  readonly alertsFrom: string | null;
+  /** Every end user is among the pages: rows that are not are leftovers and go. */
+  readonly everything: boolean;
+  /** Whether the organization's last use moves with it. */
+  readonly isUse: boolean;
+  /** Last uses of keys, in pages of at most `PAGE_ROWS`: noted whatever the book is at. */
+  readonly uses: readonly (readonly KeyUse[])[];
+};
+
+/** What the book said to a publication. */
+export type PublishResult = {
+  /** What it was at before; `moved`: at an older publish of this wallet, and is at this one now. */
+  readonly head: SnapshotHead | null | "moved";
+  /** The keys whose last uses it has now. */
+  readonly touched: readonly TouchedKey[];
+  /** Whether events of the organization may wait in it. */
+  readonly eventsWait: boolean;
+};
+
+/** At most `PAGE_ROWS` rows of one table, so that no string is longer than D1 and SQLite take (2 MB). */
+export type SnapshotPage =
+  | {
+      readonly table: keyof typeof TABLES | keyof typeof APPENDED;
+      readonly rows: readonly SnapshotRow[];
+    }
+  | { readonly table: "deleted_end_users"; readonly rows: readonly string[] };
+
+/** Of the longest names some 800 KB of JSON. */
+export const PAGE_ROWS = 500;
+const BATCH_STATEMENTS = 8;
+
+const TABLES = {
+  end_users: {
+    key: ["id"],
+    columns: [
+      "external_id",
+      "monthly_quota_micro",
+      "daily_quota_micro",
+      "alert_threshold",
+      "month",
+      "monthly_spend_micro",
+      "day",
+      "daily_spend_micro",
+      "created_at",
+    ],
+  },
+  settings: {
+    key: [],
+    columns: [
+      "default_user_monthly_quota_micro",
+      "default_user_daily_quota_micro",
+      "default_alert_threshold",
+      "low_balance_threshold_micro",
+      "keep_responses_hours",
+      "auto_top_up",
+    ],
+  },
+  payments: {
+    key: ["id"],
+    columns: ["purchase_id", "credited_micro", "back_micro", "reading"],
+  },
+  debts: { key: [], columns: ["owed_micro", "taken_micro", "forgiven_micro", "forgiven_by"] },
+  daily_usage: {
+    key: ["day"],
+    columns: ["requests", "prompt_tokens", "completion_tokens", "cost_micro"],
+  },
+  key_spend: {
+    key: ["key_id"],
+    columns: [
+      "day",
+      "daily_spend_micro",
+      "week",
+      "weekly_spend_micro",
+      "month",
+      "monthly_spend_micro",
+      "total_spend_micro",
+    ],
+  },
+} as const;
+
+/** The columns of rows that never change; the first is the key. */
+const APPENDED = {
+  alerts: [
+    "id",
+    "kind",
+    "external_id",
+    "period",
+    "threshold",
+    "limit_micro",
+    "value_micro",
+    "created_at",
+  ],
+  credits: ["reference", "amount_micro", "balance_micro", "held_micro", "open_holds", "created_at"],
+} as const;
+
+/** True of the whole batch or of none of it: the book is at this very publish of this very wallet. */
+const CURRENT =
+  "EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND epoch = ?3 AND balances.seq = ?4)";
+
+/** What the book knows of an organization's wallet. */
+export async function readSnapshotHead(
+  db: D1Database,
+  orgId: string,
+): Promise<SnapshotHead | null> {
+  return headOf(await headStatement(db, orgId).all<HeadRow>());
+}
+
+/**
+ * Writes a publication and returns what the book said to it. The first batch moves the book
+ * from an older publish of the same epoch; everything else is written only while the book is at
+ * this publish, so a late, doubled or reordered batch does nothing. Throws when D1 fails; what was
+ * written by then is as if the next publish had written it.
+ */
+export async function writePublication(
+  db: D1Database,
+  publication: Publication,
+): Promise<PublishResult> {
+  const { pages, everything, alertsFrom, uses } = publication;
+  let batch = [
+    balanceStatement(db, publication),
+    ...uses.map((page) => usesStatement(db, page)),
+    ...(publication.isUse ? [usedStatement(db, publication)] : []),
+  ];
+  let first: D1Result[] | null = null;
+  const send = async (): Promise<void> => {
+    const results = await db.batch(batch);
+    first ??= results;
+    batch = [];
+  };
+  for (const page of pages) {
+    if (batch.length >= BATCH_STATEMENTS) {
+      // oxlint-disable-next-line no-await-in-loop -- in order: what is left over goes after all is there
+      await send();
+    }
+    batch.push(pageStatement(db, publication, page));
+  }
+  if (alertsFrom !== null) {
+    const { orgId, epoch, revision } = publication;
+    batch.push(
+      db
+        .prepare(`DELETE FROM alerts WHERE org_id = ?1 AND id < ?2 AND ${CURRENT}`)
+        .bind(orgId, alertsFrom, epoch, revision),
+    );
+  }
+  if (everything) batch.push(leftoverStatement(db, publication));
+  if (batch.length > 0) await send();
+  return publishedBy(db, publication, first ?? []);
+}
+
+async function publishedBy(
+  db: D1Database,
+  { orgId, epoch, base, revision, uses }: Publication,
+  [balance, ...others]: readonly D1Result[],
+): Promise<PublishResult> {
+  const rows = others.slice(0, uses.length).flatMap(({ results }) => results as TouchedRow[]);
+  const said = { touched: rows.map(touchedOf), eventsWait: true };
+  const [moved] = (balance?.results ?? []) as { events_wait: number }[];
+  if (moved !== undefined) return { ...said, head: "moved", eventsWait: moved.events_wait > 0 };
+  const head = await readSnapshotHead(db, orgId);
+  // Not where it could have been moved from: else it has come there since, without what was sent.
+  assert(
+    head === null || head.epoch !== epoch || head.seq < base || head.seq >= revision,
+    "the book stood still while it was written",
+  );
+  return { ...said, head };
+}
+
+/** The tables that are read in pages, each by its key. */
+const PAGED = {
+  end_users: "id",
+  daily_usage: "day",
+  key_spend: "key_id",
+  alerts: "id",
+  credits: "reference",
+  payments: "id",
+} as const;
+export type PagedTable = keyof typeof PAGED;
+const isPaged = (name: string): name is PagedTable => name in PAGED;
+export const PAGED_TABLES: readonly PagedTable[] = Object.keys(PAGED).filter(isPaged);
+
+/** All rows of an organization in one table of the book, page by page. */
+export async function* readSnapshotPages(
+  db: D1Database,
+  orgId: string,
+  table: PagedTable,
+): AsyncGenerator<readonly SnapshotRow[]> {
+  const key = PAGED[table];
+  const next = db.prepare(
+    `SELECT * FROM ${table} WHERE org_id = ? AND ${key} > ? ORDER BY ${key} LIMIT ${PAGE_ROWS}`,
+  );
+  for (let after = ""; ;) {
+    // oxlint-disable-next-line no-await-in-loop -- each page begins where the last one ended
+    const { results } = await next.bind(orgId, after).all<SnapshotRow>();
+    if (results.length > 0) yield results;
+    if (results.length < PAGE_ROWS) return;
+    after = String(results.at(-1)?.[key]);
+  }
+}
+
+/** The row of an organization's settings. */
+export function settingsRow(settings: Settings): SnapshotRow {
+  return {
+    default_user_monthly_quota_micro: settings.monthlyQuota,
+    default_user_daily_quota_micro: settings.dailyQuota,
+    default_alert_threshold: settings.alertThreshold,
+    low_balance_threshold_micro: settings.lowBalance,
+    keep_responses_hours: settings.keepHours,
+    auto_top_up: settings.autoTopUp === null ? null : JSON.stringify(settings.autoTopUp),
+  };
+}
+
+/** Forgets a wallet that was made and given up before anything was recorded. */
+export async function deleteWalletRows(
+  db: D1Database,
+  orgId: string,
+  epoch: string,
+): Promise<void> {
+  await db.batch([
+    db
+      .prepare(
+        `DELETE FROM settings WHERE org_id = ?1
+          AND EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND epoch = ?2)`,
+      )
+      .bind(orgId, epoch),
+    db.prepare("DELETE FROM balances WHERE org_id = ? AND epoch = ?").bind(orgId, epoch),
+  ]);
+}
+
+export type HeadRow = { epoch: string; seq: number; credits_micro: number };
+
+export function headStatement(db: D1Database, orgId: string): D1PreparedStatement {
+  return db.prepare("SELECT epoch, seq, credits_micro FROM balances WHERE org_id = ?").bind(orgId);
+}
+
+export function headOf(result: D1Result<HeadRow>): SnapshotHead | null {
+  const [row] = result.results;
+  return row === undefined
+    ? null
+    : { epoch: row.epoch, seq: row.seq, creditsMicro: row.credits_micro };
+}
+
+/** Moves the book to this publish, with a row for it, unless it is past it, another wallet's, or behind the base. */
+function balanceStatement(db: D1Database, publication: Publication): D1PreparedStatement {
+  const { orgId, epoch, revision, base, creditsMicro, updatedAt } = publication;
+  return db
+    .prepare(
+      `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)
+      SELECT ?1, ?2, ?3, ?4, ?5 WHERE ?6 = 0
+        OR EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND balances.seq >= ?6)
+      ON CONFLICT (org_id) DO UPDATE SET seq = excluded.seq,
+        credits_micro = excluded.credits_micro, updated_at = excluded.updated_at
+      WHERE epoch = excluded.epoch AND seq < excluded.seq
+      RETURNING EXISTS (SELECT 1 FROM events WHERE events.org_id = ?1) AS events_wait`,
+    )
+    .bind(orgId, epoch, revision, creditsMicro, updatedAt, base);
+}
+
+function usedStatement(db: D1Database, publication: Publication): D1PreparedStatement {
+  return db
+    .prepare("UPDATE organizations SET used_at = ?2 WHERE id = ?1 AND used_at < ?2")
+    .bind(publication.orgId, publication.updatedAt);
+}
+
+function pageStatement(
+  db: D1Database,
+  { orgId, epoch, revision }: Publication,
+  { table, rows }: SnapshotPage,
+): D1PreparedStatement {
+  return db.prepare(pageSql(table)).bind(orgId, JSON.stringify(rows), epoch, revision);
+}
+
+function pageSql(table: SnapshotPage["table"]): string {
+  if (table === "alerts" || table === "credits") return append(table);
+  if (table !== "deleted_end_users") return upsert(table);
+  return `DELETE FROM end_users WHERE org_id = ?1
+    AND id IN (SELECT value FROM json_each(?2)) AND ${CURRENT}`;
+}
+
+function leftoverStatement(
+  db: D1Database,
+  { orgId, epoch, revision }: Publication,
+): D1PreparedStatement {
+  return db
+    .prepare(
+      `DELETE FROM end_users WHERE org_id = ?1 AND seq < ?4 AND ?2 IS NOT NULL AND ${CURRENT}`,
+    )
+    .bind(orgId, 0, epoch, revision);
+}
+
+function upsert(table: keyof typeof TABLES): string {
+  const { key, columns } = TABLES[table];
+  const names = [...key, ...columns];
+  return `INSERT INTO ${table} (org_id, ${names.join(", ")}, seq)
+    SELECT ?1, ${names.map((name) => `value ->> '${name}'`).join(", ")}, ?4
+    FROM json_each(?2) WHERE ${CURRENT}
+    ON CONFLICT (${["org_id", ...key].join(", ")}) DO UPDATE SET
+      ${[...columns, "seq"].map((name) => `${name} = excluded.${name}`).join(", ")}
+    WHERE ${table}.seq < excluded.seq`;
+}
+
+function append(table: keyof typeof APPENDED): string {
+  const columns = APPENDED[table];
+  return `INSERT INTO ${table} (org_id, ${columns.join(", ")})
+    SELECT ?1, ${columns.map((name) => `value ->> '${name}'`).join(", ")}
+    FROM json_each(?2) WHERE ${CURRENT} ON CONFLICT (org_id, ${columns[0]}) DO NOTHING`;
+}

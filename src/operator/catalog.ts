@@ -1,0 +1,80 @@
+import { dayOf, hasEnded, priceOn } from "../models/catalog/dated-prices.ts";
+import type { CatalogEntry, RouteEntry } from "../models/catalog/entry.ts";
+import type { Model, Route } from "../models/catalog/model.ts";
+import { CATALOG } from "../models/catalog/models.ts";
+import type { Answer, View } from "../shared/http/endpoint.ts";
+import { success } from "../shared/failure.ts";
+import type { OperatorCall } from "./operator-context.ts";
+import { priceView } from "./price-fields.ts";
+import { DAY_MS } from "../shared/clock.ts";
+
+/**
+ * `GET /catalog`: every model that is known or configured, with each of its routes: what it costs and is sold for here,
+ * when its price was last seen, and whether it is sold, else why not.
+ */
+export function getCatalog(call: OperatorCall): Promise<Answer> {
+  const builtIn = new Set(CATALOG.map(({ id }) => id));
+  const own = [...call.models.values()].filter(({ id, isConfigured }) => {
+    return isConfigured === true || !builtIn.has(id);
+  });
+  const replaced = new Set(own.map(({ id }) => id));
+  const models = [
+    ...own.map((model) => modelView(call, model, model.routes.map(ownRoute))),
+    ...CATALOG.filter(({ id }) => !replaced.has(id)).map((entry) => entryView(call, entry)),
+  ];
+  return Promise.resolve(success({ models }));
+}
+
+function modelView(
+  { aliases }: OperatorCall,
+  { id, kind }: Pick<Model, "id" | "kind">,
+  routes: readonly View[],
+): View {
+  const named = [...aliases].flatMap(([alias, of]) => (of === id ? [alias] : []));
+  return { id, kind, aliases: named, routes };
+}
+
+/** A route that was configured, or is built in for tests: its price has no day. */
+function ownRoute({ provider, upstreamId, price }: Route): View {
+  return {
+    provider,
+    upstream_id: upstreamId,
+    regions: [],
+    price: priceView(price),
+    cost: null,
+    seen_on: null,
+    age_days: null,
+    until: null,
+    live: true,
+    why_not: null,
+  };
+}
+
+function entryView(call: OperatorCall, entry: CatalogEntry): View {
+  const sold = call.models.get(entry.id)?.routes ?? [];
+  const day = dayOf(call.now);
+  const routes = entry.routes.map((route): View => {
+    const live = sold.find(
+      ({ provider, upstreamId }) => provider === route.provider && upstreamId === route.upstreamId,
+    );
+    const { price, seenOn } = priceOn(route, day);
+    return {
+      provider: route.provider,
+      upstream_id: route.upstreamId,
+      regions: route.regions,
+      price: live === undefined ? null : priceView(live.price),
+      cost: priceView(live?.bought?.price ?? price),
+      seen_on: seenOn,
+      age_days: Math.floor((Date.parse(day) - Date.parse(seenOn)) / DAY_MS),
+      until: route.until ?? null,
+      live: live !== undefined,
+      why_not: live === undefined ? whyNot(call, route, day) : null,
+    };
+  });
+  return modelView(call, entry, routes);
+}
+
+function whyNot({ providers }: OperatorCall, route: RouteEntry, day: string): string {
+  if (!providers.has(route.provider)) return "not_configured";
+  return hasEnded(route, day) ? "ended" : "residency";
+}

@@ -1,0 +1,70 @@
+import { mapConcurrently } from "../shared/map-concurrently.ts";
+import type { Result } from "../shared/failure.ts";
+import { within } from "../shared/timers.ts";
+
+/** Organizations whose wallet did not open in the last sweep, as a JSON list; at most so many are kept. */
+const UNAVAILABLE = "unavailable";
+export const KEPT_MAX = 100;
+const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
+/** So many of those that were used lately are asked besides, others each time. */
+const SAMPLE = 3;
+const AT_ONCE = 6;
+const TIMEOUT_MS = 2000;
+
+/** Keeps which wallets did not open, for who asks next. */
+export async function storeUnavailable(db: D1Database, ids: readonly string[]): Promise<void> {
+  await db
+    .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
+    .bind(UNAVAILABLE, JSON.stringify(ids.slice(0, KEPT_MAX)))
+    .run();
+}
+
+/** The organizations whose wallet did not open in the last sweep, and which are still there. */
+export async function listUnavailable(db: D1Database): Promise<readonly string[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT id FROM organizations WHERE id IN
+         (SELECT value FROM cursors, json_each(cursors.after) WHERE name = ?)`,
+    )
+    .bind(UNAVAILABLE)
+    .all<{ id: string }>();
+  return results.map(({ id }) => id);
+}
+
+/**
+ * Asks the wallets that did not open in the last sweep, and some of those that were used in two days, whether
+ * they open now. `asked` is 0 where the book cannot say which there are.
+ */
+export async function queryWallets(
+  db: D1Database,
+  nowMs: number,
+  open: (orgId: string) => Promise<Result<unknown>>,
+): Promise<{ readonly asked: number; readonly unavailable: readonly string[] }> {
+  const ids = await walletsToAsk(db, nowMs).catch(() => []);
+  const opened = await mapConcurrently(AT_ONCE, ids, (id) => opens(() => open(id)));
+  return { asked: ids.length, unavailable: ids.filter((_, i) => opened[i] === false) };
+}
+
+async function opens(ask: () => Promise<Result<unknown>>): Promise<boolean> {
+  try {
+    const answer = await within(ask(), TIMEOUT_MS);
+    return answer.ok;
+  } catch {
+    return false;
+  }
+}
+
+async function walletsToAsk(db: D1Database, nowMs: number): Promise<readonly string[]> {
+  const since = nowMs - USED_WITHIN_MS;
+  const { results } = await db
+    .prepare(`${usedFrom(">")} UNION ALL ${usedFrom("<=")} LIMIT ?3`)
+    .bind(crypto.randomUUID(), since, SAMPLE)
+    .all<{ id: string }>();
+  return [...new Set([...(await listUnavailable(db)), ...results.map(({ id }) => id)])];
+}
+
+/** Those on one side of an id: the first few that were used, without a look at all the others. */
+function usedFrom(side: ">" | "<="): string {
+  return `SELECT id FROM (SELECT id FROM organizations WHERE id ${side} ?1 AND used_at >= ?2
+    ORDER BY id LIMIT ?3)`;
+}

@@ -1,0 +1,151 @@
+import * as z from "zod/mini";
+import { parseBody } from "../shared/http/parse-body.ts";
+import type { Result } from "../shared/failure.ts";
+import { peerGenerationSchema } from "../shared/generation.ts";
+import { mintedAt } from "../shared/id.ts";
+import { keyHashSchema } from "../shared/key.ts";
+import { micros } from "../shared/money.ts";
+import type { Delivery } from "./outbox-message.ts";
+import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts";
+import { DELIVER_MAX } from "./outbox-schedule.ts";
+import type { Region } from "../shared/regions.ts";
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const count = z.int().check(z.minimum(0));
+const hold = {
+  hold_id: z.string().check(z.refine((id) => mintedAt(id, "req_") !== null)),
+  org_id: z.string().check(z.regex(UUID)),
+};
+const outcome = z.discriminatedUnion("kind", [
+  z.object({
+    ...hold,
+    kind: z.literal("settle"),
+    cost_micro: count,
+    generation: fromWire(peerGenerationSchema),
+  }),
+  z.object({ ...hold, kind: z.literal("void") }),
+]);
+
+/** One of the `items` of the operation `outcomes`; a void costs nothing and has no generation. */
+export function outcomeToJson(item: OutcomeItem): object {
+  return {
+    hold_id: item.holdId,
+    org_id: item.orgId,
+    kind: item.kind,
+    cost_micro: item.cost,
+    generation: toWire(item.generation),
+  };
+}
+
+/** Null for what is no outcome. The signed sender, not the item, says where the request ran. */
+export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | null {
+  const parsed = outcome.safeParse(value);
+  if (!parsed.success) return null;
+  const { data } = parsed;
+  const { hold_id: holdId, org_id: orgId } = data;
+  if (data.kind === "void") {
+    return { holdId, orgId, kind: "void", cost: micros(0), generation: null };
+  }
+  const cost = micros(data.cost_micro);
+  const generation = { ...data.generation, region: sender };
+  return { holdId, orgId, kind: "settle", cost, generation };
+}
+
+const revocation = z.object({
+  key_hash: keyHashSchema,
+  revoked_at: count,
+  root: z.optional(keyHashSchema),
+});
+
+/** One of the `items` of the operation `revocations`; `revoked_at` in Unix ms. */
+export function revocationToJson({ keyHash, revokedAt, root }: RevocationItem): object {
+  return { key_hash: keyHash, revoked_at: revokedAt, ...(root !== undefined && { root }) };
+}
+
+/** Null for what is no revocation. */
+export function revocationFromJson(value: unknown): RevocationItem | null {
+  const parsed = revocation.safeParse(value);
+  if (!parsed.success) return null;
+  const { key_hash: keyHash, revoked_at: revokedAt, root } = parsed.data;
+  return { keyHash, revokedAt, ...(root !== undefined && { root }) };
+}
+
+const message = z.object({ items: z.array(z.unknown()).check(z.maxLength(DELIVER_MAX)) });
+
+/** The items of either operation, each still to be read: a malformed one does not stop the others. */
+export function itemsIn(body: unknown): Result<readonly unknown[]> {
+  const parsed = parseBody(message, body);
+  return parsed.ok ? { ok: true, value: parsed.value.items } : parsed;
+}
+
+export type IdName = "hold_id" | "key_hash";
+
+/** The answer to one item, under the id that it came with; null when it had none. */
+export function resultToJson(idName: IdName, item: unknown, delivery: Delivery): object {
+  const id = z.object({ [idName]: z.string() }).safeParse(item).data?.[idName] ?? null;
+  if (delivery.kind === "unreachable") return { [idName]: id, result: "failed" };
+  if (delivery.kind === "untried") return { [idName]: id, result: "failed", reason: NOT_TRIED };
+  const { kind, ...reason } = delivery;
+  return { [idName]: id, result: kind, ...reason };
+}
+
+const itemResult = z.object({
+  result: z.enum(["delivered", "refused", "failed"]),
+  reason: z.optional(z.string()),
+});
+
+/** An answer as `resultToWire` writes it; null for anything else. */
+export function resultFromJson(
+  idName: IdName,
+  value: unknown,
+): { readonly id: string; readonly delivery: Delivery } | null {
+  const id = z.object({ [idName]: z.string() }).safeParse(value).data?.[idName];
+  if (id === undefined) return null;
+  const parsed = itemResult.safeParse(value);
+  if (!parsed.success) return { id, delivery: NO_ANSWER };
+  const { result, reason = "unsaid" } = parsed.data;
+  if (result === "delivered") return { id, delivery: { kind: "delivered" } };
+  if (result === "failed" && reason === NOT_TRIED) return { id, delivery: { kind: "untried" } };
+  return { id, delivery: { kind: result, reason: reason.slice(0, REASON_MAX) } };
+}
+
+/** What becomes of an item without a proper answer of its own: it is repeated. */
+export const NO_ANSWER: Delivery = { kind: "failed", reason: "no proper answer" };
+/** What becomes of an item that nobody can read: never repeated. */
+export const MALFORMED: Delivery = { kind: "refused", reason: "malformed" };
+const REASON_MAX = 200;
+/** On the wire `untried` is a failure with this reason. */
+const NOT_TRIED = "not tried";
+
+/** So deep fields are renamed: a generation's, and those of its usage and price. */
+const DEPTH = 2;
+
+/** A value as it goes over the wire: the names of its fields in snake_case. */
+function toWire(value: unknown): unknown {
+  return renamed(value, (name) =>
+    name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+  );
+}
+
+/** Reads a value that `toWire` wrote, in the names of `schema`. */
+function fromWire<T>(schema: z.ZodMiniType<T>) {
+  return z.pipe(
+    z.pipe(
+      z.unknown(),
+      z.transform((value) => renamed(value, camelCased)),
+    ),
+    schema,
+  );
+}
+
+function camelCased(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function renamed(value: unknown, rename: (name: string) => string, depth = DEPTH): unknown {
+  const isPlain = value !== null && typeof value === "object" && !Array.isArray(value);
+  if (depth === 0 || !isPlain) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [rename(name), renamed(inner, rename, depth - 1)]),
+  );
+}

@@ -1,0 +1,407 @@
+import type { Charged, Failure } from "../failure.ts";
+import { timestamp } from "../clock.ts";
+import { orList } from "../issue-text.ts";
+import { LOGIN_ERRORS } from "./login-errors.ts";
+import { PAYMENT_ERRORS, remedyOf } from "./payment-errors.ts";
+import { rateHeaders } from "./rate-headers.ts";
+
+/** One failure on the wire: `extra` goes inside `error`, where SDKs can reach it. */
+export type ErrorResponse = {
+  readonly status: number;
+  readonly type: string;
+  readonly message: string;
+  readonly code?: string;
+  readonly param?: string | null;
+  readonly extra?: Readonly<Record<string, number | string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+type Kind = Failure["kind"];
+type FailureOf = { readonly [F in Failure as F["kind"]]: F };
+type Wires = { readonly [K in Kind]: (failure: FailureOf[K]) => ErrorResponse };
+
+/** Status, type, code, message and headers of a failure. */
+export function errorResponseOf(failure: Failure): ErrorResponse {
+  const wire = wireOfKind(failure.kind, failure);
+  return failure.charged === undefined ? wire : wireOfCharged(wire, failure.charged);
+}
+
+const RETRY = / Please retry\.$/;
+
+/** What was charged is not to be repeated, whatever its status; a provider's own words stay as they are. */
+function wireOfCharged(wire: ErrorResponse, { costMicro, generationId }: Charged): ErrorResponse {
+  const { "retry-after": _, ...headers } = wire.headers ?? {};
+  const message = wire.message.replace(RETRY, "");
+  return {
+    ...wire,
+    message: wire.status < 500 ? message : `${message} ${CHARGED}`,
+    extra: { ...wire.extra, generation_id: generationId, cost_micro: costMicro },
+    headers: { ...headers, ...DO_NOT_RETRY, "x-cost-micro": String(costMicro) },
+  };
+}
+
+const CHARGED = "What it had used was charged, and a repeat is charged again.";
+
+/** Types and codes that say nothing finer than the status, or are a provider's own. */
+const GENERAL = new Set(["invalid_request_error", "api_error", "permission_denied"]);
+const REFUSAL_CODES = new Set([
+  "context_length_exceeded",
+  "content_filter",
+  "previous_response_not_found",
+]);
+
+/** The heading of docs/errors.md that is about a failure: its code, else its type, else its kind. */
+export function anchorOf(failure: Failure): string {
+  const { code, type } = errorResponseOf(failure);
+  const isOwn = failure.kind !== "invalid_request" || REFUSAL_CODES.has(code ?? "");
+  return (isOwn ? code : undefined) ?? (GENERAL.has(type) ? failure.kind : type);
+}
+
+function wireOfKind<K extends Kind>(kind: K, failure: FailureOf[K]): ErrorResponse {
+  return WIRES[kind](failure);
+}
+
+// SDKs obey this header before they look at the status.
+const DO_NOT_RETRY = { "x-should-retry": "false" };
+/** For a refusal that open holds alone cause: they end within seconds. */
+const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
+
+/** A charge of a saved card takes seconds. */
+const RETRY_AFTER_TOP_UP = { "retry-after": "5", "x-should-retry": "true" };
+
+const RETRY_AFTER_MAX_S = 60;
+/** SDKs wait only for less than a minute. */
+const OVERLOAD_RETRY_MAX_S = 59;
+const MISCONFIGURED_RETRY_S = 30;
+
+/** A failure without an entry does not compile: this is the only place that maps failures to the wire. */
+const WIRES: Wires = {
+  invalid_request: (failure) => ({
+    ...invalidRequest(failure.isTooLarge === true ? 413 : 400, failure.message, failure.param),
+    ...(failure.code === undefined ? {} : { code: failure.code }),
+  }),
+  // One body for missing, malformed, unknown and revoked keys: it tells a guesser nothing.
+  // That one of ours has expired only its holder is told.
+  invalid_api_key: ({ expiredAt, twoHeaders }) => ({
+    status: 401,
+    type: "invalid_api_key",
+    message:
+      expiredAt === undefined
+        ? ((twoHeaders && TWO_KEYS[twoHeaders]) ??
+          "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'.")
+        : `This API key expired at ${timestamp(expiredAt)}. Please use another one.`,
+    headers: { "www-authenticate": "Bearer" },
+  }),
+  balance_too_low: balanceTooLow,
+  ...PAYMENT_ERRORS,
+  key_budget_exceeded: keyBudgetExceeded,
+  model_not_allowed: ({ model }) => ({
+    status: 403,
+    type: "permission_denied",
+    code: "model_not_allowed",
+    param: "model",
+    message: `This API key may not use the model '${shortened(model)}'.`,
+  }),
+  region_mismatch: ({ home }) => ({
+    status: 403,
+    type: "region_mismatch",
+    message: `This regional key works only in its home region '${home}'. Call that region's base address, or use a global key.`,
+  }),
+  role_required: ({ roles }) => ({
+    status: 403,
+    type: "permission_denied",
+    code: "role_required",
+    message: `This request needs the role ${orList(roles)} in the organization.`,
+  }),
+  key_is_limited: () => ({
+    status: 403,
+    type: "permission_denied",
+    code: "key_is_limited",
+    message:
+      "This API key has limits of its own: it may be used for models and paid requests, and manages nothing. GET /v1/key says what is left of them.",
+  }),
+  ...LOGIN_ERRORS,
+  organization_suspended: () => ({
+    status: 403,
+    type: "permission_denied",
+    code: "organization_suspended",
+    message: "This organization is suspended. Please contact support.",
+  }),
+  not_found: ({ message }) => invalidRequest(404, message),
+  model_not_found: ({ model, message = modelMessage(model) }) => ({
+    ...invalidRequest(404, message, "model"),
+    code: "model_not_found",
+  }),
+  method_not_allowed: ({ allow }) => ({
+    ...invalidRequest(405, `This path answers only ${orList(allow)}.`),
+    headers: { allow: allow.join(", ") },
+  }),
+  request_timeout: () => invalidRequest(408, "The request body did not arrive in time."),
+  conflict: ({ message, param, code }) => ({
+    ...invalidRequest(409, message, param),
+    ...(code === undefined ? {} : { code }),
+    headers: DO_NOT_RETRY,
+  }),
+  idempotency_replay: ({ made, id }) => ({
+    ...invalidRequest(409, replayMessage(made, id), IDEMPOTENCY_KEY),
+    code: "idempotency_replay",
+    extra: { [`${made}_id`]: id },
+    headers: DO_NOT_RETRY,
+  }),
+  idempotency_in_progress: () => ({
+    ...invalidRequest(
+      409,
+      "A request with this Idempotency-Key is still in progress. Please retry after 1s.",
+      IDEMPOTENCY_KEY,
+    ),
+    code: "idempotency_in_progress",
+    headers: RETRY_SOON,
+  }),
+  idempotency_mismatch: () => ({
+    ...invalidRequest(
+      422,
+      "This Idempotency-Key was used within 24 hours for another path or body. Use a new one.",
+      IDEMPOTENCY_KEY,
+    ),
+    code: "idempotency_mismatch",
+    headers: DO_NOT_RETRY,
+  }),
+  body_too_large: ({ bytesMax }) =>
+    invalidRequest(413, `The request body must be at most ${bytesMax} bytes.`),
+  unsupported_media_type: ({ message }) => invalidRequest(415, message),
+  rate_limited: rateLimited,
+  tokens_limited: tokensLimited,
+  tokens_over_limit: ({ limit, prompt, required }) => ({
+    ...invalidRequest(
+      400,
+      `This request may come to ${required} tokens, ${prompt} of them its prompt, and this API key has ${limit} a minute: it can never pass.`,
+      prompt < limit ? "max_tokens" : null,
+    ),
+    code: "tokens",
+  }),
+  quota_exceeded: quotaExceeded,
+  too_many_end_users: () => ({
+    status: 429,
+    type: "api_error",
+    code: "too_many_end_users",
+    message:
+      "Your organization has as many end users as it may have. Delete some, or omit 'user' for new ones.",
+    headers: DO_NOT_RETRY,
+  }),
+  internal: () => ({
+    status: 500,
+    type: "api_error",
+    message: "Internal error. Please quote the X-Request-Id when contacting support.",
+  }),
+  upstream_error: () => ({
+    status: 502,
+    type: "upstream_error",
+    message: "The model's provider failed to answer this request. Please retry.",
+  }),
+  upstream_overloaded: ({ retryAfterSeconds }) =>
+    unavailable(
+      "upstream_overloaded",
+      "The model's providers are overloaded. Please retry.",
+      clamp(Math.ceil(retryAfterSeconds), OVERLOAD_RETRY_MAX_S),
+    ),
+  home_region_unreachable: () =>
+    unavailable(
+      "home_region_unreachable",
+      "The key's home region cannot be reached. Please retry, or call the home region directly.",
+    ),
+  overloaded: () => unavailable("overloaded", "The service is overloaded. Please retry."),
+  storage_unavailable: () =>
+    unavailable("storage_unavailable", "The service's storage is unavailable. Please retry."),
+  prices_unavailable: () =>
+    unavailable("prices_unavailable", "The price lists cannot be read. Please retry."),
+  price_list_differs: () =>
+    unavailable("overloaded", "The organization's prices are being changed. Please retry."),
+  misconfigured: () =>
+    unavailable("misconfigured", "The service is not set up correctly.", MISCONFIGURED_RETRY_S),
+};
+
+/** Which of two headers is wrong. */
+const TWO_KEYS = {
+  both: "The headers 'Authorization' and 'x-api-key' hold two different API keys. Send one of them.",
+  authorization:
+    "Invalid API key in 'Authorization'; that in 'x-api-key' is none of ours. Send one live key.",
+  "x-api-key":
+    "Invalid API key in 'x-api-key'; that in 'Authorization' is none of ours. Send one live key.",
+};
+
+/** Agents stop at the words "Insufficient credits" alone. */
+function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
+  const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
+  const wire = { status: 402, type: "insufficient_balance" };
+  const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
+  if (failure.session === true) return sessionsPayerTooLow(failure);
+  return onlyHolds
+    ? {
+        ...wire,
+        message: `This request needs at least ${requiredMicro} micro-credits. Of the balance of ${balanceMicro}, ${heldMicro} are held by requests under way. Please retry after 1s.`,
+        extra: { ...extra, held_micro: heldMicro },
+        headers: RETRY_SOON,
+      }
+    : {
+        ...wire,
+        message: `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${remedyOf(purchaseId)}`,
+        extra: { ...extra, ...(purchaseId !== undefined && { purchase_id: purchaseId }) },
+        headers: purchaseId === undefined ? DO_NOT_RETRY : RETRY_AFTER_TOP_UP,
+      };
+}
+
+/** A session is told neither whose money is short nor how much there is of it, but what is left of its own budget. */
+function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
+  const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
+  const needs = `this request needs at least ${requiredMicro} micro-credits, and what pays for this session`;
+  const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
+  return {
+    status: 402,
+    type: "insufficient_balance",
+    message: onlyHolds
+      ? `Right now ${needs} is held by requests under way. Please retry after 1s.`
+      : `Insufficient credits: ${needs} has less left.`,
+    extra: onlyHolds ? { ...extra, held_micro: heldMicro } : extra,
+    headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
+  };
+}
+
+function keyBudgetExceeded(failure: FailureOf["key_budget_exceeded"]): ErrorResponse {
+  const { period, budgetMicro, resetsAt } = failure;
+  const whose = failure.session === true ? "session" : "API key";
+  const name = period === null ? "budget" : `budget of the ${period}`;
+  const end = resetsAt === null ? "It does not reset." : `It resets at ${timestamp(resetsAt)}.`;
+  const { left, extra, headers } = shortage(failure, resetsAt);
+  return {
+    status: 402,
+    type: "insufficient_balance",
+    code: "key_budget_exceeded",
+    message: failure.onlyHolds
+      ? `This ${whose} has ${left}, of its ${name}. Please retry after 1s.`
+      : `Insufficient credits: this ${whose} has ${left}, of its ${name}. ${end}`,
+    extra: { budget_micro: budgetMicro, balance_micro: failure.leftMicro, ...extra },
+    headers,
+  };
+}
+
+type Short = FailureOf["key_budget_exceeded"] | FailureOf["quota_exceeded"];
+
+/** What is left of a quota or a budget, in words, in numbers, and whether it is worth to come again. */
+function shortage(
+  { leftMicro, heldMicro, requiredMicro, onlyHolds, ...failure }: Short,
+  resetsAt: number | null,
+): { readonly left: string } & Required<Pick<ErrorResponse, "extra" | "headers">> {
+  const whole = failure.kind === "quota_exceeded" ? failure.quotaMicro : failure.budgetMicro;
+  const held = onlyHolds ? `, ${heldMicro} held by requests under way` : "";
+  return {
+    left: `${leftMicro} of ${whole} micro-credits left${held}, and this request needs at least ${requiredMicro}`,
+    extra: {
+      left_micro: leftMicro,
+      required_micro: requiredMicro,
+      ...(resetsAt !== null && { resets_at: timestamp(resetsAt) }),
+      ...(onlyHolds && { held_micro: heldMicro }),
+    },
+    headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
+  };
+}
+
+const LIMITED = {
+  key: "this API key",
+  session: "this session",
+  organization: "your organization",
+  console: "this console session",
+  login: "logins",
+  webhook_tests: "tests of this webhook",
+};
+
+/** `retry-after` equals `error.retry_after`; the wording ends as clients parse it. */
+function rateLimited({
+  scope,
+  limit,
+  retryAfterMs,
+  orgId,
+}: FailureOf["rate_limited"]): ErrorResponse {
+  const seconds = clamp(Math.ceil(retryAfterMs / 1000), RETRY_AFTER_MAX_S);
+  return {
+    status: 429,
+    type: "rate_limit_exceeded",
+    message: `Rate limit of ${limit} requests per minute for ${LIMITED[scope]} reached. Please retry after ${seconds}s.`,
+    extra: { retry_after: seconds },
+    headers: {
+      ...(orgId !== undefined && { "openai-organization": orgId }),
+      "retry-after": String(seconds),
+      "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), RETRY_AFTER_MAX_S * 1000)),
+      // the register's refusal brings no Admitted whose state could be shown
+      ...(scope === "key" ? rateHeaders({ limit, remaining: 0, resetMs: seconds * 1000 }) : {}),
+    },
+  };
+}
+
+function tokensLimited(failure: FailureOf["tokens_limited"]): ErrorResponse {
+  const { limit, remaining, required, retryAfterMs } = failure;
+  const seconds = clamp(Math.ceil(retryAfterMs / 1000), RETRY_AFTER_MAX_S);
+  return {
+    status: 429,
+    type: "rate_limit_exceeded",
+    code: "tokens",
+    message: `Rate limit of ${limit} tokens per minute for this API key reached: ${remaining} are left and this request may come to ${required}. Please retry after ${seconds}s.`,
+    extra: { retry_after: seconds },
+    headers: {
+      "retry-after": String(seconds),
+      "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), RETRY_AFTER_MAX_S * 1000)),
+      ...rateHeaders({ limit, remaining, resetMs: seconds * 1000 }, "tokens"),
+    },
+  };
+}
+
+/** "You exceeded your current ... quota" makes clients stop; a hold in the way must not. */
+function quotaExceeded(failure: FailureOf["quota_exceeded"]): ErrorResponse {
+  const { period, quotaMicro, onlyHolds, resetsAt } = failure;
+  const name = period === "day" ? "daily" : "monthly";
+  const { left, extra, headers } = shortage(failure, resetsAt);
+  return {
+    status: 429,
+    type: "api_error",
+    code: "end_user_quota_exceeded",
+    message: onlyHolds
+      ? `This end user has ${left}, of its ${name} quota. Please retry after 1s.`
+      : `You exceeded your current ${name} quota for this end user: it has ${left}. Raise the quota, wait for its reset at ${timestamp(resetsAt)}, or omit 'user'.`,
+    extra: { quota_micro: quotaMicro, ...extra },
+    headers,
+  };
+}
+
+function invalidRequest(
+  status: number,
+  message: string,
+  param: string | null = null,
+): ErrorResponse {
+  return { status, type: "invalid_request_error", message, param };
+}
+
+function unavailable(code: string, message: string, retryAfterSeconds = 1): ErrorResponse {
+  const headers = { "retry-after": String(retryAfterSeconds) };
+  return { status: 503, type: "api_error", code, message, headers };
+}
+
+const IDEMPOTENCY_KEY = "Idempotency-Key";
+
+function replayMessage(made: "generation" | "key", id: string): string {
+  const read = made === "generation" ? ` See GET /v1/generations/${id}.` : "";
+  return `A request with this Idempotency-Key made the ${made} '${id}' and does not run again.${read}`;
+}
+
+const MODEL_SHOWN_MAX = 100;
+
+function modelMessage(model: string): string {
+  return `The model '${shortened(model)}' does not exist or is not available in this region. GET /v1/models lists the models.`;
+}
+
+function shortened(model: string): string {
+  return model.length > MODEL_SHOWN_MAX ? `${model.slice(0, MODEL_SHOWN_MAX)}...` : model;
+}
+
+/** 1 to `most`; a broken number counts as 1. */
+function clamp(value: number, most: number): number {
+  return Number.isFinite(value) ? Math.min(most, Math.max(1, value)) : 1;
+}

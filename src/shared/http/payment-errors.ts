@@ -1,0 +1,64 @@
+import type { Failure } from "../failure.ts";
+
+type Of<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
+
+const DO_NOT_RETRY = { "x-should-retry": "false" };
+const SECONDS_MAX = 2_592_000;
+
+/** Which bound a purchase would pass. */
+const LIMITS = {
+  day: (limit: number) => `Purchases of ${limit} dollars a day are sold to an organization`,
+  card_day: (limit: number) => `The saved card may be charged ${limit} dollars a day`,
+  first_week: (limit: number) =>
+    `A new organization may buy ${limit} dollars a day in its first week`,
+  checkouts: (limit: number) => `An organization may begin ${limit} checkouts an hour`,
+  declines: (limit: number) =>
+    `After ${limit} declined payments in a day nothing can be bought for 24 hours`,
+};
+
+/** Failures of buying, and of what was bought. */
+export const PAYMENT_ERRORS = {
+  payment_reversed: ({ owedMicro }: Of<"payment_reversed">) => ({
+    status: 402,
+    type: "insufficient_balance",
+    code: "payment_reversed",
+    message:
+      owedMicro === null
+        ? "Payments for these credits were taken back: paid requests are refused until that is settled."
+        : `Payments were taken back, and ${owedMicro} micro-credits of them are owed: paid requests are refused until they are paid. Please add credits.`,
+    ...(owedMicro !== null && { extra: { owed_micro: owedMicro } }),
+    headers: DO_NOT_RETRY,
+  }),
+  payments_off: () => ({
+    status: 404,
+    type: "invalid_request_error",
+    code: "payments_off",
+    message: "Credits are not sold here by card: please ask who runs this service.",
+  }),
+  purchase_limit: ({ why, limit, retryAfterMs }: Of<"purchase_limit">) => {
+    const seconds = Math.min(SECONDS_MAX, Math.max(1, Math.ceil(retryAfterMs / 1000)));
+    return {
+      status: 429,
+      type: "rate_limit_exceeded",
+      code: "purchase_limit",
+      message: `${LIMITS[why](limit)}. Please try again later, or ask who runs this service.`,
+      extra: { retry_after: seconds },
+      headers: { "retry-after": String(seconds), ...DO_NOT_RETRY },
+    };
+  },
+  purchase_in_progress: ({ purchaseId }: Of<"purchase_in_progress">) => ({
+    status: 409,
+    type: "invalid_request_error",
+    code: "purchase_in_progress",
+    message: `The saved card is being charged for the purchase '${purchaseId}'. Please wait for its end.`,
+    extra: { purchase_id: purchaseId },
+    headers: DO_NOT_RETRY,
+  }),
+};
+
+/** What brings credits: a purchase that is under way, or one to be made. */
+export function remedyOf(purchaseId: string | undefined): string {
+  return purchaseId === undefined
+    ? "Please add credits."
+    : `The automatic purchase '${purchaseId}' is under way. Please retry after 5s.`;
+}

@@ -1,0 +1,17 @@
+/** `work` on every item, on at most `limit` of them at the same time; the answers are in their order. */
+export async function mapConcurrently<T, R>(
+  limit: number,
+  items: readonly T[],
+  work: (item: T) => Promise<R>,
+): Promise<readonly R[]> {
+  const answers: R[] = [];
+  const left = items.entries();
+  const worker = async (): Promise<void> => {
+    for (const [i, item] of left) {
+      // oxlint-disable-next-line no-await-in-loop -- one of `limit` workers, one item after another
+      answers[i] = await work(item);
+    }
+  };
+  await Promise.all(Array.from({ length: limit }, worker));
+  return answers;
+}
