@@ -29,14 +29,11 @@ export function withMeasured(
     const [cell, on, from] = found === undefined ? [said, day, of] : [cellOf(found), date, commit];
     return [String(number), figure, cell, target, on, from];
   });
-  const widths = TITLES.map((title, i) =>
-    Math.max(3, title.length, ...lines.map((line) => line[i]?.length ?? 0)),
-  );
-  const drawn = (cells: readonly string[]): string =>
-    `| ${cells.map((text, i) => text.padEnd(widths[i] ?? 0)).join(" | ")} |`;
-  const rule = widths.map((width) => "-".repeat(width));
+  const rule = TITLES.map(() => "---");
   return `${before}${BEGIN}\n\n${[TITLES, rule, ...lines].map(drawn).join("\n")}\n\n${END}${after}`;
 }
+
+const drawn = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
 
 /** Text that stays within its cell: no bars, no line ends, printable ASCII alone. */
 function cellOf(text: string): string {

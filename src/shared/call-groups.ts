@@ -1,46 +1,52 @@
 import { elapsedMs } from "./clock.ts";
 import type { After } from "./timers.ts";
 
-/** Parts that go in one call at most: an object's turn stays short, and so does what one failure can lose. */
+/** Maximum parts per call. It bounds the object's transaction and the loss of one failure. */
 export const PARTS_MAX = 32;
-/** Parts that wait for one object in an isolate; who comes beyond them asks alone. */
+/** Maximum waiting parts per object and isolate. Further parts call alone. */
 const WAITING_MAX = 256;
-/** A part that has no answer by then gives up its call. */
+/** Ms after which a part without a response gives up. */
 export const PATIENCE_MS = 800;
-/** A call that takes longer keeps nobody waiting: one part of it may wait for something else. The next goes beside it. */
+/** Ms after which a slow call stops blocking the next one. */
 const STALL_MS = 100;
-/** So many calls to one object an isolate has under way before parts wait: waiting costs timers, more than a call where few come. */
+/**
+ * Concurrent calls to an object before parts wait. Waiting costs timers, which exceed a call's cost at low
+ * load.
+ */
 export const SIDE_BY_SIDE = 4;
-/** Who waits looks for its answer after a quarter more of the time that it has waited, but so often at most and at least. */
+/** A waiting part polls after a quarter of its waiting time, within these bounds (ms). */
 const LOOK_MS = { least: 1, most: 20 } as const;
 
-/** What became of one part: its answer, or how the call of all failed. `apart`: to be asked alone, nothing was done. */
+/**
+ * The result of one part: its response, or the failure of the whole call. `apart`: call it alone, nothing was
+ * done.
+ */
 export type PartAnswer<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
   | { readonly kind: "apart" }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** One part: how it is asked alone, and how it and others are asked together, both from its own request. */
+/** One part: how to call it alone and in a group, from its own request. */
 type Ask<Part, Answer> = {
   readonly part: Part;
   readonly alone: () => Promise<Answer>;
-  /** One answer for each part, in their order. */
+  /** Returns one response per part, in order. */
   readonly together: (parts: readonly Part[]) => Promise<readonly PartAnswer<Answer>[]>;
   /** The request's own timers. */
   readonly after: After;
 };
 
-/** How a call failed, in plain words: an error belongs to the request that met it. */
+/** A call's failure as text, because an error object belongs to its request. */
 type Lost = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
-/** `carry`: no call is under way any more, and this part carries those that wait with it. */
+/** `carry`: no call is running, so this part makes the call for its group. */
 type Turn<Answer> = PartAnswer<Answer> | Lost | { readonly kind: "carry"; readonly call: Call };
-/** One call under way, since when, ms of the isolate's clock. */
+/** A running call and its start (isolate clock, ms). */
 type Call = { readonly sinceMs: number };
 
 type Waiter<Part, Answer> = {
   readonly part: Part;
   readonly sinceMs: number;
-  /** What it finds when it looks. */
+  /** The result to find at the next poll. */
   turn: Turn<Answer> | null;
 };
 type Carried<Part, Answer> = {
@@ -48,20 +54,19 @@ type Carried<Part, Answer> = {
   readonly waiter: Waiter<Part, Answer>;
   readonly call: Call;
 };
-/** The calls under way to one object, at most so many while none takes long. */
+/** The running calls to one object, bounded while none is slow. */
 type Busy = { readonly most: number; readonly underWay: Set<Call> };
 type Lane<Part, Answer> = Busy & {
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly waiting: Set<Waiter<Part, Answer>>;
 };
 
 /**
- * The calls of one isolate to objects of one class. A part that comes while `SIDE_BY_SIDE` calls to its object are
- * under way waits, and goes in the next one together with all that wait, in their order; alone, nothing waits. Requests meet
- * in plain values alone: who waits looks for its answer by timers of its own request. A promise that another
- * request resolves would be cheaper, but goes on in that one's context now and then, where everything fails; and
- * one whose request was cancelled never ends (workerd#2719). A part that finds nothing in time throws, as one whose
- * call failed does; whoever repeats it does so by its id.
+ * Groups the calls of one isolate to objects of one class. While `SIDE_BY_SIDE` calls to an object run,
+ * further parts wait and go together in the next call, in order. Waiting requests poll with their own timers:
+ * a promise resolved by another request can continue in that request's context and fail, and never settles if
+ * the request was canceled (workerd#2719). A part without a response in time throws, and its caller retries
+ * with the same ID.
  */
 export class CallGroups<Part, Answer> {
   readonly #lanes = new Map<string, Lane<Part, Answer>>();
@@ -71,7 +76,7 @@ export class CallGroups<Part, Answer> {
     this.#sideBySide = sideBySide;
   }
 
-  /** What the object named `name` answers to the part. Throws where its call fails or has no answer in time. */
+  /** Returns the object's response to a part. Throws if the call fails or times out. */
   ask(name: string, asked: Ask<Part, Answer>): Promise<Answer> {
     const lane = this.#laneOf(name);
     const { part } = asked;
@@ -102,7 +107,7 @@ export class CallGroups<Part, Answer> {
     }
   }
 
-  /** The parts that wait now, for tests and for what is counted. */
+  /** Returns the number of waiting parts. */
   waiting(name: string): number {
     return this.#lanes.get(name)?.waiting.size ?? 0;
   }
@@ -143,7 +148,7 @@ export class CallGroups<Part, Answer> {
   }
 }
 
-/** Asks for all of a group, tells each its answer, and says the carrier's own. */
+/** Calls for a whole group, delivers each result and returns the carrier's own. */
 async function askTogether<Part, Answer>(
   asked: Ask<Part, Answer>,
   {
@@ -160,7 +165,10 @@ async function askTogether<Part, Answer>(
 
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;
 
-/** Whether another call may begin. What takes long does not count; a call whose request was cancelled never ends. */
+/**
+ * Reports whether another call may start. Slow calls don't count, because a canceled request's call never
+ * ends.
+ */
 function isFree({ most, underWay }: Busy): boolean {
   if (underWay.size < most) return true;
   const stalledMs = elapsedMs() - STALL_MS;
@@ -175,8 +183,8 @@ function begun({ underWay }: Busy): Call {
 }
 
 /**
- * Those that have waited longest, and who carries them among them, in the order in which they came. Of a request that
- * was cancelled nobody looks any more: what waits longer than anybody would is left out.
+ * Returns the parts that have waited longest, including the carrier, in order of arrival. Parts of canceled
+ * requests are dropped after the maximum wait.
  */
 function takeGroup<Part, Answer>(
   lane: Lane<Part, Answer>,

@@ -1,13 +1,13 @@
 import { estimateTokens } from "./tokens.ts";
 
 /**
- * The pieces in which o200k looks up a text, as its own expression cuts them (openai/tiktoken, o200k_base). It goes
- * back over a run at most once.
+ * Splits a text like o200k's own expression (openai/tiktoken, o200k_base), with at most one step back per
+ * run.
  */
 const PIECE =
   /[^\r\n\p{L}\p{N}]?(?:[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)(?:'(?:[stmd]|re|ve|ll))?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
 const LETTER = /[\p{L}\p{M}]/u;
-/** Of the languages whose words the vocabulary has whole: English, French, German, Portuguese, Spanish. */
+/** Common words of English, French, German, Portuguese and Spanish, which are one token each. */
 const COMMON: ReadonlySet<string> = new Set(
   "the of and to for that with que el la los las se un del por con para les le des du une et est dans pour os não uma da do y e o su ser todo toda dos das ao em ou au sur una como no der und".split(
     " ",
@@ -18,31 +18,31 @@ const WIDE = /[^ -~]/;
 const LATIN = 0x300;
 const CYRILLIC = 0x530;
 /**
- * What a word takes beyond its first token, `from + each * letters`, by its first letter outside ASCII where that is
- * below `end`; fitted to declarations of human rights, messages of compilers and code (test/contract/count-tokens.test.ts).
+ * Extra tokens per word, `from + each * letters`, by the first non-ASCII letter below `end`. Fitted to
+ * declarations of human rights, compiler messages and code (test/contract/count-tokens.test.ts).
  */
 const SCRIPTS: readonly (readonly [end: number, from: number, each: number])[] = [
   [LATIN, 0.1, 0.16],
-  [0x370, -0.6, 0.5], // marks apart from their letters
-  [0x400, -1, 0.39], // Greek
+  [0x370, -0.6, 0.5], // combining marks
+  [0x400, -1, 0.39],
   [CYRILLIC, -0.8, 0.25],
-  [0x600, -1, 0.45], // Armenian, Hebrew
-  [0x700, -0.65, 0.28], // Arabic
-  [0xe00, -1, 0.33], // India
-  [0x1100, -1, 0.43], // Thailand
+  [0x600, -1, 0.45],
+  [0x700, -0.65, 0.28],
+  [0xe00, -1, 0.33], // Indic scripts
+  [0x1100, -1, 0.43], // Thai and others
   [0x2000, -0.8, 0.2], // Vietnamese
   [0x3100, -1, 0.72], // kana
   [0xac00, -0.9, 0.87], // Han
   [0xd7b0, -1, 0.71], // Hangul
 ];
 const OTHER = [Infinity, -1, 0.6] as const;
-/** Characters that are looked at closely: a long prompt is alike throughout. */
+/** Characters examined per text. Long prompts are uniform. */
 const SAMPLE = 65_536;
 const SLICE = 2048;
 
 /**
- * Tokens of a text in o200k, as a rule within a tenth, for who must know how full a model is. It bounds nothing:
- * holds are sized by `estimateTokens`.
+ * Estimates o200k tokens, usually within 10%, for context displays. Holds use `estimateTokens`, which is an
+ * upper bound.
  */
 export function closeTokens(text: string): number {
   if (text.length <= SAMPLE) return counted(text);
@@ -54,11 +54,11 @@ export function closeTokens(text: string): number {
   return (estimateTokens(text) * counted(sample)) / estimateTokens(sample);
 }
 
-/** What words take beyond their first token, by what decides how much of it counts. */
+/** The extra tokens of words, by kind. */
 class Words {
   words = 0;
   #common = 0;
-  /** In capitals: keywords and constants. */
+  /** Words in capitals, such as constants. */
   #loud = 0;
   #russian = 0;
   #latin = 0;
@@ -85,7 +85,7 @@ class Words {
     } else this.#other += extra;
   }
 
-  /** Prose has few signs; in another language than the common ones its long words are in more parts. */
+  /** Returns the extra tokens. Prose has few symbols, and uncommon languages split long words. */
   extra(signs: number): number {
     const share = (count: number): number => count / Math.max(1, this.words);
     const prose = Math.min(1.8, Math.max(1, 2 - share(signs + 2 * this.#loud)));
@@ -107,7 +107,7 @@ function counted(text: string): number {
   return pieces + words.extra(pieces - words.words) + signs;
 }
 
-/** Of signs: the same one again is nothing more, and those of code stand together. */
+/** Returns the extra tokens of symbols. Repeats are free, and common code symbols combine. */
 function signsExtra(piece: string): number {
   const signs = piece.trim().replaceAll(/(.)\1+/gs, "$1");
   const each = /^[^"'{}[\](),:;.=<>/]/.test(signs) ? 0.38 : 0.1;

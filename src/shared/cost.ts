@@ -7,8 +7,8 @@ import type { ChargeLine, Price, Usage } from "./usage.ts";
 const TOKENS_PER_PRICE = 1_000_000;
 
 /**
- * What a request costs: the exact sum of tokens and units x micros per million, rounded once, up, to
- * whole micros. Reasoning is inside `output`. A total past the safe integers is a bug.
+ * Returns a request's cost: the exact sum of tokens and units times their prices, rounded up once to whole
+ * micro-credits. `output` includes reasoning. A total beyond safe integers is a bug.
  */
 export function costOf(price: Price, usage: Usage): Micros {
   const terms = chargeLines(price, usage);
@@ -17,7 +17,7 @@ export function costOf(price: Price, usage: Usage): Micros {
     assert(isCount(tokens) && isCount(perMillion), "tokens and prices are whole and not negative");
     sum += tokens * perMillion;
   }
-  // Every double up to 2^53 is exact, and a true sum above it cannot round to one below.
+  // Doubles up to 2^53 are exact, and a larger sum can't round below it.
   if (!Number.isSafeInteger(sum)) return exactCost(terms);
   const rest = sum % TOKENS_PER_PRICE;
   return micros((sum - rest) / TOKENS_PER_PRICE + (rest > 0 ? 1 : 0));
@@ -32,7 +32,7 @@ function exactCost(terms: readonly ChargeLine[]): Micros {
   return micros(Number((sum + perPrice - 1n) / perPrice));
 }
 
-/** Whether a number is whole, not negative and exact. */
+/** Reports whether a number is whole, not negative and exact. */
 export function isCount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
 }

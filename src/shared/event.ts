@@ -2,7 +2,7 @@ import { mintId } from "./id.ts";
 import { sha256 } from "./hash.ts";
 import { storedJson } from "./stored-json.ts";
 
-/** What may be told, each by the name that readers filter by. */
+/** Event types, by the name used in filters. */
 export const EVENT_TYPES = [
   "balance.credited",
   "balance.charged",
@@ -46,38 +46,38 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** Where events stand in the log: those of operators, and the others by what they happened to. */
+/** Partitions of the log: operators, and others by subject. */
 export const EVENT_PARTITIONS: readonly string[] = [
   ...new Set(["operator", ...EVENT_TYPES.map((type) => type.split(".", 1).join())]),
 ];
 
-/** The room of an event: each has a part of the log that no other can take. */
+/** Returns an event's partition. Each partition has its own share of the log. */
 export function partitionOf({ type, actor }: Pick<NewEvent, "type" | "actor">): string {
   return actor.kind === "operator" ? "operator" : type.split(".", 1).join();
 }
 
-/** Who did it: a key, session or member by its id, an operator by name; nobody in particular for the system. */
+/** The actor: a key, session or member by ID, an operator by name, or the system. */
 export type Actor =
   | { readonly kind: "key" | "session" | "member" | "operator"; readonly id: string }
   | { readonly kind: "system"; readonly id: null };
 export const SYSTEM: Actor = { kind: "system", id: null };
 
-/** What an event says beside who and what: a small object of JSON, money in micros. */
+/** An event's data: a small JSON object, amounts in micro-credits. */
 export type EventData = { readonly [name: string]: unknown };
 
-/** Something that happened to an organization, before the log has it. */
+/** An event before it is stored. */
 export type NewEvent = {
   readonly type: EventType;
   readonly actor: Actor;
-  /** The id of what it happened to: a key's, an end user's external id, the organization's. */
+  /** The ID of the subject: a key's, an end user's external ID, or the organization's. */
   readonly subject: string;
   readonly data: EventData;
 };
 
-/** An event as the log keeps it; `createdAt` in Unix ms. */
+/** A stored event. `createdAt` is Unix ms. */
 export type EventRecord = NewEvent & { readonly id: string; readonly createdAt: number };
 
-/** An event as a wallet's log and the book store it. */
+/** An event's row in the log and the database. */
 export type StoredEvent = {
   id: string;
   type: EventType;
@@ -101,28 +101,25 @@ export function eventIn(row: StoredEvent): EventRecord {
 }
 
 const EVENT_ID = "evt_";
-/** An event's data is kept up to so many characters of JSON. */
+/** Maximum characters of an event's JSON data. */
 const DATA_MAX = 16_384;
-/** What of longer data is kept: each value up to so many characters. */
+/** Maximum characters per value once the data is too long. */
 const VALUE_MAX = 1000;
 const VALUES_DEPTH = 3;
 
 const DERIVED_CHARACTERS = 24;
 
-/** An id for an event that may happen any number of times. */
+/** Returns an ID for an event that can occur repeatedly. */
 export function mintEventId(nowMs: number): string {
   return mintId(EVENT_ID, nowMs);
 }
 
-/** The id of an event that happens once for all of these words: told again, it is the same event. */
+/** Returns the ID of an event that occurs once for these words. */
 export function derivedEventId(...words: readonly (string | number | null)[]): string {
   return EVENT_ID + sha256(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
 }
 
-/**
- * The data as the log keeps it. Of data that is too long the long values are left out, and `left_out` names them;
- * where even so it stays too long, only that is said.
- */
+/** Returns the data to store. Long values of too-long data are removed and listed in `left_out`. */
 export function truncateData(data: EventData): EventData {
   if (JSON.stringify(data).length <= DATA_MAX) return data;
   const leftOut: string[] = [];
@@ -130,7 +127,7 @@ export function truncateData(data: EventData): EventData {
   return JSON.stringify(kept).length <= DATA_MAX ? kept : { left_out: ["data"] };
 }
 
-/** A value without the long ones in it, whose paths go to `leftOut`. */
+/** Returns a value without its long parts, whose paths are added to `leftOut`. */
 function shortOf(value: unknown, path: string, leftOut: string[]): unknown {
   const isDeep = path.split(".").length > VALUES_DEPTH;
   const isPlain = value !== null && typeof value === "object" && !Array.isArray(value);
@@ -145,7 +142,7 @@ function shortOf(value: unknown, path: string, leftOut: string[]): unknown {
   return undefined;
 }
 
-/** What of `after` is not as in `before`, as an event's data says it: `{ changes: { name: { from, to } } }`; null: nothing. */
+/** Returns the changed fields as `{ changes: { name: { from, to } } }`, or null. */
 export function changesOf<T extends object>(before: T, after: { readonly [K in keyof T]?: T[K] }) {
   const changes: Record<string, { readonly from: unknown; readonly to: unknown }> = {};
   for (const [name, to] of Object.entries(after)) {

@@ -1,38 +1,38 @@
 import { mintEventId } from "./event.ts";
 import type { EventData, NewEvent } from "./event.ts";
 
-/** An event that waits in the book for its organization's wallet, whose log takes it over. */
+/** An event that waits in the database for the wallet's log. */
 type BookEvent = NewEvent & {
   readonly orgId: string;
   readonly createdAt: number;
-  /** Left out: a new one. Derived: told again it is the same event. */
+  /** Absent for a new ID. A derived ID makes repeats harmless. */
   readonly id?: string;
 };
 
 /**
- * For a batch, right after the statement whose change it tells: inserted when that one changed a row. So the
- * change and its event are there together or neither is, and a repeat that changes nothing tells nothing.
+ * Returns a statement for a batch, right after a change: it inserts the event only if that statement changed
+ * a row, so both or neither are stored.
  */
 export function eventIfChanged(db: D1Database, event: BookEvent): D1PreparedStatement {
   return inserted(db, event, { data: "?7", from: "", where: "changes() > 0" });
 }
 
-/** Where the rows stand that an update is about to change. `where` may name ?9 and on, the `values`. */
+/** The rows that an update will change. `where` can use ?9 and later for `values`. */
 type Changing = {
   readonly table: string;
   readonly where: string;
   readonly values: readonly (string | number | null)[];
-  /** Column to what it is set to; null there: it stays. */
+  /** New values by column; null keeps the old value. */
   readonly columns: Readonly<Record<string, string>>;
-  /** Of which it is told that they change, and not what from or to. */
+  /** Columns whose values are not recorded. */
   readonly hidden?: readonly string[];
-  /** Of which rows; left out: of all. */
+  /** Rows with hidden values; absent for all. */
   readonly hiddenWhere?: string;
 };
 
 /**
- * For a batch, right before an update with the same conditions: inserted when the update will make a
- * difference, with `{ changes: { column: { from, to } } }` as the row is then.
+ * Returns a statement for a batch, right before an update with the same conditions: it inserts the event if
+ * the update changes anything.
  */
 export function eventOfChange(
   db: D1Database,

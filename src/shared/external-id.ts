@@ -7,9 +7,8 @@ const EXTERNAL_ID_BYTES_MAX = 256;
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 /**
- * What is wrong with an end user's external_id (the request's `user`), or null when it is good:
- * 1 to 256 UTF-8 bytes, no control characters, not "." or ".." (no URL can name those). It is kept
- * as sent: no Unicode normalization.
+ * Returns the problem of an external_id, or null: 1 to 256 UTF-8 bytes, no control characters, not "." or
+ * "..", which URLs can't contain. It is stored as sent, without Unicode normalization.
  */
 export function externalIdProblem(value: string): string | null {
   if (value === "") return "must not be empty";

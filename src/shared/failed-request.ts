@@ -2,63 +2,63 @@ import * as z from "zod/mini";
 import { attemptSchema } from "./generation.ts";
 import type { FailedAttempt } from "./generation.ts";
 
-/** What a client was told of its failure, in our words alone: never a word of a prompt or of an answer. */
+/** The error that a client received, in our words, never text of a prompt or output. */
 export type ReportedError = {
   /** A heading of docs/errors.md, or `client_left`. */
   readonly code: string;
   readonly message: string;
-  /** 200 where a stream had begun. */
+  /** 200 if a stream had started. */
   readonly status: number;
   readonly param: string | null;
 };
 
-/** A request for a paid path that was answered with an error, whatever became of its hold. Times in ms. */
+/** A paid request that got an error response, whatever happened to its hold. Times are ms. */
 export type FailedRequest = {
   readonly id: string;
-  /** When it came, Unix ms. */
+  /** Arrival time (Unix ms). */
   readonly at: number;
   readonly keyId: string;
   readonly externalId: string | null;
-  /** What it named, and the id that this came to; null where it named nothing that can be a model. */
+  /** The requested model and the resolved ID; null if the body named no possible model. */
   readonly askedModel: string | null;
   readonly model: string | null;
   /** Its path. */
   readonly door: string;
-  /** Null where its body was not understood. */
+  /** Null if the body couldn't be parsed. */
   readonly streamed: boolean | null;
   readonly durationMs: number;
-  /** When its client left, since it came; null: it stayed. */
+  /** Ms until the client disconnected; null if it stayed. */
   readonly clientLeftMs: number | null;
   readonly error: ReportedError;
   readonly attempts: readonly FailedAttempt[];
 };
 
-/** How many requests of a key failed by one code in an hour. */
+/** The failures of a key with one code in an hour. */
 export type FailureCount = {
-  /** When the hour began, Unix ms. */
+  /** Start of the hour (Unix ms). */
   readonly hour: number;
   readonly keyId: string;
   readonly code: string;
   readonly status: number;
   readonly count: number;
-  /** Of the newest. */
+  /** Time of the newest failure. */
   readonly lastAt: number;
   readonly lastId: string;
 };
 
-/** What an isolate tells a wallet of: the newest requests, and how many there were in all. */
+/** Failures that an isolate reports to a wallet: the newest requests and total counts. */
 export type FailedBatch = {
   readonly requests: readonly FailedRequest[];
   readonly counts: readonly FailureCount[];
 };
 
-/** The longest message that is kept, characters. */
+/** Maximum characters of a stored message. */
 export const ERROR_MESSAGE_MAX = 500;
-/** Of one batch: what it is cut to, and what a peer's may have. */
+/** Maximum requests per batch, including a peer's. */
 export const BATCH_REQUESTS_MAX = 100;
 export const BATCH_COUNTS_MAX = 1000;
 
-/** Of the hours that begin from `fromMs` to before `beforeMs`, Unix ms; of these keys alone, unless that is null. */
+/** Hours that start from `fromMs` to before `beforeMs` (Unix ms), optionally of some keys. */
 export type FailureQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
@@ -66,21 +66,21 @@ export type FailureQuery = {
 };
 export type FailureReport = { readonly counts: readonly FailureCount[] };
 
-/** What a request that failed has and an hour's count has not. */
+/** A dimension that only stored failures have. */
 export type FailureDimension = "model" | "provider" | "user";
-/** As `FailureQuery`, of the requests that are kept by themselves; those of `only` alone where it is not null. */
+/** A query for stored failures, optionally matching `only`. */
 export type KeptFailureQuery = FailureQuery & {
   readonly by: FailureDimension;
   readonly only: Readonly<Record<FailureDimension, readonly string[] | null>>;
 };
-/** How many of one model, provider (the last that was asked) or end user; `group` null: of none. */
+/** Failures of one model, provider (the last called) or end user; `group` null for none. */
 export type FailureGroup = {
   readonly group: string | null;
   count: number;
   lastAt: number;
   lastId: string;
 };
-/** `completeFrom`: of what failed before it not every request is kept by itself, Unix ms. */
+/** `completeFrom`: of earlier failures (Unix ms), not every request is stored. */
 export type KeptFailureReport = {
   readonly groups: readonly FailureGroup[];
   readonly completeFrom: number;
@@ -119,7 +119,7 @@ const countSchema: z.ZodMiniType<FailureCount> = z.object({
   lastId: id,
 });
 
-/** A batch as a peer sends it. */
+/** A batch from another region. */
 export const failedBatchSchema: z.ZodMiniType<FailedBatch> = z.object({
   requests: z.array(requestSchema).check(z.maxLength(BATCH_REQUESTS_MAX)),
   counts: z.array(countSchema).check(z.maxLength(BATCH_COUNTS_MAX)),

@@ -10,7 +10,7 @@ import type { Micros } from "./money.ts";
  */
 export type Failure = Kinds & { readonly charged?: Charged };
 
-/** What a request was charged that failed all the same: to repeat it is to pay again. */
+/** The charge of a failed request. A retry is charged again. */
 export type Charged = {
   /** Above 0. */
   readonly costMicro: Micros;
@@ -23,12 +23,12 @@ type Kinds =
       readonly message: string;
       readonly param: string | null;
       readonly code?: string;
-      /** A provider found it too large: 413. */
+      /** The provider found it too large: 413. */
       readonly isTooLarge?: true;
     }
   /**
-   * `expiredAt` (Unix ms): a key of ours whose time is up. `isForGood`: it can never live again. `twoHeaders`: two
-   * headers came with a key; which of them is wrong, or both where they contradict each other.
+   * `expiredAt` (Unix ms): our key has expired. `isForGood`: it can't become valid again. `twoHeaders`: two
+   * headers carried keys, and one is wrong or they contradict each other.
    */
   | {
       readonly kind: "invalid_api_key";
@@ -37,26 +37,26 @@ type Kinds =
       readonly isForGood?: true;
     }
   /**
-   * The balance with what open requests hold of it. `session`: what pays for a session is too low, its key's budget or
-   * the balance, and the amounts are of the session's own budget, 0 without one.
+   * The balance and its holds. `session`: the session's payer, its key's budget or the balance, is too low,
+   * and the amounts are those of the session's budget, 0 without one.
    */
   | ({
       readonly kind: "balance_too_low";
       readonly balanceMicro: Micros;
       readonly session?: true;
-      /** The automatic purchase that is under way. */
+      /** The automatic purchase in progress. */
       readonly purchaseId?: string;
     } & Shortage)
-  /** Payments were taken back, and so much of them is not paid for yet. A session is not told how much. */
+  /** Payments were reversed and this amount is unpaid. A session isn't told the amount. */
   | { readonly kind: "payment_reversed"; readonly owedMicro: Micros | null }
-  /** `leftMicro`: of the budget, held or not. `resetsAt`: Unix ms; null for a budget that is for good. */
+  /** `leftMicro` includes holds. `resetsAt` is Unix ms; null for a total budget. */
   | ({
       readonly kind: "key_budget_exceeded";
       readonly period: BudgetPeriod | null;
       readonly budgetMicro: Micros;
       readonly leftMicro: Micros;
       readonly resetsAt: number | null;
-      /** Of a session's own budget. */
+      /** The session's own budget. */
       readonly session?: true;
     } & Shortage)
   | { readonly kind: "model_not_allowed"; readonly model: string }
@@ -65,7 +65,7 @@ type Kinds =
   | { readonly kind: "organization_suspended" }
   | { readonly kind: "key_is_limited" }
   | { readonly kind: "not_found"; readonly message: string }
-  /** `message`: of a model that is there, for something else. */
+  /** `message` is set for a model of another kind. */
   | { readonly kind: "model_not_found"; readonly model: string; readonly message?: string }
   | { readonly kind: "method_not_allowed"; readonly allow: readonly string[] }
   | { readonly kind: "request_timeout" }
@@ -75,7 +75,7 @@ type Kinds =
       readonly param: string | null;
       readonly code?: string;
     }
-  /** The Idempotency-Key's request was charged: it made this, and never runs again. */
+  /** The Idempotency-Key's request was charged as this one and never runs again. */
   | {
       readonly kind: "idempotency_replay";
       readonly made: "generation" | "key";
@@ -85,12 +85,11 @@ type Kinds =
   | { readonly kind: "idempotency_mismatch" }
   | { readonly kind: "body_too_large"; readonly bytesMax: number }
   | { readonly kind: "unsupported_media_type"; readonly message: string }
-  /** No session of the console, or none any more. */
+  /** There is no console session, or it has ended. */
   | { readonly kind: "no_console_session" }
   /**
-   * Of a log-in by an issuer: it took too long or was used, the person said no, the issuer's word was not good, nobody
-   * here is known by it, it confirmed no address, it is another
-   * person's word, or too many sign up.
+   * The login failed: expired, used, denied, invalid, unknown account, unconfirmed email, another person's
+   * identity, or too many sign-ups.
    */
   | {
       readonly kind: "login_refused";
@@ -103,22 +102,22 @@ type Kinds =
         | "other_person"
         | "too_many";
     }
-  /** What lasts wants a log-in of the last ten minutes. */
+  /** A lasting change needs a login from the last ten minutes. */
   | { readonly kind: "login_too_old" }
   | { readonly kind: "issuer_unreachable" }
-  /** A browser's page of another site, or none that says whose it is. */
+  /** The browser's page is of another site, or its origin is unknown. */
   | { readonly kind: "origin_not_allowed" }
   | { readonly kind: "read_only" }
-  /** `scope` says whose limit it is: the key's, a session's, the organization's, a console session's, of logging in, of testing a webhook. */
+  /** `scope` names the limit: key, session, organization, console session, login or webhook test. */
   | {
       readonly kind: "rate_limited";
       readonly scope: "key" | "session" | "organization" | "console" | "login" | "webhook_tests";
       readonly limit: number;
       readonly retryAfterMs: number;
-      /** Whose key it is: every answer to a known key names its organization. */
+      /** The key's organization, which every response to a known key names. */
       readonly orgId?: string;
     }
-  /** The key's own limit. `remaining` of it is too little for `required`. */
+  /** The key's token limit. `remaining` is less than `required`. */
   | {
       readonly kind: "tokens_limited";
       readonly limit: number;
@@ -126,14 +125,14 @@ type Kinds =
       readonly required: number;
       readonly retryAfterMs: number;
     }
-  /** More tokens than the key's limit has in any minute; `prompt` of them before any output. */
+  /** The request exceeds the key's tokens per minute. `prompt` counts the tokens before any output. */
   | {
       readonly kind: "tokens_over_limit";
       readonly limit: number;
       readonly prompt: number;
       readonly required: number;
     }
-  /** `leftMicro`: of the quota, held or not. `resetsAt`: Unix ms. */
+  /** `leftMicro` includes holds. `resetsAt` is Unix ms. */
   | ({
       readonly kind: "quota_exceeded";
       readonly period: "day" | "month";
@@ -142,16 +141,16 @@ type Kinds =
       readonly resetsAt: number;
     } & Shortage)
   | { readonly kind: "too_many_end_users" }
-  /** Credits are sold by the operator alone. */
+  /** Only the operator adds credits. */
   | { readonly kind: "payments_off" }
-  /** A purchase would be beyond what is sold in a time: `dollars` of all, or checkouts and declines. */
+  /** The purchase exceeds the limits: `dollars` in total, checkouts or declines. */
   | {
       readonly kind: "purchase_limit";
       readonly why: "day" | "card_day" | "first_week" | "checkouts" | "declines";
       readonly limit: number;
       readonly retryAfterMs: number;
     }
-  /** The saved card is being charged for another one. */
+  /** The saved card is being charged for another purchase. */
   | { readonly kind: "purchase_in_progress"; readonly purchaseId: string }
   | { readonly kind: "internal" }
   | { readonly kind: "upstream_error" }
@@ -159,13 +158,13 @@ type Kinds =
   | { readonly kind: "home_region_unreachable" }
   | { readonly kind: "overloaded" }
   | { readonly kind: "storage_unavailable" }
-  /** The price lists were read too long ago to sell by, and cannot be read now. */
+  /** The price lists are too old to sell by and can't be read. */
   | { readonly kind: "prices_unavailable" }
-  /** A hold was asked for by another price list than the organization's, which is this; null: it has none of its own. */
+  /** The hold used another price list than the organization's (null: it has none). */
   | { readonly kind: "price_list_differs"; readonly list: string | null }
   | { readonly kind: "misconfigured" };
 
-/** What a request needs at least, and what open requests hold. `onlyHolds`: they alone are in the way. */
+/** The minimum a request needs and the current holds. `onlyHolds`: only holds are in the way. */
 type Shortage = {
   readonly requiredMicro: Micros;
   readonly heldMicro: Micros;
@@ -185,18 +184,18 @@ export function refuse(failure: Failure): Refusal {
   return { ok: false, failure };
 }
 
-/** What was asked of a result within another. */
+/** Returns the inner result. */
 export function flattenResult<T>(result: Result<Result<T>>): Result<T> {
   return result.ok ? result.value : result;
 }
 
-/** A 400 with the offending field. */
+/** Returns a 400 with the offending field. */
 export function invalid(message: string, param: string | null = null): Refusal {
   return refuse({ kind: "invalid_request", message, param });
 }
 
 type Kind = Failure["kind"];
-/** How a refusal of each kind is read that the other region gave; null: it gives none of it, and one is no answer. */
+/** The schema of each failure that another region returns; null if it never returns it. */
 type Shapes = {
   readonly [K in Kind]: z.ZodMiniType<Omit<Extract<Failure, { kind: K }>, "charged">> | null;
 };
@@ -206,7 +205,7 @@ const amount = z.pipe(whole, z.transform(micros));
 const word = z.string().check(z.minLength(1), z.maxLength(256));
 const flag = z.boolean();
 const yes = z.exactOptional(z.literal(true));
-/** What a request needs and open requests hold: see `Shortage` in shared/failure.ts. */
+/** See `Shortage` in shared/failure.ts. */
 const shortage = { requiredMicro: amount, heldMicro: amount, onlyHolds: flag };
 const of = <K extends Kind, S extends z.core.$ZodLooseShape>(kind: K, shape: S) =>
   z.object({ kind: z.literal(kind), ...shape });
@@ -293,7 +292,7 @@ const SHAPES = {
   misconfigured: null,
 } as const satisfies Shapes;
 
-/** A refusal that the other region gave of a hold, of a key or of what is kept; never what it does not give. */
+/** A rejection from another region of a hold, key or stored response. */
 export const peerRefusal: z.ZodMiniType<Failure> = z.union(
   Object.values(SHAPES).filter((shape) => shape !== null),
 );

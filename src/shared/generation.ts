@@ -5,8 +5,8 @@ import { priceSchema, strictUsageSchema, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
 
 /**
- * An attempt at a provider that failed: which route (provider:upstream id), and why in a word of ours. `status`: its
- * answer's, where it had one that is no affair of ours alone. Times in ms since the request came.
+ * A failed attempt at a provider: the route (provider:upstream ID) and our reason. `status` is the
+ * provider's, unless it concerns only us. Times are ms since the request arrived.
  */
 export type FailedAttempt = {
   readonly route: string;
@@ -17,8 +17,8 @@ export type FailedAttempt = {
 };
 
 /**
- * What is kept of one paid request beside its money: never a prompt, never an answer. Whose it was its hold knows at
- * home: this waits in other regions and may stand in the log. Times in ms.
+ * The stored facts of a paid request besides its money, never prompt or output. Its owner isn't included,
+ * because it can wait in other regions and logs. Times are ms.
  */
 export type Generation = {
   readonly model: string;
@@ -29,21 +29,21 @@ export type Generation = {
   readonly usage: Usage;
   readonly price: Price;
   /**
-   * Since when that price was in force, Unix ms (null: as long as it was configured), and the price list that had it
-   * (null: none). Left out of what an older release kept.
+   * Since when the price was in force (Unix ms; null: as configured) and its price list (null: none). Absent
+   * in older records.
    */
   readonly origin?: { readonly from: number | null; readonly list: string | null };
-  /** What the provider bills by its list; left out where that is not known. Never shown to a customer. */
+  /** The provider's list price; absent if unknown. Never shown to customers. */
   readonly bought?: Price;
   readonly firstByteMs: number | null;
   readonly durationMs: number;
   readonly estimated: boolean;
   readonly finishReason: string | null;
-  /** Left out where the first attempt served. */
+  /** Absent if the first attempt succeeded. */
   readonly failed?: readonly FailedAttempt[];
 };
 
-/** A failed attempt as a peer sends it. */
+/** A failed attempt from another region. */
 export const attemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
   route: z.string(),
   why: z.string(),
@@ -67,13 +67,13 @@ const ran = {
   failed: z.exactOptional(z.array(attemptSchema)),
 };
 /**
- * A generation as a peer sends it, who says by its signature where it ran. No outcome is turned away for what
- * does not touch money: a clock that stepped back, a long reason.
+ * A generation from another region, whose signature says where it ran. Fields without effect on money are not
+ * rejected.
  */
 export const peerGenerationSchema: z.ZodMiniType<Omit<Generation, "region">> = z.object(ran);
 
 const word = z.string().check(z.minLength(1), z.maxLength(256));
-/** The same as it is logged, checked field by field where a person brings it back. */
+/** A generation as logged, validated field by field when an operator posts it. */
 export const generationSchema: z.ZodMiniType<Generation> = z.object({
   ...ran,
   model: word,
@@ -81,17 +81,17 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   region: z.enum(REGIONS),
   keyId: z.string().check(z.refine((id) => mintedAt(id, "key_") !== null, "must be a key's id")),
   usage: strictUsageSchema,
-  // not bounded by 0: a clock may step back during a request, and its charge is due all the same
+  // not bounded by 0: a clock may step back during a request, and its charge is still due
   firstByteMs: z.nullable(z.int()),
   durationMs: z.int(),
   finishReason: z.nullable(word),
 });
 
 const REQUEST_ID = "req_";
-/** What stands before a request's own characters in the ids of its answers, at one door or another. */
+/** ID prefixes of responses, by endpoint. */
 const ANSWER_IDS = ["chatcmpl-", "cmpl-", "resp_", "msg_"] as const;
 
-/** The request that a client names by its request id or by its answer's id; null: neither is well-formed. */
+/** Returns the request of a request ID or response ID, or null if neither is well-formed. */
 export function requestIdOf(named: string): string | null {
   const prefix = ANSWER_IDS.find((answer) => named.startsWith(answer));
   const id = prefix === undefined ? named : REQUEST_ID + named.slice(prefix.length);

@@ -1,13 +1,13 @@
 import { BASE62 } from "./id.ts";
 
-/** FNV-1a over a text's UTF-16 units: 32 bits. Not for secrets. */
+/** Returns the 32-bit FNV-1a hash of a text's UTF-16 units. Not for secrets. */
 export function fnv1a(text: string, seed = 0): number {
   let hash = 0x811c9dc5 ^ seed;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return hash >>> 0;
 }
 
-/** 32 well-mixed bits of a text: `fnv1a`, then the finalizer of MurmurHash3. Not for secrets. */
+/** Returns 32 well-mixed bits: `fnv1a`, then MurmurHash3's finalizer. Not for secrets. */
 export function hash32(text: string, seed = 0): number {
   let hash = fnv1a(text, seed);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
@@ -15,7 +15,7 @@ export function hash32(text: string, seed = 0): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** `length` base62 characters that depend on the text alone: ids that are the same on every run. */
+/** Returns `length` base62 characters derived from the text, for reproducible IDs. */
 export function hashedBase62(text: string, length: number): string {
   let out = "";
   for (let i = 0; i < length; i++) out += BASE62.charAt(hash32(text, i + 1) % 62);
@@ -24,7 +24,7 @@ export function hashedBase62(text: string, length: number): string {
 
 const encoder = new TextEncoder();
 
-/** SHA-256 of bytes, or of a text in UTF-8, in hex. */
+/** Returns the SHA-256 of bytes or UTF-8 text in hex. */
 export async function sha256Hex(of: string | Uint8Array): Promise<string> {
   const bytes = typeof of === "string" ? encoder.encode(of) : of;
   return hexOf(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
@@ -37,8 +37,8 @@ export function hexOf(bytes: Uint8Array): string {
 }
 
 /**
- * SHA-256 (FIPS 180-4) of a short text in UTF-8, in hex. For what must be hashed within one synchronous turn of an
- * object, where the platform's, which is awaited, cannot be used; everything else uses that one.
+ * Returns the SHA-256 (FIPS 180-4) of a short UTF-8 text in hex, synchronously. Only for transactions that
+ * can't await the platform's function.
  */
 export function sha256(text: string): string {
   const message = padded(encoder.encode(text));
@@ -47,7 +47,7 @@ export function sha256(text: string): string {
   return [...state].map((word) => word.toString(16).padStart(8, "0")).join("");
 }
 
-/** The bytes, a 1 bit, zeros, and in the last 64 bits their length in bits. */
+/** Returns the bytes, a 1 bit, zeros and the length in bits. */
 function padded(bytes: Uint8Array): DataView {
   const whole = new Uint8Array(Math.ceil((bytes.length + 9) / 64) * 64);
   whole.set(bytes);
@@ -57,7 +57,7 @@ function padded(bytes: Uint8Array): DataView {
   return view;
 }
 
-/** The first 32 bits of the fractions of the roots of the first primes: the constants of the standard. */
+/** Returns the constants of the standard: fractions of the roots of the first primes. */
 function firstBits(count: number, power: number): Uint32Array {
   const bits = new Uint32Array(count);
   for (let found = 0, n = 2; found < count; n++) {
@@ -79,7 +79,7 @@ function rotated(word: number, by: number): number {
   return (word >>> by) | (word << (32 - by));
 }
 
-/** Adds one block of 64 bytes to the state. */
+/** Adds one 64-byte block to the state. */
 function compress(state: Uint32Array, message: DataView, at: number): void {
   let next = [...state];
   for (const [i, word] of schedule(message, at).entries()) {
@@ -88,7 +88,7 @@ function compress(state: Uint32Array, message: DataView, at: number): void {
   for (const [i, value] of next.entries()) state[i] = (state[i] ?? 0) + value;
 }
 
-/** A block's 16 words, and 48 made of them. */
+/** Returns a block's 16 words and 48 derived ones. */
 function schedule(message: DataView, at: number): Uint32Array {
   const words = new Uint32Array(64);
   const word = (i: number): number => words[i] ?? 0;
@@ -102,7 +102,7 @@ function schedule(message: DataView, at: number): Uint32Array {
   return words;
 }
 
-/** The state after one round; `added` is the round's constant and word. */
+/** Returns the state after one round. `added` is the round's constant and word. */
 function mixed(state: readonly number[], added: number): number[] {
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = state;
   const choice = (e & f) ^ (~e & g);

@@ -2,20 +2,20 @@ const HMAC = { name: "HMAC", hash: "SHA-256" };
 const encoder = new TextEncoder();
 
 type Bytes = ArrayBuffer | Uint8Array;
-/** A CryptoKey, in the words of workerd and of Node alike. */
+/** A CryptoKey in workerd and Node. */
 export type HmacKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
-/** A secret as what signs and verifies by HMAC-SHA-256 (RFC 2104); a text stands for its UTF-8. */
+/** Imports a secret for HMAC-SHA-256 (RFC 2104). Text is UTF-8. */
 export function hmacKey(secret: string | Bytes): Promise<HmacKey> {
   return crypto.subtle.importKey("raw", bytesOf(secret), HMAC, false, ["sign", "verify"]);
 }
 
-/** The 32 bytes that a key makes of a message. */
+/** Returns the 32-byte HMAC of a message. */
 export async function hmacSha256(key: HmacKey, message: string | Bytes): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.sign("HMAC", key, bytesOf(message)));
 }
 
-/** Whether a key made this tag of this message; compared in constant time. */
+/** Reports whether the tag is valid, in constant time. */
 export function verifyHmac(key: HmacKey, tag: Bytes, message: string | Bytes): Promise<boolean> {
   return crypto.subtle.verify("HMAC", key, tag, bytesOf(message));
 }

@@ -1,14 +1,14 @@
 import { assert } from "./assert.ts";
 
-/** In ASCII order: what is written in it sorts like what it stands for. */
+/** In ASCII order, so encoded values sort like the originals. */
 export const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TIME_CHARACTERS = 8;
 const RANDOM_CHARACTERS = 16;
 
-/** Length of the part of an id that follows its prefix. */
+/** Length of an ID after its prefix. */
 export const ID_CHARACTERS = TIME_CHARACTERS + RANDOM_CHARACTERS;
 
-/** Random bytes are drawn so many at a time, each used once: asking the platform costs more than using them. */
+/** Random bytes drawn in bulk, because platform calls cost more. Each is used once. */
 const drawn = { bytes: new Uint8Array(1024), at: 1024 };
 
 function randomByte(): number {
@@ -21,7 +21,7 @@ function randomByte(): number {
   return byte;
 }
 
-/** `length` uniform base62 characters (rejection sampling: no modulo bias). */
+/** Returns `length` uniform base62 characters, by rejection sampling. */
 export function randomBase62(length: number): string {
   let out = "";
   while (out.length < length) {
@@ -31,7 +31,7 @@ export function randomBase62(length: number): string {
   return out;
 }
 
-/** 8 base62 characters that sort like the time they stand for (alphabet in ASCII order). */
+/** Returns 8 base62 characters that sort by time. */
 export function base62Time(ms: number): string {
   assert(Number.isSafeInteger(ms) && ms >= 0, `a time must be whole milliseconds, got ${ms}`);
   let out = "";
@@ -41,12 +41,12 @@ export function base62Time(ms: number): string {
   return out;
 }
 
-/** An id: prefix + minting time + randomness, e.g. `req_` + 24 characters; ids sort by minting time. */
+/** Returns an ID: prefix, time and randomness, 24 characters after the prefix. IDs sort by time. */
 export function mintId(prefix: string, nowMs: number): string {
   return prefix + base62Time(nowMs) + randomBase62(RANDOM_CHARACTERS);
 }
 
-/** When an id was minted, Unix ms, or null when it is not `prefix` + 24 base62 characters. */
+/** Returns the time of an ID (Unix ms), or null if it isn't `prefix` + 24 base62 characters. */
 export function mintedAt(id: string, prefix: string): number | null {
   if (!id.startsWith(prefix) || id.length !== prefix.length + ID_CHARACTERS) return null;
   if (!/^[0-9A-Za-z]+$/.test(id.slice(prefix.length))) return null;
@@ -57,7 +57,7 @@ export function mintedAt(id: string, prefix: string): number | null {
   return ms;
 }
 
-/** The smallest id that can have been minted at `ms`: a bound for range scans over ids. */
+/** Returns the smallest ID of a time, for range scans. */
 export function idFloor(prefix: string, ms: number): string {
   return prefix + base62Time(Math.max(0, ms)) + "0".repeat(RANDOM_CHARACTERS);
 }

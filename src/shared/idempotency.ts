@@ -2,18 +2,18 @@ import { invalid, success } from "./failure.ts";
 import type { Result } from "./failure.ts";
 import { sha256Hex } from "./hash.ts";
 
-/** How long a request with an Idempotency-Key is known by it, from its admission on. */
+/** Ms that an Idempotency-Key identifies a request, from its admission. */
 export const IDEMPOTENCY_MS = 86_400_000;
 
-/** What tells a repeated request from a new one: two hashes, from which neither part can be read back. */
+/** Two hashes that identify a repeated request. Neither reveals its input. */
 export type Idempotency = {
-  /** Of the calling API key and its Idempotency-Key. */
+  /** Hash of the API key and its Idempotency-Key. */
   readonly name: string;
-  /** Of organization, path and body. */
+  /** Hash of organization, path and body. */
   readonly body: string;
 };
 
-/** The request that an Idempotency-Key came with; `bytes` is its body as it arrived. */
+/** A request with an Idempotency-Key. `bytes` is its body as received. */
 export type NamedRequest = {
   readonly keyId: string;
   readonly orgId: string;
@@ -25,8 +25,8 @@ const HEADER = "Idempotency-Key";
 const VISIBLE = /^[\x21-\x7e]{1,255}$/;
 
 /**
- * The header's value, or null without one. Not 1 to 255 visible ASCII characters: 400. So are two
- * headers, which arrive as one value with a space in it.
+ * Returns the header's value, or null without one. Returns 400 unless it has 1 to 255 visible ASCII
+ * characters; two headers arrive as one value with a space.
  */
 export function readIdempotencyKey(header: string | undefined): Result<string | null> {
   if (header === undefined) return success(null);
@@ -37,7 +37,7 @@ export function readIdempotencyKey(header: string | undefined): Result<string | 
   );
 }
 
-/** Hashes what identifies a request. The body is hashed where it lies: no copy of it is made. */
+/** Hashes the identity of a request without copying the body. */
 export async function idempotencyOf(key: string, request: NamedRequest): Promise<Idempotency> {
   const { keyId, orgId, path, bytes } = request;
   const [name, content] = await Promise.all([sha256Hex(`${keyId} ${key}`), sha256Hex(bytes)]);

@@ -1,12 +1,9 @@
 import { evictOldest } from "./evict-oldest.ts";
 
-/**
- * What a request is refused for: its organization has as much in flight as it may have, the isolate has
- * no room that it should get, or the bodies held at once have none for its own.
- */
+/** Why a request is shed: its organization's share, the isolate's slots, or body bytes. */
 export type ShedReason = "organization" | "isolate" | "bytes";
 
-/** Bounds of one isolate: requests, bytes of their bodies, and after how many ms a place counts as lost. */
+/** The bounds of one isolate: requests, body bytes, and ms after which a slot counts as lost. */
 export type InFlightLimits = {
   readonly organizationMax: number;
   readonly isolateMax: number;
@@ -14,28 +11,24 @@ export type InFlightLimits = {
   readonly leaseMs: number;
 };
 
-/** What one organization has in flight. */
+/** The load of one organization. */
 type Load = { readonly owner: string; requests: number; bytes: number };
 
-/** Bodies up to this take from what is left, whatever else their organization holds: 64 KiB. */
+/** Bodies up to this size only need free capacity, whatever their organization holds. */
 export const SMALL_BODY_BYTES = 64 * 1024;
 const KEYS_MAX = 10_000;
-/** Who has in flight what no register has named an organization for yet. */
+/** The owner of requests with unknown organization. */
 const UNKNOWN = "";
 
 /**
- * The requests that an isolate works on, by organization, and whether one more may come. Beside the
- * bound of each organization, one may have no more in flight than is still free: alone it gets half of
- * the room, two that want everything a third each, and there is always a place for who has least, so
- * that as the room fills the one with most is refused first. Bytes are shared by the same rule.
- *
- * Which organization a key belongs to is remembered once its register has said so; that memory refuses
- * and never admits. Keys of which that is not known share the room of one, but not its bound.
+ * The requests in flight of an isolate, by organization. An organization may hold no more than is still free:
+ * alone it gets half, two get a third each, and a small one always finds a slot. Bytes follow the same rule.
+ * Known key owners are remembered for rejecting only. Unknown keys share one organization's capacity.
  */
 export class InFlight {
   readonly #limits: InFlightLimits;
   readonly #loads = new Map<string, Load>();
-  /** In the order they were taken, or handed to their organization. */
+  /** In order of acquisition. */
   readonly #slots = new Set<Slot>();
   readonly #organizations = new Map<string, string>();
   #bytes = 0;
@@ -44,14 +37,14 @@ export class InFlight {
     this.#limits = limits;
   }
 
-  /** Requests and body bytes in flight now. */
+  /** Returns the requests and body bytes in flight. */
   get total(): { readonly requests: number; readonly bytes: number } {
     return { requests: this.#slots.size, bytes: this.#bytes };
   }
 
   /**
-   * A place for a request with this key (by hash), whose body is `bytes` long, 0 if that is not known; or
-   * why there is none. Whoever gets it releases it; `nowMs` is Unix ms.
+   * Acquires a slot for a key hash and body size (0 if unknown), or returns why not. The caller releases it.
+   * `nowMs` is Unix ms.
    */
   take(keyHash: string, bytes: number, nowMs: number): Slot | ShedReason {
     const owner = this.#organizations.get(keyHash) ?? UNKNOWN;
@@ -64,7 +57,6 @@ export class InFlight {
     return slot;
   }
 
-  /** `Slot.handTo`. */
   handTo(slot: Slot, orgId: string): ShedReason | null {
     if (slot.load === null || slot.load.owner === orgId) return null;
     this.#remember(slot.keyHash, orgId);
@@ -77,7 +69,6 @@ export class InFlight {
     return null;
   }
 
-  /** `Slot.grow`. */
   grow(slot: Slot, more: number): ShedReason | null {
     if (slot.load === null) return null;
     const size = slot.bytes + more;
@@ -86,12 +77,10 @@ export class InFlight {
     return null;
   }
 
-  /** `Slot.dropBody`. */
   dropBody(slot: Slot, kept: number): void {
     if (slot.load !== null) this.#addBytes(slot, slot.load, Math.min(kept - slot.bytes, 0));
   }
 
-  /** `Slot.release`. */
   release(slot: Slot): void {
     const { load } = slot;
     if (load === null) return;
@@ -111,7 +100,7 @@ export class InFlight {
     return this.#hasBytes(load?.bytes ?? 0, bytes, bytes) ? null : "bytes";
   }
 
-  /** Whether `more` bytes fit, of a body that then has `size`, where its organization's others have `mine`. */
+  /** Reports whether `more` bytes fit for a body of `size`, next to the organization's `mine`. */
   #hasBytes(mine: number, size: number, more: number): boolean {
     const share = size <= SMALL_BODY_BYTES ? 0 : mine;
     return share + this.#bytes + more <= this.#limits.bytesMax;
@@ -136,7 +125,7 @@ export class InFlight {
     this.#organizations.set(keyHash, orgId);
   }
 
-  /** Takes back the places of requests that the platform ended without a word; whether there were any. */
+  /** Reclaims the slots of requests that the platform ended silently. Reports whether there were any. */
   #forgetLost(nowMs: number): boolean {
     const before = this.#slots.size;
     for (const slot of this.#slots) {
@@ -147,7 +136,7 @@ export class InFlight {
   }
 }
 
-/** One request's place. Its fields are for `InFlight` alone. */
+/** The slot of one request. Its fields are for `InFlight` only. */
 export class Slot {
   readonly #inFlight: InFlight;
   readonly keyHash: string;
@@ -162,22 +151,22 @@ export class Slot {
     this.takenMs = takenMs;
   }
 
-  /** Whose the request is, from the key's register; or why that organization may have no more: it is released. */
+  /** Assigns the slot to an organization, or releases it and returns why. */
   handTo(orgId: string): ShedReason | null {
     return this.#inFlight.handTo(this, orgId);
   }
 
-  /** So many more bytes of a body whose length was not declared; "bytes" when they do not fit. */
+  /** Adds body bytes of undeclared length. Returns "bytes" if they don't fit. */
   grow(more: number): ShedReason | null {
     return this.#inFlight.grow(this, more);
   }
 
-  /** Nobody holds the body any more, but for `kept` bytes of it. */
+  /** Releases the body except for `kept` bytes. */
   dropBody(kept = 0): void {
     this.#inFlight.dropBody(this, kept);
   }
 
-  /** The request has ended. Any further call does nothing. */
+  /** Releases the slot. Repeats do nothing. */
   release(): void {
     this.#inFlight.release(this);
   }

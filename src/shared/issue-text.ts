@@ -4,17 +4,17 @@ import { assert } from "./assert.ts";
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** Parse options that leave an issue's message empty unless the schema gave one of its own. */
+/** Parse options that leave messages empty unless the schema sets one. */
 export const OUR_WORDS: z.core.ParseContext<Issue> = { error: () => "" };
 
 const PARAM_SHOWN_MAX = 200;
-/** Codes that also stand for an absent value. */
+/** Codes that can also mean an absent value. */
 const ABSENCE = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
 
-/** `problem` goes on where the name of the field ends; null: the field is missing. */
+/** `problem` follows the field's name; null if the field is missing. */
 type IssueText = { readonly param: string | null; readonly problem: string | null };
 
-/** The first thing wrong with `value` in words for readers that never saw the schema. */
+/** Describes the first problem for readers who don't know the schema. */
 export function describeError(error: z.core.$ZodError, value: unknown): IssueText {
   const [issue] = error.issues;
   assert(issue !== undefined, "a refusal names an issue");
@@ -28,7 +28,7 @@ export function describeError(error: z.core.$ZodError, value: unknown): IssueTex
   return { param, problem: own === "" ? predicate(found.issue, received) : own };
 }
 
-/** A place in a body as `param` names it: `messages[0].role`; null for the body itself. */
+/** Returns a path in `param` notation (`messages[0].role`), or null for the body. */
 export function paramOf(path: readonly PropertyKey[]): string | null {
   const text = path
     .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`))
@@ -37,7 +37,7 @@ export function paramOf(path: readonly PropertyKey[]): string | null {
   return text === "" ? null : text.slice(0, PARAM_SHOWN_MAX);
 }
 
-/** What the parameter must be, without its name. */
+/** Returns the requirement without the parameter's name. */
 function predicate(issue: Issue, received: unknown): string {
   const { code } = issue;
   if (code === "too_big") return bound(issue, Number(issue.maximum), "at most", "less than");
@@ -72,17 +72,17 @@ function mustBe(expected: readonly string[], received: unknown): string {
   const choices = [...new Set(expected)];
   const list = orList(choices);
   const kind = kindOf(received);
-  // "a whole number, not a number" helps nobody: say what it is only where that is the mistake
+  // The received type is named only if the type is the mistake.
   const fits = choices.some((choice) => choice.endsWith(kind.slice(2)) || choice.startsWith('"'));
   return fits ? `must be ${list}` : `must be ${list}, not ${kind}`;
 }
 
-/** What would have been right, as nouns: `a string`, `"auto"`. */
+/** Returns the accepted values as nouns: `a string`, `"auto"`. */
 function expectations(issue: Issue): string[] {
   if (issue.code === "invalid_type") return [NOUNS[issue.expected] ?? `a ${issue.expected}`];
   if (issue.code === "invalid_value") return issue.values.map(quoted);
   if (issue.code !== "invalid_union") return [];
-  // a discriminated union names its options, any other the complaints of its branches
+  // A discriminated union lists its options; other unions list their branches' problems.
   const options = "options" in issue ? (issue.options ?? []) : [];
   const complaints = issue.errors.flatMap(([first]) => first ?? []);
   return [...options.map(quoted), ...complaints.flatMap(expectations)];
@@ -113,8 +113,8 @@ function kindOf(value: unknown): string {
 type Found = { readonly issue: Issue; readonly path: Path };
 
 /**
- * Of a union's branches the one the value meant: the one whose first complaint lies deepest, since
- * there everything above fitted. Where none got past the value itself, the union as a whole.
+ * Returns the union branch that was meant: the one whose first problem is deepest. If none got past the
+ * value, returns the union.
  */
 function narrowest(issue: Issue, path: Path): Found {
   if (issue.code !== "invalid_union") return { issue, path };
@@ -130,7 +130,7 @@ function narrowest(issue: Issue, path: Path): Found {
   return { ...first, issue: merged(first, past) };
 }
 
-/** Branches that each want another constant in one place want one of these constants. */
+/** Merges branches that expect different constants in the same place. */
 function merged(first: Found, branches: readonly Found[]): Issue {
   if (first.issue.code !== "invalid_value") return first.issue;
   const values = branches.flatMap(({ issue, path }) =>
@@ -148,8 +148,20 @@ function valueAt(value: unknown, path: Path): unknown {
   return at;
 }
 
-/** `a`, `a or b`, `a, b or c`. */
+/** Joins words: `a`, `a or b`, `a, b or c`. */
 export function orList(words: readonly string[]): string {
   const last = words.at(-1) ?? "";
   return words.length < 2 ? last : `${words.slice(0, -1).join(", ")} or ${last}`;
+}
+
+const MODEL_SHOWN_MAX = 100;
+
+/** The message of a 404 for an unknown model. */
+export function modelMessage(model: string): string {
+  return `The model '${shortened(model)}' does not exist or is not available in this region. GET /v1/models lists the models.`;
+}
+
+/** `model`, cut to the length that messages show. */
+export function shortened(model: string): string {
+  return model.length > MODEL_SHOWN_MAX ? `${model.slice(0, MODEL_SHOWN_MAX)}...` : model;
 }

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { readStoredTerms, storedTerms } from "./key-terms.ts";
 import type { KeyTerms, StoredTerms } from "./key-terms.ts";
 
-/** Limits that have a column of their own in `key_terms`; what else there is stands in `more`, one JSON text. */
+/** Limits with their own column in `key_terms`. Others are in `more` as JSON. */
 export const TERM_COLUMNS = [
   "budget_micro",
   "budget_period",
@@ -13,7 +13,7 @@ export const TERM_COLUMNS = [
 ] as const;
 type TermColumn = (typeof TERM_COLUMNS)[number];
 
-/** A row of `key_terms` in the book, or the same columns of a join: all null for a key without. */
+/** A row of `key_terms`, or its columns in a join, all null for a key without limits. */
 export type KeyTermsRow = Readonly<Record<TermColumn, string | number | null>> & {
   readonly more: string | null;
 };
@@ -25,7 +25,7 @@ export function termsOfRow({
   return readStoredTerms({ ...moreOfText(more), ...columns });
 }
 
-/** The columns of a row of `key_terms` and then `more`, in this order. */
+/** Returns the columns of a `key_terms` row followed by `more`. */
 export function valuesOfTerms(
   terms: KeyTerms,
   columns: readonly string[] = TERM_COLUMNS,

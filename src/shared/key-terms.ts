@@ -6,30 +6,30 @@ import type { Micros } from "./money.ts";
 import type { Period } from "./period.ts";
 import { storedJson } from "./stored-json.ts";
 
-/** How long a key's budget lasts before it begins anew, in UTC; weeks begin on Monday. */
+/** Period of a key's budget, in UTC. Weeks start on Monday. */
 export type BudgetPeriod = "day" | "week" | "month";
 export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
 
-/** The limits that a key may have beyond its requests a minute. */
+/** The limits of a key besides requests per minute. */
 type Limits = {
-  /** What the key may spend in each period, whole micros. */
+  /** Micro-credits per period. */
   readonly budgetMicro: Micros;
-  /** Null with a budget: for good. */
+  /** Null for a total budget. */
   readonly budgetPeriod: BudgetPeriod;
-  /** Tokens, prompt and output together, in any 60 s. */
+  /** Prompt and output tokens in any 60 s. */
   readonly tpmLimit: number;
-  /** Model ids, aliases and `maker/*`. An alias counts only as it was sent. */
+  /** Model IDs, aliases and `author/*`. An alias matches only the name sent. */
   readonly allowedModels: readonly string[];
-  /** The end user, by external id, that all its requests are of. */
+  /** External ID of the end user of all its requests. */
   readonly endUser: string;
-  /** Unix ms, by the clock of the key's home: from then on it is no key. */
+  /** Unix ms by the home region's clock. The key is invalid from then on. */
   readonly expiresAt: number;
 };
 export type TermName = keyof Limits;
 
 /**
- * What a key may do: the one shape of it in the book's answer, in the register's, in the wallet that keeps
- * it, and under a session. Null is always "no such limit". The wallet decides by it in the turn that holds.
+ * A key's limits, in one form for database, key object, wallet and sessions. Null means no limit. The wallet
+ * decides by it in the hold's transaction.
  */
 export type KeyTerms = { readonly [K in TermName]: Limits[K] | null };
 
@@ -42,25 +42,25 @@ export const NO_TERMS: KeyTerms = {
   expiresAt: null,
 };
 
-/** What a column of the book holds. */
+/** A database value. */
 type Stored = string | number;
 
-/** One limit of keys, as each place has it. */
+/** One limit in each of its forms. */
 type Term<Kept, Said> = {
-  /** What a body may say of it beside null. */
+  /** The schema of its value in bodies, besides null. */
   readonly said: z.ZodMiniType<Said>;
-  /** Of what a body said; null for what is none. */
+  /** Converts a body's value. Null if invalid. */
   readonly read: (said: Said) => Kept | null;
-  /** What a record shows. */
+  /** Converts to a record's value. */
   readonly show: (kept: Kept) => Said;
   readonly store: (kept: Kept) => Stored;
-  /** Reads what `store` wrote. */
+  /** Reads a stored value. */
   readonly recall: (stored: Stored) => Kept | null;
 };
 
 const same = <T>(value: T): T => value;
 
-/** A limit that bodies, the program and the book have alike. */
+/** Returns a limit with the same form everywhere. */
 function alike<T extends Stored>(
   said: z.ZodMiniType<T>,
   recall: (stored: Stored) => T | null,
@@ -68,7 +68,7 @@ function alike<T extends Stored>(
   return { said, read: same, show: same, store: same, recall };
 }
 
-/** `field` is a limit's name in bodies (which `of` reads) and records, `stored` its name in the book and in events. */
+/** Returns a limit. `field` is its API name, `stored` its name in the database and in events. */
 function term<const Field extends string, const Name extends string, Kept, Said>(
   field: Field,
   stored: Name,
@@ -104,7 +104,7 @@ const time: z.ZodMiniType<string> = z
     ),
   );
 
-/** The one list of a key's limits: bodies, records, the book's rows, events, OpenAPI and the CLI have them from it. */
+/** All limits of a key. Bodies, records, database rows, events, OpenAPI and the CLI derive from it. */
 export const TERMS = {
   budgetMicro: term("budget_dollars", "budget_micro", {
     said: amount,
@@ -144,7 +144,7 @@ export const TERMS = {
 };
 type Rows = typeof TERMS;
 type Sayings = { readonly [K in TermName]: z.infer<Rows[K]["said"]> };
-/** The same list, by what a loop over it needs to know. */
+/** The list of limits, typed for loops. */
 const EACH: { readonly [K in TermName]: Term<Limits[K], Sayings[K]> & Named<Sayings[K]> } = TERMS;
 type Named<T> = {
   readonly stored: string;
@@ -154,16 +154,16 @@ type Named<T> = {
 const isTerm = (name: string): name is TermName => name in TERMS;
 export const TERM_NAMES: readonly TermName[] = Object.keys(TERMS).filter(isTerm);
 
-/** A value for each limit, under the names of bodies and records. */
+/** Returns a value per limit by API name. */
 function byField<V extends { readonly [K in TermName]: unknown }>(
   valueOf: (name: TermName) => V[TermName],
 ) {
   const entries = TERM_NAMES.map((name) => [TERMS[name].field, valueOf(name)]);
-  // each limit has its value: the names are those of the list
+  // each limit has its value, so the names are those of the list
   return Object.fromEntries(entries) as { readonly [K in TermName as Rows[K]["field"]]: V[K] };
 }
 
-/** What a body may say of a key's terms. Null is "no such limit"; what is left out stays as it is. */
+/** The limits in a request body. Null removes one; absent keeps it. */
 export const termFields = byField<{
   readonly [K in TermName]: Rows[K]["body"];
 }>((name) => TERMS[name].body);
@@ -171,11 +171,11 @@ const termsSchema = z.object(termFields);
 export type TermFields = z.infer<typeof termsSchema>;
 
 function termsBy(of: <K extends TermName>(name: K) => KeyTerms[K]): KeyTerms {
-  // each limit has its own value: `of` says which
+  // `of` determines each limit's value
   return Object.fromEntries(TERM_NAMES.map((name) => [name, of(name)])) as KeyTerms;
 }
 
-/** The terms that `fields` make of those `before`, each by itself. */
+/** Returns `before` with the changes of `fields`. */
 export function readTerms(before: KeyTerms, fields: TermFields): KeyTerms {
   return termsBy((name) => {
     const said = EACH[name].of(fields);
@@ -184,7 +184,7 @@ export function readTerms(before: KeyTerms, fields: TermFields): KeyTerms {
   });
 }
 
-/** The terms as a key's record shows them. */
+/** Returns the limits in a key's record. */
 export function keyTermsView(terms: KeyTerms) {
   const show = <K extends TermName>(name: K): Sayings[K] | null => {
     const kept = terms[name];
@@ -193,7 +193,7 @@ export function keyTermsView(terms: KeyTerms) {
   return byField<{ readonly [K in TermName]: Sayings[K] | null }>(show);
 }
 
-/** Terms by their names in the book; null for those that a key has not. */
+/** Limits by database name; null for none. */
 export type StoredTerms = Readonly<Record<string, Stored | null>>;
 
 export function storedTerms(terms: KeyTerms): StoredTerms {
@@ -204,7 +204,7 @@ export function storedTerms(terms: KeyTerms): StoredTerms {
   return Object.fromEntries(TERM_NAMES.map((name) => entryOf(name, terms[name])));
 }
 
-/** Reads what `storedTerms` wrote. */
+/** Reads stored limits. */
 export function readStoredTerms(stored: StoredTerms): KeyTerms {
   return termsBy((name) => {
     const value = stored[TERMS[name].stored] ?? null;
@@ -212,13 +212,13 @@ export function readStoredTerms(stored: StoredTerms): KeyTerms {
   });
 }
 
-/** What was spent in the day, week or month that begins with `since`. */
+/** Spend in the day, week or month that starts at `since`. */
 type Slot = { readonly since: string; readonly spent: Micros };
 
-/** What a key has spent in all, and in the newest day, week and month that it was charged in. */
+/** A key's total spend, and its spend in the newest charged day, week and month. */
 export type KeySpend = Readonly<Record<BudgetPeriod, Slot>> & { readonly total: Micros };
 
-/** What counts against a budget in `period`; a slot whose period has passed reads 0, so nothing ever resets it. */
+/** Returns the spend that counts in `period`. A past period reads 0, so nothing resets it. */
 export function budgetSpent(
   { budgetPeriod, spend }: Pick<KeyTerms, "budgetPeriod"> & { readonly spend: KeySpend },
   period: Period,
@@ -228,22 +228,22 @@ export function budgetSpent(
   return slot.since === period[budgetPeriod] ? slot.spent : micros(0);
 }
 
-/** Whether a key has any limit of these: then it may pay and look, and manage nothing. */
+/** Reports whether a key has limits. Such a key can't call management endpoints. */
 export function isLimited(terms: KeyTerms): boolean {
   return TERM_NAMES.some((name) => terms[name] !== null);
 }
 
-/** Terms as one text, for an object's own table; null for a key without any. */
+/** Serializes limits for an object's table; null without limits. */
 export function termsText(terms: KeyTerms): string | null {
   return isLimited(terms) ? JSON.stringify(terms) : null;
 }
 
-/** Reads what `termsText` wrote. */
+/** Parses serialized limits. */
 export function termsOfText(text: string | null): KeyTerms {
   return text === null ? NO_TERMS : { ...NO_TERMS, ...storedJson<Partial<KeyTerms>>(text) };
 }
 
-/** Whether a model may be asked for: by the name that was sent, or by the id that it came to. */
+/** Reports whether a model is allowed by the name sent or the resolved ID. */
 export function allowsModel(
   { allowedModels }: Pick<KeyTerms, "allowedModels">,
   model: { readonly sent: string; readonly id: string },
@@ -260,25 +260,25 @@ export type RateState = {
   readonly resetMs: number;
 };
 
-/** How a key stands by its terms at this moment, as its organization's wallet knows it. */
+/** A key's current limits, from its wallet. */
 export type KeyStatus = {
   readonly terms: KeyTerms;
   readonly requests: RateState;
   /** Null without a token limit. */
   readonly tokens: RateState | null;
-  /** Null without a budget. `resetsAt`: Unix ms; null for a budget that is for good. */
+  /** Null without a budget. `resetsAt` is Unix ms; null for a total budget. */
   readonly budget: {
     readonly spentMicro: Micros;
     readonly heldMicro: Micros;
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
-  /** When its wallet was made, Unix ms: sessions are minted for one wallet. */
+  /** Creation time of the wallet (Unix ms). Sessions belong to one wallet. */
   readonly madeAt: number;
-  /** The number of the rotation that last ended all sessions of the key; 0 for none. */
+  /** Number of the rotation that last ended the key's sessions; 0 for none. */
   readonly sessionsCut: number;
-  /** The price list of its organization's own; left out without one. */
+  /** The organization's price list; absent without one. */
   readonly priceList?: string;
-  /** What a session has spent, where one asks. */
+  /** A session's spend and holds, if a session asked. */
   readonly session?: { readonly spentMicro: Micros; readonly heldMicro: Micros };
 };

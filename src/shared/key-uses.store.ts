@@ -4,21 +4,21 @@ import { TERM_COLUMNS, termsOfRow } from "./key-term-rows.ts";
 import type { KeyTermsRow } from "./key-term-rows.ts";
 import type { KeyTerms } from "./key-terms.ts";
 
-/** Secrets of one key that live at the same time, at most. */
+/** Maximum active secrets per key. */
 export const LIVE_SECRETS_MAX = 5;
-/** A key's newest secrets: of those that live none is older. */
+/** A key's newest secrets, which include all active ones. */
 export const SECRETS = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
   (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
    ORDER BY number DESC LIMIT ${LIVE_SECRETS_MAX})) AS secrets`;
-/** An update returns no join. */
+/** An update can't return a join. */
 const TERMS = [...TERM_COLUMNS, "more"]
   .map((column) => `(SELECT ${column} FROM key_terms WHERE key_id = keys.id) AS ${column}`)
   .join(", ");
 
-/** When a key was used last (Unix ms), by its hash. */
+/** The last use of a key (Unix ms), by hash. */
 export type KeyUse = { readonly hash: string; readonly usedAt: number };
 
-/** What the book says of a key when its use is noted. */
+/** A key's database state when its use is recorded. */
 export type TouchedKey = {
   readonly hash: string;
   readonly revokedAt: number | null;
@@ -34,7 +34,7 @@ export type TouchedRow = KeyTermsRow & {
   readonly secrets: string | null;
 };
 
-/** Moves `last_used_at` of some keys forward, never back, and answers with a row for each that the book has. */
+/** Returns a statement that moves `last_used_at` forward and returns a row per existing key. */
 export function usesStatement(db: D1Database, uses: readonly KeyUse[]): D1PreparedStatement {
   return db
     .prepare(

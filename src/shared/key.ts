@@ -2,17 +2,14 @@ import { storedJson } from "./stored-json.ts";
 import * as z from "zod/mini";
 import type { KeyTerms } from "./key-terms.ts";
 
-/** What a key is known by everywhere but in its holder's hands: 64 hex characters. */
+/** A key's hash, 64 hex characters, which identifies it everywhere. */
 export const keyHashSchema = z
   .string()
   .check(z.regex(/^[0-9a-f]{64}$/, "must be 64 hex characters"));
 
 export type Scope = "regional" | "global";
 
-/**
- * A key as it is known, admitted and charged: one shape in the book's answers, the registers, the wallets and
- * between them. Only tables and the wire name its fields in snake_case.
- */
+/** A key, in one form for database, key object and wallet. Only tables and JSON use snake_case. */
 export type Key = {
   readonly keyId: string;
   readonly orgId: string;
@@ -20,20 +17,20 @@ export type Key = {
   readonly scope: Scope;
   /** Requests in any 60 s. */
   readonly rpmLimit: number;
-  /** Away from the key's home always none: home decides by them. */
+  /** Empty away from the home region, which enforces them. */
   readonly terms: KeyTerms;
-  /** Away from the key's home always null: they are not known there. */
+  /** Null away from the home region. */
   readonly secrets: KeySecrets;
 };
 
 /**
- * The live secrets of a key that was ever rotated, the newest first; null for one that has its first alone.
- * `hash`: as of any key's text; that of the first secret is the key's own. `retiresAt`: Unix ms, null for the newest.
+ * The active secrets of a rotated key, newest first; null for a key with only its first. The hash of the
+ * first secret is the key's. `retiresAt` is Unix ms, null for the newest.
  */
 export type KeySecrets = readonly KeySecret[] | null;
 type KeySecret = { readonly hash: string; readonly retiresAt: number | null };
 
-/** Whether a key may be used with a secret at this moment, by the clock of the key's home. */
+/** Reports whether a secret is active, by the home region's clock. */
 export function isLiveSecret(
   { keyHash, secrets }: { readonly keyHash: string; readonly secrets: KeySecrets },
   secret: string,
@@ -44,14 +41,14 @@ export function isLiveSecret(
   return known !== undefined && (known.retiresAt === null || known.retiresAt > nowMs);
 }
 
-/** Secrets as one text, for an object's own table. */
+/** Serializes secrets for an object's table. */
 export function secretsText(secrets: KeySecrets): string | null {
   return secrets === null
     ? null
     : JSON.stringify(secrets.map(({ hash, retiresAt }) => [hash, retiresAt]));
 }
 
-/** Reads what `secretsText` wrote, and the same as the book gathers it: empty where a key was never rotated. */
+/** Parses serialized secrets, also as a database query returns them (empty for a key never rotated). */
 export function secretsOfText(text: string | null | undefined): KeySecrets {
   const pairs = storedJson<readonly (readonly [string, number | null])[]>(text ?? "[]");
   return pairs.length === 0 ? null : pairs.map(([hash, retiresAt]) => ({ hash, retiresAt }));

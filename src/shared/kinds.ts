@@ -1,18 +1,18 @@
-/** What is said of a kind of call wherever its models are sold, listed or priced. */
+/** The properties of a kind of call. */
 type KindRow = {
-  /** What its models do, after "The model 'x'". */
+  /** Its function, after "The model 'x'". */
   readonly does: string;
-  /** Where it is asked first of all; a kind may have other doors. */
+  /** Its main path. A kind can have other endpoints. */
   readonly path: `/v1/${string}`;
-  /** Whether the model writes tokens that are paid for: its requests have a cap, and its prices an `output`. */
+  /** Whether output tokens are billed: requests have a cap and prices an `output`. */
   readonly hasOutput: boolean;
-  /** Fields of a request that every model of the kind heeds. */
+  /** Request fields that every model of the kind supports. */
   readonly parameters: readonly string[];
 };
 
 /**
- * What is sold: a kind of call is a row here and one of `models/core/kinds.ts`, which says how it is asked. The var MODELS, the
- * lists of models and the OpenAPI document have its name from here.
+ * The kinds of calls. `models/core/kinds.ts` says how each is called. MODELS, model lists and OpenAPI use
+ * these names.
  */
 export const KINDS = {
   chat: {
@@ -30,13 +30,13 @@ export const KINDS = {
 } as const satisfies Readonly<Record<string, KindRow>>;
 
 export type Kind = keyof typeof KINDS;
-/** A kind whose models take and give no text of their own: what goes in is what is paid for. */
+/** A kind without text output, paid by its input. */
 export type InputKind = {
   [K in Kind]: (typeof KINDS)[K]["hasOutput"] extends false ? K : never;
 }[Kind];
 
 const [FIRST, ...MORE] = Object.keys(KINDS).filter(isKind);
-/** Never empty, as an enum of them must be. */
+/** Typed as non-empty for enums. */
 export const KIND_NAMES: readonly [Kind, ...Kind[]] = [FIRST ?? "chat", ...MORE];
 
 function isKind(name: string): name is Kind {

@@ -1,10 +1,10 @@
 import * as z from "zod/mini";
 
-// Without \p{Cc}, which few tools that read the OpenAPI document take.
+// Without \p{Cc}, which few OpenAPI tools support.
 // oxlint-disable-next-line no-control-regex -- control characters are what it forbids
 const NO_CONTROL = /^[^\u0000-\u001f\u007f-\u009f]*$/;
 
-/** A name that people read: 1 to `most` characters, no control characters, not only spaces. */
+/** A display name: 1 to `most` characters, no control characters, not only spaces. */
 export function label(most: number): z.ZodMiniString {
   return z
     .string()

@@ -6,30 +6,30 @@ type LogValue =
   | readonly LogValue[]
   | { readonly [name: string]: LogValue };
 
-/** Named fields of a log line: plain values, never a key, a prompt or an answer. */
+/** The fields of a log line: never a key, prompt or output. */
 export type LogFields = Readonly<Record<string, LogValue>>;
 
-/** One structured line about something that happened. */
+/** Logs an event. */
 export function logEvent(event: string, fields: LogFields): void {
   write("log", { event, ...fields });
 }
 
-/** One structured line about something that was handled. */
+/** Logs a handled problem. */
 export function logWarning(event: string, fields: LogFields): void {
   write("warn", { event, ...fields });
 }
 
-/** One structured line that operators route by `alert`: something needs a person. */
+/** Logs an alert that needs a person. Operators route by `alert`. */
 export function logAlert(alert: string, fields: LogFields): void {
   write("error", { event: "alert", alert, ...fields });
 }
 
-/** What an unknown thrown value says, for a log line; at most 200 characters. */
+/** Returns the message of a thrown value, at most 200 characters. */
 export function reasonOf(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, 200);
 }
 
-/** A bug: the frames of its stack, not its message, which may quote what the client sent. */
+/** Logs a bug's stack frames without its message, which may quote client data. */
 export function logException(error: unknown, fields: LogFields): void {
   const { name, stack } = error instanceof Error ? error : new Error("thrown");
   const frames = (stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));

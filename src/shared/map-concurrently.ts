@@ -1,4 +1,4 @@
-/** `work` on every item, on at most `limit` of them at the same time; the answers are in their order. */
+/** Runs `work` on every item, at most `limit` concurrently. Returns results in order. */
 export async function mapConcurrently<T, R>(
   limit: number,
   items: readonly T[],

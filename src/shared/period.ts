@@ -1,12 +1,9 @@
 import { DAY_MS, timestamp } from "./clock.ts";
 
-/**
- * The UTC day (YYYY-MM-DD), its week (the day of its Monday) and month (YYYY-MM) of one clock read; all sort
- * like time.
- */
+/** The UTC day (YYYY-MM-DD), its week (Monday's date) and its month (YYYY-MM). All sort by time. */
 export type Period = { readonly day: string; readonly week: string; readonly month: string };
 
-/** The days asked for last: a wallet asks for today several times in each turn. */
+/** Recent days, because a wallet needs today several times per transaction. */
 const known = new Map<number, Period>();
 const KNOWN_MAX = 16;
 
@@ -27,10 +24,10 @@ export function periodOfDay(day: string): Period {
   return { day, week, month: day.slice(0, 7) };
 }
 
-/** When a day, week or month is over, Unix ms. */
+/** Returns the end of a day, week or month (Unix ms). */
 export function endOf(period: Period, which: keyof Period): number {
   if (which === "day") return Date.parse(period.day) + DAY_MS;
   if (which === "week") return Date.parse(period.week) + 7 * DAY_MS;
   const [year, month] = period.month.split("-").map(Number);
-  return Date.UTC(year ?? 0, month ?? 0); // months count from 0: this is the next one
+  return Date.UTC(year ?? 0, month ?? 0); // months count from 0, so this is the next one
 }

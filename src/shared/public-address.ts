@@ -1,13 +1,12 @@
-/** Names that mean a private network, or nobody, wherever they are resolved (RFC 2606, 6761, 6762, 7686, 8375 and custom). */
+/** Names of private or reserved networks (RFC 2606, 6761, 6762, 7686, 8375 and custom). */
 const PRIVATE_NAMES =
   /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|lan|home|corp|home\.arpa|test|invalid|example|onion)$/;
 const HOST_CHARACTERS_MAX = 253;
 const LABEL_CHARACTERS_MAX = 63;
 
 /**
- * The address that a stranger has named, or why it may not be called: https on port 443 alone, nobody's password, and
- * a public name in place of an IP address, in whatever spelling: the parser has made one form of all of them. One dot
- * at the name's end is allowed, an empty label is none of a name. What a public name resolves to is not known here.
+ * Returns a user-supplied URL, or why it may not be called: https on port 443, no password, and a public name
+ * instead of an IP address. One trailing dot is allowed. Its DNS result isn't checked here.
  */
 export function publicAddress(text: string, base?: string): URL | string {
   const url = URL.parse(text, base);
@@ -22,7 +21,7 @@ export function publicAddress(text: string, base?: string): URL | string {
 function hostProblem(hostname: string): string | null {
   const host = hostname.replace(/\.$/, "");
   if (host.startsWith("[") || /^[\d.]+$/.test(host)) return "must name a host, not an IP address";
-  // before the pattern, whose time grows with the square of the dots
+  // before the pattern, whose time is quadratic in the dots
   const labels = host.split(".");
   const isName =
     host.length <= HOST_CHARACTERS_MAX &&

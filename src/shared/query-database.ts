@@ -7,22 +7,21 @@ import { storageFailure } from "./storage-failure.ts";
 import { afterTimeout, within } from "./timers.ts";
 
 const BOOK_TIMEOUT_MS = 5000;
-/** Statements of one organization that an isolate has in D1 at the same time: D1 is the whole region's. */
+/** Maximum concurrent D1 statements per organization and isolate. */
 const AT_ONCE = 8;
-/** How long one more waits for its turn before it is refused, and how often it looks. */
+/** Ms a statement waits for a slot, and its poll interval. */
 const PATIENCE_MS = 5000;
 const LOOK_MS = 10;
-/** What has not ended by then was given up with its request: its place is free. */
+/** Ms after which an abandoned statement's slot is free. */
 const LEASE_MS = 30_000;
 
-/** When each statement under way began, by organization. */
+/** Start times of running statements by organization. */
 const busy = new Map<string, Set<{ readonly sinceMs: number }>>();
 
 /**
- * What the book (D1) answers to a statement of an organization. A book that fails or is slow is our own
- * fault: `storage_unavailable` or `overloaded`, with one log line of this event and these fields; so is an
- * organization that has had eight statements under way here for five seconds: `overloaded`. What was sent
- * late may still be carried out, so a repeat must do no harm.
+ * Runs a D1 statement of an organization. Slow or failing D1 returns `storage_unavailable` or `overloaded`
+ * with a log line, and so does waiting five seconds behind eight other statements. A late statement may still
+ * run, so it must be repeatable.
  */
 export async function queryDatabase<T>(
   statement: () => Promise<T>,
@@ -38,7 +37,7 @@ export async function queryDatabase<T>(
   }
   const asked = Promise.resolve()
     .then(statement)
-    .finally(() => leave(orgId, place)); // not when it is given up: D1 works on
+    .finally(() => leave(orgId, place)); // not when abandoned, because D1 continues
   try {
     return success(await within(asked, BOOK_TIMEOUT_MS));
   } catch (error) {

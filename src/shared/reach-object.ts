@@ -4,11 +4,11 @@ import { storageFailure } from "./storage-failure.ts";
 import { afterTimeout } from "./timers.ts";
 import type { After } from "./timers.ts";
 
-/** Pauses between attempts, and how long all of them may take. */
+/** Pauses between attempts, and the total budget in ms. */
 const PAUSES_MS: readonly number[] = [50, 200, 800];
 const REACH_BUDGET_MS = 2000;
 
-/** `after`: the request's timers, where there is a request. `budgetMs`: for an object that waits for others itself. */
+/** `after`: the request's timers. `budgetMs`: for an object that waits for others. */
 type ReachOptions = {
   readonly after?: After;
   readonly attemptsMax?: number;
@@ -22,18 +22,16 @@ const USUAL: Required<ReachOptions> = {
 };
 
 /**
- * What the object answered; or `unanswered`, when an attempt may or may not have been carried out, or may
- * yet arrive: none was answered (`failure` is then our own fault, `storage_unavailable`), or only a repeat,
- * by a refusal, which is `failure`.
+ * The object's response, or `unanswered` if an attempt may have been executed. `failure` is then
+ * `storage_unavailable`, or the rejection of a retry.
  */
 export type Reached<T> =
   | { readonly unanswered: false; readonly result: Result<T> }
   | { readonly unanswered: true; readonly failure: Failure };
 
 /**
- * Calls a Durable Object, each attempt (from 1 on) on a fresh stub (a stub stays broken after an exception) with
- * the same id, so that a repeat does nothing twice. Never again after `.overloaded`: what is overloaded
- * refused the call, so that if no attempt before it was lost the answer is definite.
+ * Calls a Durable Object with retries, each on a fresh stub with the same ID. Stops after `.overloaded`,
+ * which means that call did nothing.
  */
 export async function reachObject<T>(
   call: (attempt: number) => Promise<Result<T>>,
@@ -62,7 +60,7 @@ export async function reachObject<T>(
   }
 }
 
-/** `reachObject` for reads: an object that does not answer is a failure like any other. */
+/** Reads from an object. No response is a failure like any other. */
 export async function readObject<T>(
   call: () => Promise<Result<T>>,
   options?: ReachOptions,
@@ -71,10 +69,10 @@ export async function readObject<T>(
   return reached.unanswered ? refuse(reached.failure) : reached.result;
 }
 
-/** How long all attempts may take, and who is told when that time is over. */
+/** The time budget of all attempts. */
 type Budget = { isSpent: boolean; onSpent: (() => void) | null };
 
-/** One attempt, or null when the budget is spent before it has an answer. */
+/** Makes one attempt. Returns null when the budget ends first. */
 function attempted<T>(call: () => Promise<Result<T>>, budget: Budget): Promise<Reached<T> | null> {
   return new Promise((resolve) => {
     const lost = (error: unknown): void => {
@@ -91,7 +89,7 @@ function attempted<T>(call: () => Promise<Result<T>>, budget: Budget): Promise<R
   });
 }
 
-/** The pause before the next attempt, cut short when the budget is spent. */
+/** Pauses before the next attempt, until the budget ends. */
 async function paused(ms: number, budget: Budget): Promise<void> {
   const spent = new Promise<void>((resolve) => {
     budget.onSpent = resolve;
@@ -99,12 +97,12 @@ async function paused(ms: number, budget: Budget): Promise<void> {
   await Promise.race([scheduler.wait(ms), spent]);
 }
 
-/** An answer after an attempt that was lost: a refusal leaves open what that one did, or may still do. */
+/** Handles a response after a lost attempt, whose effect a rejection leaves open. */
 function sinceLost<T>(result: Result<T>): Reached<T> {
   return result.ok ? { unanswered: false, result } : { unanswered: true, failure: result.failure };
 }
 
-/** An overloaded object did nothing; whether an earlier attempt did is not known. */
+/** An overloaded object did nothing; an earlier lost attempt may have. */
 function refusedBy(failure: Failure, wasLost: boolean): Reached<never> {
   return wasLost
     ? { unanswered: true, failure: { kind: "storage_unavailable" } }

@@ -1,20 +1,17 @@
-/** Where a host may run a request that a region serves. */
+/** The hosts that may run a region's requests. */
 type Hosts = readonly string[];
 
-/**
- * What a region is. One more is a row here, an `[env.<id>]` in wrangler.toml and its secrets; nothing else
- * knows regions by their names.
- */
+/** A region. Adding one needs a row here, an `[env.<id>]` in wrangler.toml and its secrets. */
 type RegionRow = {
-  /** Two to eight lowercase letters (`apac` would be one): in keys, and in the names of its peers' secrets. */
+  /** Two to eight lowercase letters, used in keys and secret names. */
   readonly id: string;
-  /** Where Cloudflare keeps its data; null where it has no such jurisdiction. */
+  /** Cloudflare's data jurisdiction; null for none. */
   readonly jurisdiction: string | null;
-  /** The tags of hosts that its requests may run at, strictly and where RESIDENCY is `relaxed`. */
+  /** Allowed host tags: strict, and with RESIDENCY=relaxed. */
   readonly hosts: { readonly strict: Hosts; readonly relaxed: Hosts };
-  /** What of AWS lies in it: the usual region, all of them, and the place in words; null: nothing. */
+  /** AWS regions within it: the default, a pattern and the place in words; null for none. */
   readonly aws: { readonly usual: string; readonly pattern: RegExp; readonly place: string } | null;
-  /** Where Anthropic can promise to run a request of it (`inference_geo`); null: nowhere in particular. */
+  /** Anthropic's `inference_geo`; null for no promise. */
   readonly anthropicGeo: "us" | null;
 };
 
@@ -23,7 +20,7 @@ const ROWS = [
     id: "eu",
     jurisdiction: "eu",
     hosts: { strict: ["eu"], relaxed: ["eu", "global"] },
-    // London and Zurich are in no member state.
+    // London and Zurich are not in EU member states.
     aws: {
       usual: "eu-central-1",
       pattern: /^eu-(?:central-1|north-1|south-[12]|west-[13])$/,
@@ -46,19 +43,19 @@ const ROWS = [
 
 export type Region = (typeof ROWS)[number]["id"];
 
-/** The table. */
+/** The regions. */
 export const REGION_ROWS: readonly (RegionRow & { readonly id: Region })[] = ROWS;
 
 export const REGIONS: readonly Region[] = REGION_ROWS.map(({ id }) => id);
 
-/** A region's row. Every `Region` has one. */
+/** Returns a region's row. */
 export function rowOf(region: Region): RegionRow {
   const row = REGION_ROWS.find(({ id }) => id === region);
   if (row === undefined) throw new Error(`no region ${region}`);
   return row;
 }
 
-/** The region of this name, or undefined. */
+/** Returns the region of this name, or undefined. */
 export function regionNamed(name: string | undefined): Region | undefined {
   return REGIONS.find((region) => region === name);
 }

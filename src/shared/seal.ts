@@ -1,15 +1,15 @@
 const IV_BYTES = 12;
 const encoder = new TextEncoder();
 
-/** A secret of the deployment, and the one character that names it in what it sealed. */
+/** A deployment secret and its one-character ID. */
 export type SealingSecret = { readonly id: string; readonly secret: string };
 
-/** What a seal is for, which its key is derived for, and whose it is, which it is bound to. */
+/** The purpose of a seal, which selects its key, and its owner, which it is bound to. */
 export type SealedFor = { readonly purpose: string; readonly owner: string };
 
 /**
- * Encrypts a short text with AES-256-GCM under a key that HKDF derives from a secret:
- * `<id of the secret>.<base64 of iv and ciphertext>`.
+ * Encrypts a short text with AES-256-GCM under a key derived by HKDF: `<secret ID>.<base64 of iv and
+ * ciphertext>`.
  */
 export async function seal(text: string, what: SealedFor, by: SealingSecret): Promise<string> {
   const key = await keyOf(by.secret, what.purpose);
@@ -17,7 +17,7 @@ export async function seal(text: string, what: SealedFor, by: SealingSecret): Pr
   return `${by.id}.${sealed.toBase64()}`;
 }
 
-/** The text; null when none of the secrets has what it was sealed under, or it is another owner's. */
+/** Decrypts, or returns null if no secret matches or the owner differs. */
 export async function unseal(
   sealed: string,
   what: SealedFor,
@@ -35,7 +35,7 @@ export async function unseal(
   }
 }
 
-/** Sealed under the first of the secrets, as it is or anew; null when it cannot be read. */
+/** Reseals under the first secret if needed. Returns null if it can't be read. */
 export async function resealed(
   sealed: string,
   what: SealedFor,
@@ -47,7 +47,7 @@ export async function resealed(
   return opened === null ? null : seal(opened, what, first);
 }
 
-/** The iv and the ciphertext, bound to `owner`. */
+/** Returns iv and ciphertext, bound to `owner`. */
 export async function encrypt(
   bytes: Uint8Array,
   key: CryptoKey,
@@ -62,7 +62,7 @@ export async function encrypt(
   return whole;
 }
 
-/** What `encrypt` was given; null for another key, another owner, and what was changed. */
+/** Decrypts, or returns null for another key, another owner or changed data. */
 export async function decrypt(
   whole: Uint8Array,
   key: CryptoKey,

@@ -1,25 +1,25 @@
 import type { Micros } from "./money.ts";
 
-/** What a session may do; all of it stands in its token. Null is "no such limit of its own". Times in Unix ms. */
+/** A session's limits, all contained in its token. Null means no own limit. Times are Unix ms. */
 export type Session = {
-  /** `ses_` + 24 + 16: the last ones say whose key's and organization's it is. */
+  /** `ses_` + 24 + 16 characters. The last ones identify its key and organization. */
   readonly id: string;
-  /** When the wallet was made that it was minted for: no other takes it. */
+  /** Creation time of its wallet. Other wallets reject it. */
   readonly madeAt: number;
-  /** The last rotation that ended all its key's sessions before it was minted; 0 for none. */
+  /** The last rotation that ended the key's sessions before it was minted; 0 for none. */
   readonly cut: number;
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly endUser: string | null;
-  /** What it may spend in all, whole micros, of its key's. */
+  /** Total micro-credits it may spend of its key's. */
   readonly budgetMicro: Micros | null;
-  /** As a key's. */
+  /** As for a key. */
   readonly allowedModels: readonly string[] | null;
-  /** Granted requests in any 60 s, in all regions together. */
+  /** Requests in any 60 s, in all regions together. */
   readonly rpmLimit: number | null;
-  /** The pages that may send it. */
+  /** Origins that may use it. */
   readonly origins: readonly string[] | null;
 };
 
-/** The longest that a session may live. */
+/** Maximum lifetime of a session. */
 export const SESSION_MAX_S = 86_400;

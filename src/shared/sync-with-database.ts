@@ -4,20 +4,20 @@ import { reachObject } from "./reach-object.ts";
 
 const ROUNDS_MAX = 20;
 
-/** How an object is brought in line with its row in the book. */
+/** How to sync an object with its database row. */
 type Following<Row> = {
-  /** Tells the object what the row says; may be repeated. */
+  /** Sends the row to the object. Can be repeated. */
   readonly tell: (row: Row) => Promise<Result<unknown>>;
-  /** The row as the book has it now; null when it is gone. */
+  /** Returns the current row, or null. */
   readonly reread: () => Promise<Row | null>;
-  /** Whether two rows tell the object the same. */
+  /** Reports whether two rows mean the same for the object. */
   readonly isSame: (one: Row, other: Row) => boolean;
 };
 
 /**
- * Tells an object what `row` says, and again for as long as the book says something else afterwards:
- * of two changes at once the later one in the book is also the last one told. Answers with the row as
- * it is then. An object that does not answer is a 503; a repeat of the change completes it.
+ * Sends `row` to an object, and repeats while the database has changed since, so that the last of concurrent
+ * changes wins. Returns the final row. An object that doesn't respond is a 503; repeating the change
+ * completes it.
  */
 export async function syncWithDatabase<Row>(
   row: Row,

@@ -1,25 +1,21 @@
 import { logAlert } from "./log.ts";
 
-/**
- * One step of an object's tables; its place among them, from 1, is the version that it makes. A step that was
- * ever deployed stays as it is, also when its release was taken back.
- */
+/** One version step of an object's tables. A deployed step never changes. */
 export type TableStep = {
   readonly sql: string;
   /**
-   * The oldest program that may read and write what this step leaves, by the number of steps that it knows. An
-   * additive step (a table, an index, a column that an insert may leave out and whose null means what was true
-   * without it) has that of the step before.
+   * The oldest version that can read and write the tables after this step. An additive step keeps the
+   * previous value.
    */
   readonly readableBy: number;
 };
 
-/** The tables of one kind of object, step by step; `name` is for the log. */
+/** The versioned tables of one kind of object. `name` is for the log. */
 export type Tables = { readonly name: string; readonly steps: readonly TableStep[] };
 
 /**
- * Brings an object's tables to the newest version, and says whether there are any: asking writes nothing where
- * nothing was ever stored. Throws as `makeTables` does.
+ * Migrates existing tables to the newest version and reports whether there are any. Writes nothing to an
+ * empty object.
  */
 export function openTables(storage: DurableObjectStorage, tables: Tables): boolean {
   if (!hasTables(storage.sql)) return false;
@@ -28,9 +24,8 @@ export function openTables(storage: DurableObjectStorage, tables: Tables): boole
 }
 
 /**
- * Makes an object's tables, or brings them to the newest version: the steps that they lack, in one transaction.
- * Tables of a newer program are left as they are. Throws, and logs `tables_too_new`, when they say that this
- * program may not read them; nothing is changed then.
+ * Creates or migrates tables in one transaction. Tables of a newer version are kept. Throws and logs
+ * `tables_too_new` if this version can't read them.
  */
 export function makeTables(storage: DurableObjectStorage, { name, steps }: Tables): void {
   const { sql } = storage;

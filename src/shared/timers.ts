@@ -1,9 +1,9 @@
 import { elapsedMs } from "./clock.ts";
 
-/** Runs something after so many ms; what it returns takes it back. */
+/** Runs a function after ms. Returns a function that cancels it. */
 export type After = (ms: number, run: () => void) => () => void;
 
-/** `After` with a platform timer of its own. */
+/** `After` with its own platform timer. */
 export const afterTimeout: After = (ms, run) => {
   const timer = setTimeout(run, ms);
   return () => {
@@ -11,14 +11,13 @@ export const afterTimeout: After = (ms, run) => {
   };
 };
 
-/** The platform timer is set at most so far ahead: of a request's deadlines hardly one is nearer. */
+/** Maximum ms until the platform timer fires. */
 const TICK_MS = 1000;
 type Due = { readonly atMs: number; readonly run: () => void };
 
 /**
- * The many deadlines of one request on one platform timer, which is set anew only for an earlier one: a
- * request has half a dozen that never fire, and whoever ends it takes them all back at once. It goes off
- * within a second and looks what is due, so that the usual deadlines need no timer of their own.
+ * The deadlines of one request on one platform timer. A request has several deadlines that rarely fire. The
+ * timer ticks once a second, so most deadlines need no timer of their own.
  */
 export class Timers {
   readonly #due = new Set<Due>();
@@ -34,11 +33,11 @@ export class Timers {
     };
   };
 
-  /** Takes everything back. */
+  /** Cancels all deadlines. */
   close(): void {
     this.#due.clear();
     this.#disarm();
-    this.#armedMs = -Infinity; // nothing is armed any more
+    this.#armedMs = -Infinity; // nothing is armed
   }
 
   #arm(atMs: number): void {
@@ -64,14 +63,14 @@ export class Timers {
   }
 }
 
-/** The value of `work`, or a throw after `limitMs`. The work itself goes on: what it does must be repeatable. */
+/** Returns the result of `work`, or throws after `limitMs`. The work continues, so it must be repeatable. */
 export function within<T>(
   work: Promise<T>,
   limitMs: number,
   after: After = afterTimeout,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    let isLate = false; // then nothing is taken back: who answers so late may do it for somebody else
+    let isLate = false; // a late result isn't canceled, because it may serve another request
     const cancel = after(limitMs, () => {
       isLate = true;
       reject(new Error(`no answer within ${limitMs} ms`));
@@ -87,17 +86,14 @@ export function within<T>(
   });
 }
 
-/** What ends work early: an `AbortSignal` is one. */
+/** A signal to stop work, such as an `AbortSignal`. */
 export type StopSignal = {
   readonly aborted: boolean;
   addEventListener(type: "abort", run: () => void): void;
   removeEventListener(type: "abort", run: () => void): void;
 };
 
-/**
- * A signal that never leaves this isolate's own code: what a request listens to before it is over costs
- * a set of functions here, where the platform's `AbortController`, `any` and listeners cost native calls.
- */
+/** A stop signal within this isolate's code, cheaper than the platform's `AbortController`. */
 export class Stop implements StopSignal {
   readonly #listeners = new Set<() => void>();
   #aborted = false;
@@ -114,7 +110,7 @@ export class Stop implements StopSignal {
     this.#listeners.delete(run);
   }
 
-  /** Tells everybody, once. */
+  /** Notifies all listeners once. */
   abort(): void {
     if (this.#aborted) return;
     this.#aborted = true;

@@ -1,7 +1,6 @@
 /**
- * Estimates tokens without a tokenizer, in one pass and without its vocabulary. Times a model's
- * `estimateFactor` it bounds ordinary text, and no text of any kind has four times as many tokens; the
- * hard bound of every byte-level tokenizer is `utf8Bytes`.
+ * Estimates tokens in one pass without a tokenizer. Times a model's `estimateFactor` it bounds ordinary text,
+ * and no text has four times as many tokens. The hard bound is `utf8Bytes`.
  */
 export function estimateTokens(text: string): number {
   let tokens = 0;
@@ -24,7 +23,7 @@ export function estimateTokens(text: string): number {
   return Math.ceil(tokens);
 }
 
-/** Bytes of the text in UTF-8, without encoding it; a lone surrogate counts 3 (U+FFFD). */
+/** Returns the UTF-8 length without encoding. A lone surrogate counts 3 (U+FFFD). */
 export function utf8Bytes(text: string): number {
   let bytes = text.length;
   for (let at = 0; at < text.length; at++) {
@@ -39,7 +38,7 @@ export function utf8Bytes(text: string): number {
 const OPAQUE_CHARACTERS_MIN = 20;
 const OPAQUE_DIGIT_SHARE = 1 / 12;
 
-/** Tokens of base64, hex, ids and the like; 0 when the run is ordinary text. */
+/** Returns the tokens of base64, hex and IDs, or 0 for ordinary text. */
 function opaqueTokens(text: string, start: number, end: number): number {
   const length = end - start;
   if (length < OPAQUE_CHARACTERS_MIN) return 0;
@@ -54,7 +53,7 @@ function opaqueTokens(text: string, start: number, end: number): number {
   return length / (upper > 0 && lower > 0 ? 1.4 : 1.6);
 }
 
-/** Where the run of like characters that starts at `at` ends; a word also ends at a camelCase hump. */
+/** Returns the end of a run of similar characters. Words also end at camelCase humps. */
 function pieceEnd(text: string, at: number): number {
   const kind = classAt(text, at);
   if (isLetter(kind)) return wordEnd(text, at);
@@ -85,10 +84,10 @@ function pieceTokens(text: string, start: number, end: number): number {
   return isGreekOrCyrillic(unit) ? length / 2.6 : wideTokens(unit);
 }
 
-/** One token has at most so many like spaces, tabs or newlines, and at least as many as ordinary text has in a run. */
+/** Maximum equal spaces, tabs or newlines per token. */
 const BLANKS_A_TOKEN = 16;
 
-/** Spaces and tabs: a token is of one of them alone. */
+/** Counts spaces and tabs. A token contains only one kind. */
 function spaceTokens(text: string, start: number, end: number): number {
   let tokens = 0;
   for (let at = start; at < end;) {
@@ -99,7 +98,7 @@ function spaceTokens(text: string, start: number, end: number): number {
   return tokens;
 }
 
-/** Line feeds; with a carriage return before each four lines are a token, and returns alone are one each. */
+/** Counts line feeds: four lines with carriage returns are one token, single returns are one each. */
 function newlineTokens(text: string, start: number, end: number): number {
   let tokens = 0;
   for (let at = start; at < end;) {
@@ -114,7 +113,7 @@ function newlineTokens(text: string, start: number, end: number): number {
   return Math.max(1, tokens);
 }
 
-/** Where the run of one character ends that begins at `start`. */
+/** Returns the end of a run of one character. */
 function likeEnd(text: string, start: number, end: number): number {
   const unit = text.charCodeAt(start);
   let at = start + 1;
@@ -122,15 +121,15 @@ function likeEnd(text: string, start: number, end: number): number {
   return at;
 }
 
-/** Tokens of one character from each of these code points on, outside ASCII, Greek and Cyrillic. */
+/** Tokens per character by code point, outside ASCII, Greek and Cyrillic. */
 const WIDE: readonly (readonly [from: number, tokens: number])[] = [
   [0x80, 0.9],
   [0x250, 1.5], // phonetic letters, combining marks
   [0x530, 0.75], // Armenian, Hebrew, Arabic
   [0x700, 2],
-  [0x900, 0.75], // India, Thailand
+  [0x900, 0.75], // Indic scripts, Thai
   [0x1100, 2],
-  [0x1e00, 0.9], // Vietnamese, signs
+  [0x1e00, 0.9], // Vietnamese, symbols
   [0x2300, 1.5],
   [0x3000, 0.9],
   [0x3040, 0.75], // kana
@@ -169,14 +168,14 @@ function runEnd(text: string, start: number, belongs: (kind: number) => boolean)
   return end;
 }
 
-/** What an ASCII character is, looked up: predicates alone took four times as long. */
+/** ASCII character classes in a table, because predicates took four times as long. */
 const UPPER = 1;
 const LOWER = 2;
 const DIGIT = 3;
 const SPACE = 4;
 const NEWLINE = 5;
 const PUNCTUATION = 6;
-/** Punctuation that base64, base64url and UUIDs use: + - / = _ */
+/** Punctuation in base64, base64url and UUIDs: + - / = _ */
 const JOINER = 7;
 const CLASSES = Uint8Array.from({ length: 128 }, (_, unit) => asciiClass(unit));
 
@@ -189,7 +188,7 @@ function asciiClass(unit: number): number {
   return [43, 45, 47, 61, 95].includes(unit) ? JOINER : PUNCTUATION;
 }
 
-/** The class of the character at `at`; 0 past the end and outside ASCII. */
+/** Returns the class at `at`; 0 past the end and outside ASCII. */
 function classAt(text: string, at: number): number {
   return at < text.length ? (CLASSES[text.charCodeAt(at)] ?? 0) : 0;
 }

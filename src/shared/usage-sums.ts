@@ -3,19 +3,19 @@ import type { Micros } from "./money.ts";
 import { promptTokens } from "./usage.ts";
 import type { Usage } from "./usage.ts";
 
-/** Tokens that are summed up, of a request, a day or a group of them. */
+/** A sum of tokens. */
 type TokenSum = {
-  /** Its name in answers. */
+  /** Its API name. */
   readonly shown: string;
-  /** What a request adds to it. */
+  /** Returns a request's contribution. */
   readonly of: (usage: Usage) => number;
-  /** The same of a settled request's row in its wallet (`Rest` of request-rows.do.ts), in SQL. */
+  /** SQL expression over a settled row (`Rest` of request-rows.do.ts). */
   readonly inRow: string;
-  /** Its column in a wallet's totals of days. */
+  /** Column in a wallet's daily totals. */
   readonly column: string;
 };
 
-/** The one list of them: totals, answers of usage and their description have them from it. */
+/** All token sums, used by totals, usage and OpenAPI. */
 export const TOKEN_SUMS = {
   promptTokens: {
     shown: "prompt_tokens",
@@ -23,7 +23,7 @@ export const TOKEN_SUMS = {
     inRow: "prompt_tokens",
     column: "prompt_tokens",
   },
-  /** Of the prompt's tokens, read from a cache. */
+  /** Prompt tokens read from a cache. */
   cachedTokens: {
     shown: "cached_tokens",
     of: ({ cacheRead }: Usage) => cacheRead,
@@ -39,20 +39,20 @@ export const TOKEN_SUMS = {
 } satisfies Readonly<Record<string, TokenSum>>;
 type TokenName = keyof typeof TOKEN_SUMS;
 export type TokenCounts = Readonly<Record<TokenName, number>>;
-/** What requests sum up to. */
+/** The sums of requests. */
 export type UsageAmounts = TokenCounts & { readonly requests: number; readonly costMicro: Micros };
 
 const isToken = (name: string): name is TokenName => name in TOKEN_SUMS;
 const TOKEN_NAMES = Object.keys(TOKEN_SUMS).filter(isToken);
 
-/** Each sum as `valueOf` has it. */
+/** Returns a value per sum. */
 export function tokensBy(valueOf: (name: TokenName, sum: TokenSum) => number): TokenCounts {
   const counts = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 } satisfies TokenCounts;
   for (const name of TOKEN_NAMES) counts[name] = valueOf(name, TOKEN_SUMS[name]);
   return counts;
 }
 
-/** What one request adds to each. */
+/** Returns a request's contribution to each sum. */
 export function tokensOf(usage: Usage): TokenCounts {
   return tokensBy((_, sum) => sum.of(usage));
 }
@@ -75,22 +75,22 @@ export function addAmounts(one: UsageAmounts, other: UsageAmounts): UsageAmounts
   };
 }
 
-/** Columns of a statement, each under the name of its sum. */
+/** Returns SQL columns named by sum. */
 export function columnsOfTokens(expressionOf: (sum: TokenSum) => string): string {
   return TOKEN_NAMES.map((name) => `${expressionOf(TOKEN_SUMS[name])} AS ${name}`).join(", ");
 }
 
-/** Names of their columns in the totals of days. */
+/** Columns of the daily totals. */
 export const TOKEN_COLUMNS: readonly string[] = Object.values(TOKEN_SUMS).map(
   ({ column }) => column,
 );
 
-/** What stands in them. */
+/** Returns the values of these columns. */
 export function tokenValues(counts: TokenCounts): readonly number[] {
   return TOKEN_NAMES.map((name) => counts[name]);
 }
 
-/** The amounts as an answer shows them. */
+/** Returns the sums as JSON. */
 export function amountsView({ requests, costMicro, ...tokens }: UsageAmounts): object {
   const shown = TOKEN_NAMES.map((name) => [TOKEN_SUMS[name].shown, tokens[name]]);
   return { requests, ...Object.fromEntries(shown), cost_micro: costMicro };

@@ -1,23 +1,23 @@
 import * as z from "zod/mini";
 
 /**
- * What a request used, in tokens, without overlap: the prompt is `input + cacheRead + cacheWrite`
- * (input = uncached rest), `output` includes `reasoning`. Bill from these numbers only.
+ * A request's tokens without overlap: the prompt is `input + cacheRead + cacheWrite`, and `output` includes
+ * `reasoning`. Billing uses only these.
  */
 export type Usage = {
   readonly input: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
-  /** Of `cacheWrite`, what is kept for an hour, at twice the price of input; absent: none. */
+  /** Part of `cacheWrite` kept for an hour, at twice the input price; absent for none. */
   readonly cacheWriteHour?: number;
   readonly output: number;
   readonly reasoning: number;
 } & UnitCounts;
 
-/** What a price may be for beside tokens, a whole one each; seconds are counted up. A request is counted once. */
+/** Billable units besides tokens, in whole numbers. Seconds round up; a request counts once. */
 export const UNITS = ["image", "character", "second", "request"] as const;
 export type Unit = (typeof UNITS)[number];
-/** What is counted beside tokens; absent: none. */
+/** Units besides tokens; absent for none. */
 export type UnitCounts = { readonly [U in CountedUnit]?: number };
 type CountedUnit = Exclude<Unit, "request">;
 const COUNTED: readonly CountedUnit[] = ["image", "character", "second"];
@@ -37,9 +37,9 @@ const counts = z.object({
 const toUsage = z.transform(({ cacheWriteHour: hour, ...rest }: z.infer<typeof counts>): Usage => {
   return hour === 0 ? rest : { ...rest, cacheWriteHour: Math.min(hour, rest.cacheWrite) };
 });
-/** Usage as a peer sends it. */
+/** Usage from another region. */
 export const usageSchema = z.pipe(counts, toUsage);
-/** The same, where a person brings it back. */
+/** Usage posted by a person. */
 export const strictUsageSchema = z.pipe(
   counts.check(
     z.refine((used) => used.reasoning <= used.output, "must have reasoning within output"),
@@ -49,7 +49,7 @@ export const strictUsageSchema = z.pipe(
   toUsage,
 );
 
-/** Prices in micros per million tokens, and per million of each unit that has one. */
+/** Micro-credits per million tokens, and per million of each priced unit. */
 export type Price = {
   readonly input: number;
   readonly cached: number;
@@ -58,7 +58,7 @@ export type Price = {
   readonly units?: UnitPrices;
 };
 export type UnitPrices = { readonly [U in Unit]?: number };
-/** A price as a peer sends it. */
+/** A price from another region. */
 export const priceSchema: z.ZodMiniType<Price> = z.object({
   input: count,
   cached: count,
@@ -76,7 +76,7 @@ export const priceSchema: z.ZodMiniType<Price> = z.object({
 
 export const NO_USAGE: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
 
-/** What several used together; null when one of them did not say. */
+/** Returns the sum, or null if one is unknown. */
 export function sumUsage(usages: readonly (Usage | null)[]): Usage | null {
   let sum: Usage = NO_USAGE;
   for (const usage of usages) {
@@ -104,17 +104,17 @@ export function promptTokens(usage: Usage): number {
   return usage.input + usage.cacheRead + usage.cacheWrite;
 }
 
-/** A token that is written to a cache for an hour costs as many of input (platform.claude.com, prompt caching). */
+/** Input tokens that one cache token for an hour costs (platform.claude.com, prompt caching). */
 export const HOUR_WRITE_INPUTS = 2;
 
-/** One line of a bill: so many tokens or units at so many micros a million. */
+/** A bill line: a count and its price in micro-credits per million. */
 export type ChargeLine = readonly [
   what: "input" | "cached" | "cache_write" | "cache_write_hour" | "output" | Unit,
   counted: number,
   perMillion: number,
 ];
 
-/** What a request's cost is the sum of, rounded once, up. */
+/** Returns the bill lines of a request. Their sum is rounded up once. */
 export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
   const hour = usage.cacheWriteHour ?? 0;
   const tokens: readonly ChargeLine[] = [
@@ -127,7 +127,7 @@ export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
   return price.units === undefined ? tokens : [...tokens, ...unitLines(price.units, usage)];
 }
 
-/** The lines of what is counted beside tokens, of those units that have a price. */
+/** Returns the lines of priced units. */
 function unitLines(prices: UnitPrices, counted: UnitCounts): readonly ChargeLine[] {
   return UNITS.flatMap((unit): readonly ChargeLine[] => {
     const price = prices[unit];

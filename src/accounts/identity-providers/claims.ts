@@ -1,27 +1,27 @@
 import type { Failure } from "../../shared/failure.ts";
 
-/** Who an issuer says that somebody is. `issuer` and `subject` are the identity; all else is for show. */
+/** A person as their issuer describes them. `issuer` and `subject` identify; the rest is for display. */
 export type Claims = {
   readonly issuer: string;
   readonly subject: string;
-  /** What OPERATOR_LOGINS names them by: the subject, of Entra the tenant before it. */
+  /** Their name in OPERATOR_LOGINS: the subject, for Entra preceded by the tenant. */
   readonly account: string;
-  /** When their account was made there, Unix ms; null: the issuer does not say. */
+  /** Creation time of their account (Unix ms); null if the issuer doesn't provide it. */
   readonly madeAt: number | null;
-  /** The company that runs their account, as the issuer says: of Google its domain, of Entra its tenant. */
+  /** The company that runs the account: Google's domain or Entra's tenant. */
   readonly company: { readonly domain: string | null; readonly tenant: string | null };
   readonly name: string | null;
   readonly email: string | null;
-  /** The addresses that the issuer says are theirs. */
+  /** Addresses that the issuer confirms. */
   readonly proven: readonly string[];
-  /** When the person themselves last logged in there, Unix ms; null: the issuer does not say. */
+  /** Time of the person's last login at the issuer (Unix ms); null if not provided. */
   readonly authenticatedAt: number | null;
 };
 
-/** Why a log-in came to nothing: a word that the page turns into a sentence. */
+/** The reason a login failed. The page turns it into a sentence. */
 type LoginFault = Extract<Failure, { readonly kind: "login_refused" }>["why"];
 
-/** Thrown within this folder alone, where the library throws too. */
+/** Thrown only within this folder, like the library's errors. */
 export class LoginRejected extends Error {
   readonly why: LoginFault;
 
@@ -31,12 +31,12 @@ export class LoginRejected extends Error {
   }
 }
 
-/** The issuer did not answer, or not as one does. */
+/** The issuer didn't respond, or not as an issuer does. */
 export class IssuerUnavailable extends Error {}
 
 const SUBJECT = /^[\x21-\x7e]{1,255}$/;
 
-/** What identifies somebody there, or a refusal: 1 to 255 printable ASCII characters. */
+/** Returns the subject, or throws unless it has 1 to 255 printable ASCII characters. */
 export function subjectOf(subject: unknown): string {
   if (typeof subject !== "string" || !SUBJECT.test(subject)) throw new LoginRejected("refused");
   return subject;
@@ -44,7 +44,7 @@ export function subjectOf(subject: unknown): string {
 
 const SHOWN_MAX = 100;
 
-/** A name to show: without control characters, 100 of it. */
+/** Returns a display name of at most 100 characters, without control characters. */
 export function displayName(name: unknown): string | null {
   if (typeof name !== "string") return null;
   const clean = name

@@ -25,8 +25,8 @@ const claims = z.looseObject({
   xms_edov: z.optional(z.union([z.boolean(), z.number(), z.string()])),
 });
 /**
- * Microsoft Entra: one issuer for each tenant, named by a template that discovery as it stands refuses. Somebody is
- * their tenant and `oid` there; an address proves nothing unless its owner's domain was (`xms_edov`).
+ * Microsoft Entra, with one issuer per tenant. Its issuer template fails standard discovery. A person is a
+ * tenant and `oid`. An address counts only if its domain's owner was verified (`xms_edov`).
  */
 export class Entra {
   readonly #known = new Map<string, CachedIssuer>();
@@ -77,19 +77,19 @@ export class Entra {
   }
 }
 
-/** As which a domain's proof was seen: true, 1, "1". */
+/** Accepts the observed forms of true: true, 1, "1". */
 function isYes(proof: unknown): boolean {
   return proof === true || proof === 1 || proof === "1" || proof === "true";
 }
 
-/** The tenant of private accounts, which are let in by `common` and `consumers` alone. */
+/** The tenant of private accounts, allowed only with `common` and `consumers`. */
 const PRIVATE = "9188040d-6c67-4c5b-b112-36a304b66dad";
 
 function mayCome(tenant = "organizations", tid = ""): boolean {
   return tid !== PRIVATE || tenant === "common" || tenant === "consumers" || tenant === PRIVATE;
 }
 
-/** What a token says before anything of it is checked: only to say which issuer and key are asked for. */
+/** Unverified token fields, used only to select the issuer and key. */
 type Unverified = { readonly tid: string; readonly kid: string | undefined };
 const part = z.object({ id_token: z.string() });
 const payload = z.object({ tid: z.string().check(z.regex(GUID)) });
@@ -101,7 +101,7 @@ function unverified(answer: string): Unverified {
     const { tid } = payload.parse(decoded(body));
     return { tid, kid: header.parse(decoded(head)).kid };
   } catch {
-    throw new LoginRejected("refused"); // also { error } of a code that is over
+    throw new LoginRejected("refused"); // also { error } of an expired code
   }
 }
 
@@ -110,7 +110,7 @@ function decoded(text: string): unknown {
   return JSON.parse(new TextDecoder().decode(bytes));
 }
 
-/** A key that names its issuer signs for that one alone: that of private accounts for no company's tenant. */
+/** A key that names its issuer signs for that issuer only. */
 function mustSignFor({ keys }: CachedIssuer, kid: string | undefined, issuer: string): void {
   if (kid === undefined) throw new LoginRejected("refused");
   const { jwks } = keys as {

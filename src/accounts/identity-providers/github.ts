@@ -7,7 +7,7 @@ import { oauthClient, issuerHttpOptions } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
-/** OAuth 2 alone: no discovery, no id token; since 2026 its answers name this issuer (RFC 9207). */
+/** Plain OAuth 2 without discovery or ID token. Since 2026, responses name this issuer (RFC 9207). */
 const AS: oauth.AuthorizationServer = {
   issuer: "https://github.com/login/oauth",
   authorization_endpoint: "https://github.com/login/oauth/authorize",
@@ -41,7 +41,7 @@ export async function githubLocation(at: LoginContext, ticket: Ticket): Promise<
   return url.href;
 }
 
-/** Somebody is the number of their account; the name of it is given up and taken over by others. */
+/** Identifies a person by account number, because names can be reassigned. */
 export async function githubClaims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
   const client = oauthClient(at);
   const params = oauth.validateAuthResponse(AS, client, url, ticket.state);
@@ -58,7 +58,7 @@ export async function githubClaims(at: LoginContext, ticket: Ticket, url: URL): 
   const { access_token: token } = await oauth
     .processAuthorizationCodeResponse(AS, client, response)
     .catch((error: unknown) => {
-      // A code that is over is 200 with `{ error }` there.
+      // An expired code is a 200 with `{ error }` there.
       const isError = error instanceof oauth.OperationProcessingError;
       throw isError && error.code === oauth.INVALID_RESPONSE ? new LoginRejected("expired") : error;
     });

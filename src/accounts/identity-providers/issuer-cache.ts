@@ -9,12 +9,12 @@ import { Oidc } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
-/** What an isolate knows of issuers: their metadata and keys. */
+/** The issuers' metadata and keys in an isolate. */
 export class IssuerCache {
   readonly #oidc = new Oidc();
   readonly #entra = new Entra();
 
-  /** Where the browser goes for this log-in; `issuer_unreachable`. */
+  /** Returns the URL of the login page, or `issuer_unreachable`. */
   location(at: LoginContext, ticket: Ticket): Promise<Result<string>> {
     return settled(() => {
       if (at.entry.kind === "github") return githubLocation(at, ticket);
@@ -22,7 +22,7 @@ export class IssuerCache {
     });
   }
 
-  /** Whether an issuer of OpenID Connect answers as one; `issuer_unreachable`. */
+  /** Checks that an OpenID Connect issuer responds, or returns `issuer_unreachable`. */
   reach(at: LoginContext): Promise<Result<null>> {
     return settled(async () => {
       await this.#oidc.known(at);
@@ -30,7 +30,7 @@ export class IssuerCache {
     });
   }
 
-  /** Who came back to the callback at `url`; `issuer_unreachable`, or `login_refused` with its reason. */
+  /** Returns the person at the callback, `issuer_unreachable`, or `login_refused` with its reason. */
   claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Result<Claims>> {
     return settled(() => {
       if (at.entry.kind === "github") return githubClaims(at, ticket, url);
@@ -39,7 +39,7 @@ export class IssuerCache {
   }
 }
 
-/** The random part of a ticket: 32 bytes each. */
+/** Returns the random parts of a ticket, 32 bytes each. */
 export function randomTicket(): Pick<Ticket, "state" | "nonce" | "verifier"> {
   return {
     state: oauth.generateRandomState(),
@@ -48,7 +48,7 @@ export function randomTicket(): Pick<Ticket, "state" | "nonce" | "verifier"> {
   };
 }
 
-/** What came of talking to an issuer; whatever is thrown there is a refusal, never a log-in. */
+/** Converts errors of issuer calls into failures, never into a login. */
 async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
   try {
     return success(await talk());
@@ -58,7 +58,7 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
       const why = error.error === "access_denied" ? "denied" : "refused";
       return refuse({ kind: "login_refused", why });
     }
-    // A code that is over or was used: RFC 6749 5.2; GitHub says so with 200.
+    // An expired or used code: RFC 6749 5.2, with status 200 from GitHub.
     if (error instanceof oauth.ResponseBodyError) {
       return refuse({ kind: "login_refused", why: "expired" });
     }
@@ -76,7 +76,7 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
   }
 }
 
-/** An answer that is none of an issuer: HTML in place of JSON. */
+/** Reports whether a response isn't from an issuer, such as HTML instead of JSON. */
 function isAway(error: unknown): boolean {
   const codes: readonly string[] = [oauth.PARSE_ERROR, oauth.RESPONSE_IS_NOT_JSON];
   return error instanceof oauth.OperationProcessingError && codes.includes(error.code ?? "");

@@ -2,22 +2,21 @@ import { boundedText } from "../../shared/http/bounded-body.ts";
 import { IssuerUnavailable } from "./claims.ts";
 
 const TIMEOUT_MS = 5000;
-/** A key set is the longest thing that an issuer says. */
+/** Maximum bytes of a key set, the longest response. */
 const BYTES_MAX = 256 * 1024;
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Sending = Pick<RequestInit, "method" | "headers" | "body">;
 
 /**
- * Asks an issuer: no redirects, 5 s, 64 KiB of an answer, 256 KiB of a key set. Throws `IssuerAway` for what is no
- * answer of one: silence, a redirect, a fault of its own, too much.
+ * Calls an issuer: no redirects, 5 s, 64 KiB, 256 KiB for a key set. Throws `IssuerUnavailable` otherwise.
  */
 export async function issuerFetch(url: string, init: Sending, isKeySet = false): Promise<Response> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const { method = "GET", headers = {}, body = null } = init;
     const named = new Headers(headers);
-    named.set("user-agent", "turnpike"); // GitHub answers 403 without one
+    named.set("user-agent", "turnpike"); // GitHub returns 403 without one
     const response = await fetch(url, { method, headers: named, body, redirect: "manual", signal });
     const text = await boundedText(response, isKeySet ? BYTES_MAX : ANSWER_BYTES_MAX);
     if (text === null || !isAnswer(response.status)) throw new IssuerUnavailable();
@@ -28,7 +27,7 @@ export async function issuerFetch(url: string, init: Sending, isKeySet = false):
   }
 }
 
-/** No redirect, no fault of its own; 204 says nothing. */
+/** Rejects redirects, server errors and empty responses. */
 function isAnswer(status: number): boolean {
   return status === 200 || status === 201 || (status >= 400 && status < 500);
 }

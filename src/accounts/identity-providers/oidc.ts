@@ -7,17 +7,17 @@ import type { Claims } from "./claims.ts";
 import { issuerFetch } from "./issuer-fetch.ts";
 import type { Ticket } from "./ticket.ts";
 
-/** Issuers that an isolate remembers: customers name theirs. */
+/** Maximum issuers per isolate. Customers can add theirs. */
 const KNOWN_MAX = 200;
 const METADATA_MS = 3_600_000;
-/** Keys are asked for anew at most so often when one is not known. */
+/** Minimum ms between key refreshes for an unknown key. */
 const KEYS_AGAIN_MS = 10_000;
-/** How far an issuer's clock may be off ours, for the time of a token. */
+/** Maximum clock difference for a token's time. */
 const ISSUED_SKEW_S = 60;
-/** A log-in is recent for so long. */
+/** Seconds that a login counts as recent. */
 const RECENT_S = 600;
 
-/** An issuer as this isolate knows it: what it says of itself, and its keys. */
+/** An issuer's metadata and keys in this isolate. */
 export type CachedIssuer = {
   readonly as: oauth.AuthorizationServer;
   readonly readAt: number;
@@ -25,40 +25,40 @@ export type CachedIssuer = {
   keysAgainAt: number;
 };
 
-/** What a log-in is asked with. */
+/** The input of a login. */
 export type LoginContext = {
   readonly entry: IssuerEntry;
   readonly secret: string;
   readonly redirectUri: string;
   readonly nowMs: number;
-  /** Whether plain http will do: while the sandbox is on. */
+  /** Whether plain http is allowed, with the sandbox on. */
   readonly isInsecure: boolean;
-  /** Of an issuer that a customer has named: why one of its addresses may not be called; null: it may. */
+  /** For a customer's issuer: returns why an address may not be called, or null. */
   readonly problemOf?: (address: string) => string | null;
 };
 
 const GOOGLE = "https://accounts.google.com";
-/** Google tells `auth_time` where it is asked to, and cannot be made to ask the person again. */
+/** Google provides `auth_time` on request, but can't be told to log the person in again. */
 const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
 
-/** Issuers that say of themselves how to be asked (OpenID Connect Discovery 1.0). */
+/** OpenID Connect issuers with discovery 1.0. */
 export class Oidc {
   readonly #known = new Map<string, CachedIssuer>();
 
-  /** Where the browser goes. */
+  /** Returns the URL of the login page. */
   async location(at: LoginContext, ticket: Ticket): Promise<string> {
     const { as } = await this.known(at);
     return authorizationUrl(as, at, ticket);
   }
 
-  /** Who came back: everything checked. Throws `LoginRefused` and `IssuerAway`. */
+  /** Returns the verified person. Throws `LoginRejected` or `IssuerUnavailable`. */
   async claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
     const known = await this.known(at);
     const token = await exchangeCode({ known, as: known.as, at, ticket, url });
     return claimsOf(token, at.entry.kind === "google");
   }
 
-  /** What the issuer says of itself, at most an hour old. */
+  /** Returns the issuer's metadata, at most an hour old. */
   async known(at: LoginContext): Promise<CachedIssuer> {
     const known = await this.#read(at);
     const { authorization_endpoint: page, token_endpoint: token, jwks_uri: keys } = known.as;
@@ -78,7 +78,7 @@ export class Oidc {
       ...issuerHttpOptions(at),
     });
     const as = await oauth.processDiscoveryResponse(expected, response);
-    if (as.issuer !== issuer) throw new IssuerUnavailable(); // to the letter
+    if (as.issuer !== issuer) throw new IssuerUnavailable(); // must match exactly
     const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
     const [oldest] = this.#known.keys();
     if (this.#known.size >= KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
@@ -93,7 +93,7 @@ type Sent = {
   readonly body?: URLSearchParams | undefined;
 };
 
-/** Every call of the library to an issuer. */
+/** Returns the library's options for calls to an issuer. */
 export function issuerHttpOptions({ isInsecure }: LoginContext): {
   [oauth.customFetch]: (url: string, sent: Sent) => Promise<Response>;
   [oauth.allowInsecureRequests]: boolean;
@@ -105,7 +105,7 @@ export function issuerHttpOptions({ isInsecure }: LoginContext): {
   };
 }
 
-/** The client as the library wants it; of the algorithms the one that every issuer of ours signs with. */
+/** Returns the library's client, with the only signing algorithm we accept. */
 export function oauthClient({ entry, nowMs }: LoginContext): oauth.Client {
   return {
     client_id: entry.client_id,
@@ -114,7 +114,7 @@ export function oauthClient({ entry, nowMs }: LoginContext): oauth.Client {
   };
 }
 
-/** The authorization request (RFC 6749 4.1.1, RFC 7636), with what is asked of every issuer and what of some. */
+/** Returns the authorization request (RFC 6749 4.1.1, RFC 7636). */
 export async function authorizationUrl(
   as: oauth.AuthorizationServer,
   { entry, redirectUri }: LoginContext,
@@ -150,13 +150,13 @@ type Exchange = {
   readonly at: LoginContext;
   readonly ticket: Ticket;
   readonly url: URL;
-  /** May say by the token's unverified claims what the issuer is. */
+  /** Selects the issuer by unverified claims. */
   readonly issuerOf?: (response: Response) => Promise<oauth.AuthorizationServer>;
 };
 
 /**
- * The one place where claims come from: state, `iss`, code, token, signature, then what the library leaves open.
- * The token itself is forgotten here.
+ * Exchanges the code for claims: verifies state, `iss`, code, token and signature, then what the library
+ * leaves open. The token isn't kept.
  */
 export async function exchangeCode({
   known,
@@ -168,7 +168,7 @@ export async function exchangeCode({
 }: Exchange): Promise<oauth.IDToken> {
   const { entry, secret, redirectUri } = at;
   const client = oauthClient(at);
-  // Entra's `iss` has the tenant in it, which is not known yet: the token's own is compared.
+  // Entra's `iss` contains the still unknown tenant, so the token's own is compared.
   const params = oauth.validateAuthResponse(
     issuerOf === undefined ? as : { ...as, authorization_response_iss_parameter_supported: false },
     client,
@@ -201,7 +201,7 @@ export async function exchangeCode({
   return claims;
 }
 
-/** The signature, by keys of at most five minutes; one that is not known is looked for once more. */
+/** Verifies the signature with keys at most five minutes old, refreshing once for an unknown key. */
 async function verifySignature(
   known: CachedIssuer,
   as: oauth.AuthorizationServer,
@@ -224,7 +224,7 @@ async function verifySignature(
   }
 }
 
-/** What the library takes as it comes (OpenID Connect Core 3.1.3.7): `azp` beside one `aud`, and any `iat`. */
+/** Checks what the library doesn't (OpenID Connect Core 3.1.3.7): `azp` with one `aud`, and `iat`. */
 function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: LoginContext, ticket: Ticket): void {
   const isAnothers = claims.azp !== undefined && claims.azp !== entry.client_id;
   const isOld = claims.iat < ticket.at / 1000 - ISSUED_SKEW_S;
@@ -239,7 +239,7 @@ const shown = z.object({
   auth_time: z.optional(z.number()),
 });
 
-/** Google speaks for an address only at its own mail, or where it runs the domain (`hd`). */
+/** Google confirms an address only for its own mail or a domain it hosts (`hd`). */
 function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
   const parsed = z.safeParse(shown, token);
   const {

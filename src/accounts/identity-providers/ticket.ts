@@ -7,35 +7,38 @@ import { seal, unseal } from "../../shared/seal.ts";
 export const PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up", "join"] as const;
 export type Purpose = (typeof PURPOSES)[number];
 
-/** What a log-in that has begun knows until its callback, sealed in a cookie of its browser; nothing is stored here. */
+/** A login in progress, sealed in a browser cookie. Nothing is stored here. */
 const ticket = z.object({
   purpose: z.enum(PURPOSES),
   state: z.string(),
   nonce: z.string(),
   verifier: z.string(),
-  /** The route of the console that it ends at. */
+  /** The console route at the end. */
   go: z.string(),
-  /** What it accepts. */
+  /** The invitation to accept. */
   invitation: z.nullable(z.string()),
-  /** The domain of the company that it joins; left out by a release that knows none. */
+  /** The domain of the company to join; absent in older releases. */
   company: z.nullish(z.string()),
-  /** The company's own issuer that it began at, as it was then; left out for every other. */
+  /** The company's issuer as it was at the start; absent for others. */
   connection: z.nullish(z.string()),
-  /** Whose session it links to or makes fresh. */
+  /** The person whose session is linked or confirmed. */
   personId: z.nullable(z.string()),
   /** Unix ms. */
   at: z.number(),
 });
 export type Ticket = z.infer<typeof ticket>;
 
-/** How long a log-in may take. */
+/** Maximum seconds of a login. */
 const TICKET_S = 600;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
 const PURPOSE = "turnpike login 1";
 
 const nameOf = (region: Region): string => `__Host-turnpike-${region}-login`;
 
-/** The cookie of a log-in that begins: bound to this region and issuer. Lax, for the callback comes from the issuer's site. */
+/**
+ * Returns the cookie of a starting login, bound to region and issuer. Lax, because the callback comes from
+ * the issuer's site.
+ */
 export async function ticketCookie(
   given: Ticket,
   { region, issuer, secrets }: { region: Region; issuer: string; secrets: readonly KeySecret[] },
@@ -47,12 +50,15 @@ export async function ticketCookie(
   return `${nameOf(region)}=${sealed}; ${ATTRIBUTES}; Max-Age=${TICKET_S}`;
 }
 
-/** What takes it away again. */
+/** Returns a Set-Cookie value that deletes the ticket. */
 export function expiredTicketCookie(region: Region): string {
   return `${nameOf(region)}=; ${ATTRIBUTES}; Max-Age=0`;
 }
 
-/** The ticket of a `Cookie` header; null for none, two, one of another issuer or region, or one of over ten minutes. */
+/**
+ * Returns the ticket of a `Cookie` header, or null for none, two, another issuer or region, or an expired
+ * one.
+ */
 export async function readTicket(
   cookies: string,
   at: { region: Region; issuer: string; secrets: readonly KeySecret[]; nowMs: number },
@@ -73,5 +79,5 @@ export async function readTicket(
   return ageMs >= 0 - SKEW_MS && ageMs <= TICKET_S * 1000 ? opened : null;
 }
 
-/** Isolates' clocks differ by less. */
+/** Maximum clock difference between isolates in ms. */
 const SKEW_MS = 5000;

@@ -15,12 +15,10 @@ import { admitKey, verifyRequest, KnownCallers } from "./authenticate.ts";
 import { vouchedCaller } from "./vouched.ts";
 
 /**
- * Verifies the key of every `/v1` request without I/O, then asks for its admission and sets `admission`,
- * which what costs money awaits itself, so that its body is read meanwhile; everything else passes
- * `requireAdmission`. A POST to a path that costs money takes its place in flight before, in `slot`;
- * where there is none, `slot` is the reason, and neither objects nor body are touched. At its key's home,
- * with a small body and a key that this isolate has met, nobody is asked yet: `presumed` says who it is,
- * and its wallet admits it in the call that holds for it.
+ * Verifies the key of every `/v1` request without I/O and starts its admission. Paid requests await it
+ * themselves while their body is read; others pass `requireAdmission`. A paid POST takes its slot first, or
+ * records why there is none. At home, a small body with a known key isn't admitted yet: `presumed` names the
+ * caller, and the hold admits it.
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -60,7 +58,7 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
   };
 }
 
-/** Whose it is, for the note of its error, should it come to one. */
+/** Records the caller for the log of a failure. */
 function noteMet(c: Context<AppEnv>, key: VerifiedKey): void {
   const met = knownCallers(c.get("config")).met(key);
   if (met !== undefined) c.set("met", met);
@@ -78,19 +76,22 @@ async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
     origin: () => c.req.header("origin") ?? null,
     now: c.get("startedMs"),
   });
-  // Any page may read why it is refused: else it sees a broken connection, and asks again.
+  // Any page may read the reason of a rejection. Otherwise it sees a broken connection and retries.
   const origins = key.ok ? key.value.shown?.session?.origins : null;
   if (origins !== undefined && origins !== null) c.set("origins", origins);
   return key;
 }
 
-/** Whose request with a small body it is, which may wait for its admission: a large one would be read for a key that may be dead. */
+/**
+ * Returns the caller of a small body, whose admission can wait. A large body would be read for a key that may
+ * be revoked.
+ */
 function presumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
   return key.home === config.region ? knownCallers(config).get(key) : undefined;
 }
 
-/** The keys of this home that this isolate has met. */
+/** Returns the keys of this region that the isolate knows. */
 export function knownCallers(config: Config): KnownCallers {
   return Isolate.of(config).get(makeCallers);
 }
@@ -111,7 +112,7 @@ async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result
   return result;
 }
 
-/** Lets only admitted requests through, with `admitted` set. */
+/** Rejects requests that aren't admitted, and sets `admitted`. */
 export async function requireAdmission(
   c: Context<AppEnv>,
   next: Next,
@@ -124,8 +125,8 @@ export async function requireAdmission(
 }
 
 /**
- * Lets a key with limits of its own no further: what manages keys, quotas or settings could lift them.
- * Goes after what such a key may do.
+ * Rejects keys with limits, which could otherwise lift their own limits. Register after the endpoints they
+ * may call.
  */
 export async function requireUnlimited(
   c: Context<AppEnv>,

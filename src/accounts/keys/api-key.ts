@@ -14,17 +14,17 @@ const TAG_CHARACTERS = 8;
 const LISTED_CHARACTERS = 4;
 /** 256 bits in base62. */
 const ROOT_CHARACTERS = 43;
-/** A key's first secret, or a later one, which has the key's hash in front of its tag. */
+/** A key's first secret, or a later one, with the key's hash before its tag. */
 const KEY = new RegExp(
   `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
 );
 
-/** A key that was just made. `key` is shown once and never stored; `hash` names its register. */
+/** A new key. `key` is shown once and never stored; `hash` names its object. */
 export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
 
 /**
- * Makes a key: the prefix of the interface, then 40 base62 characters: the id of the first
- * secret, 31 of randomness (184 bits), and an 8 character tag over all before them.
+ * Creates a key: its prefix and 40 base62 characters: the signing secret's ID, 31 random ones (184 bits) and
+ * an 8-character tag.
  */
 export async function mintKey(options: {
   readonly home: Region;
@@ -40,22 +40,22 @@ export async function mintKey(options: {
   return { key, hash: await hashOf(hmac, key), prefix: listedPrefix(key) };
 }
 
-/** What a later secret of a key is derived from: the same again is the same secret. */
+/** The input of a derived secret. The same input gives the same secret. */
 type Rotated = {
   readonly home: Region;
   readonly scope: Scope;
   /** The key's hash. */
   readonly root: string;
-  /** Which of its secrets: no two have the same. */
+  /** Its number among the key's secrets. */
   readonly number: number;
-  /** The hash that its Idempotency-Key is known by. */
+  /** Hash of its Idempotency-Key. */
   readonly name: string;
   readonly signedBy: KeySecret;
 };
 
 /**
- * Makes a later secret of a key: as a first one, but that its randomness is derived, so that nothing of it
- * need be stored to say it again, and that the key's hash stands in front of the tag.
+ * Creates a later secret of a key. Its randomness is derived, so a retry returns it without storage. The
+ * key's hash precedes the tag.
  */
 export async function mintRotated(of: Rotated): Promise<MintedKey> {
   const hmac = await hmacOf(of.signedBy);
@@ -86,9 +86,8 @@ function rootOf(text: string): string {
 }
 
 /**
- * Proves offline that we issued a key: its shape, then its tag under the secret that it names. Null
- * for anything else, without any I/O: a forged key passes with probability 62^-8. A key that was proven
- * is remembered by the isolate: the proof never changes, whether the key lives is its register's to say.
+ * Verifies a key's format and tag without I/O. Returns null for anything else; a forged key passes with
+ * probability 62^-8. The isolate remembers verified keys. Whether a key is active is a separate question.
  */
 export async function verifyKey(
   text: string,
@@ -104,7 +103,7 @@ export async function verifyKey(
   return verified;
 }
 
-/** How many keys an isolate remembers to be ours, for each configuration's secrets. */
+/** Maximum remembered keys per configuration. */
 const PROVEN_MAX = 2000;
 const proven = new WeakMap<readonly KeySecret[], Map<string, VerifiedKey>>();
 
@@ -132,7 +131,7 @@ async function prove(text: string, secrets: readonly KeySecret[]): Promise<Verif
     : { hash: rootOf(root), home, scope, shown: { secret: hash } };
 }
 
-/** What lists show of a key: its scope prefix and the next 4 characters. */
+/** Returns the displayed prefix: the scope prefix and 4 characters. */
 export function listedPrefix(key: string): string {
   return key.slice(0, key.indexOf("_live_") + "_live_".length + LISTED_CHARACTERS);
 }
@@ -141,7 +140,7 @@ function scopePrefix(home: Region, scope: Scope): string {
   return scope === "global" ? `svc_sk_gbl_${home}_live_` : `svc_sk_${home}_live_`;
 }
 
-/** 8 base62 characters of an HMAC, of two bytes each, so that the modulo bias is below 0.1 %. */
+/** Returns 8 base62 characters of an HMAC, two bytes each, so the modulo bias is below 0.1%. */
 async function tagOf(hmac: CryptoKey, untagged: string): Promise<string> {
   return toBase62(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
 }
@@ -154,25 +153,27 @@ export function toBase62(bytes: Uint8Array, length: number): string {
   return text;
 }
 
-/** 64 hex characters; what is stored instead of the key. */
+/** Returns the 64 hex characters stored instead of the key. */
 async function hashOf(hmac: CryptoKey, key: string): Promise<string> {
   return hexOf(await sign(hmac, "hash", key));
 }
 
 const encoder = new TextEncoder();
 
-/** HMAC-SHA-256 over label, NUL, text: one secret gives tags and hashes that say nothing of each other. */
+/** Returns the HMAC-SHA-256 of label, NUL and text, so that one secret gives independent tags and hashes. */
 export function sign(key: CryptoKey, label: string, text: string): Promise<Uint8Array> {
   return hmacSha256(key, `${label}\0${text}`);
 }
 
-/** Equal texts of equal length, in constant time. */
+/** Compares texts in constant time for equal lengths. */
 export function isSameSecret(one: string, other: string): boolean {
   const [left, right] = [encoder.encode(one), encoder.encode(other)];
   return left.length === right.length && crypto.subtle.timingSafeEqual(left, right);
 }
 
-/** Imported once per secret and isolate. The key is kept, not the promise: no request waits on another's. */
+/**
+ * Imported once per secret and isolate. The key is cached, not the promise, so no request waits on another's.
+ */
 const imported = new WeakMap<KeySecret, CryptoKey>();
 
 export async function hmacOf(secret: KeySecret): Promise<CryptoKey> {

@@ -16,31 +16,31 @@ import type { CallsOf } from "../../shared/contracts/objects.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Who reads a key from a slow book may take this long; then it is our fault, 503. */
+/** Ms to read a key from a slow database. Then the response is 503. */
 const REGISTER_TIMEOUT_MS = 6000;
 
-/** What a request's key is verified by. */
+/** The input of key verification. */
 export type Verification = {
-  /** The `Authorization` header as it came, or null. */
+  /** The `Authorization` header, or null. */
   readonly authorization: string | null;
-  /** `x-api-key` likewise. */
+  /** The `x-api-key` header. */
   readonly apiKey?: string | null;
   readonly keySecrets: readonly KeySecret[];
-  /** The region that was called. */
+  /** The called region. */
   readonly region: Region;
-  /** The header `Origin`, or null; asked for of sessions alone. */
+  /** Returns the `Origin` header, or null. Used for sessions only. */
   readonly origin?: () => string | null;
-  /** Unix ms: a session that is over costs nobody a call. */
+  /** Unix ms. An expired session costs no call. */
   readonly now?: number;
 };
 
-/** A session that is over for longer is refused where it was sent: whether one just ends, its home's clock says. */
+/** Ms after its end that a session is rejected without asking home, whose clock decides. */
 const SESSION_SPARE_MS = 60_000;
 
-/** Who admits a verified key. */
+/** The objects that admit a verified key. */
 export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
   CallsOf<"wallet", "admit"> & {
-    /** The region that was called. */
+    /** The called region. */
     readonly region: Region;
     readonly callers: KnownCallers;
     /** The request's timers. */
@@ -48,9 +48,8 @@ export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
   };
 
 /**
- * What can be said of a request's key without any I/O: shape and tag (`invalid_api_key`), then whether it
- * is a regional key of the other region (`region_mismatch`); of a session also whether it is over, and comes
- * from a page that may send it (`origin_not_allowed`).
+ * Checks a key without I/O: format and tag (`invalid_api_key`), region (`region_mismatch`), and for sessions
+ * expiry and origin (`origin_not_allowed`).
  */
 export async function verifyRequest(request: Verification): Promise<Result<VerifiedKey>> {
   const { token, twoHeaders } = readCredential(request.authorization, request.apiKey ?? null);
@@ -81,9 +80,9 @@ function verified(token: string, secrets: readonly KeySecret[]): Promise<Verifie
 }
 
 /**
- * Who calls and what is left of the key's minute: the verdict of its organization's wallet at home; at a
- * peer that of the key's register here, which asks the key's home who a global key is, once. What cannot
- * answer is `overloaded` or `storage_unavailable`: never a 401, never an admission.
+ * Admits a key: at home through its wallet, elsewhere through its key object here, which looks up a global
+ * key at home once. Failures to decide are `overloaded` or `storage_unavailable`, never a 401 or an
+ * admission.
  */
 export async function admitKey(
   key: VerifiedKey,
@@ -129,7 +128,7 @@ async function admitAtPeer(key: VerifiedKey, { register }: KeyAdmitter): Promise
   return success(admittedFor(caller, admission));
 }
 
-/** One retry, on a fresh stub. A lost answer may have taken a place in the window: never one too many. */
+/** Retries once on a fresh stub. A lost response may have taken a slot, which is never one too many. */
 async function onceMore<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -139,7 +138,7 @@ async function onceMore<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The caller, with what its admission says is left of its key's minute. */
+/** Returns the caller with the rest of its minute. */
 function admittedFor(
   caller: Caller,
   {
@@ -162,9 +161,8 @@ function admittedFor(
 const HEADER_CHARACTERS_MAX = 128;
 
 /**
- * The token of `Authorization: Bearer <token>`, or null. The scheme may be in any case (RFC 9110,
- * 11.1), exactly one space follows. Two headers arrive joined by a comma, so a comma is refused:
- * which of them counts must not depend on who reads.
+ * Returns the token of `Authorization: Bearer <token>`, or null. The scheme is case-insensitive (RFC 9110,
+ * 11.1) and followed by one space. A comma, which joins two headers, is rejected as ambiguous.
  */
 export function bearerToken(authorization: string | null): string | null {
   if (authorization === null || authorization.length > SESSION_TOKEN_MAX + SCHEME) return null;
@@ -176,18 +174,17 @@ export function bearerToken(authorization: string | null): string | null {
 
 const SCHEME = "bearer ".length;
 
-/** Only a session's token is so long: its terms stand in it. */
+/** Reports whether a token is a session's, by its length. */
 function isSession(token: string): boolean {
   return token.startsWith(SESSION_TOKEN);
 }
 
-/** Begins every credential of ours. */
+/** Prefix of all our credentials. */
 const OURS = "svc_";
 
 /**
- * The credential of a request: `Authorization: Bearer`, or `x-api-key` as clients of the Messages dialect send
- * it. An empty `x-api-key` is none. Of two that differ, the one of ours counts; two of ours that differ
- * are none: which of them counts must not depend on who reads.
+ * Returns the credential from `Authorization: Bearer` or `x-api-key`. An empty `x-api-key` is ignored. If the
+ * two differ, ours counts; two of ours are rejected as ambiguous.
  */
 export function readCredential(authorization: string | null, apiKey: string | null): Credential {
   const bearer = bearerToken(authorization);
@@ -206,7 +203,7 @@ export function readCredential(authorization: string | null, apiKey: string | nu
     : { token: bearer, twoHeaders: "authorization" };
 }
 
-/** What a request is verified by; `twoHeaders`: of two, as a refusal names it. */
+/** The credential, and which of two headers is wrong. */
 type Credential = {
   readonly token: string | null;
   readonly twoHeaders?: Extract<Failure, { kind: "invalid_api_key" }>["twoHeaders"];
@@ -214,8 +211,8 @@ type Credential = {
 
 const KEYS_MAX = 10_000;
 /**
- * A register notes one use a minute: it hears of those that come by a peer, which no wallet notes, this often. So
- * the last of them may be noted as this much earlier than it was.
+ * Ms between two uses by other regions that are reported to a key object. So the last one may be recorded
+ * this much early.
  */
 const HEARD_MS = 15_000;
 
@@ -223,18 +220,17 @@ type KeyName = { readonly hash: string; readonly shown?: PresentedSecret | undef
 type Learned = KeyName & Pick<VerifiedKey, "home">;
 
 /**
- * Whose each key of this home is, as its register said once: that never changes, so an isolate remembers
- * it, for each secret, and knows which wallet to ask. It says nothing of whether a key, a secret or a session
- * lives; but that one has ended for good is remembered, and costs nobody a call.
+ * The owners of this region's keys, which never change, so the isolate knows which wallet to call. Permanent
+ * revocations are remembered too and cost no call.
  */
 export class KnownCallers {
   readonly #callers = new Map<string, Omit<Caller, "shown">>();
   readonly #ended = new Set<string>();
-  /** Whose those were that have died since, for the errors that they are still answered with. */
+  /** The owners of revoked keys, for their error responses. */
   readonly #died = new Map<string, Omit<Caller, "shown">>();
-  /** Secrets and sessions that can never live again. */
+  /** Secrets and sessions that can't become valid again. */
   readonly #dead = new Set<string>();
-  /** When a key's register heard last of a use by a peer, Unix ms. */
+  /** Time of the last reported use by another region (Unix ms). */
   readonly #heard = new Map<string, number>();
 
   get({ hash, shown }: KeyName): Caller | undefined {
@@ -243,31 +239,31 @@ export class KnownCallers {
     return caller === undefined || shown === undefined ? caller : { ...caller, shown };
   }
 
-  /** Whose it is or was: it may have died since. */
+  /** Returns the owner, also of a revoked key. */
   met({ hash, shown }: KeyName): Caller | undefined {
     const name = nameOf({ hash, shown });
     return this.#callers.get(name) ?? this.#died.get(name);
   }
 
-  /** `get`, where its register has heard of a use by a peer lately and need not hear of this one. */
+  /** Returns the owner if a use by another region was reported recently. */
   heardLately(key: KeyName, nowMs: number): Caller | undefined {
     const sinceMs = nowMs - (this.#heard.get(nameOf(key)) ?? -Infinity);
     return sinceMs >= 0 && sinceMs < HEARD_MS ? this.get(key) : undefined;
   }
 
-  /** `learn`, from what its register said to a peer's request of now. */
+  /** Remembers an owner that a key object returned to another region's request. */
   hear(key: Learned, said: Key, nowMs: number): Caller {
     const caller = this.learn(key, said);
     const name = nameOf(key);
-    this.#heard.delete(name); // the one heard last goes last
+    this.#heard.delete(name); // the most recent goes last
     evictOldest(this.#heard, KEYS_MAX);
     this.#heard.set(name, nowMs);
     return caller;
   }
 
   /**
-   * Hears why one was refused. Where it is dead, whoever uses it again asks its register, before a body is read or a
-   * wallet asked; where it is so for good, nobody.
+   * Records a rejection. A revoked key is looked up again before its next use, a permanently revoked one
+   * never.
    */
   refused({ hash, shown }: KeyName, failure: Failure): void {
     if (failure.kind !== "invalid_api_key") return;
@@ -285,15 +281,15 @@ export class KnownCallers {
     this.#died.set(name, caller);
   }
 
-  /** Whether it was heard that this can never live again. */
+  /** Reports whether the key can't become valid again. */
   isDead({ hash, shown }: KeyName): boolean {
     return this.#dead.has(shown?.session?.id ?? nameOf({ hash, shown }));
   }
 
-  /** Remembers and gives whose the key is. */
+  /** Remembers and returns the owner of a key. */
   learn({ hash, home, shown }: Learned, said: Key): Caller {
     const { keyId, orgId, memberId, scope } = said;
-    // while a new version rolls out an older object may answer in its own shape: that is not remembered
+    // during a rollout an older object may respond differently, which isn't remembered
     assert(typeof orgId === "string", "a register says whose its key is");
     const caller = { keyId, keyHash: hash, orgId, memberId, scope, home };
     evictOldest(this.#callers, KEYS_MAX);

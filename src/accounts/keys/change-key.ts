@@ -10,21 +10,21 @@ import type { KeyServices } from "./revocation.ts";
 import { changedTerms, isTighter } from "./terms.ts";
 import type { TermsContext } from "./terms.ts";
 
-/** Tries to write what was decided about a row that nobody else has changed meanwhile. */
+/** Tries to write a row that no concurrent change has touched. */
 const ROUNDS_MAX = 5;
 
-/** The change of a key: which one, of whom, and whether it may gain by it. */
+/** A key change: the key, its owner and whether limits may rise. */
 type KeyChanging = {
   readonly find: () => Promise<StoredKey | null>;
   readonly fields: z.infer<typeof keyChangeSchema>;
-  /** Why this key may get nothing but what is tighter; null: it may. */
+  /** Returns why this key's limits may only fall, or null. */
   readonly refuseWider: (key: StoredKey) => Promise<Refusal | null>;
 };
 
 /**
- * Changes a key in the book, then where it is known and admitted: what is new counts from the answer on. A
- * repeat completes what an earlier call left half done. Refusals: `not_found`, `invalid_request`,
- * `role_required`; our own faults. Throws when D1 fails.
+ * Changes a key in the database, then in its object and wallet. The change applies from the response on. A
+ * retry completes a partial change. Fails with `not_found`, `invalid_request`, `role_required` or our own
+ * faults. Throws when D1 fails.
  */
 export async function changeKeyEverywhere(
   services: KeyServices & TermsContext,
@@ -59,8 +59,8 @@ function tellOf(
   reread: () => Promise<StoredKey | null>,
 ): Promise<Result<StoredKey>> {
   return syncWithDatabase(changed, {
-    // Where the wallet and peers ask who the key is, then where it is admitted: an answer that the wallet got
-    // before the first is out of date with the second, and one after it says what is new.
+    // The key object comes first: a wallet lookup before it is replaced by the second step, and one after it
+    // returns the new state.
     tell: async ({ keyHash, orgId, rpmLimit, terms }) => {
       await register(keyHash).setLimit(rpmLimit);
       await register(keyHash).setTerms(terms);

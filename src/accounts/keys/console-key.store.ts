@@ -5,14 +5,14 @@ import type { Region } from "../../shared/regions.ts";
 
 const RPM_LIMIT = 60;
 
-/** The key by which a person's member acts in the console. */
+/** The key through which a person's member acts in the console. */
 export type ConsoleKey = {
   readonly keyId: string;
   readonly keyHash: string;
   readonly prefix: string;
 };
 
-/** Mints one; its text is dropped here, so that nobody ever has it. */
+/** Creates one and discards its text, so nobody has it. */
 export async function mintConsoleKey(mint: {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
@@ -23,10 +23,10 @@ export async function mintConsoleKey(mint: {
   return { keyId: mintId("key_", now), keyHash: hash, prefix };
 }
 
-/** Whose it is: a member, or the one that an acceptance of this batch has made or found. */
+/** The key's member, or the member created by an acceptance in this batch. */
 type Whose = string | { readonly invitation: string; readonly acceptedBy: string };
 
-/** For a batch, after the member: its console key, unless it has one, or there is none. */
+/** Returns a batch statement after the member: inserts the console key unless there is one. */
 export function insertConsoleKey(
   db: D1Database,
   key: ConsoleKey,

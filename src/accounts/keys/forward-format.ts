@@ -4,28 +4,28 @@ import { credentialFromJson, presentedFields, presentedToJson } from "./session-
 import { keyHashSchema } from "../../shared/key.ts";
 
 /**
- * A request that a peer hands to the caller's home: everything that its answer may depend on. `body`
- * in base64, null without one: it travels as it came, so that home refuses what it would have refused.
+ * A request that another region forwards home. `body` is base64, null without one, and unchanged, so home
+ * rejects what it would reject.
  */
 export type ForwardedRequest = {
   readonly method: string;
-  /** As in the URL, slashes and percent-escapes untouched; `query` with its question mark, or "". */
+  /** As in the URL, undecoded. `query` includes its question mark, or is "". */
   readonly path: string;
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
   readonly called: RequestCredential;
 };
-/** Home's answer, of which the peer makes its own. */
+/** Home's response. */
 type ForwardedAnswer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 };
 
-/** Headers that a management request is understood by. */
+/** Headers needed to handle a management request. */
 const REQUEST_HEADERS = ["content-type", "content-encoding", "idempotency-key"];
-/** Headers that belong to the answer, not to the region that gives it. */
+/** Headers that belong to the response, not to its region. */
 const ANSWER_HEADERS = [
   "content-type",
   "allow",
@@ -36,7 +36,7 @@ const ANSWER_HEADERS = [
   "location",
 ];
 
-/** Statuses whose answers have no body (Fetch, 2.2.3): `Response` refuses to be made with one. */
+/** Statuses without a body (Fetch, 2.2.3). */
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
 const headers = z.record(z.string(), z.string());
@@ -56,13 +56,13 @@ const answerSchema = z.object({
   body: z.string(),
 });
 
-/** The body of `forward`, without its version. */
+/** Returns the body of `forward` without its version. */
 export function forwardBody(request: ForwardedRequest): object {
   const { called, ...rest } = request;
   return { ...rest, caller_key_hash: called.keyHash, ...presentedToJson(called) };
 }
 
-/** What a peer forwarded, or null when it is not what `forward` takes. */
+/** Parses a forwarded request, or returns null. */
 export function readForwardBody(body: unknown): ForwardedRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
@@ -73,7 +73,7 @@ export function readForwardBody(body: unknown): ForwardedRequest | null {
     : { ...rest, called: credentialFromJson(hash, { secret, session }), headers: taken };
 }
 
-/** Home's answer, or null when it is none. */
+/** Parses home's response, or returns null. */
 export function readForwardAnswer(body: unknown): ForwardedAnswer | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
@@ -91,7 +91,7 @@ export function answerHeaders(from: Headers): Record<string, string> {
   return picked(from, ANSWER_HEADERS);
 }
 
-/** Null when a name or a value among them is one that no header can have. */
+/** Returns null for an invalid header name or value. */
 function pickedFrom(
   given: Readonly<Record<string, string>>,
   names: readonly string[],

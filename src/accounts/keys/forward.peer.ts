@@ -20,16 +20,16 @@ type Dispatch = (
   context: ExecutionContext,
 ) => Promise<Response> | Response;
 
-/** How home answers as if it had been asked, and which paths it does, as routes see them. */
+/** How home answers forwarded requests, and which paths it accepts. */
 type Surface = {
   readonly dispatch: Dispatch;
   readonly isAnsweredAtHome: (routedPath: string) => boolean;
 };
 
 /**
- * POST /internal/v1/forward, at a key's home: answers a peer's request as if it had come here, without
- * taking a place in the key's minute here. A write whose id was seen in the last minute is a duplicate
- * that the network made: 409 to the peer, whose client is told 503, and nothing is done twice.
+ * POST /internal/v1/forward, in the key's home region: handles a request as if sent here, without taking a
+ * slot of the key. A write whose ID was seen in the last minute is a network duplicate: 409 to the other
+ * region, 503 to its client.
  */
 export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const forwarded = readForwardBody(c.var.peerBody);
@@ -61,7 +61,7 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
   });
 }
 
-/** The key, unless it came by a session that is over: that its organization's wallet alone knows. */
+/** Returns the key unless its session is over, which only the wallet knows. */
 async function ofLiveSession(
   c: Context<AppEnv>,
   key: Key,
@@ -81,8 +81,8 @@ function refused(c: Context<AppEnv>, failure: Failure): Response {
 }
 
 /**
- * Null for a path that means another one, such as `/v1/../admin/v1`, and for one that home runs for no
- * peer. Decided by the path that routes are matched on, however its slashes and letters are written.
+ * Returns null for a path that resolves elsewhere, such as `/v1/../admin/v1`, or isn't forwarded. Uses the
+ * router's path.
  */
 function requestOf(
   c: Context<AppEnv>,
@@ -97,7 +97,7 @@ function requestOf(
   return isAnsweredAtHome(routed) ? request : null;
 }
 
-/** Null for what is no request: another base64, a body with GET, a method that `fetch` forbids. */
+/** Returns null for an invalid request: bad base64, a GET with body, or a forbidden method. */
 function made(url: URL, { method, headers, body }: ForwardedRequest): Request | null {
   try {
     const bytes = body === null ? null : { body: Uint8Array.fromBase64(body) };

@@ -15,13 +15,12 @@ import { homeBudgetMs } from "../../regions/home-budget.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import { forwardBody, readForwardAnswer, requestHeaders } from "./forward-format.ts";
 
-/** Outcomes of the same organization get this long to arrive before home reads. */
+/** Ms that waiting outcomes of the organization get before home reads. */
 const FLUSH_MS = 1000;
 
 /**
- * With a global key away from its home, home answers: the request goes there and its answer comes back
- * under this region's request id and rate limit. Outcomes of the organization that still wait here go
- * first, so that home reads what was spent. A write is sent once; a lost answer is 503.
+ * Forwards a global key's request home and returns the response with this region's request ID and rate limit.
+ * Waiting outcomes go first, so home sees all spend. A write is sent once; a lost response is 503.
  */
 export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const { caller } = c.var.admitted;
@@ -64,7 +63,7 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
   return new Response(answered.body === "" ? null : answered.body, { status, headers });
 }
 
-/** The request's body in base64, or null without one; 408, 413, 503. */
+/** Returns the body in base64, null without one, or 408, 413 or 503. */
 async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
   if (c.req.raw.body === null) return success(null);
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
@@ -74,7 +73,7 @@ async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
   return bytes.ok ? success(bytes.value.toBase64()) : bytes;
 }
 
-/** At most a second; what does not arrive in it is not waited for. */
+/** Delivers waiting outcomes for at most a second. */
 async function flush(c: Context<AppEnv>, caller: Caller): Promise<void> {
   const { outbox } = objectsOf(c.env);
   const flushed = peerShards(caller.home, caller.orgId).map((name) =>

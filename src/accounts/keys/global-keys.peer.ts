@@ -20,16 +20,15 @@ import {
 const lookup = z.object({ key_hash: keyHashSchema });
 
 /**
- * `POST /internal/v1/lookup`: whose a global key of this region is. 200 with the record, or with
- * `invalid_api_key` for an unknown, revoked or regional one; the register is asked, so that a revocation
- * counts from its first moment. 503 when that is not known.
+ * POST /internal/v1/lookup: returns a global key of this region, or `invalid_api_key`. The key object
+ * answers, so a revocation applies immediately. 503 if unknown.
  */
 export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
   const body = parseBody(lookup, c.var.peerBody);
   if (!body.ok) return fail(c, body.failure);
   const key = await identifyGlobalKey(objectsOf(c.env).register, body.value.key_hash);
   if (key.ok) {
-    const { keyId, orgId, memberId, scope, rpmLimit } = key.value; // by its terms home alone decides
+    const { keyId, orgId, memberId, scope, rpmLimit } = key.value; // only home enforces its terms
     const ids = { key_id: keyId, org_id: orgId, member_id: memberId };
     return c.json({ ok: true, ...ids, scope, rpm_limit: rpmLimit });
   }
@@ -37,14 +36,13 @@ export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
   return c.json({ ok: false, failure: key.failure });
 }
 
-/** Registers asked at the same time: the platform lets six calls of one invocation wait for an answer. */
+/** Concurrent key lookups (Workers limit per invocation). */
 const AT_ONCE = 6;
 const REGISTER_TIMEOUT_MS = 1000;
 
 /**
- * `POST /internal/v1/revocations`: keys of a peer that are dead, each kept as a tombstone by its register
- * here, and secrets of keys that end. 200 with a result for each item, in their order; 400 when there is no list of at most 100 items.
- * Repeats and any order are harmless: the first tombstone stands.
+ * POST /internal/v1/revocations: stores another region's revoked keys as tombstones and ended secrets.
+ * Returns 200 with a result per item, or 400 without a list of at most 100. Repeats change nothing.
  */
 export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsIn(c.var.peerBody);

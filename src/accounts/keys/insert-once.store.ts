@@ -12,7 +12,7 @@ import {
   insertFailure,
 } from "./keys.store.ts";
 
-/** The key that asks, with which of its secrets, and the Idempotency-Key it asks with. */
+/** The calling key, its secret and its Idempotency-Key. */
 type NamedCaller = {
   readonly keyId: string;
   readonly secret: string;
@@ -21,9 +21,8 @@ type NamedCaller = {
 };
 
 /**
- * `insertKey` for a caller with an Idempotency-Key: both rows or none, in one batch. Failures beside
- * those of `insertKey`: within 24 hours of the first `idempotency_replay`, with another body
- * `idempotency_mismatch`. Throws when D1 fails.
+ * Inserts a key and its Idempotency-Key in one batch. Adds to `insertKey`'s failures: `idempotency_replay`
+ * within 24 hours, `idempotency_mismatch` for another body. Throws when D1 fails.
  */
 export async function insertKeyOnce(
   db: D1Database,
@@ -33,7 +32,7 @@ export async function insertKeyOnce(
   try {
     if (await insertBoth(db, key, caller)) return success(key);
   } catch (error) {
-    // The Idempotency-Key is taken, so nothing was inserted; or D1 failed.
+    // The Idempotency-Key is taken, or D1 failed.
     const earlier = await findEarlier(db, key, caller);
     if (earlier === null) throw error;
     return repeated(db, key, { earlier, body: caller.idempotency.body });
@@ -44,7 +43,7 @@ export async function insertKeyOnce(
   return earlier === null ? reason : repeated(db, key, { earlier, body: caller.idempotency.body });
 }
 
-/** Whether the key may be made now, and was. Throws when the Idempotency-Key is taken. */
+/** Inserts both rows. Throws if the Idempotency-Key is taken. */
 async function insertBoth(
   db: D1Database,
   key: StoredKey,
@@ -83,7 +82,7 @@ function findEarlier(
     .first<Earlier>();
 }
 
-/** What a repeat is told. A batch whose answer was lost finds its own key: then it was no repeat. */
+/** Returns the failure of a repeat. A batch whose response was lost finds its own key and isn't one. */
 async function repeated(
   db: D1Database,
   key: StoredKey,
@@ -97,7 +96,7 @@ async function repeated(
 
 const SWEPT_ROWS_MAX = 5000;
 
-/** Deletes one bounded batch of rows that are over 24 hours old; answers with how many. */
+/** Deletes a batch of rows older than 24 hours. Returns the number. */
 export async function deleteOldIdempotencyKeys(db: D1Database, nowMs: number): Promise<number> {
   const { meta } = await db
     .prepare(

@@ -14,21 +14,21 @@ import type { Region } from "../../shared/regions.ts";
 type FoundKey = Key & Pick<StoredKey, "revokedAt">;
 
 /**
- * Where a register learns who its key is: this region's own book, or, for a global key away from home,
- * the key's home. Null: no such key. Both throw when they cannot be asked; `HomeUnreachable` says which.
+ * The source of a key: this region's database, or home for a global key. Null means no such key. Both throw
+ * when unavailable, with `HomeUnreachable` for home.
  */
 export type KeyLookup = {
-  /** Whether uses are noted there. Home notes them by itself, with each request that it authorizes. */
+  /** Whether uses are recorded there. Home records them itself. */
   readonly isOurs: boolean;
   find(keyHash: string): Promise<FoundKey | null>;
-  /** Notes a use, where the book is ours, and says what is true now. */
+  /** Records a use in our database and returns the key's current state. */
   touch(keyHash: string, usedAt: number): Promise<Omit<TouchedKey, "hash"> | null>;
 };
 
-/** The key's home gave no answer in time, or none that makes sense. */
+/** The home region gave no valid response in time. */
 export class HomeUnreachable extends Error {}
 
-/** Where the keys of this home are booked: null, or this region's own name, is here. */
+/** Returns the source of keys of a home region; null or this region's name is here. */
 export function keyLookup(env: Env, home: Region | null): KeyLookup {
   const parsed = configOf(env);
   if (home === null || (parsed.ok && parsed.config.region === home)) {
@@ -45,7 +45,7 @@ export function keyLookup(env: Env, home: Region | null): KeyLookup {
   );
 }
 
-/** A key's first use at a peer waits this long for home, one retry included. */
+/** Ms that a key's first use waits for home, including one retry. */
 const LOOKUP_BUDGET_MS = 2000;
 
 const text = z.string().check(z.minLength(1), z.maxLength(100));
@@ -64,7 +64,7 @@ const answerSchema = z.discriminatedUnion("ok", [
   }),
 ]);
 
-/** The book of a key whose home is `home`, asked over the link. Uses are noted by home itself. */
+/** Returns the source of keys in another home region, which records uses itself. */
 function homeBook(home: PeerConfig | undefined, clock: () => number): KeyLookup {
   const find = async (keyHash: string): Promise<FoundKey | null> => {
     if (home === undefined) throw new HomeUnreachable("no such peer is configured");

@@ -35,31 +35,30 @@ import { CLOCK_LAG_MAX_MS } from "../../shared/rate-window.ts";
 import type { RateWindow } from "../../shared/rate-window.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** `last_used_at` is written, and the record refreshed, at most this often; a last use waits no longer to be noted. */
+/** Ms between two writes of `last_used_at` and refreshes of the record. */
 const TOUCH_INTERVAL_MS = 60_000;
 const BOOK_TIMEOUT_MS = 5_000;
-/** A key with a tombstone: there is no way back. */
+/** A permanently revoked key. */
 const DEAD = { kind: "invalid_api_key", isForGood: true } as const;
-/** A book that is away is told of a dead key this often. */
+/** Ms between retries to store a revocation. */
 const BOOK_RETRY_MS = 15_000;
 
 /**
- * One per key and region, named by the key's hash: who the key is, whether it lives, and, away from the
- * key's home, the exact log of its last minute; at home its organization's wallet admits instead and asks
- * here who it is. Every admission is stored before it is answered, so an eviction, a restart or a stale
- * second instance never admits more. An unknown key leaves nothing in storage. Its calls: `RegisterCalls`.
+ * A key in one region, named by the key's hash: its owner, its status and, away from home, the exact log of
+ * its last minute. At home, the wallet admits. Each admission is stored before the response, so evictions and
+ * restarts never admit more. An unknown key stores nothing. See `RegisterCalls`.
  */
 export class KeyRegister extends DurableObject<Env> {
-  /** Null: storage must be read, at the start and after anything went wrong. */
+  /** Null: read storage, at start and after errors. */
   #memory: RegisterMemory | null = null;
-  /** The one question to the book that all callers of a first use share. */
+  /** The lookup in progress, shared by concurrent first uses. */
   #learning: Promise<void> | null = null;
-  /** How often an operator has changed the limit here: what the book said before that is out of date. */
+  /** Number of limit changes. Earlier database reads are outdated. */
   #limitsSet = 0;
-  /** Who knows the key: this region's book, or its home's. Every call says which. */
+  /** The source of the key. Every call names it. */
   #home: Region | null = null;
   readonly #sessions = new SessionRateWindows();
-  /** The newest use that this instance has seen, Unix ms. */
+  /** The newest use seen (Unix ms). */
   #usedAt = 0;
 
   admit(home: Region | null = null, secret?: string, session?: PacedSession): Promise<Admission> {
@@ -84,12 +83,12 @@ export class KeyRegister extends DurableObject<Env> {
     return this.whose();
   }
 
-  /** Decides with what storage or, on first use, the book says of the key. */
+  /** Decides with the stored or looked-up key. */
   async #known<T>(decide: () => T | Refusal): Promise<T | Refusal> {
     try {
       const { key, revokedAt } = this.#remember();
       if (key === null && revokedAt === null) await this.#learn();
-      // No await from here on: what is read, decided and written belongs to one turn.
+      // No await from here on: reads, decision and writes belong to one transaction.
       return decide();
     } catch (error) {
       this.#memory = null;
@@ -114,7 +113,10 @@ export class KeyRegister extends DurableObject<Env> {
     await this.ctx.storage.setAlarm(elapsedMs() + BOOK_RETRY_MS);
   }
 
-  /** Tells the book what it is owed. Catches everything: a throw would use up the platform's six retries. */
+  /**
+   * Stores unsaved uses and revocations. Catches all errors, because a throw would use up the platform's six
+   * retries.
+   */
   override async alarm(): Promise<void> {
     try {
       await this.#tellUse();
@@ -173,7 +175,7 @@ export class KeyRegister extends DurableObject<Env> {
     return { ok: true, keyId, orgId, memberId, scope, ...rate };
   }
 
-  /** Whether the key may be used with this secret, as far as this region can say. */
+  /** Reports whether a secret is active, as far as this region knows. */
   #isLive(secret: string | undefined): boolean {
     const { key, retired } = this.#remember();
     if (secret === undefined) return true;
@@ -208,7 +210,7 @@ export class KeyRegister extends DurableObject<Env> {
     return success(known);
   }
 
-  /** The clock jumped back: what lies in its future counts as admitted now. */
+  /** Counts future admissions as made now after the clock jumped back. */
   #clampTo(clockMs: number, window: RateWindow, key: RegisteredKey): void {
     logAlert("clock_stepped_back", { key_id: key.keyId, lag_ms: window.lagMs(clockMs) });
     storeClamp(this.ctx.storage.sql, clockMs);
@@ -216,7 +218,7 @@ export class KeyRegister extends DurableObject<Env> {
     this.#amend({ touchedAt: Math.min(key.touchedAt, clockMs) });
   }
 
-  /** Asks the book once for all who wait, and keeps what it says unless the key was revoked meanwhile. */
+  /** Looks up the key once for all callers and stores it, unless it was revoked meanwhile. */
   #learn(): Promise<void> {
     this.#learning ??= this.#readBook().finally(() => {
       this.#learning = null;
@@ -228,21 +230,21 @@ export class KeyRegister extends DurableObject<Env> {
     const limitsSet = this.#limitsSet;
     const book = this.#book();
     const found = await within(book.find(this.#hash()), BOOK_TIMEOUT_MS);
-    // A read that began before the revocation must not revive the key: the tombstone is asked now.
+    // A read that began before the revocation must not reactivate the key.
     if (found === null || this.#remember().revokedAt !== null) return;
     if (found.revokedAt !== null) {
       this.revoke(found.revokedAt);
       return;
     }
-    // Nor may it bring back a limit that was changed while it was under way.
+    // Nor may it restore a limit that was changed meanwhile.
     if (limitsSet !== this.#limitsSet) return this.#readBook();
     makeTables(this.ctx.storage, REGISTER_TABLES);
     this.#memory = null;
-    // Home notes uses by itself: a minute from now is early enough to ask it again.
+    // Home records uses itself, so it is asked again in a minute.
     storeKey(this.ctx.storage.sql, { ...found, touchedAt: book.isOurs ? 0 : now(this.env) });
   }
 
-  /** Once a minute of use: notes the use in the book after the answer, and takes over what it says. */
+  /** Once a minute of use, records the use after the response and refreshes the key. */
   #touchWhenDue(usedAt: number): void {
     const { key } = this.#remember();
     if (key === null || usedAt - key.touchedAt < TOUCH_INTERVAL_MS) return;
@@ -250,7 +252,7 @@ export class KeyRegister extends DurableObject<Env> {
     this.ctx.waitUntil(this.#touch(usedAt));
   }
 
-  /** A use before the minute is over is owed, and noted by the alarm unless a later one comes first. */
+  /** Schedules the recording of a use within the current minute. */
   #oweUntilDue(usedAt: number): void {
     const { key, owedUse } = this.#remember();
     this.#usedAt = Math.max(this.#usedAt, usedAt);
@@ -258,7 +260,7 @@ export class KeyRegister extends DurableObject<Env> {
     this.#owe(usedAt, key.touchedAt + TOUCH_INTERVAL_MS - usedAt);
   }
 
-  /** The book lacks a use: the alarm notes it in `delayMs`. Away from home nothing is owed: home notes uses by itself. */
+  /** Schedules recording a use in `delayMs`. Away from home, home records uses. */
   #owe(usedAt: number, delayMs: number): void {
     if (!this.#book().isOurs) return;
     const owedUse = { hash: this.#hash(), used_at: usedAt };
@@ -267,7 +269,7 @@ export class KeyRegister extends DurableObject<Env> {
     void this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, delayMs));
   }
 
-  /** Notes the last use in the book, when it lacks it. */
+  /** Records the last use if needed. */
   async #tellUse(): Promise<void> {
     const { owedUse, key } = this.#remember();
     if (owedUse === null || key === null) return;
@@ -275,7 +277,7 @@ export class KeyRegister extends DurableObject<Env> {
     await this.#touch(Math.max(owedUse.used_at, this.#usedAt));
   }
 
-  /** Before the attempt, so that neither a slow book nor an eviction makes it two in a minute. */
+  /** Stored before the attempt, so that slow databases or evictions cause no second one. */
   #noteTouch(): void {
     this.#amend({ touchedAt: now(this.env) });
   }
@@ -292,14 +294,14 @@ export class KeyRegister extends DurableObject<Env> {
         this.#amend({ rpmLimit, terms, secrets });
       }
     } catch (error) {
-      // The book may be down: admissions go on with the record that is known.
+      // If the database fails, admissions continue with the known record.
       this.#memory = null;
       logWarning("key_use_not_noted", { reason: reasonOf(error) });
       this.#owe(usedAt, TOUCH_INTERVAL_MS);
     }
   }
 
-  /** The book has the use of then: a later one may be owed, and waits for its alarm. */
+  /** Marks a use as recorded. A later one waits for its alarm. */
   #paid(usedAt: number): void {
     const { owedUse } = this.#remember();
     if (owedUse === null || Math.max(owedUse.used_at, this.#usedAt) > usedAt) return;
@@ -307,13 +309,13 @@ export class KeyRegister extends DurableObject<Env> {
     this.#memory = { ...this.#remember(), owedUse: null };
   }
 
-  /** The book does not know the key (any more): the next request asks it again. */
+  /** Forgets a key that the database doesn't have. */
   #forget(): void {
     this.#memory = null;
     this.ctx.storage.sql.exec("DELETE FROM record");
   }
 
-  /** What is new of the key is stored; memory follows. */
+  /** Stores changes and updates memory. */
   #amend(change: Partial<RegisteredKey>): void {
     const memory = this.#remember();
     if (memory.key === null) return;

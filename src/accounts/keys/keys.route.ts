@@ -37,8 +37,8 @@ import { keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
 /**
- * GET /v1/keys: the organization's live keys and its newest 100 revoked ones, newest first; of a `member`
- * its own. `next_after`, where it is, asks for older ones: `?revoked=true&limit&after`.
+ * GET /v1/keys: active keys and the newest 100 revoked ones, newest first. A `member` sees its own.
+ * `next_after` pages older revoked keys with `?revoked=true&limit&after`.
  */
 export async function listKeysRoute(c: AppContext): Promise<Answer> {
   const asked = keysQuery(c.req.url);
@@ -49,7 +49,7 @@ export async function listKeysRoute(c: AppContext): Promise<Answer> {
   return success(keysView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
 }
 
-/** A page's last key as `next_after` names it: Unix ms, a dot, its id. */
+/** A page position as in `next_after`: Unix ms, a dot, the ID. */
 const place = z.pipe(
   once.check(z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be a next_after")),
   z.transform((text): ListCursor => {
@@ -58,7 +58,7 @@ const place = z.pipe(
   }),
 );
 
-/** Which keys are listed: all live ones with the newest revoked, or, a page at a time, revoked ones. */
+/** Which keys to list: active ones with the newest revoked, or pages of revoked ones. */
 export const keysParameters = z.object({
   revoked: z._default(z.enum(["true", "false"]), "false"),
   limit: wholeNumber(1, LISTED_REVOKED, LISTED_REVOKED),
@@ -66,16 +66,16 @@ export const keysParameters = z.object({
 });
 type KeysQuery = z.infer<typeof keysParameters>;
 
-/** `revoked`, `limit` and `after` of a list's URL; 400 with `param`. */
+/** Parses `revoked`, `limit` and `after`; 400 with `param`. */
 export function keysQuery(url: string): Result<KeysQuery> {
   const fields = parseQuery(keysParameters, url);
   return fields.ok ? success(fields.value) : fields;
 }
 
-/** Keys of one answer, and, where more revoked ones may follow, what asks for them with `revoked=true`. */
+/** A page of keys, and the position of further revoked ones. */
 type KeysPage = { readonly keys: readonly StoredKey[]; readonly nextAfter: string | null };
 
-/** What the book lists; throws when D1 fails. */
+/** Lists keys from the database. Throws when D1 fails. */
 export async function listedKeys(
   db: D1Database,
   owner: KeyOwner,
@@ -90,15 +90,15 @@ export async function listedKeys(
   return { keys, nextAfter: last === undefined ? null : `${last.createdAt}.${last.keyId}` };
 }
 
-/** The JSON of a list of keys, each as `record` shows it. */
+/** Returns the JSON of a list of keys. */
 export function keysView({ keys, nextAfter }: KeysPage, record: (key: StoredKey) => object): View {
   return { keys: keys.map(record), ...(nextAfter !== null && { next_after: nextAfter }) };
 }
 
 /**
- * POST /v1/keys: 201, the record and, this once, the key. It belongs to the caller's member, so it may do
- * what its maker may and no more. A caller that was revoked meanwhile is 401 and made nothing. With an
- * Idempotency-Key once a day: a repeat is 409 and names the key it made, with another body 422.
+ * POST /v1/keys: 201 with the record and, only here, the key. It belongs to the caller's member. A caller
+ * revoked meanwhile gets 401. An Idempotency-Key works once a day: a repeat is 409 and names the key, another
+ * body is 422.
  */
 export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const { config, member, admitted } = c.var;
@@ -126,7 +126,9 @@ export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<
   return created({ ...keyRecord(inserted.value, config.region, mint.now), key });
 }
 
-/** Who may give a key of each role more by PATCH: nobody below it, who may have its secret and would act as its member. */
+/**
+ * The roles that may raise the limits of a key by its owner's role. Lower roles may have the key's secret.
+ */
 const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner"],
   admin: ["owner", "admin"],
@@ -135,9 +137,8 @@ const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
 };
 
 /**
- * PATCH /v1/keys/{id}: 200, the record. Owners and admins change any key of the organization, everyone else
- * its own; one of a higher role, and everyone else's own, only to something tighter (403 `role_required`). What is new
- * counts from the answer on.
+ * PATCH /v1/keys/{id}: changes a key from the response on. Owners and admins change any key, others their
+ * own. Keys of a higher role, and others' own, can only be tightened (403 `role_required`).
  */
 export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const fields = await readFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
@@ -162,7 +163,7 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<A
   return success(keyRecord(changed.value, c.var.config.region, services.now));
 }
 
-/** GET /v1/key: the calling key's record, what is left of each of its limits, and when it comes back. */
+/** GET /v1/key: the calling key, the rest of its limits and their resets. */
 export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
   const read = (): Promise<StoredKey | null> => findKeyByHash(c.env.DB, keyHash);
@@ -180,9 +181,9 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
 }
 
 /**
- * POST /v1/keys/{id}/rotate: 201, the record, and this once its new secret; the others end after
- * `overlap_seconds`. Everyone rotates the keys of its own member, and a key with limits itself: who gets a secret
- * acts as its member. With the same Idempotency-Key, which it must have, a repeat within a day is the same secret.
+ * POST /v1/keys/{id}/rotate: 201 with the record and, only here, the new secret. Others end after
+ * `overlap_seconds`. Members rotate their own keys, and limited keys themselves. Requires an Idempotency-Key;
+ * a repeat within a day returns the same secret.
  */
 export async function rotateKeyRoute(c: AppContext): Promise<Answer> {
   const { admitted, config, member } = c.var;
@@ -216,10 +217,9 @@ async function rotationOf(c: AppContext): Promise<Result<RotationRequest>> {
 }
 
 /**
- * DELETE /v1/keys/{id}: 200, the record with `revoked: true`, however often. A key may revoke itself.
- * Unknown ids, other organizations' keys and, for a `member`, other members' are one and the same 404.
- * While the book is away a member's keys that were ever used can still be ended by another of its keys: the
- * record is then what is known without the book, which is told later.
+ * DELETE /v1/keys/{id}: returns the record with `revoked: true`. A key may revoke itself. Unknown keys and
+ * those of others are 404. If the database fails, another key of the member can still revoke used keys; the
+ * database is updated later.
  */
 export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   const { config } = c.var;
@@ -236,7 +236,7 @@ export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   return success(keyRecord(revoked.value, config.region, now(c.env)));
 }
 
-/** For a key of the caller's own member that its wallet has met; `failure` for any other. */
+/** Revokes a key of the caller's member that the wallet knows. Returns `failure` for others. */
 async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): Promise<Answer> {
   const { orgId, memberId } = c.var.admitted.caller;
   const used = await readObject(() => objectsOf(c.env).wallet(orgId).keyOf(id));
@@ -248,7 +248,7 @@ async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): P
   return success({ id, region: c.var.config.region, scope, rpm_limit: rpmLimit, revoked: true });
 }
 
-/** What calls about a key work with. */
+/** Returns the dependencies of key calls. */
 function keyServices(c: AppContext): KeyServices {
   const { region, peers, keySecrets } = c.var.config;
   return {
@@ -262,7 +262,7 @@ function keyServices(c: AppContext): KeyServices {
   };
 }
 
-/** Whose keys the caller may see and revoke: a `member` its own, everyone else the organization's. */
+/** Returns whose keys the caller manages: a `member` its own, others the organization's. */
 function ownerOf(c: AppContext): KeyOwner {
   const { admitted, member } = c.var;
   return { orgId: admitted.caller.orgId, memberId: member.role === "member" ? member.id : null };

@@ -11,22 +11,22 @@ import type { TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
 import { keyFromRow } from "./stored-key.ts";
 import type { StoredKey, KeyRow } from "./stored-key.ts";
 
-/** Live keys of one organization, at most. */
+/** Maximum active keys per organization. */
 export const ACTIVE_KEYS_MAX = 1000;
-/** New keys of one organization in 24 hours, at most: each leaves a row in the book for good. */
+/** Maximum new keys per organization in 24 hours. Each leaves a permanent row. */
 const NEW_KEYS_MAX = 10_000;
-/** Revoked keys that a list shows, the newest: a customer may make any number of them. */
+/** Maximum revoked keys in a list. */
 export const LISTED_REVOKED = 100;
 
 const TERM_VALUES = [...TERM_COLUMNS, "more"];
 const TERMS = TERM_VALUES.join(", ");
-/** A key with its terms and secrets, and what it has spent of its budget as far as its wallet has published it. */
+/** A key with its limits, secrets and published spend. */
 const WHOLE = `keys.*, ${SECRETS}, ${TERMS}, key_terms.changed_at, day, daily_spend_micro, week, weekly_spend_micro,
   month, monthly_spend_micro, total_spend_micro`;
 const JOINED = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
   LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
 
-/** The key with this hash, revoked or not, or null. Every function here throws when D1 fails. */
+/** Returns the key with this hash, active or revoked, or null. Every function here throws when D1 fails. */
 export async function findKeyByHash(db: D1Database, hash: string): Promise<StoredKey | null> {
   const row = await db
     .prepare(`SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.hash = ?`)
@@ -36,9 +36,9 @@ export async function findKeyByHash(db: D1Database, hash: string): Promise<Store
 }
 
 /**
- * One statement that inserts the key only while its member is active, the key that asks for it is not
- * revoked (`callerKeyId`; null for operators) nor its secret retired, and the organization has fewer than 1,000 live keys and
- * 10,000 of the last 24 hours: no two calls can pass a check together. For a batch with the member's insert.
+ * Returns a statement that inserts a key only if its member is active, the calling key and secret are active
+ * (null for operators), and the organization has fewer than 1,000 active keys and 10,000 new ones in 24
+ * hours. One statement, so concurrent calls can't exceed a limit.
  */
 export function insertKeyStatement(
   db: D1Database,
@@ -74,13 +74,13 @@ export function insertKeyStatement(
     );
 }
 
-/** Whether a key's secret lives at a time, all given as parameters; also one of a key that was never rotated. */
+/** Returns the SQL condition that a secret is active at a time, also for a key never rotated. */
 export function hasNotRetired(keyId: string, secret: string, at: string): string {
   return `NOT EXISTS (SELECT 1 FROM key_secrets
     WHERE key_id = ${keyId} AND hash = ${secret} AND retires_at <= ${at})`;
 }
 
-/** For the same batch, after the key: its terms, when it was inserted and has any. */
+/** Returns a statement for the same batch: the terms of an inserted key. */
 export function insertTermsStatements(
   db: D1Database,
   key: StoredKey,
@@ -96,7 +96,7 @@ export function insertTermsStatements(
   ];
 }
 
-/** For the same batch, right after the key: that it was made. */
+/** Returns a statement for the same batch: the event of an inserted key. */
 export function keyCreatedStatement(
   db: D1Database,
   key: StoredKey,
@@ -115,18 +115,17 @@ export function keyCreatedStatement(
   });
 }
 
-/** What more is known of who asks: the secret of its key, and an operator's name. */
+/** Additional facts about the caller: the secret, or an operator's name. */
 type Asking = { readonly callerSecret?: string | null; readonly actor?: Actor };
 
-/** Who asks for a key: another one, by its id; null for operators, whose name the caller knows. */
+/** Returns the caller: a key by ID; null for operators. */
 function askerOf(callerKeyId: string | null): Actor {
   return callerKeyId === null ? SYSTEM : { kind: "key", id: callerKeyId };
 }
 
 /**
- * Inserts a key with its terms, both or none. Failures: `conflict` at 1,000 live keys or 10,000 new ones;
- * without an active member `not_found` for an operator; `invalid_api_key` for a caller whose key or member
- * has ended.
+ * Inserts a key with its terms, both or neither. Fails with `conflict` at a limit, `not_found` without an
+ * active member, or `invalid_api_key` for an ended caller.
  */
 export async function insertKey(
   db: D1Database,
@@ -143,7 +142,7 @@ export async function insertKey(
   return insertFailure(db, key, { keyId: callerKeyId, secret: callerSecret });
 }
 
-/** The failure of an insert that made no key, as `insertKey` describes them. */
+/** Returns the failure of an insert that created no key. */
 export async function insertFailure(
   db: D1Database,
   key: StoredKey,
@@ -171,10 +170,10 @@ export async function insertFailure(
   });
 }
 
-/** Whose keys are meant: all of an organization, or those of one of its members. */
+/** The owner of keys: an organization or one of its members. */
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
-/** The owner's live keys and its newest 100 revoked ones, newest first. */
+/** Returns active keys and the newest 100 revoked ones, newest first. */
 export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonly StoredKey[]> {
   const live = `SELECT * FROM keys INDEXED BY live_keys_by_organization
     WHERE org_id = ?1 AND revoked_at IS NULL AND is_console IS NULL AND (?2 IS NULL OR member_id = ?2)`;
@@ -186,10 +185,10 @@ export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonl
   return results.map(keyFromRow);
 }
 
-/** A place in the list of revoked keys: those that come after it are older. */
+/** A position in the list of revoked keys. */
 export type ListCursor = Pick<StoredKey, "createdAt" | "keyId">;
 
-/** At most `limit` of the owner's revoked keys, newest first, after this one, or from the first on. */
+/** Returns at most `limit` revoked keys after a position, newest first. */
 export async function listRevokedKeys(
   db: D1Database,
   owner: KeyOwner,
@@ -203,7 +202,7 @@ export async function listRevokedKeys(
   return results.map(keyFromRow);
 }
 
-/** ?1 and ?2 the owner, ?3 how many, ?4 and ?5 the last one of the page before. Reads a page, not all. */
+/** Parameters: ?1 and ?2 the owner, ?3 the limit, ?4 and ?5 the position. Reads one page only. */
 function revokedOf({ memberId }: KeyOwner): string {
   const index = memberId === null ? "revoked_keys_by_organization" : "revoked_keys_by_member";
   const owner = memberId === null ? "org_id = ?1 AND ?2 IS NULL" : "member_id = ?2 AND org_id = ?1";
@@ -211,7 +210,7 @@ function revokedOf({ memberId }: KeyOwner): string {
     AND (?4 IS NULL OR (created_at, id) < (?4, ?5)) ORDER BY created_at DESC, id DESC LIMIT ?3`;
 }
 
-/** The key with this id, revoked or not, or null when it is not one of this owner's, or a console's that is not asked for. */
+/** Returns the owner's key with this ID, active or revoked, or null. Console keys only on request. */
 export async function findKey(
   db: D1Database,
   id: string,
@@ -227,7 +226,7 @@ export async function findKey(
   return row === null ? null : keyFromRow(row);
 }
 
-/** The role of a member that was not removed, or null. */
+/** Returns the role of an active member, or null. */
 export function findRole(db: D1Database, memberId: string): Promise<Role | null> {
   return db
     .prepare("SELECT role FROM members WHERE id = ? AND removed_at IS NULL")
@@ -235,12 +234,12 @@ export function findRole(db: D1Database, memberId: string): Promise<Role | null>
     .first<Role>("role");
 }
 
-/** What a change sets of a key: all of it, as it is to be. */
+/** The new values of a key. */
 type KeyChange = Pick<StoredKey, "name" | "rpmLimit" | "terms">;
 
 /**
- * Sets a key that is still as `before` says; null when it is not, or is gone. The time of the change only
- * grows, so that no two changes are taken for one.
+ * Updates a key that is still as `before`, or returns null. The change time only grows, so no two changes
+ * look alike.
  */
 export async function changeKey(
   db: D1Database,
@@ -270,7 +269,7 @@ export async function changeKey(
       ? [
           db
             .prepare(
-              // when the statement before it changed the key: nothing else has come in between
+              // applies only if the previous statement changed the key
               `INSERT INTO key_terms (key_id, org_id, ${TERMS}, changed_at)
                SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 WHERE changes() = 1
                ON CONFLICT (key_id) DO UPDATE SET (${TERMS}, changed_at) = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
@@ -284,7 +283,7 @@ export async function changeKey(
   return { ...before, ...change, changedAt: hasTerms ? changedAt : null };
 }
 
-/** For the same batch, at its end: every statement before it changes a row or none does. */
+/** Returns the events for the end of the batch, whose statements all change a row or none does. */
 function changeEvents(
   db: D1Database,
   before: StoredKey,
@@ -301,7 +300,7 @@ function columnsOf({ name, rpmLimit, terms }: KeyChange) {
   return { name, rpm_limit: rpmLimit, ...storedTerms(terms) };
 }
 
-/** Marks a key of this organization as revoked, keeping the first time; false when it has no such key. */
+/** Revokes a key of this organization, keeping the first time. Returns false if it doesn't exist. */
 export async function revokeKey(
   db: D1Database,
   { keyId, orgId, revokedAt }: Pick<StoredKey, "keyId" | "orgId" | "revokedAt">,
@@ -316,7 +315,7 @@ export async function revokeKey(
   return row !== null;
 }
 
-/** The same for a key that the book is told of by its hash alone. */
+/** Revokes a key by its hash. */
 export async function revokeKeyByHash(
   db: D1Database,
   hash: string,
@@ -328,7 +327,7 @@ export async function revokeKeyByHash(
     .run();
 }
 
-/** Moves `last_used_at` forward, never back; null when the book has no such key. */
+/** Moves `last_used_at` forward. Returns null if the key doesn't exist. */
 export async function touchKey(
   db: D1Database,
   hash: string,
@@ -340,7 +339,7 @@ export async function touchKey(
 
 const MEMBER_KEYS_MAX = 10_000;
 
-/** The members of an organization by the ids of its live keys and of its newest others, 10,000 in all. Throws when D1 fails. */
+/** Returns members by key ID for active keys and the newest others, at most 10,000. Throws when D1 fails. */
 export async function membersByKey(
   db: D1Database,
   orgId: string,
@@ -355,7 +354,7 @@ export async function membersByKey(
   return Object.fromEntries(results.map(({ id, member_id }) => [id, member_id]));
 }
 
-/** The ids of a member's newest 10,000 keys, revoked or not. Throws when D1 fails. */
+/** Returns the IDs of a member's newest 10,000 keys. Throws when D1 fails. */
 export async function memberKeyIds(
   db: D1Database,
   { orgId, memberId }: { readonly orgId: string; readonly memberId: string },

@@ -14,28 +14,28 @@ import { newTerms } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** What a label of a key may be. */
+/** A key's name. */
 const keyNameSchema = label(100);
 
 const rpmLimitSchema = z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX));
 
-/** What anyone may choose of a new key beside its name; null is absent. */
+/** The optional fields of a new key; null is absent. */
 export const newKeyChoices = {
   rpm_limit: z.nullish(rpmLimitSchema),
   scope: z.nullish(z.enum(["regional", "global"])),
 };
 
-/** The body of every call that creates a key. */
+/** The body of calls that create a key. */
 export const newKeySchema = z.object({ name: keyNameSchema, ...newKeyChoices, ...termFields });
 
-/** What may be changed of a key that exists. */
+/** The changeable fields of a key. */
 export const keyChangeSchema = z.object({
   name: z.optional(keyNameSchema),
   rpm_limit: z.optional(rpmLimitSchema),
   ...termFields,
 });
 
-/** Where a key is made: its home, the secrets it is minted with, and the clock, Unix ms. */
+/** Where a key is created: its home, signing secrets and time (Unix ms). */
 type Mint = {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
@@ -43,10 +43,13 @@ type Mint = {
   readonly names: ModelNames;
 };
 
-/** A key that is in no book yet; `key` is shown once. */
+/** A key that isn't stored yet. `key` is shown once. */
 type FreshKey = { readonly booked: StoredKey; readonly key: string };
 
-/** Mints a key of this member with what was chosen, else 60 requests a minute in its own region. 400 with `param` for terms. */
+/**
+ * Creates a member's key, by default with 60 requests a minute in its own region. 400 with `param` for
+ * invalid terms.
+ */
 export async function mintKeyOf(
   mint: Mint,
   member: Pick<Key, "memberId" | "orgId">,

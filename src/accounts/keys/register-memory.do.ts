@@ -24,30 +24,30 @@ const FIRST = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT
   CREATE TABLE forwarded_writes (
     id TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;`;
 
-/** Made by the first write only: an object that was merely asked about an unknown key stays empty. */
+/** Created by the first write, so lookups of unknown keys store nothing. */
 export const REGISTER_TABLES: Tables = {
   name: "register",
   steps: [{ sql: FIRST, readableBy: 1 }],
 };
 
-/** What a register keeps of its key. */
+/** A key as its object stores it. */
 export type RegisteredKey = Key & {
-  /** When its last use was last noted in the book, Unix ms; 0 before the first time. */
+  /** Time its last use was recorded (Unix ms); 0 before. */
   readonly touchedAt: number;
 };
 
-/** What a register's storage holds, as its memory knows it. */
+/** The object's storage in memory. */
 export type RegisterMemory = {
   readonly window: RateWindow;
   readonly key: RegisteredKey | null;
-  /** Unix ms; null while the key lives. */
+  /** Unix ms; null for an active key. */
   readonly revokedAt: number | null;
   readonly owedUse: OwedUse | null;
-  /** Secrets that this region was told of: when each ends, Unix ms, by its hash. */
+  /** Known ended secrets by hash, and their end (Unix ms). */
   readonly retired: ReadonlyMap<string, number>;
 };
 
-/** All that is stored; an object without tables has never stored anything. */
+/** Returns everything stored. */
 export function readMemory(storage: DurableObjectStorage): RegisterMemory {
   const { sql } = storage;
   if (!openTables(storage, REGISTER_TABLES)) {
@@ -70,10 +70,10 @@ export function readMemory(storage: DurableObjectStorage): RegisterMemory {
   };
 }
 
-/** Secrets that a region keeps the end of; whose end is older, their home alone knows. */
+/** Maximum ended secrets per region. Home knows older ones. */
 const RETIRED_MAX = 10;
 
-/** A secret of the key ends at `retiresAt`, or when it was told before, whichever is sooner. */
+/** Ends a secret at `retiresAt`, or earlier if known. */
 export function storeRetired(sql: SqlStorage, secret: string, retiresAt: number): void {
   sql.exec(
     `INSERT INTO retired (hash, retires_at) VALUES (?, ?)
@@ -92,7 +92,7 @@ function selectRetired(sql: SqlStorage): ReadonlyMap<string, number> {
   return new Map(rows.toArray().map(({ hash, retires_at: at }) => [hash, at]));
 }
 
-/** Exactly one row written: the output gate holds the answer until it is durable. */
+/** Writes exactly one row. The output gate holds the response until it is durable. */
 export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   const { rowsWritten } = sql.exec(
     `INSERT INTO admissions (slot, at) VALUES (?, ?)
@@ -103,7 +103,7 @@ export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Admissions in the clock's future become of now. */
+/** Moves future admissions to now. */
 export function storeClamp(sql: SqlStorage, clockMs: number): void {
   sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
 }
@@ -150,7 +150,7 @@ export function storeKey(sql: SqlStorage, key: RegisteredKey): void {
   );
 }
 
-/** Stores the columns in which a key is not as it was; false when there are none. */
+/** Stores changed columns. Returns false if there are none. */
 export function updateKey(sql: SqlStorage, was: RegisteredKey, is: RegisteredKey): boolean {
   const [before, after] = [changingColumns(was), changingColumns(is)];
   const changed = CHANGING.filter((column) => before[column] !== after[column]);
@@ -171,10 +171,10 @@ function changingColumns(key: RegisteredKey): Pick<RecordRow, (typeof CHANGING)[
   };
 }
 
-/** A use that the book lacks (Unix ms), with the key's hash: an alarm need not say whose it is. */
+/** An unrecorded use (Unix ms) with the key's hash, which an alarm doesn't provide. */
 type OwedUse = { readonly hash: string; readonly used_at: number };
 
-/** The use that the book lacks, or null. */
+/** Returns the unrecorded use, or null. */
 function owedUse(sql: SqlStorage): OwedUse | null {
   return sql.exec<OwedUse>("SELECT hash, used_at FROM owed_use").toArray()[0] ?? null;
 }
@@ -187,12 +187,12 @@ export function markUseSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_use");
 }
 
-/** The book lacks this key's end. The hash is kept beside it: an alarm need not say whose it is. */
+/** Marks the revocation as missing in the database, with the key's hash for the alarm. */
 export function markRevocationUnsaved(sql: SqlStorage, hash: string): void {
   sql.exec("INSERT OR IGNORE INTO owed_to_book (one, hash) VALUES (1, ?)", hash);
 }
 
-/** The hash of this key while the book lacks its end, or null. */
+/** Returns the key's hash while its revocation is missing in the database, or null. */
 export function unsavedRevocation(sql: SqlStorage): string | null {
   return sql.exec<{ hash: string }>("SELECT hash FROM owed_to_book").toArray()[0]?.hash ?? null;
 }
@@ -201,10 +201,10 @@ export function markRevocationSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_to_book");
 }
 
-/** A repeat that the network made comes within this of the first. */
+/** Ms within which a network duplicate arrives. */
 const REMEMBERED_MS = 60_000;
 
-/** Whether this id was seen within the last minute; if not, it is from now on. Two rows at most. */
+/** Reports whether an ID was seen in the last minute, and records it. At most two rows. */
 export function isRepeatedWrite(sql: SqlStorage, writeId: string, nowMs: number): boolean {
   sql.exec("DELETE FROM forwarded_writes WHERE at < ?", nowMs - REMEMBERED_MS);
   const { rowsWritten } = sql.exec(

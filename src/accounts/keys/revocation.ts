@@ -12,44 +12,43 @@ import { revokeKey } from "./keys.store.ts";
 import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Each asked at most this often, on a stub of its own: a stub stays broken after an error. */
+/** Attempts per object, each on its own stub. */
 const ATTEMPTS = 2;
 
-/** What calls about a key work with. */
+/** The dependencies of key calls. */
 export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "consoles"> & {
   readonly db: D1Database;
   readonly region: Region;
-  /** Where a global key works too. */
+  /** Regions where a global key also works. */
   readonly peers: readonly Region[];
   readonly keySecrets: readonly KeySecret[];
-  /** The request's clock read, Unix ms. */
+  /** The request's time (Unix ms). */
   readonly now: number;
-  /** Who asks for it. */
+  /** The caller. */
   readonly actor: Actor;
 };
 
-/** What must be known of a key to end it. */
+/** The fields needed to revoke a key. */
 type EndingKey = Pick<StoredKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
 
 /**
- * Ends a key everywhere and answers with the key: from then on no request with it is admitted. Every
- * step runs on every call, whatever the book already says, so that a repeat completes what an earlier
- * call left half done; the first time of revocation stands. `storage_unavailable` or `overloaded`
- * when an object fails: the key may be dead already, a repeat makes it so.
+ * Revokes a key everywhere. No request with it is admitted afterwards. Every step runs on every call, so a
+ * retry completes a partial revocation; the first time stays. Returns `storage_unavailable` or `overloaded`
+ * if an object fails: retry, the key may already be revoked.
  */
 export async function revokeKeyEverywhere<Key extends EndingKey>(
   services: KeyServices,
   key: Key,
 ): Promise<Result<Key>> {
   const revokedAt = key.revokedAt ?? services.now;
-  // 1. The tombstones at home, where it is admitted and where peers ask: the next request is refused.
+  // 1. Tombstones at home, in the key object and the wallet: the next request is rejected.
   const buried = await bury(services, key, revokedAt);
   if (!buried.ok) return buried;
-  // 2. The notice to every peer, durable; until it arrives a peer asks here for every request.
+  // 2. A durable notice to every other region, which asks here for each request until it arrives.
   const item = { keyHash: key.keyHash, revokedAt: buried.value };
   const told = await notifyPeers(services, key.scope, [item]);
   if (!told.ok) return told;
-  // 3. The book: what lists show, and what a register without a record would learn.
+  // 3. The database, for lists and for key objects without a record.
   const gone = { ...key, revokedAt: buried.value };
   const fields = { key_id: key.keyId, org_id: key.orgId };
   const booked = await queryDatabase(
@@ -60,7 +59,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   if (booked.ok) {
     return booked.value ? success(gone) : refuse({ kind: "not_found", message: "No such key." });
   }
-  // 4. While the book is away the register keeps on telling it: for requests the key is dead already.
+  // 4. If the database is unavailable, the key object keeps retrying.
   const owed = await reachObject(async () => {
     await services.register(key.keyHash).tellBook();
     return success(gone);
@@ -69,9 +68,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
 }
 
 /**
- * In the register, then in the wallet, whatever the register answers: who asks the register before its
- * tombstone is overruled by the wallet's, and who asks after it hears that the key is dead. With the time
- * that the register keeps.
+ * Writes the tombstone in the key object, then in the wallet, whatever the first returns: a wallet lookup
+ * before it is overruled by the wallet's tombstone, and a later one finds the key revoked.
  */
 async function bury(
   { register, wallet, actor }: KeyServices,
@@ -92,7 +90,7 @@ async function bury(
   return inRegister.unanswered ? refuse(inRegister.failure) : inRegister.result;
 }
 
-/** Leaves the notices with the outboxes for the peers where a key of this scope works: durable before it answers. */
+/** Stores notices durably for the other regions where the key works. */
 export async function notifyPeers(
   { peers, outbox }: Pick<KeyServices, "peers" | "outbox">,
   scope: Scope,
@@ -109,7 +107,7 @@ export async function notifyPeers(
   );
   for (const told of await Promise.all(tellings)) {
     if (told.unanswered) return refuse(told.failure);
-    if (!told.result.ok) return told.result; // overloaded: it refused to take the notice
+    if (!told.result.ok) return told.result; // overloaded: it rejected the notice
   }
   return success(null);
 }

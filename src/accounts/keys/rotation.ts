@@ -20,22 +20,22 @@ import { insertSecret, isActiveCaller, listSecrets, ROTATIONS_MAX } from "./secr
 import type { NewSecret, SecretRow } from "./secrets.store.ts";
 
 const OVERLAP_MAX_S = 30 * 86_400;
-/** Tries for a number that no other rotation takes meanwhile. */
+/** Tries for a number that no concurrent rotation takes. */
 const ROUNDS_MAX = 5;
 
 /**
- * The body of a rotation: how long the secrets before it still live, 0 ends them at once; and whether all sessions made
- * before it end, used or not, those of consoles too.
+ * The body of a rotation: how long earlier secrets stay active (0 ends them), and whether earlier sessions
+ * end.
  */
 export const rotationSchema = z.object({
   overlap_seconds: z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S)),
   end_sessions: z.optional(z.boolean()),
 });
 
-/** How long the other secrets live on, whether sessions do, and what tells the request from its repeat. */
+/** A parsed rotation: overlap, sessions and idempotency. */
 export type RotationRequest = Pick<Rotating, "overlapMs" | "endsSessions" | "idempotency">;
 
-/** What a request asks for; without an Idempotency-Key, without which a lost answer would lose the secret, it is 400. */
+/** Parses a rotation. Without an Idempotency-Key, a lost response would lose the secret, so it is 400. */
 export async function parseRotation({
   header,
   body,
@@ -57,24 +57,24 @@ export async function parseRotation({
   return success({ overlapMs: overlap * 1000, endsSessions, idempotency });
 }
 
-/** A rotation: of which key, who must still live for it (null: an operator), and what of before lives on. */
+/** A rotation: its key, the caller that must be active (null: an operator), and what stays active. */
 type Rotating = {
   readonly find: () => Promise<StoredKey | null>;
   readonly caller: NewSecret["caller"];
   readonly overlapMs: number;
-  /** Whether all sessions that the key had before end with it. */
+  /** Whether the key's earlier sessions end. */
   readonly endsSessions: boolean;
   readonly idempotency: Idempotency;
 };
 
-/** The key with its new secret; the others end at `retiresAt` (Unix ms) at the latest. */
+/** The key with its new secret. Others end by `retiresAt` (Unix ms). */
 export type Rotation = {
   readonly booked: StoredKey;
   readonly key: string;
   readonly retiresAt: number;
 };
 
-/** A rotation as it is answered: the key's record and, this once, its new secret. */
+/** Returns the JSON of a rotation: the record and, only here, the secret. */
 export function rotationView(
   { key, retiresAt }: Rotation,
   record: object,
@@ -83,27 +83,27 @@ export function rotationView(
 }
 
 /**
- * Gives a key a new secret: in the book, then where it is known and admitted, then to the peers. What ends at
- * once is dead from the answer on. Every step runs on every call, so that a repeat completes what an earlier one
- * left half done. Refusals: `not_found`, `conflict`, `idempotency_mismatch`, `invalid_api_key` for who has died
- * meanwhile; our own faults. Throws when D1 fails.
+ * Adds a secret to a key: in the database, the key object and wallet, then other regions. Ended secrets are
+ * rejected from the response on. Every step runs on every call, so a retry completes a partial rotation.
+ * Fails with `not_found`, `conflict`, `idempotency_mismatch`, `invalid_api_key` or our own faults. Throws
+ * when D1 fails.
  */
 export async function rotateKeyEverywhere(
   services: KeyServices,
   rotating: Rotating,
 ): Promise<Result<Rotation>> {
-  // 1. The book: which secrets there are, and when each ends.
+  // 1. The database: the secrets and their ends.
   const made = await secretOfBook(services, rotating);
   if (!made.ok) return made;
   const booked = await rotating.find();
   if (booked === null) return noSuchKey();
-  // 2. Where the key is known, then where it is admitted: what has ended is refused from here on.
+  // 2. The key object, then the wallet: ended secrets are rejected from here on.
   const { secret, key } = made.value;
   const told = await tellHome(services, booked, { ...rotating, number: secret.number });
   if (!told.ok) return told;
   const closed = await endConsoles(services, booked, rotating);
   if (!closed.ok) return closed;
-  // 3. The peers, durable; until they hear of it they ask home for every request.
+  // 3. Other regions, durably. Until notified, they ask home for every request.
   const ended = (told.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
     retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: booked.keyHash }],
   );
@@ -112,7 +112,7 @@ export async function rotateKeyEverywhere(
   return success({ booked: told.value, key, retiresAt: secret.created_at + rotating.overlapMs });
 }
 
-/** A repeat ends what came after the first call too: it asks for no more than a login. */
+/** Ends console sessions. A retry also ends those opened after the first call. */
 function endConsoles(
   { consoles }: KeyServices,
   { keyHash }: StoredKey,
@@ -134,7 +134,7 @@ type MadeSecret = {
   readonly key: string;
 };
 
-/** The new secret as the book has it, made now or by the same call before. */
+/** Returns the stored secret, created now or by an earlier attempt. */
 async function secretOfBook(
   services: KeyServices,
   { find, caller, overlapMs, endsSessions, idempotency }: Rotating,
@@ -174,7 +174,7 @@ function earlierOf(
   return secrets.find(isKnown) ?? null;
 }
 
-/** The secret that the same call made before, derived again. */
+/** Derives the secret of an earlier attempt again. */
 async function again(
   services: KeyServices,
   booked: StoredKey,

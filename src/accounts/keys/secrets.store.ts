@@ -8,7 +8,7 @@ import type { StoredKey } from "./stored-key.ts";
 import { LIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { hasNotRetired } from "./keys.store.ts";
 
-/** New secrets of one key in 24 hours, at most: so long each leaves a row. */
+/** Maximum new secrets per key in 24 hours. Each leaves a row for that time. */
 export const ROTATIONS_MAX = 100;
 
 /** A row of `key_secrets`. Times are Unix ms. */
@@ -22,7 +22,7 @@ export type SecretRow = {
   readonly created_at: number;
 };
 
-/** A key's secrets as the book has them, the newest first; none for a key that was never rotated. */
+/** Returns a key's secrets, newest first; none if never rotated. */
 export async function listSecrets(db: D1Database, keyId: string): Promise<readonly SecretRow[]> {
   const { results } = await db
     .prepare("SELECT * FROM key_secrets WHERE key_id = ? ORDER BY number DESC")
@@ -31,7 +31,7 @@ export async function listSecrets(db: D1Database, keyId: string): Promise<readon
   return results;
 }
 
-/** A secret that is about to be inserted, and who asks for it. */
+/** A secret to insert, and the caller. */
 export type NewSecret = {
   readonly of: Pick<StoredKey, "keyId" | "orgId">;
   readonly actor: Actor;
@@ -40,18 +40,18 @@ export type NewSecret = {
   readonly prefix: string;
   readonly signedBy: string;
   readonly idempotency: Idempotency;
-  /** The key and secret that must live at that moment; null for an operator. */
+  /** The key and secret that must be active; null for an operator. */
   readonly caller: { readonly keyId: string; readonly secret: string } | null;
   readonly now: number;
-  /** When all others end, unless they do before. */
+  /** Time at which others end, unless earlier. */
   readonly retiresAt: number;
-  /** Whether all sessions of before end too, for the log. */
+  /** Whether earlier sessions end, for the log. */
   readonly endsSessions: boolean;
 };
 
 /**
- * Makes a secret the newest of its key, all or nothing; false when another has that number, the key or who asks
- * is dead, or the key has as many as it may. Throws when D1 fails.
+ * Inserts a key's newest secret. Returns false if the number is taken, the key or caller has ended, or the
+ * maximum is reached. Throws when D1 fails.
  */
 export async function insertSecret(db: D1Database, made: NewSecret): Promise<boolean> {
   const { of, number, hash, now, retiresAt, idempotency, caller } = made;
@@ -61,7 +61,7 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
     .prepare(
       `INSERT INTO key_secrets (key_id, number, hash, created_at)
        SELECT id, 0, hash, created_at FROM keys WHERE id = ?1 AND revoked_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // once: it may be gone by now
+         AND NOT EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1)`, // once, because it may be gone
     )
     .bind(of.keyId);
   const next = db
@@ -112,7 +112,7 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
   return (inserted?.results.length ?? 0) > 0;
 }
 
-/** For a batch, right after the secret: that its key was rotated, by the id that the wallet tells it under. */
+/** Returns a batch statement after the secret: the rotation's event, with the ID that the wallet uses. */
 function secretMade(db: D1Database, made: NewSecret) {
   const { of, hash, now, retiresAt, endsSessions, actor } = made;
   return eventIfChanged(db, {
@@ -126,7 +126,7 @@ function secretMade(db: D1Database, made: NewSecret) {
   });
 }
 
-/** Whether who asks may still: its key and its secret live. */
+/** Reports whether the caller's key and secret are active. */
 export async function isActiveCaller(
   db: D1Database,
   caller: NewSecret["caller"],

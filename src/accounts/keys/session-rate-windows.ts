@@ -8,14 +8,14 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 const SESSIONS_MAX = 500;
 
 /**
- * The last minute of the sessions of a key away from its home, in memory: so no session takes more of the key's places
- * there than its own limit. What it forgets, its home still refuses, which counts all regions together.
+ * The last minute of sessions away from home, in memory, so a session takes no more slots of its key than its
+ * own limit. Home counts all regions.
  */
 export class SessionRateWindows {
-  /** By the session's id, the one that began last at the end. */
+  /** By session ID, the latest start last. */
   readonly #windows = new Map<string, RateWindow>();
 
-  /** Null while one more request fits at `clockMs` (Unix ms), or the session has no limit of its own. */
+  /** Returns null if a request fits at `clockMs` (Unix ms) or the session has no limit. */
   refuse(session: PacedSession | undefined, clockMs: number): Refusal | null {
     const limit = session?.rpmLimit ?? null;
     if (session === undefined || limit === null) return null;
@@ -28,7 +28,7 @@ export class SessionRateWindows {
     return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
   }
 
-  /** Counts a request that was not refused, and gives what is left; null for a session without a limit. */
+  /** Counts a request and returns the rest; null without a limit. */
   take(session: PacedSession | undefined, clockMs: number): RateState | null {
     const limit = session?.rpmLimit ?? null;
     if (session === undefined || limit === null) return null;

@@ -12,7 +12,7 @@ import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 
 export const SESSION_TOKEN = "svc_st_";
-/** Characters of a token, at most: its models and origins are bounded by it. */
+/** Maximum characters of a token, which bounds its models and origins. */
 export const SESSION_TOKEN_MAX = 4096;
 const SESSION_ID = "ses_";
 const OWNER_CHARACTERS = 8;
@@ -39,7 +39,7 @@ const wire = z.object({
 const payload = z.object({ ...wire.shape, key: keyHashSchema });
 const sessionWire = wire;
 
-/** A session as a token and a peer's message have it. */
+/** Returns a session as encoded in tokens and peer messages. */
 function sessionToWire(session: Session): z.infer<typeof wire> {
   const { id, madeAt, cut, createdAt, expiresAt, endUser, budgetMicro, rpmLimit } = session;
   return {
@@ -71,7 +71,7 @@ function sessionFromWire(said: z.infer<typeof wire>): Session {
   };
 }
 
-/** Whose key a session is minted of, and with what. */
+/** The key and terms of a new session. */
 export type SessionMint = {
   readonly home: Region;
   readonly scope: Scope;
@@ -83,8 +83,8 @@ export type SessionMint = {
 export type MintedSession = { readonly session: Session; readonly token: string };
 
 /**
- * Makes a session: nothing is read or written. Its token is its terms, under a whole HMAC-SHA-256 of the first
- * secret, which it names: a short tag as a key's would be all that stands between a guess and its budget.
+ * Creates a session without storage. Its token contains its terms and a full HMAC-SHA-256 by the first
+ * secret, because nothing else protects its budget.
  */
 export async function mintSession(
   { home, scope, keyHash, orgId, secrets }: SessionMint,
@@ -102,7 +102,7 @@ export async function mintSession(
   return { session, token: untagged + (await macOf(secret, untagged)) };
 }
 
-/** The session that a token of ours is, with its key; null for anything else, without any I/O. */
+/** Returns the session and key of our token without I/O, or null. */
 export async function verifySession(
   token: string,
   secrets: readonly KeySecret[],
@@ -122,14 +122,14 @@ export async function verifySession(
   return { hash: said.data.key, home, scope, shown: { session: sessionFromWire(said.data) } };
 }
 
-/** When a session of this id was minted, Unix ms; null for what is no session's id. */
+/** Returns a session ID's time (Unix ms), or null. */
 export function sessionMintedAt(id: string): number | null {
   const length = SESSION_ID.length + ID_CHARACTERS;
   if (!/^\w+$/.test(id) || id.length !== length + 2 * OWNER_CHARACTERS) return null;
   return mintedAt(id.slice(0, length), SESSION_ID);
 }
 
-/** Whether a session's id was minted of a key of this organization, or of this one key, used or not. */
+/** Reports whether a session ID belongs to this organization or key, used or not. */
 export async function isSessionOf(
   id: string,
   of: { readonly orgId: string } | { readonly keyHash: string },
@@ -154,7 +154,7 @@ async function macOf(secret: KeySecret, untagged: string): Promise<string> {
   return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** What a peer says that a request shows beside its key's hash. Left out: the key's first secret. */
+/** The presented secret in a peer message; absent for the first secret. */
 export const presentedFields = {
   secret: z.optional(keyHashSchema),
   session: z.optional(sessionWire),

@@ -59,8 +59,8 @@ function isOrigin(text: string): boolean {
 }
 
 /**
- * POST /v1/sessions: 201, the record and, this once, its token. Nothing of it is stored before it is used. 400
- * with `param` for more than the calling key has; 403 `key_is_limited` for a session.
+ * POST /v1/sessions: 201 with the record and, only here, its token. Nothing is stored before its first use.
+ * 400 with `param` for more than the key has; 403 `key_is_limited` for a session.
  */
 export async function createSessionRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const { caller } = c.var.admitted;
@@ -88,8 +88,8 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
 }
 
 /**
- * A session that names no models has its key's, so that it lists what it may use; where they would make its token
- * too long it has none, and the key's bind it all the same.
+ * A session without models copies its key's, so it can list them. If the token would be too long it has none,
+ * and the key's still apply.
  */
 async function mintFor(
   mint: SessionMint,
@@ -121,7 +121,7 @@ function termsOf(
   };
 }
 
-/** Why a session may not have these terms; null when it may. */
+/** Returns why a session may not have these terms, or null. */
 function wideness(
   terms: Omit<Session, "id">,
   of: { readonly standing: KeyStatus; readonly names: ModelNames },
@@ -160,19 +160,19 @@ function widerModels(
   return other < 0 ? null : invalid(`${param} is none of the key's own models.`, param);
 }
 
-/** Which sessions a list asks for, and whose. */
+/** Which sessions to list. */
 export const sessionsParameters = z.object({
   limit: wholeNumber(1, 100, 50),
   after: z._default(once.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
 });
 
-/** `limit` and `after` of a list's URL; 400 with `param`. */
+/** Parses `limit` and `after`; 400 with `param`. */
 export function sessionsQuery(url: string): Result<z.infer<typeof sessionsParameters>> {
   const fields = parseQuery(sessionsParameters, url);
   return fields.ok ? success(fields.value) : fields;
 }
 
-/** The JSON of a page of sessions. */
+/** Returns the JSON of a page of sessions. */
 export function sessionsView({ sessions, nextAfter }: SessionPage): View {
   return {
     sessions: sessions.map(sessionView),
@@ -181,8 +181,8 @@ export function sessionsView({ sessions, nextAfter }: SessionPage): View {
 }
 
 /**
- * GET /v1/sessions: those that were used and are alive, with what they spent, in the order of their minting; of
- * a `member` those of its keys, of a key with limits its own. `next_after`, where it is, asks for more.
+ * GET /v1/sessions: active used sessions with spend, in order of minting. A `member` sees its keys' sessions,
+ * a limited key its own. `next_after` continues.
  */
 export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   if (c.var.admitted.caller.shown?.session !== undefined) {
@@ -195,7 +195,7 @@ export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 
-/** DELETE /v1/sessions/{id}: 200, used or not, however often; it is dead everywhere from the answer on. */
+/** DELETE /v1/sessions/{id}: ends a session, used or not, everywhere from the response on. */
 export async function endSessionRoute(c: AppContext): Promise<Answer> {
   const { caller } = c.var.admitted;
   if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
@@ -211,7 +211,7 @@ export async function endSessionRoute(c: AppContext): Promise<Answer> {
   return ended.ok ? success({ id, ended: true }) : ended;
 }
 
-/** What a wallet is asked to end; `not_found` for an id that no session has that may still live. */
+/** Returns the ending for a wallet, or `not_found` for an ID that can't be active. */
 export async function sessionEnding(
   id: string,
   by: Pick<SessionEnding, "owner" | "actor"> & {
@@ -230,10 +230,10 @@ export async function sessionEnding(
   return success({ id, expiresAt, owner, isOwn, actor });
 }
 
-/** Clocks of ours differ by less. */
+/** Maximum clock difference in ms. */
 const SPARE_MS = 60_000;
 
-/** Whose sessions the caller sees and ends. */
+/** Returns whose sessions the caller manages. */
 function ownerOf(c: AppContext): SessionQuery["owner"] {
   const { admitted, member } = c.var;
   if (admitted.isLimited === true) return { keyId: admitted.caller.keyId, memberId: null };
@@ -244,7 +244,7 @@ function walletOf(c: AppContext): WalletCalls {
   return objectsOf(c.env).wallet(c.var.admitted.caller.orgId);
 }
 
-/** A session as the interface shows it. */
+/** Returns the JSON of a session. */
 function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): object {
   const { budgetMicro } = session;
   return {
@@ -262,7 +262,7 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): ob
   };
 }
 
-/** The same for the session that asks of itself, with what is left of its own budget; its key's is none of its business. */
+/** Returns the JSON of the calling session with the rest of its own budget, without its key's. */
 export function ownSessionView(c: AppContext, session: Session, standing: KeyStatus): View {
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
   const spend = standing.session ?? nothing;

@@ -11,7 +11,7 @@ import { termsView } from "./terms.ts";
 import type { TermsRecord } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** A key as its home's book has it. Times are Unix ms. */
+/** A key in its home region's database. Times are Unix ms. */
 export type StoredKey = Key & {
   readonly keyHash: string;
   readonly name: string;
@@ -19,13 +19,13 @@ export type StoredKey = Key & {
   readonly createdAt: number;
   readonly lastUsedAt: number | null;
   readonly revokedAt: number | null;
-  /** When its terms last changed; null: it never had any. */
+  /** Last change of its terms; null if it never had any. */
   readonly changedAt: number | null;
-  /** What its wallet has published of what it spent of its budget. */
+  /** Published spend. */
   readonly spend: KeySpend;
 };
 
-/** A key with its terms, secrets and spend, as the statements of `keys.store.ts` select it. */
+/** A key row with terms, secrets and spend, as `keys.store.ts` selects it. */
 export type KeyRow = KeyTermsRow & {
   readonly id: string;
   readonly hash: string;
@@ -70,7 +70,7 @@ export function keyFromRow(row: KeyRow): StoredKey {
   };
 }
 
-/** Nothing was ever published: of no period anything is spent. */
+/** Returns zero spend if nothing was published. */
 function slot(since: string | null, spent: number | null): KeySpend["day"] {
   return { since: since ?? "", spent: micros(spent ?? 0) };
 }
@@ -85,7 +85,7 @@ export const NO_SPEND: KeySpend = {
 export const RPM_LIMIT_DEFAULT = 60;
 export const RPM_LIMIT_MAX = 1000;
 
-/** The key record of the interface. */
+/** The JSON of a key. */
 type KeyRecord = {
   readonly id: string;
   readonly member_id: string;
@@ -99,7 +99,7 @@ type KeyRecord = {
   readonly revoked: boolean;
 } & Partial<TermsRecord>;
 
-/** What a record shows beside what may be chosen; `key` where it is shown. */
+/** Read-only fields of a record. */
 export const KEY_READ_ONLY: readonly string[] = [
   "id",
   "prefix",
@@ -112,7 +112,7 @@ export const KEY_READ_ONLY: readonly string[] = [
   "member_id",
 ];
 
-/** A key as the interface shows it; a book holds only keys of its own region, so `home` is this region. */
+/** Returns the JSON of a key. A database only has keys of its own region, so `home` is this region. */
 export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecord {
   const { terms, spend } = key;
   const spent = budgetSpent({ ...terms, spend }, periodOf(nowMs));

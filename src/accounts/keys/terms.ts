@@ -13,19 +13,18 @@ import { dollarsOf } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 
 /**
- * The names of what is sold here. `entryOf`: how a list of allowed models keeps a name: an alias and `maker/*` as they
- * are, any other name of a model as its id; null for what is no model here. An alias may come to mean another model, so
- * neither an id nor a maker stands for it.
+ * The model names sold here. `entryOf` normalizes an entry of allowed models: aliases and `author/*` stay,
+ * model names become IDs, unknown names null. An alias can change, so IDs and authors don't match it.
  */
 export type ModelNames = {
   readonly entryOf: (name: string) => string | null;
   readonly isAlias: (name: string) => boolean;
 };
 
-/** What terms are checked against: the clock, Unix ms, and what is sold here. */
+/** The context of term checks: time (Unix ms) and model names. */
 export type TermsContext = { readonly now: number; readonly names: ModelNames };
 
-/** The terms that `fields` make of those `before`. 400 with `param` for what cannot be kept. */
+/** Returns `before` with `fields`. 400 with `param` if invalid. */
 export function changedTerms(
   before: KeyTerms,
   fields: TermFields,
@@ -34,7 +33,7 @@ export function changedTerms(
   const models = allowedModels(fields.allowed_models, names);
   if (!models.ok) return models;
   const read = readTerms(before, { ...fields, allowed_models: models.value });
-  // a budget that goes takes its period with it
+  // removing a budget removes its period
   const terms = read.budgetMicro === null ? { ...read, budgetPeriod: null } : read;
   const { expiresAt } = terms;
   if (terms.budgetMicro === null && typeof fields.budget_period === "string") {
@@ -46,7 +45,7 @@ export function changedTerms(
   return success(terms);
 }
 
-/** A list of allowed models as it is kept, each entry once. 400 with `param` for a name of no model. */
+/** Returns the normalized list without duplicates. 400 with `param` for an unknown name. */
 export function allowedModels<T extends null | undefined>(
   given: readonly string[] | T,
   { entryOf }: Pick<ModelNames, "entryOf">,
@@ -71,12 +70,12 @@ function orNull<T, R>(value: T | null, read: (value: T) => R | null): R | null {
   return value === null ? null : read(value);
 }
 
-/** Whether whoever has `after` may do nothing that one with `before` might not. */
+/** Reports whether `after` allows nothing that `before` didn't. */
 export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames): boolean {
   return TERM_NAMES.every((name) => isNoWider(name, before, { after, names }));
 }
 
-/** The same of one limit: a number may fall, anything else stays. */
+/** Compares one limit: numbers may fall, others stay. */
 function isNoWider(
   name: TermName,
   before: KeyTerms,
@@ -92,7 +91,7 @@ function isNoWider(
   return Array.isArray(given) && given.every((entry) => isWithin(known, entry, names));
 }
 
-/** Whether a list allows all that an entry of another does. */
+/** Reports whether a list covers an entry of another. */
 export function isWithin(
   known: readonly string[],
   entry: string,
@@ -129,7 +128,7 @@ function minuteView({ limit, remaining, resetMs }: RateState): object {
   return { limit, remaining, reset_ms: resetMs };
 }
 
-/** The terms in a key's record, with what is spent of the budget; it shows all of them, or, where a key has none, nothing. */
+/** Returns the terms and the spend in a key's record, or nothing without terms. */
 export function termsView(terms: KeyTerms, spent: Micros) {
   const { budget_dollars, budget_period, ...rest } = keyTermsView(terms);
   const spent_dollars = terms.budgetMicro === null ? null : dollarsOf(spent);

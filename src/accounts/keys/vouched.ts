@@ -10,38 +10,33 @@ import type { After } from "../../shared/timers.ts";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/**
- * What is known of a request that this region makes of itself: `admitted`, who calls and need not be admitted
- * any more, or `key`, whose it is, which must still be admitted.
- */
+/** A request made internally: `admitted` needs no admission, `key` does. */
 type Vouched = { readonly admitted: Admitted } | { readonly key: VerifiedKey };
 
 /**
- * Requests that this region makes of itself: for a peer, with the caller that the peer's signature and the key's
- * register vouch for, and for a console's session. Known by identity: nothing that a client can send puts a
- * request in here.
+ * Requests made internally, for other regions and console sessions. Keyed by identity, so clients can't be in
+ * here.
  */
 const callers = new WeakMap<Request, Vouched>();
 
-/** From here on `request` counts as admitted. */
+/** Marks a request as admitted. */
 export function vouchFor(request: Request, admitted: Admitted): void {
   callers.set(request, { admitted });
 }
 
-/** From here on `request` comes with this key: admitted, held and paid for as if it had been sent. */
+/** Gives a request a key, as if it had been sent. */
 export function vouchForKey(request: Request, key: VerifiedKey): void {
   callers.set(request, { key });
 }
 
-/** Who was vouched for, or undefined for a request from outside. */
+/** Returns the internal caller, or undefined for a request from outside. */
 export function vouchedCaller(request: Request): Vouched | undefined {
   return callers.get(request);
 }
 
 /**
- * Whose global key a peer asks about, at the key's home: unknown, revoked and regional ones are alike
- * `invalid_api_key`. `writeId`: a request that must not be carried out twice; its repeat is `conflict`,
- * so this asks only once then. Of a `keyHash` alone nobody says which secret was shown.
+ * Returns another region's global key at home. Unknown, revoked and regional keys are `invalid_api_key`. A
+ * repeated `writeId` is `conflict`. Without a secret, only the hash is checked.
  */
 export async function identifyGlobalKey(
   register: CallsOf<"register", "identify">["register"],
@@ -63,7 +58,7 @@ export async function identifyGlobalKey(
   return isRegional ? refuse({ kind: "invalid_api_key" }) : result;
 }
 
-/** As if the key had been admitted here; its minute is the peer's, so this one is untouched. */
+/** Admits a key without counting, because the other region counted it. */
 export function admittedAs(key: Key, called: RequestCredential, home: Region): Admitted {
   const { keyId, orgId, memberId, scope, rpmLimit: limit } = key;
   return {

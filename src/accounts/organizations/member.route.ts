@@ -8,15 +8,14 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { findMember } from "./members.store.ts";
 
 /**
- * Reads the caller's member and role from the book, never from a cache, and sets `member`. A key that
- * was revoked since it was admitted is 401. A suspended organization reads on but writes nothing: 403.
- * The book down: 503.
+ * Reads the caller's member and role from the database and sets `member`. A revoked key is 401, writes of a
+ * suspended organization are 403, and a failing database is 503.
  */
 export function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   return withMember(c, next, (failure) => Promise.resolve(fail(c, failure)));
 }
 
-/** As `requireMember`, for what can do without while the book is down: then `memberUnread` says why. */
+/** Like `requireMember`, for endpoints that work without the database. Sets `memberUnread` on failure. */
 export function readMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   return withMember(c, next, async (failure) => {
     c.set("memberUnread", failure);
@@ -49,7 +48,7 @@ async function withMember(
   return undefined;
 }
 
-/** Lets only members with one of these roles pass; goes after `requireMember`. */
+/** Rejects members without one of these roles. Register after `requireMember`. */
 export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     if (!roles.includes(c.var.member.role)) return fail(c, { kind: "role_required", roles });
@@ -58,10 +57,7 @@ export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv
   };
 }
 
-/**
- * Lets only the caller's own organization pass: any other id, existing or not, is the same 404, told
- * before any role is.
- */
+/** Rejects other organizations' IDs with the same 404 as unknown ones, before any role check. */
 export async function requireOwnOrganization(
   c: Context<AppEnv>,
   next: Next,
@@ -73,7 +69,7 @@ export async function requireOwnOrganization(
   return undefined;
 }
 
-/** After a change of the book that went well: the wallet's log is asked to take its event over. */
+/** Asks the wallet to take the event after a successful change. */
 export async function notifyWallet(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
   if (isRead(c.req.method) || !c.res.ok) return;

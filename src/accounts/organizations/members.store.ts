@@ -9,7 +9,7 @@ import type { StoredMember } from "./organization.ts";
 
 const COLUMNS = "id, org_id AS orgId, email, role, created_at AS createdAt";
 
-/** A member of an organization, as a path names it. */
+/** A member by ID and organization. */
 export type MemberName = { readonly id: string; readonly orgId: string };
 
 type MemberChange = {
@@ -17,7 +17,7 @@ type MemberChange = {
   readonly role?: Role | undefined;
 };
 
-/** A key of a removed member: revoked in the book, and its register is to be told. */
+/** A key of a removed member, revoked in the database but not yet in its object. */
 export type EndedKey = Pick<Key, "keyId" | "orgId" | "scope"> & {
   readonly keyHash: string;
   readonly revokedAt: number;
@@ -26,10 +26,10 @@ export type EndedKey = Pick<Key, "keyId" | "orgId" | "scope"> & {
 /** The other members of the organization ?2 than ?1. */
 const OTHERS = `SELECT 1 FROM members AS other
   WHERE other.org_id = ?2 AND other.id <> ?1 AND other.removed_at IS NULL`;
-/** In an update of the member ?1: its organization has an owner also without it. */
+/** Condition: the organization has another owner than ?1. */
 const OWNER_REMAINS = `(role <> 'owner' OR EXISTS (${OTHERS} AND other.role = 'owner'))`;
 
-/** Whether the member `by`, who asks, lives and gives the role of the member in question; null: an operator asks. */
+/** Condition: the acting member `by` is active and may grant the member's role; null for an operator. */
 const mayAct = (
   by: string,
   role: string,
@@ -37,16 +37,13 @@ const mayAct = (
   WHERE asking.id = ${by} AND asking.org_id = ?2 AND asking.removed_at IS NULL
     AND (asking.role = 'owner' OR (asking.role = 'admin' AND ${role}))))`;
 
-/** Whether the member ?1 of ?2 may get the address ?3 and the role ?4 of the member ?5; null: it keeps its own. */
+/** Condition: member ?1 of ?2 may get the address ?3 and the role ?4 from ?5; null keeps the value. */
 const MAY_CHANGE = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
   AND ${mayAct("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")}
   AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS})
   AND (?3 IS NULL OR NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)))`;
 
-/**
- * Whom a live key acts as; null when the key is revoked or unknown, or its member was removed.
- * Throws when D1 fails.
- */
+/** Returns the member of an active key, or null. Throws when D1 fails. */
 export async function findMember(db: D1Database, keyId: string): Promise<Member | null> {
   const row = await db
     .prepare(
@@ -61,7 +58,7 @@ export async function findMember(db: D1Database, keyId: string): Promise<Member 
   return { id: row.id, role: row.role, suspended: row.status === "suspended" };
 }
 
-/** The members of an organization in the order they came; removed ones are not listed. */
+/** Returns active members in order of joining. */
 export async function listMembers(db: D1Database, orgId: string): Promise<readonly StoredMember[]> {
   const { results } = await db
     .prepare(
@@ -73,7 +70,7 @@ export async function listMembers(db: D1Database, orgId: string): Promise<readon
   return results;
 }
 
-/** Adds a member; `conflict` when a member of the organization has the address, in whatever case. */
+/** Adds a member. Returns `conflict` if a member has the address, ignoring case. */
 export async function insertMember(
   db: D1Database,
   member: StoredMember,
@@ -87,7 +84,7 @@ export async function insertMember(
   return row === undefined ? emailTaken(member.email) : success(row);
 }
 
-/** For a batch: the member, unless another one of the organization has the address. */
+/** Returns a batch statement that adds the member unless its address is taken. */
 export function insertMemberStatement(
   db: D1Database,
   { id, orgId, email, role, createdAt }: StoredMember,
@@ -101,7 +98,7 @@ export function insertMemberStatement(
     .bind(id, orgId, email, role, createdAt);
 }
 
-/** For a batch, right after the member: that it was added. */
+/** Returns a batch statement after the member: its event. */
 export function memberCreatedStatement(
   db: D1Database,
   { id, orgId, role, createdAt }: StoredMember,
@@ -113,12 +110,12 @@ export function memberCreatedStatement(
     type: "member.created",
     actor,
     subject: id,
-    data: { role }, // no address: the log outlives it
+    data: { role }, // no address, because the log outlives it
     createdAt,
   });
 }
 
-/** Who changes a member, and when (Unix ms); `memberId`: the member who asks, left out for an operator. */
+/** The actor of a member change and the time (Unix ms). `memberId` is absent for an operator. */
 export type MemberChangeActor = {
   readonly actor: Actor;
   readonly nowMs: number;
@@ -126,8 +123,8 @@ export type MemberChangeActor = {
 };
 
 /**
- * Sets what the change names, all or nothing; invitations that the new role may not give end. Refusals: `not_found` for whoever is no member (any
- * more), `conflict` for another member's address and, code `last_owner`, where no owner would be left.
+ * Applies a change, all or nothing, and ends invitations that the new role can't give. Fails with
+ * `not_found`, or `conflict` for a taken address or, as `last_owner`, without a remaining owner.
  */
 export async function updateMember(
   db: D1Database,
@@ -156,7 +153,7 @@ export async function updateMember(
       )
       .bind(member.id, member.orgId, email, role, by),
     ...(role === null ? [] : invitationsEnded(db, member, nowMs)),
-    // What stood in the way, in the same moment.
+    // Reads what prevented the change.
     db
       .prepare(
         `SELECT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)) AS isEmailTaken,
@@ -177,11 +174,11 @@ function whyNotUpdated(check: UpdateCheck | undefined, email: string | null): Re
 
 type UpdateCheck = { readonly isEmailTaken: 0 | 1; readonly may: 0 | 1 };
 
-/** A member that is out: the keys whose registers are to be told, and who it was. */
+/** A removed member and the keys to revoke in their objects. */
 export type RemovedMember = {
   readonly keys: readonly EndedKey[];
   readonly personId: string | null;
-  /** The person's, which their issuer confirms; null: none. */
+  /** The person's confirmed address, or null. */
   readonly email: string | null;
 };
 type RemovedRow = EndedKey & {
@@ -192,10 +189,9 @@ type RemovedRow = EndedKey & {
 };
 
 /**
- * Removes a member, revokes its live keys and ends the invitations that it gave, in one batch, and answers with those keys,
- * so that their registers can be told; again: the same answer. A key that was revoked before is not among them: its
- * register was told before the book was. Everybody may leave. Refusals: `not_found`, `role_required`, `conflict` with
- * code `last_owner`.
+ * Removes a member, revokes its keys and ends its invitations in one batch. Returns the keys to revoke in
+ * their objects; a repeat returns the same. Everyone may leave. Fails with `not_found`, `role_required` or
+ * `conflict` as `last_owner`.
  */
 export async function removeMember(
   db: D1Database,
@@ -248,10 +244,7 @@ export async function removeMember(
   return success({ keys: ended?.results ?? [], personId: row.personId, email: row.email });
 }
 
-/**
- * For a batch, after a member was changed or removed: the open invitations that it gave and may not give any more end,
- * with an event each.
- */
+/** Returns a batch statement that ends invitations the member can no longer give, with events. */
 function invitationsEnded(
   db: D1Database,
   member: MemberName,

@@ -4,20 +4,20 @@ import { timestamp } from "../../shared/clock.ts";
 import { label } from "../../shared/label.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** 3 to 32 of a-z, 0-9 and hyphens, wherever they stand: the interface. */
+/** 3 to 32 of a-z, 0-9 and hyphens. */
 export const slugSchema = z
   .string()
   .check(z.regex(/^[a-z0-9-]{3,32}$/, "must be 3 to 32 lowercase letters, digits and hyphens"));
 
-/** A name that people read. */
+/** A display name. */
 export const nameSchema = label(200);
 
-/** zod's own pattern, with the labels of RFC 1035 behind the @: none ends in a hyphen or is over 63 long. */
+/** zod's pattern with the labels of RFC 1035: none ends in a hyphen or exceeds 63. */
 const EMAIL =
   /^(?:[A-Za-z0-9_'+-]+\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
 const NO_EMAIL = "must be an email address";
 
-/** ASCII only, so that the book can compare addresses without regard to case. At most 64 before the @: RFC 5321. */
+/** ASCII only, so the database can compare ignoring case. At most 64 before the @ (RFC 5321). */
 export const emailSchema = z.email({ pattern: EMAIL, error: NO_EMAIL }).check(
   z.maxLength(254),
   z.refine((text) => text.indexOf("@") <= 64, NO_EMAIL),
@@ -25,13 +25,13 @@ export const emailSchema = z.email({ pattern: EMAIL, error: NO_EMAIL }).check(
 
 export const roleSchema = z.enum(["owner", "admin", "billing", "member"]);
 
-/** What an owner may change. */
+/** The fields that an owner can change. */
 export const organizationChangeSchema = z.object({
   name: z.optional(nameSchema),
   slug: z.optional(slugSchema),
 });
 
-/** What an organization and a member show beside what may be changed. */
+/** Read-only fields of organizations and members. */
 export const ORGANIZATION_READ_ONLY: readonly string[] = [
   "id",
   "region",
@@ -42,7 +42,7 @@ export const MEMBER_READ_ONLY: readonly string[] = ["id", "created_at"];
 
 export type OrganizationStatus = "active" | "suspended";
 
-/** An organization as its home's book has it. Times are Unix ms. */
+/** An organization in its home region's database. Times are Unix ms. */
 export type StoredOrganization = {
   readonly id: string;
   readonly name: string;
@@ -51,19 +51,19 @@ export type StoredOrganization = {
   readonly isPersonal: 0 | 1;
   readonly status: OrganizationStatus;
   readonly rpmLimit: number | null;
-  /** Its own price list; null: the region's alone. */
+  /** Its price list; null for the region's. */
   readonly priceList: string | null;
   readonly createdAt: number;
 };
 
-/** What an update sets; what is left out keeps its value. */
+/** Changes to an organization. Absent fields stay. */
 export type OrganizationChange = {
   readonly [K in "name" | "slug" | "status" | "rpmLimit" | "priceList"]?:
     | StoredOrganization[K]
     | undefined;
 };
 
-/** A member, likewise. */
+/** A member in the database. */
 export type StoredMember = {
   readonly id: string;
   readonly orgId: string;
@@ -72,7 +72,7 @@ export type StoredMember = {
   readonly createdAt: number;
 };
 
-/** The organization of the interface. */
+/** The JSON of an organization. */
 type OrganizationRecord = {
   readonly id: string;
   readonly name: string;

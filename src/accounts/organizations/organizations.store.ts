@@ -9,22 +9,21 @@ import type { StoredMember, StoredOrganization, OrganizationChange } from "./org
 export type NewOrganization = {
   readonly organization: StoredOrganization;
   readonly owner: StoredMember;
-  /** The epoch of the wallet that was made for it. */
+  /** Epoch of its wallet. */
   readonly epoch: string;
-  /** Statements of the same batch, after the owner is there: the first key. */
+  /** Additional statements of the batch, after the owner. */
   readonly also: readonly D1PreparedStatement[];
-  /** Who makes it. */
+  /** The creator. */
   readonly actor: Actor;
 };
 
-/** What a `BookedOrganization` is read from. */
+/** The columns of a `StoredOrganization`. */
 export const ORGANIZATION_COLUMNS = `id, name, slug, region, is_personal AS isPersonal, status,
   rpm_limit AS rpmLimit, price_list AS priceList, created_at AS createdAt`;
 
 /**
- * The organization, its owner, its balance of 0 and what belongs to it, all or nothing. Refused with
- * `conflict` when the slug is taken: the constraint decides, so no two calls can pass a check
- * together. Throws when D1 fails: then it is not known whether the organization exists.
+ * Creates the organization, its owner and a zero balance in one batch. Fails with `conflict` for a taken
+ * slug, decided by the constraint. Throws when D1 fails; it is then unknown whether it exists.
  */
 export async function createOrganization(
   db: D1Database,
@@ -40,7 +39,7 @@ export async function createOrganization(
         .prepare(
           `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)
            VALUES (?, ?, 0, 0, ?)
-           ON CONFLICT (org_id) DO NOTHING`, // a slow batch finds what the wallet has published itself
+           ON CONFLICT (org_id) DO NOTHING`, // a slow batch may find what the wallet published itself
         )
         .bind(organization.id, epoch, organization.createdAt),
       ...also,
@@ -53,9 +52,8 @@ export async function createOrganization(
 }
 
 /**
- * Sets what the change names, in one statement, and answers with the whole row. Refusals, which write
- * nothing: `conflict` for a slug that another organization has, decided by the constraint; for a caller,
- * by its key's id, `invalid_api_key` when that key or its member has ended; for an operator (null) `not_found`.
+ * Applies a change in one statement and returns the row. Fails with `conflict` for a taken slug,
+ * `invalid_api_key` for an ended caller, or `not_found` for an operator.
  */
 export async function updateOrganization(
   db: D1Database,
@@ -76,14 +74,14 @@ export async function updateOrganization(
   }
 }
 
-/** Who changes it: a key that must live, or an operator (null), and when (Unix ms). */
+/** The actor of a change, a key that must be active or an operator (null), and the time (Unix ms). */
 type ChangedBy = {
   readonly keyId: string | null;
   readonly actor: Actor;
   readonly nowMs: number;
 };
 
-/** The row after the change, told in the same batch; null when it may not be made. */
+/** Returns the changed row, with its event in the batch, or null. */
 async function updated(
   db: D1Database,
   id: string,
@@ -91,7 +89,7 @@ async function updated(
   by: ChangedBy,
 ): Promise<StoredOrganization | null> {
   const { name = null, slug = null, status = null, rpmLimit, priceList } = change;
-  const limitGiven = rpmLimit === undefined ? 0 : 1; // null is a value of its own: no limit
+  const limitGiven = rpmLimit === undefined ? 0 : 1; // null is a value: no limit
   const { keyId: callerKeyId, actor, nowMs } = by;
   const listGiven = priceList === undefined ? 0 : 1;
   const list = [listGiven, priceList ?? null];
@@ -112,7 +110,7 @@ async function updated(
           rpm_limit: "iif(?13, ?14, rpm_limit)",
           price_list: "iif(?16, ?17, price_list)",
         },
-        // Its name was, or is, a person's.
+        // Its name may be a person's.
         hidden: ["name", "slug"],
         hiddenWhere: `(is_personal = 1 OR EXISTS (SELECT 1 FROM personal_organizations WHERE org_id = organizations.id))`,
       },
@@ -129,19 +127,19 @@ async function updated(
   return rows?.results[0] ?? null;
 }
 
-/** Its id and the asking key's are values `first` and six on. */
+/** Values `first` and six on are the ID and the calling key. */
 function mayChange(first: number): string {
   return `id = ?${first} AND (?${first + 6} IS NULL OR EXISTS
     (SELECT 1 FROM keys JOIN members ON members.id = keys.member_id
      WHERE keys.id = ?${first + 6} AND keys.revoked_at IS NULL AND members.removed_at IS NULL))`;
 }
 
-/** The id of the organization with this slug, or null. */
+/** Returns the organization's ID by slug, or null. */
 export function findIdOfSlug(db: D1Database, slug: string): Promise<string | null> {
   return db.prepare("SELECT id FROM organizations WHERE slug = ?").bind(slug).first<string>("id");
 }
 
-/** The organization with this id, or null. */
+/** Returns the organization, or null. */
 export function findOrganization(db: D1Database, id: string): Promise<StoredOrganization | null> {
   return db
     .prepare(`SELECT ${ORGANIZATION_COLUMNS} FROM organizations WHERE id = ?`)
@@ -180,7 +178,7 @@ function organizationCreated(
     type: "organization.created",
     actor,
     subject: id,
-    data: row.isPersonal === 1 ? { region } : { name, slug, region }, // a person's name: the log outlives it
+    data: row.isPersonal === 1 ? { region } : { name, slug, region }, // the name may be a person's, and the log outlives it
     createdAt: row.createdAt,
   });
 }
@@ -190,7 +188,7 @@ function slugTaken(slug: string): Refusal {
   return refuse({ kind: "conflict", message, param: "slug" });
 }
 
-/** SQLite's own words, the only sign that D1 gives of which constraint refused. */
+/** SQLite's message is D1's only sign of the violated constraint. */
 function isSlugTaken(error: unknown): boolean {
   return (
     error instanceof Error && error.message.includes("UNIQUE constraint failed: organizations.slug")

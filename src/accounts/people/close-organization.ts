@@ -14,10 +14,13 @@ import { endKeys, endSessionsOfMember } from "./removal.ts";
 
 const AT_ONCE = 6;
 
-/** What is left of the balance is given up in words. */
+/** Giving up the balance must be explicit. */
 export const closeOrganizationBody = z.object({ give_up_balance: z.optional(z.boolean()) });
 
-/** `DELETE /organization { give_up_balance }`: an owner ends it for good; 409 while it has credits that are not given up. */
+/**
+ * DELETE /organization { give_up_balance }: an owner closes it permanently. 409 while it has credits that
+ * aren't given up.
+ */
 export async function deleteOrganization(call: MemberCall): Promise<Answer> {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
   if (!fields.ok) return fields;
@@ -32,7 +35,7 @@ export async function deleteOrganization(call: MemberCall): Promise<Answer> {
 
 type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents" | "deliveries">;
 
-/** `has_balance` for an organization with credits that are not given up. */
+/** Returns `has_balance` for credits that aren't given up. */
 export async function checkBalanceGivenUp(
   { wallet }: Pick<ClosingServices, "wallet">,
   orgId: string,
@@ -48,8 +51,8 @@ export async function checkBalanceGivenUp(
 }
 
 /**
- * Ends an organization: nothing is let in or charged from the answer on, names and addresses are gone. What the law has
- * kept, its ledger, stays under its id. A 503 leaves it half done, a repeat completes it.
+ * Closes an organization: nothing is admitted or charged from the response on, and names and addresses are
+ * erased. Its ledger stays. A 503 leaves it partial; a retry completes it.
  */
 export async function endOrganization(
   services: ClosingServices,
@@ -58,7 +61,7 @@ export async function endOrganization(
     readonly actor: Actor;
     readonly memberId: string | null;
     readonly givesUp?: boolean | undefined;
-    /** Only while nobody else is in it. */
+    /** Only if nobody else is a member. */
     readonly isAlone?: boolean;
   },
 ): Promise<Result<null>> {
@@ -79,7 +82,7 @@ export async function endOrganization(
   const out = await mapConcurrently(AT_ONCE, closed.persons, ({ personId, memberId }) =>
     endSessionsOfMember(services, personId, { id: memberId, orgId }),
   );
-  // Its webhooks are gone, and with this what was sent to them.
+  // Its webhooks and their deliveries are deleted.
   const undelivered = await reachObject(() => deliveries(orgId).refresh(orgId));
   services.takeEvents(orgId);
   if (configured.unanswered) return refuse(configured.failure);
@@ -89,7 +92,7 @@ export async function endOrganization(
   );
 }
 
-/** `GET /organization/export`: what the book has of it, as JSON. */
+/** GET /organization/export: the organization's database rows as JSON. */
 export async function getOrganizationExport(call: MemberCall): Promise<Answer> {
   return success(await exportOrganization(call.db, call.as.orgId));
 }

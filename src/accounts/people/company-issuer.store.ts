@@ -4,7 +4,7 @@ import { eventIfChanged } from "../../shared/events.store.ts";
 import type { Person } from "./person.ts";
 import type { Identity } from "./person.ts";
 
-/** An organization's own issuer. Times are Unix ms. */
+/** An organization's identity provider. Times are Unix ms. */
 export type CompanyIssuer = {
   readonly orgId: string;
   readonly id: string;
@@ -13,16 +13,16 @@ export type CompanyIssuer = {
   /** Sealed. */
   readonly clientSecret: string;
   readonly createdAt: number;
-  /** Null: a draft. */
+  /** Null for a draft. */
   readonly triedAt: number | null;
-  /** Null: any log-in will do. */
+  /** Null if any login works. */
   readonly requiredAt: number | null;
 };
 
 const COLUMNS = `company_issuers.org_id AS orgId, company_issuers.id, issuer, client_id AS clientId,
   client_secret AS clientSecret, company_issuers.created_at AS createdAt, tried_at AS triedAt, required_at AS requiredAt`;
 
-/** The issuer of an organization, draft or not. Every function here throws when D1 fails. */
+/** Returns an organization's issuer, also a draft. Every function here throws when D1 fails. */
 export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer | null> {
   return db
     .prepare(`SELECT ${COLUMNS} FROM company_issuers WHERE org_id = ?`)
@@ -31,8 +31,8 @@ export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer
 }
 
 /**
- * The issuer that people come in by who type this domain, or the slug of an organization that has proven one; null: there
- * is none. `wantsYes`: an operator must have agreed to the domain.
+ * Returns the issuer for a domain or for the slug of an organization with a proven domain, or null.
+ * `wantsYes` requires an operator's approval.
  */
 export function findIssuerByDomain(
   db: D1Database,
@@ -70,7 +70,7 @@ function issuerEvent(
   });
 }
 
-/** Sets it, as a draft, in place of one that was there; false for an organization without a proven domain. */
+/** Stores an issuer as a draft. Returns false without a proven domain. */
 export async function putIssuer(
   db: D1Database,
   row: Omit<CompanyIssuer, "triedAt" | "requiredAt">,
@@ -90,7 +90,7 @@ export async function putIssuer(
   return (put?.results.length ?? 0) > 0;
 }
 
-/** Notes that an owner has come in by a draft: it lets people in from now on. */
+/** Activates a draft after an owner logged in with it. */
 export async function markIssuerTried(
   db: D1Database,
   { orgId, id, issuer }: Pick<CompanyIssuer, "orgId" | "id" | "issuer">,
@@ -107,7 +107,7 @@ export async function markIssuerTried(
   ]);
 }
 
-/** Says whether nobody acts in the organization but who came in by its issuer; false where there is none that was tried. */
+/** Sets whether members must use the issuer. Returns false without an active one. */
 export async function setIssuerRequired(
   db: D1Database,
   orgId: string,
@@ -128,7 +128,7 @@ export async function setIssuerRequired(
   return (changed?.results.length ?? 0) > 0;
 }
 
-/** Takes it away: any log-in will do from now on, and what it said of people opens nothing. */
+/** Removes the issuer. Any login works again, and its identities are invalid. */
 export async function removeIssuer(db: D1Database, orgId: string, told: Told): Promise<boolean> {
   const [removed] = await db.batch<{ id: string }>([
     db.prepare("DELETE FROM company_issuers WHERE org_id = ? RETURNING id").bind(orgId),
@@ -137,7 +137,7 @@ export async function removeIssuer(db: D1Database, orgId: string, told: Told): P
   return (removed?.results.length ?? 0) > 0;
 }
 
-/** The person of an identity of a company's own issuer, which says nothing of them that is kept; null: nobody's. */
+/** Returns the person of a company identity, or null. */
 export async function findPersonOfRealm(
   db: D1Database,
   { realm, issuer, subject }: Identity,
@@ -160,7 +160,7 @@ export async function findPersonOfRealm(
   return found?.results[0] ?? null;
 }
 
-/** Secrets that are sealed under another of KEY_SECRETS than the first; a batch of a sweep. */
+/** Returns a batch of secrets sealed under an old KEY_SECRETS entry. */
 export async function listOutdatedSecrets(
   db: D1Database,
   secretId: string,

@@ -34,11 +34,11 @@ export const requireIssuerBody = z.object({ required: z.boolean() });
 const PURPOSE = "turnpike company issuer 1";
 const ownerOf = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string => `${orgId} ${id}`;
 
-/** Where anybody has an account: whoever is known there is nobody's employee by that. */
+/** Public account providers, which don't prove employment. */
 const ANYBODYS =
   /^(?:accounts\.google\.com|appleid\.apple\.com|github\.com|(?:login\.microsoftonline\.com\/(?:common|consumers|organizations|9188040d-6c67-4c5b-b112-36a304b66dad)\/.*))$/;
 
-/** Why an address cannot be a company's issuer, or be called for one; null: it can. With the sandbox this machine's own may. */
+/** Returns why an address can't be a company's issuer, or null. With the sandbox, this machine is allowed. */
 export function issuerProblem(address: string, isInsecure: boolean): string | null {
   const url = publicAddress(address);
   if (typeof url !== "string") return null;
@@ -47,7 +47,7 @@ export function issuerProblem(address: string, isInsecure: boolean): string | nu
   return isInsecure && isOwn ? null : url;
 }
 
-/** `GET /company/issuer`: what is set, and what the issuer must be told of us; its secret is never shown. */
+/** GET /company/issuer: the settings and our callback URL. The secret is never shown. */
 export async function getIssuer(call: MemberCall): Promise<Answer> {
   return success(issuerView(call, await findIssuer(call.db, call.as.orgId)));
 }
@@ -69,8 +69,8 @@ function stateOf(row: CompanyIssuer | null): "none" | "draft" | "on" {
 }
 
 /**
- * `POST /company/issuer { issuer, client_id, client_secret }`: a draft in place of what was set, which lets nobody in before an
- * owner has connected it. 409 `no_proven_domain`, 503 `issuer_unreachable`.
+ * POST /company/issuer { issuer, client_id, client_secret }: stores a draft, which an owner must connect
+ * first. 409 `no_proven_domain`, 503 `issuer_unreachable`.
  */
 export async function postIssuer(call: MemberCall): Promise<Answer> {
   const fields = parseFields(newIssuerBody, [], call.body);
@@ -102,8 +102,8 @@ function noDomain(): Answer {
 }
 
 /**
- * `POST /company/issuer/require { required }`: nobody acts in the organization but who came in by its issuer. 409
- * `not_by_company` for who did not themselves: so nobody locks themselves out.
+ * POST /company/issuer/require { required }: requires the issuer for the organization. 409 `not_by_company`
+ * unless the caller used it, so nobody locks themselves out.
  */
 export async function postIssuerRequired(call: MemberCall): Promise<Answer> {
   const fields = parseFields(requireIssuerBody, [], call.body);
@@ -119,7 +119,7 @@ export async function postIssuerRequired(call: MemberCall): Promise<Answer> {
   return getIssuer(call);
 }
 
-/** `DELETE /company/issuer`: any log-in will do from now on. */
+/** DELETE /company/issuer: any login works again. */
 export async function deleteIssuer(call: MemberCall): Promise<Answer> {
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
   if (!(await removeIssuer(call.db, call.as.orgId, by))) return noIssuer();
@@ -134,7 +134,7 @@ function noIssuer(): Answer {
   });
 }
 
-/** The log and the owners hear of it. */
+/** Records the change and notifies the owners. */
 async function told(call: MemberCall): Promise<void> {
   call.takeEvents(call.as.orgId);
   await mailSettings(call, call.as.orgId);
@@ -150,7 +150,7 @@ export async function mailSettings(
   }
 }
 
-/** What it is asked as: like an entry of LOGIN_ISSUERS, whose id is the organization's. */
+/** Returns the issuer as an entry of LOGIN_ISSUERS, with the organization's ID. */
 export function issuerEntryOf({
   orgId,
   issuer,
@@ -159,7 +159,7 @@ export function issuerEntryOf({
   return { id: orgId, kind: "oidc", issuer, client_id: clientId, secret: "", reauth: false };
 }
 
-/** Its client's secret; null when KEY_SECRETS no longer has what it was sealed under. */
+/** Returns the client secret, or null if its KEY_SECRETS entry is gone. */
 export function clientSecretOf(
   row: CompanyIssuer,
   keySecrets: readonly KeySecret[],
@@ -167,7 +167,7 @@ export function clientSecretOf(
   return unseal(row.clientSecret, { purpose: PURPOSE, owner: ownerOf(row) }, keySecrets);
 }
 
-/** From the hourly cron: what is sealed under a secret that is being replaced is sealed anew. */
+/** Reseals secrets under the first KEY_SECRETS entry. Called by the hourly cron. */
 export async function resealIssuers(
   db: D1Database,
   keySecrets: readonly KeySecret[],
@@ -182,7 +182,7 @@ export async function resealIssuers(
   }
 }
 
-/** The addresses of which a company's issuer may say that they are somebody's: those of its proven domains. */
+/** Returns the addresses that the issuer can confirm: those of proven domains. */
 export async function provenBy(
   db: D1Database,
   orgId: string,

@@ -22,10 +22,10 @@ export type CompanyDomain = {
 const COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS createdAt, proven_at AS provenAt,
   approved_at AS approvedAt, failed_since AS failedSince`;
 const DOMAINS_MAX = 10;
-/** A record that is gone for longer lets nobody join, and another organization prove the domain. */
+/** Ms after which a missing record ends joining and lets another organization prove the domain. */
 const GONE_MS = 7 * DAY_MS;
 
-/** The organization's row of a domain, a new one where there is none; null when it has ten. Throws when D1 fails. */
+/** Returns the organization's domain row, creating it if needed, or null at ten. Throws when D1 fails. */
 export async function insertDomain(
   db: D1Database,
   {
@@ -66,7 +66,7 @@ export async function listDomains(
 
 type Told = { readonly actor: Actor; readonly nowMs: number };
 
-/** That a domain is, or is no longer, the organization's: for a batch, behind what changed it. */
+/** Returns a batch statement for the event of a proven or lost domain. */
 function domainEvent(
   db: D1Database,
   { domain, orgId }: Pick<CompanyDomain, "domain" | "orgId">,
@@ -84,7 +84,7 @@ function domainEvent(
   });
 }
 
-/** Notes that the domain is proven; `taken` while it is another organization's that has not lost it for a week. */
+/** Marks a domain as proven, or returns `taken` unless the other organization lost it for a week. */
 export async function proveDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
@@ -110,7 +110,7 @@ export async function proveDomain(
   return (proven?.results.length ?? 0) > 0 ? "proven" : "taken";
 }
 
-/** An operator's yes; false for what is no proven domain of the organization. */
+/** Records an operator's approval. Returns false for a domain that isn't proven. */
 export async function approveDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
@@ -128,7 +128,7 @@ export async function approveDomain(
   return (approved?.results.length ?? 0) > 0;
 }
 
-/** Gives a domain up; who has joined by it stays. */
+/** Removes a domain. Members who joined by it stay. */
 export async function removeDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
@@ -143,11 +143,11 @@ export async function removeDomain(
   return (removed?.results.length ?? 0) > 0;
 }
 
-/** In a statement: that the row of a domain lets people join at the time `?n`; `approved`: 1 where an operator must agree. */
+/** Condition: the domain allows joining at time `?n`. `approved` is 1 if an operator must approve. */
 const joinable = (now: string, approved: string): string => `proven_at IS NOT NULL
   AND (${approved} = 0 OR approved_at IS NOT NULL) AND (failed_since IS NULL OR failed_since > ${now} - ${GONE_MS})`;
 
-/** Whose domain it is, as far as people may join by it; null: nobody's. */
+/** Returns the company domain if people can currently join by it, else null. */
 export function findJoinableDomain(
   db: D1Database,
   domain: string,
@@ -160,8 +160,8 @@ export function findJoinableDomain(
 }
 
 /**
- * Makes a person a member by their company's domain, all or nothing: it lets people join, the organization is active and a
- * team, the person was never a member of it, and no member has their address. False when one of these does not hold.
+ * Adds a person by company domain, all or nothing: the domain allows joining, the organization is an active
+ * team, the person was never a member, and the address is free. Returns false otherwise.
  */
 export async function joinCompany(
   db: D1Database,
@@ -206,7 +206,7 @@ export async function joinCompany(
   return (joined?.results.length ?? 0) > 0;
 }
 
-/** Proven domains whose record was not looked at for a day; a batch of a sweep. */
+/** Returns a batch of domains not checked for a day. */
 export async function listDomainsToCheck(
   db: D1Database,
   nowMs: number,
@@ -221,7 +221,7 @@ export async function listDomainsToCheck(
   return results;
 }
 
-/** Notes whether the record was there; true when it is gone since now, which the log tells too. */
+/** Records a check. Returns true if the record is newly missing, which is an event. */
 export async function recordDomainCheck(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,

@@ -27,18 +27,18 @@ import { membershipsOf } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
 import { ownersOf } from "./team.store.ts";
 
-/** Lookups at once. */
+/** Concurrent lookups. */
 const AT_ONCE = 6;
 
 export const domainBody = z.object({ domain: z.string().check(z.maxLength(253)) });
 
-/** `GET /company/domains`. */
+/** GET /company/domains. */
 export async function getDomains(call: MemberCall): Promise<Answer> {
   const domains = await listDomains(call.db, call.as.orgId);
   return success({ domains: domains.map((one) => domainRecord(one, call.companyDomains)) });
 }
 
-/** `POST /company/domains { domain }`: 201 with the TXT record that proves it. */
+/** POST /company/domains { domain }: 201 with the TXT record to set. */
 export async function postDomain(call: MemberCall): Promise<Answer> {
   const fields = parseFields(domainBody, [], call.body);
   if (!fields.ok) return fields;
@@ -68,7 +68,7 @@ function mayName({ as, companyDomains }: MemberCall): Refusal | null {
   return isOff ? refuse({ kind: "conflict", message, param: null, code }) : null;
 }
 
-/** `POST /company/domains/{domain}/prove`: looks the record up at two resolvers; 409 `domain_not_proven`. */
+/** POST /company/domains/{domain}/prove: looks up the record at two resolvers. 409 `domain_not_proven`. */
 export async function postProof(call: MemberCall): Promise<Answer> {
   const { db, as, now: nowMs } = call;
   const own = await ownDomain(call);
@@ -92,7 +92,7 @@ export async function postProof(call: MemberCall): Promise<Answer> {
   return getDomains(call);
 }
 
-/** `DELETE /company/domains/{domain}`. */
+/** DELETE /company/domains/{domain}. */
 export async function deleteDomain(call: MemberCall): Promise<Answer> {
   const own = await ownDomain(call);
   if (!own.ok) return own;
@@ -104,7 +104,7 @@ export async function deleteDomain(call: MemberCall): Promise<Answer> {
   return success({ id: domain, deleted: true });
 }
 
-/** Mails the owners what has become of a domain; nobody where mail is off. */
+/** Emails the owners about a domain, if mail is on. */
 export async function notifyOwners(
   { db, mail }: Pick<PeopleServices, "db" | "mail">,
   { orgId, domain }: Pick<CompanyDomain, "orgId" | "domain">,
@@ -124,7 +124,7 @@ async function ownDomain({ db, as, params }: MemberCall): Promise<Result<Company
     : success(found);
 }
 
-/** A domain as its organization and an operator see it. */
+/** Returns the JSON of a domain. */
 export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDomains"]) {
   const { domain, nonce, provenAt, approvedAt, failedSince, tenant } = row;
   const isOpen =
@@ -139,10 +139,10 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
   };
 }
 
-/** What an issuer says of the company of who logs in. */
+/** The company of a person according to the issuer. */
 type Company = { readonly domain: string | null; readonly tenant: string | null };
 
-/** The organization of this domain, where the issuer says that somebody is of its company; null: there is none for them. */
+/** Returns the organization that a person can join by the issuer's claims, or null. */
 export async function findCompanyToJoin(
   services: PeopleServices,
   typed: string,
@@ -158,7 +158,7 @@ export async function findCompanyToJoin(
   return isGoogles || isEntras ? found : null;
 }
 
-/** A domain of the organization by which people may join it now; null: there is none. */
+/** Returns a domain that currently allows joining, or null. */
 export async function findOwnJoinableDomain(
   { db, now: nowMs, companyDomains: mode }: PeopleServices,
   orgId: string,
@@ -172,7 +172,9 @@ export async function findOwnJoinableDomain(
   return null;
 }
 
-/** Makes them a member of their company's organization, or finds that they are; null when they may not join. */
+/**
+ * Adds the person to their company's organization, or finds them there. Returns null if they may not join.
+ */
 export async function joinOrganization(
   services: PeopleServices,
   company: CompanyDomain,
@@ -189,8 +191,8 @@ export async function joinOrganization(
 }
 
 /**
- * From the hourly cron: looks each proven domain's record up once a day, and tells the owners of one that is gone. What a
- * resolver does not say changes nothing.
+ * Checks each proven domain once a day and notifies owners of a missing record. Unresponsive resolvers change
+ * nothing. Called by the hourly cron.
  */
 export async function checkDomains(
   db: D1Database,

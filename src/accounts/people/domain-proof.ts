@@ -2,13 +2,13 @@ import * as z from "zod/mini";
 import { boundedText } from "../../shared/http/bounded-body.ts";
 import { publicAddress } from "../../shared/public-address.ts";
 
-/** Both must see it: who lies to one resolver does not lie to the other. */
+/** Both must see the record, which makes spoofing harder. */
 const RESOLVERS = ["https://cloudflare-dns.com/dns-query", "https://dns.google/resolve"];
 const TIMEOUT_MS = 5000;
 const BYTES_MAX = 64 * 1024;
 const TXT = 16;
 
-/** Where anybody gets an address: such a domain is no company's. */
+/** Public mail domains, which belong to no company. */
 const FREE_MAIL = new Set(
   `gmail.com googlemail.com outlook.com hotmail.com live.com msn.com yahoo.com ymail.com icloud.com me.com mac.com aol.com
    gmx.de gmx.net gmx.com gmx.at gmx.ch web.de t-online.de freenet.de posteo.de mailbox.org proton.me protonmail.com pm.me
@@ -16,7 +16,7 @@ const FREE_MAIL = new Set(
    hotmail.co.uk yahoo.co.uk orange.fr wanadoo.fr free.fr laposte.net libero.it`.split(/\s+/),
 );
 
-/** A company's domain as it is kept, or why it is none. */
+/** Returns a normalized company domain, or why it is invalid. */
 export function parseCompanyDomain(
   text: string,
 ): { readonly domain: string } | { readonly problem: string } {
@@ -27,15 +27,15 @@ export function parseCompanyDomain(
   return FREE_MAIL.has(domain) ? { problem: "is where anybody gets an address" } : { domain };
 }
 
-/** The record that proves a domain. */
+/** Returns the TXT record that proves a domain. */
 export function proofRecord(domain: string, nonce: string) {
   return { name: `_turnpike-challenge.${domain}`, value: `turnpike-domain-verification=${nonce}` };
 }
 
-/** What was seen: the record, none, or a resolver that does not answer. */
+/** The result of a lookup. */
 type Seen = "there" | "missing" | "away";
 
-/** Whether the domain's TXT record says this nonce, at both resolvers. Never throws. */
+/** Reports whether both resolvers return the record. Never throws. */
 export async function hasProof(domain: string, nonce: string): Promise<Seen> {
   const { name, value } = proofRecord(domain, nonce);
   const seen = await Promise.all(
@@ -49,7 +49,7 @@ export async function hasProof(domain: string, nonce: string): Promise<Seen> {
   return seen.every((one) => one === "there") ? "there" : "missing";
 }
 
-/** The JSON form of DNS over HTTPS, which has no RFC: both say it alike. */
+/** The JSON form of DNS over HTTPS, which both resolvers share. */
 const answer = z.object({
   Status: z.int(),
   TC: z.boolean(),
@@ -57,7 +57,7 @@ const answer = z.object({
 });
 const NO_SUCH_NAME = 3;
 
-/** The texts at a name; null when the resolver does not say. */
+/** Returns the texts at a name, or null without a response. */
 async function textsOf(resolver: string, name: string): Promise<readonly string[] | null> {
   const response = await fetch(`${resolver}?name=${encodeURIComponent(name)}&type=TXT`, {
     headers: { accept: "application/dns-json" },
@@ -76,7 +76,7 @@ async function textsOf(resolver: string, name: string): Promise<readonly string[
     .map(({ data }) => unquoted(data));
 }
 
-/** `"one" "two"` is `onetwo`; one resolver leaves the quotes out. */
+/** Joins quoted strings: `"one" "two"` is `onetwo`. One resolver omits the quotes. */
 function unquoted(data: string): string {
   if (!data.startsWith('"')) return data;
   const strings = data.matchAll(/"((?:[^"\\]|\\.)*)"/g);

@@ -3,19 +3,20 @@ import type { Actor } from "../../shared/event.ts";
 import { eventIfChanged } from "../../shared/events.store.ts";
 import type { EndedKey } from "../organizations/members.store.ts";
 
-/** What ends with an organization, so that its objects can be told. */
+/** The parts of a closed organization whose objects must be updated. */
 type Closed = {
   readonly keys: readonly EndedKey[];
   readonly persons: readonly { readonly memberId: string; readonly personId: string }[];
 };
 
 const IS_CLOSED = "EXISTS (SELECT 1 FROM closed_organizations WHERE org_id = ?1)";
-/** What an address is in place of one that is gone. */
+/** Replacement for an erased address. */
 const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
 
 /**
- * Ends an organization for good: its members, keys, invitations and webhooks, its names and their addresses. `memberId`:
- * the owner who asks and must be one; null for an operator. Again: the same answer. Null when it may not. The ledger stays.
+ * Closes an organization: ends members, keys, invitations and webhooks, and erases names and addresses.
+ * `memberId` must be an owner; null for an operator. Repeats return the same. Returns null if not allowed.
+ * The ledger stays.
  */
 export async function closeOrganization(
   db: D1Database,
@@ -24,7 +25,7 @@ export async function closeOrganization(
     readonly actor: Actor;
     readonly memberId: string | null;
     readonly nowMs: number;
-    /** Only while nobody else is in it. */
+    /** Only if nobody else is a member. */
     readonly isAlone?: boolean;
   },
 ): Promise<Closed | null> {
@@ -65,7 +66,7 @@ export async function closeOrganization(
   return { keys: keys?.results ?? [], persons: persons?.results ?? [] };
 }
 
-/** For a batch, after it was noted that an organization is closed: nobody is in it and nothing is told of it any more. */
+/** Returns batch statements that empty a closed organization. */
 function emptied(db: D1Database, orgId: string, nowMs: number): readonly D1PreparedStatement[] {
   return [
     db
@@ -98,7 +99,7 @@ function emptied(db: D1Database, orgId: string, nowMs: number): readonly D1Prepa
   ];
 }
 
-/** Whether an organization was closed. */
+/** Reports whether an organization was closed. */
 export async function isClosed(db: D1Database, orgId: string): Promise<boolean> {
   const row = await db
     .prepare("SELECT 1 FROM closed_organizations WHERE org_id = ?")
@@ -108,8 +109,8 @@ export async function isClosed(db: D1Database, orgId: string): Promise<boolean> 
 }
 
 /**
- * Forgets a person who is a member of nothing: name, addresses, identities; ids stay where they stand. False while they
- * are a member of something; again: true.
+ * Erases a person without memberships: name, addresses and identities. IDs stay. Returns false while they are
+ * a member.
  */
 export async function erasePerson(
   db: D1Database,
@@ -146,7 +147,7 @@ export async function erasePerson(
 
 const EXPORTED_MAX = 10_000;
 
-/** What the book has of an organization, table by table, as it stands there; hashes and sealed secrets are left out. */
+/** The exported tables of an organization, without hashes and sealed secrets. */
 const TABLES: Readonly<Record<string, string>> = {
   organization: "SELECT * FROM organizations WHERE id = ?1",
   members: "SELECT id, email, role, created_at, removed_at FROM members WHERE org_id = ?1",
@@ -167,7 +168,7 @@ const TABLES: Readonly<Record<string, string>> = {
   alerts: "SELECT * FROM alerts WHERE org_id = ?1",
 };
 
-/** All of these of one moment, 10,000 rows of each at most. */
+/** Returns all tables at one moment, at most 10,000 rows each. */
 export async function exportOrganization(
   db: D1Database,
   orgId: string,
@@ -181,7 +182,7 @@ export async function exportOrganization(
 
 type Rows = readonly unknown[];
 
-/** What the book has of a person beside themselves and their identities; `places`: where they are or were a member. */
+/** Returns the rows about a person. `places` lists current and former memberships. */
 export async function exportPerson(
   db: D1Database,
   personId: string,

@@ -27,24 +27,27 @@ import { membershipsOf } from "./people.store.ts";
 import type { Membership, Person } from "./person.ts";
 
 const ADDRESSED_DAYS = 7;
-/** Whoever has such a link may join. */
+/** Days that an open link is valid. */
 const OPEN_DAYS = 3;
 
 export const newInvitationBody = z.object({
   role: z.optional(roleSchema),
-  /** Whose proven address who accepts must have; left out: whoever has the link, as a member. */
+  /** The address that must be confirmed; absent if anyone with the link can join as a member. */
   email: z.nullish(emailSchema),
-  /** The member that gets a log-in, in its role, for who has its address; left out: a new one. */
+  /** The existing member who gets a login; absent for a new one. */
   member_id: z.nullish(z.string().check(z.maxLength(100))),
 });
 export const invitationTokenBody = z.object({ token: z.string().check(z.maxLength(200)) });
 
-/** What an invitation is made with. */
+/** The dependencies of invitations. */
 type Inviting = Pick<PeopleServices, "db" | "region" | "keySecrets" | "now" | "origin"> & {
   readonly actor: Actor;
 };
 
-/** `POST /invitations`: 201 with the link; an open one of the same address or member is extended, with its link. */
+/**
+ * POST /invitations: 201 with the link. An open one for the same address or member is extended and keeps its
+ * link.
+ */
 export async function postInvitation(call: MemberCall): Promise<Answer> {
   if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });
   if (call.as.isPersonal === 1) {
@@ -59,7 +62,7 @@ export async function postInvitation(call: MemberCall): Promise<Answer> {
   return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
 }
 
-/** Mails the link to the address that it is for; false where mail is off or there is no address. */
+/** Emails the link. Returns false without mail or address. */
 export function sendInvitation(
   { mail, region }: Pick<PeopleServices, "mail" | "region">,
   { email, role, expires_at: until, link }: MadeInvitation,
@@ -70,10 +73,10 @@ export function sendInvitation(
   return true;
 }
 
-/** An invitation as who made it sees it. */
+/** The JSON of an invitation for its creator. */
 type MadeInvitation = ReturnType<typeof invitationRecord> & { readonly link: string };
 
-/** The same for a member, or an operator (null). */
+/** Creates an invitation by a member, or by an operator (null). */
 export async function createInvitation(
   services: Inviting,
   orgId: string,
@@ -108,7 +111,7 @@ export async function createInvitation(
   return success({ ...invitationRecord(made.value), link });
 }
 
-/** `GET /invitations`: those that are open. */
+/** GET /invitations: open ones. */
 export async function getInvitations(call: MemberCall): Promise<Answer> {
   const rows = await listInvitations(call.db, call.as.orgId, call.now);
   const invitations = rows.map((row) =>
@@ -117,7 +120,7 @@ export async function getInvitations(call: MemberCall): Promise<Answer> {
   return success({ invitations });
 }
 
-/** `DELETE /invitations/{id}`: its link opens nothing from this answer on. */
+/** DELETE /invitations/{id}: the link is invalid from the response on. */
 export async function deleteInvitation(call: MemberCall): Promise<Answer> {
   const id = call.params["id"] ?? "";
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
@@ -127,7 +130,7 @@ export async function deleteInvitation(call: MemberCall): Promise<Answer> {
 
 const NONE = "No such invitation.";
 
-/** `POST /invitation/preview { token }`, for whoever has the link, logged in or not. */
+/** POST /invitation/preview { token }, for anyone with the link. */
 export async function previewInvitation(services: PeopleServices, body: unknown): Promise<Answer> {
   const found = await heldBy(services, body);
   if (!found.ok) return found;
@@ -144,7 +147,7 @@ export async function previewInvitation(services: PeopleServices, body: unknown)
   });
 }
 
-/** `POST /invitation/accept { token }`, by who is logged in with the address that it is for. */
+/** POST /invitation/accept { token }, for a person with its address. */
 export async function acceptRoute(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(invitationTokenBody, [], call.body);
   if (!fields.ok) return fields;
@@ -157,13 +160,13 @@ export async function acceptRoute(call: PeopleCall): Promise<Answer> {
   return acting.ok ? success({ organization_id: orgId, member_id: memberId }) : acting;
 }
 
-/** Makes a person the member that an invitation is for; one they are already is an answer too. */
+/** Makes a person the invited member. An existing member is returned unchanged. */
 export async function joinByInvitation(
   services: PeopleServices,
   asked: {
     readonly token: string;
     readonly person: Person;
-    /** Their addresses, as far as the issuer confirms them. */
+    /** Their confirmed addresses. */
     readonly proven: readonly string[];
   },
 ): Promise<Result<Pick<Membership, "memberId" | "orgId">>> {
@@ -192,7 +195,7 @@ export async function joinByInvitation(
   return refuse({ kind: "conflict", message, param: null, code: "other_address" });
 }
 
-/** The invitation of a true token, over or not; anything else is 404 without I/O. */
+/** Returns the invitation of a valid token, also an ended one. Others are 404 without I/O. */
 async function heldBy(services: PeopleServices, body: unknown): Promise<Result<InvitationDetails>> {
   const fields = parseFields(invitationTokenBody, [], body);
   if (!fields.ok) return fields;
@@ -202,7 +205,7 @@ async function heldBy(services: PeopleServices, body: unknown): Promise<Result<I
   return found === null ? refuse({ kind: "not_found", message: NONE }) : success(found);
 }
 
-/** Why nobody can accept it; null: somebody can. */
+/** Returns why an invitation can't be accepted, or null. */
 function whyOver(invitation: InvitationDetails, nowMs: number): Refusal | null {
   const { acceptedAt, endedAt, expiresAt, isSuspended, isGiven } = invitation;
   if (acceptedAt !== null) return over("This invitation was used.");

@@ -5,25 +5,25 @@ import type { Role } from "../../shared/caller.ts";
 import { regionNamed } from "../../shared/regions.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** An invitation as the book has it. Times are Unix ms. */
+/** An invitation. Times are Unix ms. */
 export type Invitation = {
   readonly id: string;
   readonly orgId: string;
   readonly role: Role;
-  /** Whose proven address it must be; null: whoever has the link. */
+  /** The required confirmed address; null for anyone with the link. */
   readonly email: string | null;
-  /** The member that gets a log-in; null: a new one. */
+  /** The member who gets a login; null for a new one. */
   readonly memberId: string | null;
-  /** A member's id; null: an operator. */
+  /** A member's ID; null for an operator. */
   readonly invitedBy: string | null;
   readonly createdAt: number;
   readonly expiresAt: number;
 };
 
-/** `svc_iv_<region>_`, the id of a secret, what follows `inv_` in the invitation's id, and the tag in base64url. */
+/** `svc_iv_<region>_`, the secret's ID, the rest of the invitation's ID and the tag in base64url. */
 const TOKEN = /^svc_iv_([a-z]{2,8})_([0-9A-Za-z])([0-9A-Za-z]{24})([\w-]{43})$/;
 
-/** The token of an invitation's link: whoever has it may see the invitation. */
+/** Returns the token of an invitation's link. */
 export async function invitationToken(
   id: string,
   region: Region,
@@ -35,7 +35,7 @@ export async function invitationToken(
   return `svc_iv_${region}_${secret.id}${id.slice("inv_".length)}${tag}`;
 }
 
-/** The id that a token of this region names; null for one that is forged, or another region's: it costs no I/O. */
+/** Returns the ID in a valid token of this region, or null, without I/O. */
 export async function readInvitationToken(
   token: string,
   region: Region,
@@ -53,7 +53,7 @@ async function tagOf(secret: KeySecret, region: Region, id: string): Promise<str
   return tag.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** An address as who has no right to it sees it: `a…@example.com`. */
+/** Returns an address for others: `a…@example.com`. */
 export function maskAddress(email: string): string {
   return `${email.slice(0, 1)}…${email.slice(email.indexOf("@"))}`;
 }

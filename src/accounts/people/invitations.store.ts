@@ -10,7 +10,7 @@ import { addressOf } from "./person.ts";
 import type { Person } from "./person.ts";
 import { grantsRoleSql } from "./rights.ts";
 
-/** Open invitations of an organization, and new ones of an inviter in an hour, at most. */
+/** Maximum open invitations per organization, and new ones per inviter and hour. */
 const OPEN_MAX = 50;
 const HOURLY_MAX = 20;
 
@@ -18,13 +18,13 @@ const COLUMNS = `id, org_id AS orgId, role, email, member_id AS memberId, invite
   created_at AS createdAt, expires_at AS expiresAt`;
 const OPEN = "accepted_at IS NULL AND ended_at IS NULL";
 
-/** Whether the member `?n` lives and may give the role in `role`; null: an operator, who may. */
+/** Condition: the member `?n` is active and may grant `role`; null for an operator. */
 function mayInvite(by: string, role: string): string {
   return `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ${by}
     AND inviter.removed_at IS NULL AND ${grantsRoleSql("inviter.role", role)}))`;
 }
 
-/** A member that gets a log-in keeps its role, and who has its address is meant. */
+/** SQL for the role: a member who gets a login keeps theirs. */
 function roleFor(member: string, role: string): string {
   return `coalesce((SELECT role FROM members WHERE id = ${member}), ${role})`;
 }
@@ -34,9 +34,8 @@ function addressFor(member: string, email: string): string {
 }
 
 /**
- * Invites: an open invitation of the same address or member is extended instead, with its link. Refused while the
- * inviter may not give the role (any more), at 50 open ones, 20 of an inviter in an hour; `not_found` for a member that
- * is none, `conflict` for one that has a log-in.
+ * Creates an invitation, or extends an open one. Rejected if the inviter can't grant the role, or at 50 open
+ * or 20 per inviter and hour. `not_found` for an unknown member, `conflict` for one with a login.
  */
 export async function insertInvitation(
   db: D1Database,
@@ -104,14 +103,14 @@ function conflict(message: string, code: string): Refusal {
   return refuse({ kind: "conflict", message, param: null, code });
 }
 
-/** An invitation with what its holder is shown. */
+/** An invitation with its displayed details. */
 export type InvitationDetails = Invitation & {
   readonly organization: string;
   readonly isSuspended: 0 | 1;
   readonly inviter: string | null;
   readonly acceptedAt: number | null;
   readonly endedAt: number | null;
-  /** Whether who invited may still give the role. */
+  /** Whether the inviter can still grant the role. */
   readonly isGiven: 0 | 1;
 };
 
@@ -124,12 +123,12 @@ const SHOWN = `SELECT invitations.id, invitations.org_id AS orgId, invitations.r
   LEFT JOIN member_people ON member_people.member_id = invited_by
   LEFT JOIN people ON people.id = member_people.person_id`;
 
-/** The invitation with this id, over or not, or null. */
+/** Returns an invitation, also an ended one, or null. */
 export function findInvitation(db: D1Database, id: string): Promise<InvitationDetails | null> {
   return db.prepare(`${SHOWN} WHERE invitations.id = ?`).bind(id).first<InvitationDetails>();
 }
 
-/** The open invitations of an organization, newest first. */
+/** Returns open invitations, newest first. */
 export async function listInvitations(
   db: D1Database,
   orgId: string,
@@ -145,7 +144,7 @@ export async function listInvitations(
   return results;
 }
 
-/** Ends an open invitation; false when it is none. */
+/** Ends an open invitation. Returns false otherwise. */
 export async function endInvitation(
   db: D1Database,
   { id, orgId }: Pick<Invitation, "id" | "orgId">,
@@ -170,7 +169,7 @@ export async function endInvitation(
   return (ended?.results.length ?? 0) > 0;
 }
 
-/** Who accepts: the person, their proven addresses, a member's id should they become a new one, its console key. */
+/** The accepting person, their confirmed addresses, and IDs for a new member and console key. */
 type Accepting = {
   readonly person: Person;
   readonly proven: readonly string[];
@@ -182,14 +181,14 @@ type Accepting = {
 const NO_MEMBERSHIP = `NOT EXISTS (SELECT 1 FROM member_people JOIN members AS own ON own.id = member_people.member_id
   WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND own.removed_at IS NULL)`;
 
-/** Who was removed comes back by an invitation of after that alone: not by another one that was open already. */
+/** A removed person can rejoin only by a later invitation. */
 const NOT_REMOVED_SINCE = `NOT EXISTS (SELECT 1 FROM member_people JOIN members AS gone ON gone.id = member_people.member_id
   WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND gone.removed_at > invitations.created_at)`;
 
 /**
- * Accepts, all or nothing: the invitation is open, its inviter may still give its role, its organization is active, its
- * address is proven to be the person's, and they are no member, nor were one when it was made. The id of the member that the person is now; null when
- * one of these does not hold: `findInvitation` says which. So of any number of clicks at once one wins.
+ * Accepts, all or nothing: the invitation is open and still allowed, its organization active, the address
+ * confirmed, and the person no member, also not when it was created. Returns the member's ID, or null. Of
+ * concurrent clicks, one succeeds.
  */
 export async function acceptInvitation(
   db: D1Database,
@@ -241,7 +240,7 @@ export async function acceptInvitation(
   return accepted?.results[0]?.memberId ?? null;
 }
 
-/** Whether a person was removed from the organization of an invitation since that was made. */
+/** Reports whether the person was removed after the invitation was created. */
 export async function wasRemovedSince(
   db: D1Database,
   invitationId: string,

@@ -1,17 +1,17 @@
 import type { Mailing } from "../../shared/config/config.ts";
 import { logWarning } from "../../shared/log.ts";
 
-/** One mail: plain text with one link. */
+/** A plain-text email with one link. */
 export type Mail = {
   readonly to: string;
   readonly subject: string;
   readonly lines: readonly string[];
 };
 
-/** Sends one behind the answer; whatever fails is a log line, and nothing is sent again. */
+/** Sends after the response. Failures are logged, not retried. */
 export type SendMail = (mail: Mail) => void;
 
-/** What sends by the platform's binding; null: nothing is sent, links are shown alone. */
+/** Returns the mail function, or null without a mail binding. */
 export function mailSender(
   mailing: Mailing | null,
   waitUntil: (work: Promise<unknown>) => void,
@@ -26,7 +26,7 @@ export function mailSender(
     waitUntil(
       sending.catch((error: unknown) => {
         const code = error instanceof Error && "code" in error ? error.code : null;
-        // The error's own words may name who was written to.
+        // The error's message may contain the recipient.
         const reason = typeof code === "string" && /^E_[A-Z_]{1,60}$/.test(code) ? code : "failed";
         logWarning("mail_not_sent", { reason });
       }),
@@ -36,7 +36,7 @@ export function mailSender(
 
 const NAME_MAX = 60;
 
-/** A name that somebody typed, for a subject: letters, digits, spaces and `.-_` of it. */
+/** Returns a name for a subject line: letters, digits, spaces and `.-_`. */
 function plainName(name: string): string {
   const plain = name.replaceAll(/[^\p{L}\p{N} ._-]/gu, "").trim();
   return plain.slice(0, NAME_MAX) || "an organization";
@@ -52,7 +52,7 @@ type Invited = {
   readonly until: string;
 };
 
-/** What an invitation says. */
+/** Returns the invitation email. */
 export function invitationMail(invited: Invited): Mail {
   const { email, organization, inviter, role, region, link, until } = invited;
   const name = plainName(organization);
@@ -71,7 +71,7 @@ export function invitationMail(invited: Invited): Mail {
   };
 }
 
-/** What who was removed by somebody else is told. */
+/** Returns the email to a removed member. */
 export function removalMail(to: string, organization: string): Mail {
   const name = plainName(organization);
   return {
@@ -84,7 +84,7 @@ export function removalMail(to: string, organization: string): Mail {
   };
 }
 
-/** What a person is told who logs in by a browser that they did not use before. */
+/** Returns the email about a login from a new browser. */
 export function newBrowserMail(
   to: string,
   at: {
@@ -107,7 +107,7 @@ export function newBrowserMail(
   };
 }
 
-/** What a person is told whose ways to log in are others than before. */
+/** Returns the email about a changed login method. */
 export function loginMethodsMail(to: string, what: "added" | "taken away", origin: string): Mail {
   return {
     to,
@@ -127,7 +127,7 @@ const DOMAIN_NEWS = {
   lost: "has lost the TXT record that proves it: after a week nobody joins by it any more, who has joined stays.",
 } as const;
 
-/** What an owner is told of a domain of their organization. */
+/** Returns the email about a domain. */
 export function domainMail(
   to: string,
   of: {
@@ -144,7 +144,7 @@ export function domainMail(
   };
 }
 
-/** What an owner is told when the company's own log-in was set, required or taken away. */
+/** Returns the email about a changed company login. */
 export function settingsMail(to: string, organization: string): Mail {
   const name = plainName(organization);
   return {

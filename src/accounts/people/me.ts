@@ -35,13 +35,13 @@ import { hasPersonalOrganization, convertToTeam, canCreateAnother } from "./sign
 import type { Objects } from "../../shared/contracts/objects.ts";
 import type { EventRecord } from "../../shared/event.ts";
 
-/** `GET /me`: who it is, how they log in, where they are a member, what sessions they have. */
+/** GET /me: the person, logins, memberships and sessions. */
 export async function getMe(call: PeopleCall): Promise<Answer> {
   const view = await meView(call);
   return view.ok ? success(view.value) : view;
 }
 
-/** Who came in by a company's own issuer sees of themselves what is of that company. */
+/** A person from a company's issuer sees only that company's data. */
 async function meView({ db, person, sessions, realm }: PeopleCall): Promise<Result<View>> {
   const [known, places] = await Promise.all([
     listIdentities(db, person.id),
@@ -89,7 +89,7 @@ function sessionRecord(one: SessionSummary, own: string): View {
   };
 }
 
-/** `GET /me/export`: all that this region has of the person, as JSON, with what the logs say of them. */
+/** GET /me/export: the person's data in this region as JSON, including log entries. */
 export async function getMyExport(call: PeopleCall): Promise<Answer> {
   const view = await meView(call);
   if (!view.ok) return view;
@@ -98,7 +98,7 @@ export async function getMyExport(call: PeopleCall): Promise<Answer> {
   return events.ok ? success({ ...view.value, ...tables, events: events.value }) : events;
 }
 
-/** `DELETE /me/sessions/{id}`. */
+/** DELETE /me/sessions/{id}. */
 export async function deleteMySession(call: PeopleCall): Promise<Answer> {
   const id = call.params["id"] ?? "";
   const ended = await call.sessions.close(id);
@@ -128,7 +128,7 @@ export const identityBody = z.object({
   subject: z.string().check(z.maxLength(255)),
 });
 
-/** `POST /me/unlink { issuer, subject }`: ends all sessions; 409 for the only one. */
+/** POST /me/unlink { issuer, subject }: ends all sessions. 409 for the only identity. */
 export async function postUnlink(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(identityBody, [], call.body);
   if (!fields.ok) return fields;
@@ -140,7 +140,7 @@ export async function postUnlink(call: PeopleCall): Promise<Answer> {
   return refuse({ kind: "conflict", message, param: "issuer" });
 }
 
-/** Mails the person that their ways to log in have changed, where their address is known to be theirs. */
+/** Emails the person about changed login methods, if their address is confirmed. */
 export function notifyLoginMethods(
   { mail, origin }: Pick<PeopleServices, "mail" | "origin">,
   { email, isEmailProven }: Person,
@@ -151,7 +151,7 @@ export function notifyLoginMethods(
 
 export const actAsBody = z.object({ organization_id: z.string().check(z.maxLength(100)) });
 
-/** `POST /me/act { organization_id }`: the session acts in another organization of the person's. */
+/** POST /me/act { organization_id }: switches the session's organization. */
 export async function postAct(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(actAsBody, [], call.body);
   if (!fields.ok) return fields;
@@ -172,7 +172,7 @@ export async function postAct(call: PeopleCall): Promise<Answer> {
 
 export const newOrganizationBody = z.object({ name: nameSchema });
 
-/** `POST /organizations { name }`: one more organization in this region; the first is the person's personal one. */
+/** POST /organizations { name }: creates an organization here. The first is the personal one. */
 export async function postOrganization(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(newOrganizationBody, [], call.body);
   if (!fields.ok) return fields;
@@ -193,7 +193,7 @@ export async function postOrganization(call: PeopleCall): Promise<Answer> {
   return acting.ok ? created({ id: orgId, member_id: memberId, is_personal: isPersonal }) : acting;
 }
 
-/** The personal one, unless another call has made that meanwhile: then one more. */
+/** Creates the personal organization, or another if it exists. */
 async function makeOwn(
   call: PeopleCall,
   name: string,
@@ -211,16 +211,15 @@ async function makeOwn(
   }
 }
 
-/** `POST /organization/team`: a personal organization becomes a team, for good. */
+/** POST /organization/team: turns a personal organization into a team permanently. */
 export async function postTeam(call: MemberCall): Promise<Answer> {
   await convertToTeam(call.db, call.as.orgId);
   return success({ id: call.as.orgId, is_personal: false });
 }
 
 /**
- * `DELETE /me { give_up_balance }`: leaves every organization, closes those in which the person is alone, then forgets the
- * person. 409 before anything is done where others would be left without an owner (`last_owner`), or credits would be lost
- * that are not given up (`has_balance`). A 503 leaves it half done, a repeat completes it.
+ * DELETE /me { give_up_balance }: leaves every organization, closes those without other members, then erases
+ * the person. 409 first for `last_owner` or `has_balance`. A 503 leaves it partial; a retry completes it.
  */
 export async function deleteMe(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
@@ -263,15 +262,15 @@ export async function deleteMe(call: PeopleCall): Promise<Answer> {
   return ended.ok ? success({ id: person.id, deleted: true }) : ended;
 }
 
-/** Of each organization's log the newest pages are looked through. */
+/** Events searched per organization and page. */
 const PAGE = 1000;
 const PAGES_MAX = 10;
-/** Organizations that are asked, the newest memberships first. */
+/** Maximum organizations searched, newest memberships first. */
 const ASKED_MAX = 50;
 
 type Of = { readonly memberId: string; readonly orgId: string };
 
-/** What a person did, and what was done to them, by the logs of the organizations that they are or were in. */
+/** Returns events by or about the person from the logs of their organizations. */
 async function ownEvents(
   wallet: Objects["wallet"],
   memberships: readonly Of[],

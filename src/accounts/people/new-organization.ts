@@ -28,7 +28,7 @@ const RESERVED = new Set(
 );
 const LONGEST = 32;
 
-/** What a name is as a slug: 3 to 32 of a-z, 0-9 and hyphens, none at an edge; null when nothing is left of it. */
+/** Returns a name as a slug: 3 to 32 of a-z, 0-9 and hyphens, none at the edges; null if empty. */
 function slugOf(name: string): string | null {
   const folded = name
     .normalize("NFKD")
@@ -39,7 +39,7 @@ function slugOf(name: string): string | null {
   return slug.length < 3 || RESERVED.has(slug) ? null : slug;
 }
 
-/** Slugs to try for a name, in order: its own, then with a number, then with four letters. */
+/** Yields slugs to try: the name, then with a number, then with four letters. */
 function* slugsOf(name: string): Generator<string> {
   const own = slugOf(name);
   const base = own ?? "org";
@@ -55,25 +55,25 @@ function trimmed(text: string): string {
   return text.replaceAll(/^-+|-+$/g, "");
 }
 
-/** What is made: whose it is, its name, and whether it is their personal one. */
+/** The owner and name of a new organization, and whether it is personal. */
 type NewOrganization = {
   readonly person: Person;
-  /** Of a person who is made with it. */
+  /** Identity of a person created with it. */
   readonly identity: Identity | null;
   readonly name: string;
   readonly isPersonal: boolean;
   readonly isSuspended: boolean;
-  /** What `Promotion.identity` is, where a first credit is given; null: none. */
+  /** `Promotion.identity` of a first credit; null for none. */
   readonly promoted: string | null;
 };
 
-/** The member that its owner is. */
+/** The created owner. */
 export type CreatedOwner = { readonly orgId: string; readonly memberId: string };
 
 /**
- * An organization of a person with its wallet: the wallet first, durable, then all rows in one batch, under the first
- * slug that is free. Whatever fails discards the wallet, unless it is not known whether the organization exists. Throws
- * when D1 fails, and when the identity is another person's by now.
+ * Creates a person's organization: the wallet first, then all rows in one batch under the first free slug.
+ * Failures discard the wallet unless the organization may exist. Throws when D1 fails or the identity is
+ * taken.
  */
 export async function createOrganizationWithWallet(
   services: PeopleServices,
@@ -121,7 +121,7 @@ export async function createOrganizationWithWallet(
   return success({ orgId, memberId: owner.id });
 }
 
-/** What goes with the organization and its owner in one batch. */
+/** Returns the additional rows of the batch. */
 function rowsOf(
   { db, now: nowMs, signUp }: PeopleServices,
   { person, identity, isPersonal, promoted }: NewOrganization,
@@ -146,7 +146,7 @@ async function discard({ wallet }: PeopleServices, orgId: string): Promise<void>
     });
 }
 
-/** Credits what an organization's sign-up was promised and did not get: once, by its reference. */
+/** Credits the sign-up promotion once, by its reference. */
 export async function postPromotionCredit(services: PeopleServices, orgId: string): Promise<void> {
   const { db, wallet, now: nowMs } = services;
   const owed: Promotion | null = await findOwedPromotion(db, orgId);

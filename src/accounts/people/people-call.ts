@@ -7,7 +7,7 @@ import type { Result } from "../../shared/failure.ts";
 import type { SendMail } from "./mail.ts";
 import type { ActingPerson } from "./people.store.ts";
 
-/** What sign-up gives and how often it may be asked: the vars of their names. */
+/** The sign-up settings. */
 type SignUpRules = {
   readonly mode: "off" | "approve" | "on";
   readonly anHour: number;
@@ -16,24 +16,24 @@ type SignUpRules = {
   readonly creditsADayMicro: number;
 };
 
-/** What everything about people works with; `now` is one clock read for the request, Unix ms. */
+/** The dependencies of people calls. `now` is the request's time (Unix ms). */
 export type PeopleServices = KeyServices &
   Pick<Objects, "deliveries"> & {
-    /** Has the organization's wallet take what was told in the book, after the answer. */
+    /** Has the wallet take events from the database after the response. */
     readonly takeEvents: (orgId: string) => void;
     readonly signUp: SignUpRules;
     readonly companyDomains: "off" | "approve" | "on";
-    /** Null: links are shown and not sent. */
+    /** Null if links are shown but not sent. */
     readonly mail: SendMail | null;
-    /** Whether an issuer of this machine will do. */
+    /** Whether an issuer on this machine is allowed. */
     readonly isSandbox: boolean;
-    /** Whether an issuer answers as one; `issuer_unreachable`. */
+    /** Checks an issuer, or returns `issuer_unreachable`. */
     readonly reachIssuer: (entry: IssuerEntry) => Promise<Result<null>>;
-    /** This console's address: `https://eu.example.com`. */
+    /** The console's origin, such as `https://eu.example.com`. */
     readonly origin: string;
   };
 
-/** A person's session as they see it. */
+/** A session as shown to its person. */
 export type SessionSummary = {
   readonly id: string;
   readonly browser: string;
@@ -44,33 +44,36 @@ export type SessionSummary = {
   readonly expiresAt: number;
 };
 
-/** The sessions of who calls. */
+/** The caller's sessions. */
 export type OwnSessions = {
-  /** The one that calls. */
+  /** The calling session. */
   readonly id: string;
   list(): Promise<Result<readonly SessionSummary[]>>;
-  /** Null: all. */
+  /** Null for all. */
   close(id: string | null): Promise<Result<null>>;
-  /** Acts as another member from now on; null: as none. */
+  /** Switches to another member; null for none. */
   act(as: { readonly memberId: string; readonly orgId: string } | null): Promise<Result<null>>;
 };
 
-/** One call of a person, who may act as a member. */
+/** A call by a person, who may act as a member. */
 export type PeopleCall = PeopleServices &
   ActingPerson & {
     readonly sessions: OwnSessions;
-    /** '': the session began at one of the operator's issuers; an organization's id: at its own, and it opens that alone. */
+    /**
+     * '' for the operator's issuers; otherwise the organization whose issuer was used, which limits the
+     * session to it.
+     */
     readonly realm: string;
-    /** The Entra tenant that the session came in by, or null. */
+    /** The session's Entra tenant, or null. */
     readonly tenant: string | null;
     readonly params: Readonly<Record<string, string>>;
     readonly body: unknown;
   };
 
-/** One call of a member. */
+/** A call by a member. */
 export type MemberCall = PeopleCall & { readonly as: NonNullable<ActingPerson["as"]> };
 
-/** Whom the events of a call name. */
+/** Returns the actor for events. */
 export function memberActor(memberId: string): Actor {
   return { kind: "member", id: memberId };
 }

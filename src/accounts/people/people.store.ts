@@ -3,7 +3,7 @@ import type { OrganizationStatus } from "../organizations/organization.ts";
 import type { Identity, Membership, Person } from "./person.ts";
 
 const PERSON = `id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom`;
-/** Whether nobody acts in the organization but who came in by its own issuer. */
+/** Condition: the organization requires its own issuer. */
 const IS_COMPANYS = `EXISTS (SELECT 1 FROM company_issuers
   WHERE company_issuers.org_id = organizations.id AND required_at IS NOT NULL)`;
 const MEMBERSHIP = `members.id AS memberId, members.role, organizations.id AS orgId, organizations.name,
@@ -12,12 +12,12 @@ const MEMBERSHIP = `members.id AS memberId, members.role, organizations.id AS or
 const OF_PERSON = `FROM member_people JOIN members ON members.id = member_people.member_id
   JOIN organizations ON organizations.id = member_people.org_id`;
 
-/** What an issuer says of somebody now, for show. */
+/** An issuer's current display data. */
 export type IssuerProfile = Pick<Person, "name" | "email" | "isEmailProven">;
 
 /**
- * The person of an identity, with what the issuer says of them now; null when nobody has it. Every function here throws
- * when D1 fails.
+ * Returns the person of an identity and updates their display data, or null. Every function here throws when
+ * D1 fails.
  */
 export async function findAndRefreshPerson(
   db: D1Database,
@@ -42,7 +42,7 @@ export async function findAndRefreshPerson(
   return found?.results[0] ?? null;
 }
 
-/** The id of who has an identity, or null. */
+/** Returns the person's ID, or null. */
 export function findPersonId(
   db: D1Database,
   { realm, issuer, subject }: Identity,
@@ -55,7 +55,10 @@ export function findPersonId(
     .first<string>("id");
 }
 
-/** A person without an organization, who accepts an invitation next. False when somebody has the identity by now. */
+/**
+ * Inserts a person without an organization, before accepting an invitation. Returns false if the identity is
+ * taken.
+ */
 export async function insertLonePerson(
   db: D1Database,
   person: Person,
@@ -70,7 +73,9 @@ export async function insertLonePerson(
   }
 }
 
-/** Whether a batch failed because the identity, or the personal organization, was there: SQLite's own words. */
+/**
+ * Reports whether a batch failed because the identity or personal organization exists, by SQLite's message.
+ */
 export function isIdentityTaken(error: unknown): boolean {
   return (
     error instanceof Error &&
@@ -78,7 +83,7 @@ export function isIdentityTaken(error: unknown): boolean {
   );
 }
 
-/** Undoes it for who was let in nowhere. */
+/** Deletes such a person if they joined nothing. */
 export async function deleteLonePerson(db: D1Database, personId: string): Promise<void> {
   const isLone = "NOT EXISTS (SELECT 1 FROM member_people WHERE person_id = ?1)";
   await db.batch([
@@ -87,7 +92,7 @@ export async function deleteLonePerson(db: D1Database, personId: string): Promis
   ]);
 }
 
-/** For a batch: a person and the identity that proves them; the batch fails when somebody has that. */
+/** Returns batch statements for a person and their identity, which fail if it is taken. */
 export function insertPerson(
   db: D1Database,
   person: Person,
@@ -119,7 +124,7 @@ function insertIdentity(
     .bind(realm, issuer, subject, personId, nowMs);
 }
 
-/** Makes an identity this person's; false when it is another's: they are never merged. */
+/** Links an identity to a person. Returns false if it is another person's. */
 export async function linkIdentity(
   db: D1Database,
   { realm, issuer, subject }: Identity,
@@ -144,7 +149,7 @@ export async function linkIdentity(
   return found?.results[0]?.personId === personId;
 }
 
-/** Takes an identity away; false for one that is not theirs, or their last. */
+/** Unlinks an identity. Returns false for the last one or another person's. */
 export async function unlinkIdentity(
   db: D1Database,
   { issuer, subject }: Pick<Identity, "issuer" | "subject">,
@@ -161,7 +166,7 @@ export async function unlinkIdentity(
   return row !== null;
 }
 
-/** An identity as its person sees it. */
+/** An identity as shown to its person. */
 type OwnIdentity = Identity & { readonly createdAt: number; readonly usedAt: number };
 
 export async function listIdentities(
@@ -178,7 +183,7 @@ export async function listIdentities(
   return results;
 }
 
-/** For a batch, after the member: that it is this person. */
+/** Returns a batch statement that links the member to the person. */
 export function insertMemberPerson(
   db: D1Database,
   of: { readonly memberId: string; readonly personId: string; readonly cameBy: string },
@@ -194,7 +199,7 @@ export function insertMemberPerson(
 
 const LISTED_MAX = 200;
 
-/** Where a person is a member, the one they were last first. */
+/** Returns a person's memberships, the last used first. */
 export async function membershipsOf(
   db: D1Database,
   personId: string,
@@ -209,7 +214,7 @@ export async function membershipsOf(
   return results;
 }
 
-/** Notes that the person begins to act as this member. */
+/** Records that the person acts as this member. */
 export async function recordActing(db: D1Database, memberId: string, nowMs: number): Promise<void> {
   await db
     .prepare("UPDATE member_people SET seen_at = ? WHERE member_id = ?")
@@ -217,7 +222,7 @@ export async function recordActing(db: D1Database, memberId: string, nowMs: numb
     .run();
 }
 
-/** A person as they act now; `as` null: in no organization. */
+/** A person and their current member; `as` is null without an organization. */
 export type ActingPerson = {
   readonly person: Person;
   readonly as: (Membership & { readonly keyHash: string; readonly email: string }) | null;
@@ -237,10 +242,7 @@ type ActingRow = Person & {
   readonly keyHash: string | null;
 };
 
-/**
- * A person and the member that a session acts as, in one statement: null when the person is erased or has ended all
- * sessions since, or the member is not theirs (any more).
- */
+/** Returns the session's person and member in one statement, or null if either has ended. */
 export async function findActingPerson(
   db: D1Database,
   session: {
@@ -287,8 +289,8 @@ export async function findActingPerson(
 }
 
 /**
- * Whether a session of a realm may act so: by a company's own issuer in that organization alone, and while it has one; by
- * any other where the company's is not required.
+ * Reports whether a session's realm may act here: a company session only in its organization, others unless
+ * it requires its issuer.
  */
 function isOpenTo(
   row: Pick<ActingRow, "orgId" | "isCompanys" | "hasRealm">,
@@ -298,7 +300,7 @@ function isOpenTo(
   return row.orgId === realm && row.hasRealm === 1;
 }
 
-/** Ends all sessions of a person that began before. */
+/** Ends all earlier sessions of a person. */
 export async function endSessionsOf(
   db: D1Database,
   personId: string,

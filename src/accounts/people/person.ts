@@ -1,7 +1,7 @@
 import type { Role } from "../../shared/caller.ts";
 import type { OrganizationStatus } from "../organizations/organization.ts";
 
-/** A human of this region. Times are Unix ms. */
+/** A person in this region. Times are Unix ms. */
 export type Person = {
   readonly id: string;
   readonly name: string;
@@ -10,14 +10,14 @@ export type Person = {
   readonly sessionsFrom: number;
 };
 
-/** What proves a person: what an issuer calls them. `realm`: '' for the operator's issuers. */
+/** An identity of a person at an issuer. `realm` is '' for the operator's issuers. */
 export type Identity = {
   readonly realm: string;
   readonly issuer: string;
   readonly subject: string;
 };
 
-/** What a person is in an organization. */
+/** A membership of a person. */
 export type Membership = {
   readonly memberId: string;
   readonly role: Role;
@@ -26,11 +26,11 @@ export type Membership = {
   readonly slug: string;
   readonly status: OrganizationStatus;
   readonly isPersonal: 0 | 1;
-  /** Nobody acts in it but who came in by its own issuer. */
+  /** The organization requires its own issuer. */
   readonly isCompanys: 0 | 1;
 };
 
-/** The address that a member has in place of one that the issuer told. */
+/** Returns a member's placeholder address if the issuer gave none. */
 export function addressOf(person: Pick<Person, "id" | "email" | "isEmailProven">): string {
   return person.isEmailProven === 1 && person.email !== null
     ? person.email

@@ -8,7 +8,7 @@ import { reachObject } from "../../shared/reach-object.ts";
 import { removeMember } from "../organizations/members.store.ts";
 import type { EndedKey, MemberName, RemovedMember } from "../organizations/members.store.ts";
 
-/** Keys that are ended at the same time: the platform lets six calls of one invocation wait for an answer. */
+/** Concurrent revocations (Workers limit per invocation). */
 const AT_ONCE = 6;
 
 /**
@@ -34,10 +34,9 @@ export async function endSessionsOfMember(
 }
 
 /**
- * Removes a member: the book first, then the register and wallet of every key that was live until then, then the
- * sessions of the person; then the answer: from then on no call, key or session of the member is let in, in no region.
- * What runs is finished and charged. `by`: the member who asks, null for an operator. A 503 leaves the member removed
- * with some objects untold; a repeat tells them all again.
+ * Removes a member: the database, then the object and wallet of each active key, then sessions. Nothing of
+ * the member is admitted from the response on; running requests finish and are charged. `by` is null for an
+ * operator. A 503 leaves objects to update; a retry completes it.
  */
 export async function removeMemberEverywhere(
   services: KeyServices,
@@ -54,7 +53,7 @@ export async function removeMemberEverywhere(
   return left.ok ? success({ email }) : left;
 }
 
-/** One key that could not be ended stops no other; then the first failure is the answer. */
+/** Revokes all keys even if one fails, then returns the first failure. */
 export async function endKeys(
   services: KeyServices,
   keys: readonly EndedKey[],

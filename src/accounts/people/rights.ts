@@ -1,6 +1,6 @@
 import type { Role } from "../../shared/caller.ts";
 
-/** Which roles each role may give: nobody raises another above himself. */
+/** The roles that each role may grant. */
 const GIVES: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner", "admin", "billing", "member"],
   admin: ["admin", "billing", "member"],
@@ -8,15 +8,12 @@ const GIVES: Readonly<Record<Role, readonly Role[]>> = {
   member: [],
 };
 
-/** Whether who has the role `by` may invite as `role`. */
+/** Reports whether the role `by` may grant `role`. */
 export function canGrantRole(by: Role, role: Role): boolean {
   return GIVES[by].includes(role);
 }
 
-/**
- * The same in a statement: whether the role in the column `by` gives the role in the column `role`. A rule that was read
- * before the statement may have changed since.
- */
+/** Returns the rule as a SQL condition on two columns, because an earlier check may be outdated. */
 export function grantsRoleSql(by: string, role: string): string {
   return `(${by} = 'owner' OR (${by} = 'admin' AND ${role} <> 'owner'))`;
 }

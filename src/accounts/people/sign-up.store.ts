@@ -1,9 +1,9 @@
 import { DAY_MS, HOUR_MS } from "../../shared/clock.ts";
 
-/** Pace of sign-ups: of all in an hour, and of a network address in a day. */
+/** Sign-up limits: all per hour, and per network address and day. */
 type Pace = { readonly anHour: number; readonly aDayAnAddress: number };
 
-/** Takes a place among the sign-ups of the last hour; false when there is none. Forgets those of over a day. */
+/** Takes one of the hour's sign-up slots. Returns false if none. Deletes old ones. */
 export async function takeSignUpSlot(
   db: D1Database,
   { id, address, nowMs }: { readonly id: string; readonly address: string; readonly nowMs: number },
@@ -23,7 +23,7 @@ export async function takeSignUpSlot(
   return (taken?.results.length ?? 0) > 0;
 }
 
-/** What identities are salted with before they are kept for good; `fresh` when there is none yet. */
+/** Returns the salt for permanently stored identities, storing `fresh` if there is none. */
 export async function promotionSalt(db: D1Database, fresh: string): Promise<string> {
   const [, found] = await db.batch<{ after: string }>([
     db
@@ -36,14 +36,14 @@ export async function promotionSalt(db: D1Database, fresh: string): Promise<stri
   return found?.results[0]?.after ?? fresh;
 }
 
-/** A first credit: `identity` is an HMAC of who gets it, once for good. */
+/** A sign-up credit. `identity` is an HMAC, so each identity gets it once. */
 export type Promotion = {
   readonly identity: string;
   readonly orgId: string;
   readonly amountMicro: number;
 };
 
-/** For the batch of a sign-up: its credit, unless its identity had one or the day's budget (UTC) is used up. */
+/** Returns a batch statement for the credit, unless the identity had one or the day's budget is used. */
 export function insertPromotion(
   db: D1Database,
   { identity, orgId, amountMicro }: Promotion,
@@ -60,7 +60,7 @@ export function insertPromotion(
     .bind(identity, orgId, amountMicro, nowMs, midnight, aDayMicro);
 }
 
-/** The credit of an organization that its wallet has not said yes to, or null. */
+/** Returns the credit that the wallet hasn't confirmed, or null. */
 export function findOwedPromotion(db: D1Database, orgId: string): Promise<Promotion | null> {
   return db
     .prepare(
@@ -82,7 +82,7 @@ export async function recordPromotionCredited(
     .run();
 }
 
-/** For a batch: the personal organization of a person; the batch fails when they have one. */
+/** Returns a batch statement for the personal organization, which fails if there is one. */
 export function insertPersonalOrganization(
   db: D1Database,
   personId: string,
@@ -93,7 +93,7 @@ export function insertPersonalOrganization(
     .bind(personId, orgId);
 }
 
-/** Whether a person has, or had, a personal organization. */
+/** Reports whether a person has or had a personal organization. */
 export async function hasPersonalOrganization(db: D1Database, personId: string): Promise<boolean> {
   const row = await db
     .prepare("SELECT 1 FROM personal_organizations WHERE person_id = ?")
@@ -102,7 +102,7 @@ export async function hasPersonalOrganization(db: D1Database, personId: string):
   return row !== null;
 }
 
-/** Makes a personal organization a team, for good; false when it is none. */
+/** Turns a personal organization into a team. Returns false if it isn't personal. */
 export async function convertToTeam(db: D1Database, orgId: string): Promise<boolean> {
   const row = await db
     .prepare(
@@ -113,10 +113,10 @@ export async function convertToTeam(db: D1Database, orgId: string): Promise<bool
   return row !== null;
 }
 
-/** How many organizations a person may have made, at most: those they are the owner of. */
+/** Maximum organizations that a person owns. */
 const OWNED_MAX = 20;
 
-/** Whether a person may make one more. */
+/** Reports whether a person may create another. */
 export async function canCreateAnother(db: D1Database, personId: string): Promise<boolean> {
   const row = await db
     .prepare(

@@ -12,24 +12,24 @@ import { isIdentityTaken } from "./people.store.ts";
 import type { Identity, Person } from "./person.ts";
 import { promotionSalt, takeSignUpSlot } from "./sign-up.store.ts";
 
-/** An account that is younger gets no first credit. */
+/** Minimum account age in ms for the sign-up credit. */
 const ACCOUNT_AGE_MS = 30 * 86_400_000;
 
-/** Who signs up: what their issuer says, their proven address and their network's. */
+/** A sign-up: issuer data, confirmed address and network address. */
 type SigningUp = {
   readonly identity: Identity;
   readonly name: string;
-  /** Null: the issuer confirmed none, which is no sign-up. */
+  /** Null if none is confirmed, which prevents sign-up. */
   readonly email: string | null;
-  /** When their account was made there, Unix ms; null: not told. */
+  /** Creation time of the account (Unix ms); null if unknown. */
   readonly madeAt: number | null;
   readonly address: string;
 };
 
 /**
- * A person, their personal organization and its wallet; a first credit where the operator gives one. `login_refused`:
- * sign-up is off (`unknown`), no address is proven, or too many sign up. Null when the identity is somebody's by now: a
- * second click, which logs in. Throws when D1 fails.
+ * Creates a person, their personal organization, its wallet and perhaps a credit. `login_refused`: sign-up is
+ * off (`unknown`), no confirmed address, or too many sign-ups. Returns null if the identity exists, which
+ * then logs in. Throws when D1 fails.
  */
 export async function signUp(
   services: PeopleServices,
@@ -69,7 +69,7 @@ export async function signUp(
   }
 }
 
-/** A place among the sign-ups of the hour, and of who asks in the day. */
+/** Takes a slot of the hour and of the address's day. */
 export async function takeSignUpSlots(
   services: PeopleServices,
   label: "address" | "person",
@@ -82,7 +82,7 @@ export async function takeSignUpSlots(
   return hasPlace ? success(null) : refuse({ kind: "login_refused", why: "too_many" });
 }
 
-/** What fails now is tried again at the next log-in. */
+/** Credits the sign-up promotion owed to an organization. Logs failures; the next login retries. */
 export async function creditPromotion(services: PeopleServices, orgId: string): Promise<void> {
   try {
     await postPromotionCredit(services, orgId);
@@ -91,14 +91,14 @@ export async function creditPromotion(services: PeopleServices, orgId: string): 
   }
 }
 
-/** What outlives the person: salted with what the book alone has, for KEY_SECRETS are replaced. */
+/** Returns a salted hash that outlives the person. KEY_SECRETS rotate, so the salt is in the database. */
 async function promotionTag(db: D1Database, words: string): Promise<string> {
   return (
     await hmacSha256(await hmacKey(await promotionSalt(db, randomBase62(43))), words)
   ).toHex();
 }
 
-/** What stands for something that is not kept. */
+/** Returns a hash of a value that isn't stored. */
 async function tagOf(
   { keySecrets, region }: PeopleServices,
   label: string,
@@ -109,7 +109,7 @@ async function tagOf(
   return (await sign(await hmacOf(secret), `sign-up ${region} ${label}`, text)).toHex();
 }
 
-/** An IPv4 address, or the /64 of an IPv6 one. */
+/** Returns an IPv4 address or an IPv6 /64. */
 function network(address: string): string {
   if (!address.includes(":")) return address;
   const [head = "", tail] = address.split("::");

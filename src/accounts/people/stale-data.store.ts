@@ -1,15 +1,15 @@
 import { DAY_MS } from "../../shared/clock.ts";
 
-/** An address that was invited is kept so long after its invitation is over. */
+/** Ms that an invited address is kept after its invitation ends. */
 const INVITED_MS = 30 * DAY_MS;
-/** A person in no organization who has not logged in for so long is forgotten. */
+/** Ms without login after which a person without organizations is erased. */
 const LONE_MS = 90 * DAY_MS;
-/** Rows of one sweep: an hour's, many times over. */
+/** Rows per sweep. */
 const BATCH = 500;
 
 /**
- * Forgets what nobody needs: addresses of invitations that are over, people who are a member of nothing and stay away.
- * A batch of each. Throws when D1 fails.
+ * Erases stale data: addresses of ended invitations and inactive people without memberships, in batches.
+ * Throws when D1 fails.
  */
 export async function eraseStale(db: D1Database, nowMs: number): Promise<void> {
   const lone = `SELECT id FROM people WHERE erased_at IS NOT NULL AND erased_at = ?1`;

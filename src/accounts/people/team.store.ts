@@ -1,24 +1,24 @@
 import type { Role } from "../../shared/caller.ts";
 
-/** A member as their team sees it. Times are Unix ms. */
+/** A member as shown to the team. Times are Unix ms. */
 type TeamMember = {
   readonly id: string;
   readonly email: string;
   readonly role: Role;
   readonly createdAt: number;
-  /** What the person calls themselves; null: a member that has keys alone. */
+  /** The person's name; null for a member with API keys only. */
   readonly name: string | null;
   readonly personId: string | null;
-  /** The last log-in or use of a key. */
+  /** Last login or key use. */
   readonly seenAt: number | null;
-  /** Live keys. */
+  /** Active keys. */
   readonly keys: number;
 };
 
 const LISTED_MAX = 1000;
 const MAILED_MAX = 20;
 
-/** The members of an organization in the order they came. Throws when D1 fails. */
+/** Returns members in order of joining. Throws when D1 fails. */
 export async function listTeam(db: D1Database, orgId: string): Promise<readonly TeamMember[]> {
   const { results } = await db
     .prepare(
@@ -37,7 +37,7 @@ export async function listTeam(db: D1Database, orgId: string): Promise<readonly 
   return results;
 }
 
-/** Whom something about an organization is mailed to: its owners' addresses that their issuers confirm, and its name. */
+/** Returns the owners' confirmed addresses and the organization's name. */
 export async function ownersOf(
   db: D1Database,
   orgId: string,

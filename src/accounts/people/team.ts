@@ -12,7 +12,7 @@ import { removeMemberEverywhere } from "./removal.ts";
 import { canGrantRole } from "./rights.ts";
 import { listTeam } from "./team.store.ts";
 
-/** `GET /members`: everybody sees the team; addresses are for who may invite, and one's own. */
+/** GET /members: the team. Addresses are shown to those who may invite, and one's own. */
 export async function getTeam(call: MemberCall): Promise<Answer> {
   const rows = await listTeam(call.db, call.as.orgId);
   const seesAll = canGrantRole(call.as.role, "member");
@@ -31,7 +31,7 @@ export async function getTeam(call: MemberCall): Promise<Answer> {
 
 export const roleChangeBody = z.object({ role: roleSchema });
 
-/** `PATCH /members/{id} { role }`: it acts on the member's next request. */
+/** PATCH /members/{id} { role }: applies to the member's next request. */
 export async function patchTeamMember(call: MemberCall): Promise<Answer> {
   const fields = parseFields(roleChangeBody, [], call.body);
   if (!fields.ok) return fields;
@@ -44,7 +44,7 @@ export async function patchTeamMember(call: MemberCall): Promise<Answer> {
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
-/** `DELETE /members/{id}`: out everywhere from this answer on; everybody may leave. */
+/** DELETE /members/{id}: removes a member everywhere from the response on. Everyone may leave. */
 export async function deleteTeamMember(call: MemberCall): Promise<Answer> {
   const { as, params } = call;
   const member = { id: params["id"] ?? "", orgId: as.orgId };

@@ -1,26 +1,26 @@
 /**
- * A part of an answer that is said between a start and an end, each of them events to send. What comes for it before
- * it is open it keeps, and says then; after `close` nothing comes.
+ * A part of a streamed response, between a start and an end event. Content that arrives before it is open
+ * waits. Nothing follows `close`.
  */
 export type Part = {
-  /** Nothing that belongs to it can still come once something else has begun. */
+  /** Nothing more can arrive once another part has started. */
   readonly isWhole: boolean;
   readonly isOpen: boolean;
   open(): string;
-  /** `cut`: the answer ended in its midst. */
+  /** `cut`: the response ended in the middle of it. */
   close(cut: boolean): string;
 };
 
 /**
- * The parts of one streamed answer in the order in which they began, one open at a time, as dialects of blocks or items
- * want them: one that begins while another is in its midst waits until that is whole.
+ * Orders the parts of a streamed response, one open at a time, for formats with blocks or items. A part that
+ * starts while another is incomplete waits.
  */
 export class BlockSequencer<P extends Part> {
   readonly #parts: P[] = [];
-  /** The one that is open, or will be next. */
+  /** The open part, or the next. */
   #current = 0;
 
-  /** All that began, also those that wait. */
+  /** Returns all started parts, including waiting ones. */
   get parts(): readonly P[] {
     return this.#parts;
   }
@@ -29,13 +29,13 @@ export class BlockSequencer<P extends Part> {
     return this.#parts.at(-1);
   }
 
-  /** Begins a part; what is to be said of that. */
+  /** Starts a part and returns the events to send. */
   add(part: P): string {
     this.#parts.push(part);
     return this.advance();
   }
 
-  /** Closes what is whole and has something after it, and opens what comes next. */
+  /** Closes a complete part that has a successor, and opens the next. */
   advance(): string {
     let said = "";
     for (;;) {
@@ -48,7 +48,7 @@ export class BlockSequencer<P extends Part> {
     }
   }
 
-  /** Opens and closes all that is left. */
+  /** Opens and closes all remaining parts. */
   end(isCut: (part: P) => boolean = () => false): string {
     let said = "";
     for (const part of this.#parts.slice(this.#current)) {

@@ -2,27 +2,27 @@ import type { HostTag } from "../catalog/entry.ts";
 import type { Config, ConfigProblem } from "../../shared/config/config.ts";
 import type { Provider } from "./provider.ts";
 
-/** What the providers need of the configuration. */
+/** The configuration that providers need. */
 export type ProviderConfig = Pick<Config, "region" | "sandbox" | "providers" | "secret" | "ai">;
 
 export type { HostTag };
 
-/** A provider that this Worker knows by itself: live where its variables are set. */
+/** A built-in provider, active when its variables are set. */
 export type BuiltInProvider = {
   readonly id: string;
-  /** The secrets or bindings that make it live, for messages and docs. */
+  /** Its secrets or bindings, for messages and docs. */
   readonly variables: readonly string[];
-  /** Whether they are set. */
+  /** Reports whether they are set. */
   isSet(config: ProviderConfig): boolean;
-  /** The promise of the host that it calls from this region; empty where there is none to call. */
+  /** Returns the promise of the host called from this region; empty without a host. */
   tags(config: ProviderConfig): readonly HostTag[];
-  /** What in its variables cannot work, although they are set. */
+  /** Returns problems of its variables. */
   problems(config: ProviderConfig): readonly ConfigProblem[];
-  /** Only called where it is set, has tags and has no problems. */
+  /** Called only if set, with tags and without problems. */
   build(config: ProviderConfig): Provider;
 };
 
-/** Whether an operator's base URL may be called: a web address that carries no credentials. */
+/** Reports whether a base URL is a web address without credentials. */
 export function isWebAddress(address: string): boolean {
   const url = URL.parse(address);
   if (url === null || url.username !== "" || url.password !== "") return false;
@@ -30,8 +30,8 @@ export function isWebAddress(address: string): boolean {
 }
 
 /**
- * The problem of a `..._BASE_URL` that is set and no web address. `own` is the address that keeps the
- * promise of this region, where one is made: the other hosts of its domain promise another, or none.
+ * Returns the problem of a `..._BASE_URL`. `own` is the address that keeps the region's promise, if any;
+ * other hosts of its domain don't.
  */
 export function baseUrlProblems(
   config: ProviderConfig,
@@ -46,12 +46,12 @@ export function baseUrlProblems(
   return [otherPlaceProblem(variable, ownHost)];
 }
 
-/** The problem of an address whose host is known to run elsewhere; `own` is the one that does not. */
+/** Returns the problem of a host known to run elsewhere. `own` is the right one. */
 export function otherPlaceProblem(variable: string, own: string): ConfigProblem {
   return { variable, problem: `its host does not keep prompts in this region; ${own} does` };
 }
 
-/** The host of a web address, without the dot that names may end in. */
+/** Returns the host of a web address without a trailing dot. */
 export function hostOf(address: string): string {
   return (URL.parse(address)?.hostname ?? "").replace(/\.$/, "");
 }

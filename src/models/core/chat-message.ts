@@ -5,11 +5,11 @@ import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, DeltaCall } from "./chunk.ts";
 import { finishMeaning, isCut } from "./finish-reason.ts";
 
-/** What is passed on as it came is nested no deeper: OpenAI's own has six levels at most. */
+/** Maximum nesting of passed-on values. OpenAI's have six levels. */
 const LEVELS_MAX = 8;
 /**
- * One of OpenAI's finish reasons, never a native one; `tool_calls` whenever a call was made (clients
- * run tools on that value alone); null when the upstream broke off.
+ * Returns an OpenAI finish reason; `tool_calls` if a call was made, because clients run tools only then; null
+ * if the provider gave up.
  */
 export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
   if (raw === "function_call") return raw;
@@ -17,20 +17,17 @@ export function finishReason(raw: unknown, hasToolCalls: boolean): string | null
   return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
 }
 
-/** The failure of an answer that broke off. An `error` is of the answer, which the request may have provoked. */
+/** Returns the failure of an incomplete response. An `error` may be caused by the request. */
 export function incompleteFailure(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
 }
 
-/** What is read of a message or delta beside what `extras` reads, and of a call in it. */
+/** The fields of a message or delta besides `extraFields`, and of its calls. */
 export type Message = Named<"tool_calls" | "content" | "refusal">;
 export type Called = Named<"id" | "index" | "function" | "custom">;
 type Part = Named<"text" | "thinking">;
 
-/**
- * The message of a choice as OpenAI's schema wants it: content and refusal present, nothing else null. `finish` is
- * the choice's reason to end.
- */
+/** Returns a choice's message in OpenAI's schema: content and refusal present, nothing else null. */
 export function answerMessage(raw: JsonObject & Message, finish: string | null): Delta {
   const calls = (Array.isArray(raw.tool_calls) ? raw.tool_calls : []).filter(isObject);
   return {
@@ -42,7 +39,7 @@ export function answerMessage(raw: JsonObject & Message, finish: string | null):
   };
 }
 
-/** What message and delta have in common beside content, refusal and tool calls; never null. */
+/** Returns the fields that messages and deltas share besides content, refusal and calls; never null. */
 export function extraFields(raw: JsonObject): Delta {
   const { function_call: call, annotations, reasoning_content: thought, reasoning, content } = raw;
   const { reasoning_details: details } = raw;
@@ -70,12 +67,12 @@ export function besideCall({ extra_content: extra }: JsonObject): Pick<DeltaCall
   return isObject(extra) && isShallow(extra, LEVELS_MAX) ? { extra_content: extra } : {};
 }
 
-/** The log probabilities of a choice, or null. */
+/** Returns a choice's log probabilities, or null. */
 export function logprobsOf({ logprobs }: JsonObject): JsonObject | null {
   return isObject(logprobs) && isShallow(logprobs, LEVELS_MAX) ? logprobs : null;
 }
 
-/** A call of a custom tool: its name and input. */
+/** Returns a call of a custom tool. */
 export function customCall(raw: JsonObject): NonNullable<DeltaCall["custom"]> {
   return texts(raw, ["name", "input"]);
 }
@@ -92,7 +89,7 @@ function texts<Name extends string>(
   return read;
 }
 
-/** The text of a content; Mistral writes parts where it reasons. */
+/** Returns the text of a content. Mistral writes parts when it reasons. */
 export function contentText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return text(raw);
   return raw.map((part) => textOf(partOf(part).text)).join("");
@@ -102,20 +99,23 @@ function partOf(raw: unknown): Part {
   return isObject(raw) ? raw : {};
 }
 
-/** Mistral's reasoning: `{"type":"thinking","thinking":[{"type":"text","text":"..."}]}` among the parts. */
+/**
+ * Returns Mistral's reasoning among the parts:
+ * `{"type":"thinking","thinking":[{"type":"text","text":"..."}]}`.
+ */
 function thinkingText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return null;
   return raw.map((part) => contentText(partOf(part).thinking) ?? "").join("");
 }
 
-/** Whether an answer or event is an error: with `error`, or flat (Mistral, Cerebras) instead of choices. */
+/** Reports whether a response or event is an error: with `error`, or flat (Mistral, Cerebras). */
 export function hasError(raw: Named<"error" | "choices" | "data" | "object" | "message">): boolean {
   if (raw.error !== undefined && raw.error !== null) return true;
   if (raw.choices !== undefined || raw.data !== undefined) return false;
   return raw.object === "error" || typeof raw.message === "string";
 }
 
-/** The envelope fields that may be passed on, of a completion or a chunk. */
+/** Returns the envelope fields of a completion or chunk that may be passed on. */
 export function envelope(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
   const { created } = raw;
   return {
@@ -124,12 +124,12 @@ export function envelope(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
   };
 }
 
-/** The upstream's id for a tool call, or one of our own. */
+/** Returns the provider's call ID, or a new one. */
 export function toolCallId(raw: unknown): string {
   return typeof raw === "string" && raw !== "" ? raw : `call_${randomBase62(24)}`;
 }
 
-/** Arguments as the JSON text that clients parse; some hosts send the object itself. */
+/** Returns arguments as JSON text. Some hosts send the object. */
 export function argumentsText(raw: unknown): string {
   if (typeof raw === "string") return raw;
   return isObject(raw) ? JSON.stringify(raw) : "";
@@ -147,7 +147,7 @@ function answerToolCall(raw: Called, finish: string | null): DeltaCall {
   return {
     id,
     type: "function",
-    // A tool without parameters is called with "{}": clients parse it without looking.
+    // A call without arguments gets "{}", because clients parse it unconditionally.
     function: {
       name: text(called.name) ?? "",
       arguments: given === "" && !isCut(finish) ? "{}" : given,

@@ -3,7 +3,7 @@ import type { JsonObject } from "./provider.ts";
 import { asIs, shape } from "./shape.ts";
 import { countedUsage, tokenCount } from "./token-count.ts";
 
-/** The counts that hosts of OpenAI's wire report. */
+/** The counts of OpenAI-compatible hosts. */
 const counts = shape({
   prompt_tokens: asIs,
   completion_tokens: asIs,
@@ -17,14 +17,13 @@ const counts = shape({
 type Counts = ReturnType<typeof counts>;
 const place = shape({ usage: asIs });
 
-/** Where usage differs from OpenAI's. */
+/** Differences from OpenAI's usage. */
 export type UsageShape = {
   /**
-   * Parts are counted apart from their whole: reasoning beside `completion_tokens`, and what was
-   * cached beside `prompt_tokens` whenever it is more.
+   * Reasoning isn't included in `completion_tokens`, nor cached tokens in `prompt_tokens` if they exceed it.
    */
   readonly apart?: boolean;
-  /** An object of the answer or chunk that may hold `usage` in its stead. */
+  /** An object that may contain `usage`. */
   readonly inside?: string;
 };
 
@@ -43,13 +42,13 @@ export function readUsage(raw: unknown, differs: UsageShape = {}): Usage | null 
   return countedUsage(readCounts(raw, differs));
 }
 
-/** The same of an answer without output. Voyage says the total alone. */
+/** Reads usage without output. Voyage sends only the total. */
 export function readInputUsage(raw: unknown): Usage | null {
   const read = counts(raw);
   return countedUsage(usageOf(read, read.prompt_tokens ?? read.total_tokens, 0, {}));
 }
 
-/** As `readUsage`, but explicit zeros are zeros: for hosts that report one event of a stream alone. */
+/** Reads usage with explicit zeros, for hosts that report single stream events. */
 export function readCounts(raw: unknown, differs: UsageShape = {}): Usage | null {
   const read = counts(raw);
   return usageOf(read, read.prompt_tokens, read.completion_tokens, differs);
@@ -76,13 +75,13 @@ function usageOf(read: Counts, asked: unknown, given: unknown, differs: UsageSha
   return { input, cacheRead, cacheWrite, output: said, reasoning: Math.min(thought, said) };
 }
 
-/** The usage of an answer or chunk, where its host puts it. */
+/** Returns the usage from the host's position. */
 export function usageIn(raw: JsonObject, { inside }: UsageShape): unknown {
   const { usage } = raw;
   return usage ?? (inside === undefined ? null : place(raw[inside]).usage);
 }
 
-/** OpenAI's name for it first, then DeepSeek's and Mistral's own. */
+/** Reads OpenAI's name first, then DeepSeek's and Mistral's. */
 function cachedTokens(read: Counts): number {
   const said =
     read.prompt_tokens_details.cached_tokens ??

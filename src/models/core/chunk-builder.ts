@@ -8,8 +8,8 @@ import type { OutputPart } from "./output-part.ts";
 type Tool = { hasArguments: boolean; readonly isCustom: boolean };
 
 /**
- * Builds one choice's chunks in OpenAI's order from what a native provider streams: the role first and
- * once, tool calls numbered in the order in which they begin, a finish chunk of its own.
+ * Builds a choice's chunks in OpenAI's order: the role once, numbered tool calls, and a separate finish
+ * chunk.
  */
 export class ChunkBuilder {
   readonly #index: number;
@@ -17,7 +17,7 @@ export class ChunkBuilder {
   #begun = false;
   #finished = false;
 
-  /** `index`: the choice's. */
+  /** `index` of the choice. */
   constructor(index = 0) {
     this.#index = index;
   }
@@ -30,14 +30,14 @@ export class ChunkBuilder {
     return this.#tools.length > 0;
   }
 
-  /** The chunk that only carries the role; nothing once anything was said. */
+  /** Returns the role's chunk, or nothing after any output. */
   begin(): StreamEvent[] {
     if (this.#begun) return [];
     this.#begun = true;
     return [this.#chunk({ role: "assistant", content: "" })];
   }
 
-  /** A piece as a stream says it; a call whole. */
+  /** Returns the chunks of an output part. Calls are complete. */
   say(said: OutputPart): StreamEvent[] {
     switch (said.kind) {
       case "text":
@@ -67,14 +67,13 @@ export class ChunkBuilder {
     return text === "" ? [] : this.#said({ reasoning_content: text });
   }
 
-  /** Any other part of a delta: `refusal`, `reasoning_details`. */
+  /** Returns the chunk of other delta fields, such as `refusal`. */
   delta(delta: Delta): StreamEvent[] {
     return this.#said(delta);
   }
 
   /**
-   * Begins the next tool call; `more` stands beside `function` (`extra_content`). Its number is the
-   * count of calls before it. Without an id of the provider's the call gets one of ours.
+   * Starts the next tool call, numbered in order. `more` stands beside `function`. A missing ID is created.
    */
   tool(id: string, name: string, more: Pick<DeltaCall, "extra_content"> = {}): StreamEvent[] {
     const index = this.#tools.length;
@@ -83,7 +82,7 @@ export class ChunkBuilder {
     return this.#said({ tool_calls: [{ ...call, function: { name, arguments: "" }, ...more }] });
   }
 
-  /** Begins the next call of a custom tool, whose input is any text. */
+  /** Starts the next call of a custom tool with text input. */
   customTool(id: string, name: string): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: true });
@@ -91,7 +90,7 @@ export class ChunkBuilder {
     return this.#said({ tool_calls: [{ ...call, custom: { name, input: "" } }] });
   }
 
-  /** A piece of the JSON text of call `tool`'s arguments, or of its input; the last one that began unless said. */
+  /** Adds arguments or input to a call, by default the last. */
   toolArguments(json: string, tool = this.#tools.length - 1): StreamEvent[] {
     const known = this.#tools[tool];
     if (json === "" || known === undefined) return [];
@@ -100,7 +99,10 @@ export class ChunkBuilder {
     return this.#said({ tool_calls: [{ index: tool, ...piece }] });
   }
 
-  /** Ends the choice: "{}" for whole calls without arguments, `tool_calls` where a plain stop follows a call. */
+  /**
+   * Ends the choice: "{}" for complete calls without arguments, and `tool_calls` instead of a plain stop
+   * after a call.
+   */
   finish(reason: FinishReason): StreamEvent[] {
     if (this.#finished) return [];
     const open = this.begin();

@@ -1,30 +1,30 @@
 import type { JsonObject } from "./json-value.ts";
 
 /**
- * What a model says, in OpenAI's shape: what every wire makes of its host's answer, and what every door writes from.
- * Nothing in it need be doubted; what is left out was not said.
+ * A model's output in OpenAI's shape, written by protocols and read by endpoints. It is validated; absent
+ * means not present.
  */
 export type Delta = {
   readonly role?: "assistant";
   readonly content?: string | null;
   readonly refusal?: string | null;
   readonly reasoning_content?: string;
-  /** What the model's maker needs back in the next turn. */
+  /** Data the provider needs in the next turn. */
   readonly reasoning_details?: readonly JsonObject[];
   readonly annotations?: readonly unknown[];
   readonly tool_calls?: readonly DeltaCall[];
-  /** Of legacy functions. */
+  /** Legacy functions. */
   readonly function_call?: DeltaFunction;
 };
 
-/** A call, or in a stream a piece of one: `index` says of which, and id, type and name come once. */
+/** A call or, in a stream, a piece of the call `index`. ID, type and name come once. */
 export type DeltaCall = {
   readonly index?: number;
   readonly id?: string;
   readonly type?: "function" | "custom";
   readonly function?: DeltaFunction;
   readonly custom?: { readonly name?: string; readonly input?: string };
-  /** What must come back beside the call: Google's thought signature. */
+  /** Data to return with the call, such as Google's thought signature. */
   readonly extra_content?: JsonObject;
 };
 export type DeltaFunction = { readonly name?: string; readonly arguments?: string };
@@ -36,7 +36,7 @@ type ChoiceHead = {
 };
 export type ChunkChoice = ChoiceHead & { readonly delta: Delta };
 
-/** A piece of an answer. */
+/** A piece of a response. */
 export type Chunk = {
   readonly id?: string;
   readonly object?: string;
@@ -49,7 +49,7 @@ export type Chunk = {
 
 export type CompletionChoice = ChoiceHead & { readonly message: Delta };
 
-/** A whole answer. */
+/** A complete response. */
 export type Completion = Omit<Chunk, "choices"> & {
   readonly choices: readonly CompletionChoice[];
   readonly usage?: JsonObject;

@@ -1,51 +1,51 @@
 const MESSAGE_CHARACTERS_MAX = 300;
-/** Patterns run over this much only: upstream text is not trusted to be short. */
+/** Maximum characters examined, because upstream text can be long. */
 const READ_CHARACTERS_MAX = 4000;
 const REMOVED = "[removed]";
 
 const HOST_ENDINGS =
   "com|net|org|ai|io|dev|co|cloud|app|xyz|eu|us|run|sh|tech|site|de|fr|uk|cn|jp|svc|lan|corp|intranet|local|internal|localhost";
-/** Words before a colon and a number that are no host and port. */
+/** Words before a colon and number that aren't a host and port. */
 const COUNTS =
   "(?:tokens?|limit|max|min|maximum|minimum|length|count|index|line|column|position|offset|size|code|status|messages?|got|value|seed|total|used|requested)";
-/** What stands for one of ours before a slash or a colon. */
+/** Identifiers of ours before a slash or colon. */
 const OWNERS =
   "accounts?|projects?|organi[sz]ations?|orgs?|teams?|tenants?|subscriptions?|resourceGroups|workspaces?|deployments?";
 const REST = "[^\\s\"'`),;]";
 const GROUPS = "[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6}";
 
-/** What may name us, our account or our upstream. Order matters: whole addresses before their parts. */
+/** Patterns that may identify us, our account or the provider. Whole addresses come before their parts. */
 const SECRETIVE: readonly RegExp[] = [
-  /\b[a-z][a-z0-9+.-]{1,20}:\/\/\S+/gi, // URLs
-  /[\w.+-]{1,100}@[\w-]{1,100}\.[\w.-]{1,100}/g, // mail addresses
+  /\b[a-z][a-z0-9+.-]{1,20}:\/\/\S+/gi,
+  /[\w.+-]{1,100}@[\w-]{1,100}\.[\w.-]{1,100}/g,
   /\barn:[^\s"'`),;]+/gi, // AWS
   new RegExp(`/?\\b(?:${OWNERS})/${REST}+`, "gi"),
   new RegExp(`\\b(?:${OWNERS})[ _-]?(?:number|id)?\\s?[:=#]\\s?["'\`]?[\\w.-]+`, "gi"),
-  new RegExp(`\\b(?:[a-z0-9-]{1,63}\\.){1,8}[a-z]{2,24}(?::\\d+)?/${REST}*`, "gi"), // a host and a path
+  new RegExp(`\\b(?:[a-z0-9-]{1,63}\\.){1,8}[a-z]{2,24}(?::\\d+)?/${REST}*`, "gi"), // host and path
   new RegExp(`\\b(?:[a-z0-9-]{1,63}\\.){1,8}(?:${HOST_ENDINGS})\\b(?::\\d+)?(?:/\\S*)?`, "gi"),
   /\blocalhost(?::\d+)?(?:\/\S*)?/gi,
-  /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, // IPv4
+  /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g,
   new RegExp(
     `\\[?(?<!\\w)(?:${GROUPS}::(?:${GROUPS})?|(?<!:)::${GROUPS}|[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){3,7})(?!\\w|:[\\w:])(?:%\\w+)?(?:\\](?::\\d+)?)?`,
     "gi",
-  ), // IPv6
+  ),
   new RegExp(
     `\\b(?![\\w-]{0,60}${COUNTS}:)(?:[a-z][\\w-]{0,62}:\\d{4,5}|(?=[a-z_]{0,62}[\\d-])[a-z][\\w-]{0,62}:\\d{2,5})\\b(?:/${REST}*)?`,
     "gi",
-  ), // a host and a port
+  ), // host and port
   /(?<![\w.\]/])(?:~|[A-Z]:)?(?:[/\\](?!(?:v\d|chat|messages|tools|input|response|properties|\d)\b)[\w.@+-]{1,100}){2,20}/gi, // a file
-  /\b\d{12}\b/g, // an account or a project by its number
+  /\b\d{12}\b/g, // account or project number
   /\bBearer\s+\S+/gi,
   /\b(?:sk|pk|gsk|xai|key|api[-_]?key|token|svc_sk|org|organization|proj|project|acct|account|user|req|request)[-_][A-Za-z0-9*_-]{6,}/gi,
-  /\S{0,100}\*{3,}\S*/g, // a masked key
-  /\(?(?:\/[\w.@-]{1,100}){1,20}(?::\d+){1,2}\)?/g, // a file and line, as in a stack
+  /\S{0,100}\*{3,}\S*/g, // masked key
+  /\(?(?:\/[\w.@-]{1,100}){1,20}(?::\d+){1,2}\)?/g, // file and line of a stack trace
 ];
-/** Longer than any word, with a digit: keys, hashes, ids. */
+/** Keys, hashes and IDs: longer than words, with a digit. */
 const OPAQUE = /[A-Za-z0-9_-]{24,}/g;
 
 /**
- * An upstream's message as a client may see it: one line, at most 300 characters, without keys,
- * addresses, hosts or account ids. `secret` is removed wherever it stands.
+ * Returns a provider's message for clients: one line of at most 300 characters without keys, addresses, hosts
+ * or account IDs. `secret` is always removed.
  */
 export function cleanedMessage(message: string, secret?: string): string {
   let text = message.slice(0, READ_CHARACTERS_MAX);
@@ -59,14 +59,14 @@ export function cleanedMessage(message: string, secret?: string): string {
     : `${text.slice(0, MESSAGE_CHARACTERS_MAX - 1).toWellFormed()}…`;
 }
 
-/** Whether an upstream's error code may be shown: a plain word that holds no key of ours or anybody's. */
+/** Reports whether a provider's error code may be shown: a plain word without keys. */
 export function isCleanCode(code: string, secret?: string): boolean {
   if (secret !== undefined && secret !== "" && code.includes(secret)) return false;
   const opaque = (code.match(OPAQUE) ?? []).some((word) => /\d/.test(word));
   return !opaque && /^[a-z][a-z0-9_]{0,63}$/.test(code);
 }
 
-/** Whether the parameter that an upstream names may be shown: nothing in it would be taken out of a text. */
+/** Reports whether a provider's parameter may be shown unchanged. */
 export function isCleanParam(param: string, secret?: string): boolean {
   return /^[\w.[\]-]{1,100}$/.test(param) && cleanedMessage(param, secret) === param;
 }

@@ -4,7 +4,7 @@ import { isMarked } from "./cache-marks.ts";
 import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
-/** An image of a request, inline or somewhere on the web; or a PDF, where the provider reads those. */
+/** An image, inline or by URL, or a PDF if supported. */
 export type Image =
   | { readonly mediaType: string; readonly base64: string }
   | { readonly url: string };
@@ -12,35 +12,35 @@ export type Image =
 /** A part of a turn. Texts are never empty; the prompt up to a marked part is to be cached. */
 export type Part =
   | { readonly kind: "text"; readonly text: string; readonly isMarked?: true }
-  /** `at`: its place in the request (`messages[0].content[1].image_url`). */
+  /** `at` is its position (`messages[0].content[1].image_url`). */
   | {
       readonly kind: "image";
       readonly image: Image;
       readonly at: string;
       readonly isMarked?: true;
     }
-  /** What the provider itself wanted back (`reasoning_details`), as it said it. */
+  /** Provider data (`reasoning_details`), unchanged. */
   | { readonly kind: "thought"; readonly detail: JsonObject }
   | {
       readonly kind: "call";
       readonly id: string;
       readonly name: string;
       readonly input: JsonObject;
-      /** `extra_content`, as the client sent it back. */
+      /** `extra_content` as the client sent it. */
       readonly extra: JsonObject | null;
     }
   | {
       readonly kind: "result";
       readonly id: string;
-      /** Of the call that it answers; "" when no call has this id. */
+      /** Name of the answered call; "" if unknown. */
       readonly name: string;
       readonly text: string;
     };
 
-/** What one side says before the other speaks again. Results stand before whatever else a user says. */
+/** One side's consecutive messages. Tool results come first. */
 export type Turn = { readonly role: "user" | "assistant"; readonly parts: readonly Part[] };
 
-/** A conversation as native providers want it: instructions first, then turns that alternate. */
+/** A conversation for native providers: instructions, then alternating turns. */
 export type Conversation = {
   readonly system: readonly string[];
   /** The instructions after which the prompt is to be cached, by their index. */
@@ -81,12 +81,12 @@ export function conversationOf({ messages }: ChatBody): Conversation | ProviderF
   return conversationIn(system, turns);
 }
 
-/** Whether a message calls or answers a function as models of long ago did. */
+/** Reports whether a message uses legacy functions. */
 export function usesFunctions(message: ChatMessage): boolean {
   return message.role === "function" || (message.role === "assistant" && !!message.function_call);
 }
 
-/** The text of a message's content, its parts joined by newlines. */
+/** Returns a content's text, its parts joined by newlines. */
 export function plainText(content: Content): string {
   if (typeof content === "string") return content;
   return (content ?? [])
@@ -119,11 +119,11 @@ type Open = { role: Turn["role"]; parts: Part[] };
 function append(turns: Open[], role: Turn["role"], parts: readonly Part[]): void {
   if (parts.length === 0) return;
   const last = turns.at(-1);
-  if (last?.role === role) for (const part of parts) last.parts.push(part); // too many to be arguments
+  if (last?.role === role) for (const part of parts) last.parts.push(part); // too many for function arguments
   else turns.push({ role, parts: [...parts] });
 }
 
-/** Providers want the results of calls before anything else of the turn. */
+/** Puts tool results first, as providers require. */
 function inOrder(parts: readonly Part[]): readonly Part[] {
   return [
     ...parts.filter((part) => part.kind === "result"),
@@ -164,10 +164,10 @@ function userParts(content: UserContent, place: string): Part[] {
   });
 }
 
-/** Longer than any head of a data URL that a browser or an SDK writes. */
+/** Maximum length of a data URL's head. */
 const HEAD_MAX = 256;
 
-/** RFC 2397, as browsers and SDKs write it. */
+/** Parses a data URL (RFC 2397) as browsers and SDKs write it. */
 function imageOf(url: string): Image {
   const head = url.slice(0, url.slice(0, HEAD_MAX).indexOf(",") + 1);
   const match = /^data:([\w.+-]+\/[\w.+-]+)(?:;[^;,]+)*;base64,$/i.exec(head);
@@ -197,7 +197,7 @@ function assistantParts(
   return parts;
 }
 
-/** For what models of today do not take any more. */
+/** Returns the failure for legacy functions. */
 export function noFunctions(): ProviderFailure {
   return refusal(
     "This model does not take 'functions': send 'tools' and 'tool_calls'.",
@@ -209,7 +209,7 @@ export function unsupported(what: string, param: string): ProviderFailure {
   return refusal(`${what} are not supported by this model.`, param);
 }
 
-/** Of an image that nobody can use: by the code and the end of `param` clients take it out of what they send. */
+/** Returns the failure of an unusable image. Clients remove it by the code and the end of `param`. */
 export function badImage(message: string, at: string): ProviderFailure {
   return { kind: "refused", reason: "image", message, param: at, code: "invalid_value" };
 }

@@ -7,28 +7,27 @@ import { isObject, isTyped } from "./json-value.ts";
 import type { JsonObject, Named } from "./json-value.ts";
 
 export const PDF = "application/pdf";
-/** Before the base64 of a PDF. */
+/** Prefix of a PDF's base64. */
 export const PDF_HEAD = `data:${PDF};base64,`;
-/** Of a PDF without one, where it must have a name. */
+/** Name of a PDF without one, where required. */
 export const FILENAME = "document.pdf";
 
 const MESSAGES_MAX = 10_000;
 export const CHOICES_MAX = 128;
 export const MODEL_CHARACTERS_MAX = 256;
 const nonempty = z.string().check(z.minLength(1));
-/** An object that is forwarded as it came: a copy by zod would lack a property called `__proto__`. */
+/** An object forwarded unchanged. A zod copy would lose a property `__proto__`. */
 export const opaqueObject = z.custom<JsonObject>(isObject, "must be an object");
 
-/** An item of `reasoning_details`, forwarded as it came. */
+/** An item of `reasoning_details`, forwarded unchanged. */
 const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
   (value) => isObject(value) && isTyped(value),
   "must be an object with a 'type'",
 );
 
 /**
- * Messages of a chat request as OpenAI documents them (openapi.yaml, ChatCompletionRequestMessage).
- * Known fields are kept, the rest is dropped: agents send vendor fields that other hosts refuse. Where
- * a field may be left out it may be null: SDKs send an answer's message back as they model it.
+ * Messages of a chat request (openapi.yaml, ChatCompletionRequestMessage). Unknown fields are dropped,
+ * because other hosts reject vendor fields. Optional fields may be null, because SDKs send responses back.
  */
 /** Anthropic's `cache_control`; read by `isMarked`, and never a 400. */
 const cache_control = z.optional(z.unknown());
@@ -46,7 +45,7 @@ const imagePart = z.object({
   cache_control,
 });
 const NO_FILES = "must be absent: files are not stored here, send the file itself";
-/** A PDF in the request itself. */
+/** An inline PDF. */
 const filePart = z.object({
   type: z.literal("file"),
   file: z.object({
@@ -69,7 +68,7 @@ const assistantParts = z
   .check(z.minLength(1));
 const name = z.nullish(z.string().check(z.maxLength(256)));
 
-/** Of a call made anywhere: some hosts are told it again with each of its results. */
+/** Name of any called tool. Some hosts need it with each result. */
 export const calledName = nonempty.check(z.maxLength(256));
 
 const toolCall = z.discriminatedUnion("type", [
@@ -77,7 +76,7 @@ const toolCall = z.discriminatedUnion("type", [
     id: nonempty,
     type: z.literal("function"),
     function: z.object({ name: calledName, arguments: z.string() }),
-    // Google's thought signature (ai.google.dev, OpenAI compatibility): lost, the next turn is refused.
+    // Google's thought signature (ai.google.dev, OpenAI compatibility). Without it, the next turn fails.
     extra_content: z.nullish(opaqueObject),
   }),
   z.object({
@@ -97,7 +96,7 @@ const chatMessage = z.discriminatedUnion("role", [
     name,
     refusal: z.nullish(z.string()),
     reasoning_content: z.nullish(z.string()),
-    // What a provider needs of its own reasoning in the next turn; opaque to clients.
+    // Reasoning data that a provider needs in the next turn.
     reasoning_details: z.nullish(z.array(reasoningDetail)),
     tool_calls: z.nullish(z.array(toolCall).check(z.minLength(1))),
     function_call: z.nullish(z.object({ name: z.string(), arguments: z.string() })),
@@ -114,7 +113,7 @@ export type ChatMessage = z.infer<typeof chatMessage>;
 
 const TOOLS_MAX = 1024;
 
-/** An end user's name: `user` of a request. */
+/** An end user's ID: `user` of a request. */
 export const user = z.string().check(
   z.superRefine((value, context) => {
     const problem = externalIdProblem(value);
@@ -137,7 +136,7 @@ const tool = z.discriminatedUnion("type", [
   }),
   z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: functionName }) }),
 ]);
-/** A tool as a choice names it; whether it is there, the adapter says. */
+/** A tool choice. The adapter checks that the tool exists. */
 const named = z.looseObject({ name: z.string().check(z.minLength(1)) });
 const toolName = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("function"), function: named }),
@@ -170,15 +169,15 @@ const count = z.optional(z.int().check(z.minimum(1)));
 const penalty = between(-2, 2);
 
 /**
- * OpenAI's `prompt_cache_options`, at every door: what only warms a cache is refused, the rest is left out and
- * named, as writing a cache that lives longer has another price.
+ * OpenAI's `prompt_cache_options`. Cache warming is rejected; other options are dropped and reported, because
+ * longer caching has another price.
  */
 export const promptCacheOptions = z.looseObject({
   prewarm: z.nullish(z.literal(false, { error: "must be false" })),
 });
 const tuned = z.optional(z.number());
 
-/** Fields that providers charge for and we do not price are refused, never dropped silently. */
+/** Fields with a charge that we don't price are rejected, never silently dropped. */
 const unpriced = z.optional(z.never({ error: "is not supported" }));
 export const chatBody = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
@@ -225,7 +224,7 @@ export const chatBody = z.looseObject({
 
 export type ChatBody = z.infer<typeof chatBody>;
 
-/** Parses the body of POST /v1/chat/completions. `null` means absent. Failures: 400 with `param`. */
+/** Parses the body of POST /v1/chat/completions. `null` means absent. Fails with 400 and `param`. */
 export function parseChatRequest(value: object): Result<ChatBody> {
   if (!("messages" in value) && "input" in value) {
     return invalid(
@@ -240,7 +239,7 @@ export function parseChatRequest(value: object): Result<ChatBody> {
   return undeclared(body) ?? parsed;
 }
 
-/** The refusal of a choice of a tool that is not among the tools, which hosts tell each in its own way, or not at all. */
+/** Returns the failure of a tool choice that isn't declared, which hosts report inconsistently. */
 function undeclared({ tools, tool_choice: choice }: ChatBody): Refusal | null {
   if (typeof choice !== "object") return null;
   const declared = new Set((tools ?? []).map(nameOf));
@@ -249,25 +248,25 @@ function undeclared({ tools, tool_choice: choice }: ChatBody): Refusal | null {
   return invalid("'tool_choice' names a tool that 'tools' lacks.", "tool_choice");
 }
 
-/** A tool's kind and name, where it is declared and where it is chosen. */
+/** Returns a tool's kind and name. */
 function nameOf(one: z.infer<typeof toolName>): string {
   return one.type === "function" ? `function ${one.function.name}` : `custom ${one.custom.name}`;
 }
 
-/** The smaller of max_tokens and max_completion_tokens; null when neither was sent. */
+/** Returns the smaller of max_tokens and max_completion_tokens, or null. */
 export function requestedCap({ max_tokens, max_completion_tokens }: ChatBody): number | null {
   const cap = Math.min(max_tokens ?? Infinity, max_completion_tokens ?? Infinity);
   return cap === Infinity ? null : cap;
 }
 
-/** The body without its top-level nulls; own keys only, so `__proto__` stays a plain key. */
+/** Returns the body without top-level nulls. Own keys only, so `__proto__` stays a plain key. */
 export function withoutNulls(value: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
 
 const UNPRICED_PARTS: ReadonlySet<unknown> = new Set(["input_audio"]);
 
-/** Says which content parts cannot be priced instead of listing those that can. */
+/** Names the content parts that can't be priced instead of listing the others. */
 function explainPart(value: object, refusal: Refusal): Refusal {
   const param = refusal.failure.kind === "invalid_request" ? (refusal.failure.param ?? "") : "";
   const [, message_, part] = /^messages\[(\d+)\]\.content\[(\d+)\]/.exec(param) ?? [];
@@ -292,7 +291,7 @@ const isWithin = (value: unknown, most: number): boolean =>
   typeof value === "number" && value >= 0 && value <= most;
 const isFlag = (value: unknown): boolean => typeof value === "boolean";
 
-/** The fields that most requests have, and what the schema takes in each. */
+/** Common fields and their checks. */
 const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ["model", (value) => typeof value === "string" && isModelName(value)],
   ["messages", areTexts],
@@ -307,9 +306,8 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
 ]);
 
 /**
- * Whether a body is a chat of plain texts with the usual settings, which the schema of chat requests takes
- * and gives back as it is: nine requests of ten, at a tenth of its price. False says nothing: then the
- * schema decides.
+ * Reports whether a body is a plain text chat, which needs no schema: nine of ten requests, at a tenth of the
+ * cost. False decides nothing.
  */
 export function isPlainChat(body: object): boolean {
   for (const [field, value] of Object.entries(body)) {
@@ -327,7 +325,7 @@ function areTexts(messages: unknown): boolean {
   return messages.length <= MESSAGES_MAX && messages.every(isText);
 }
 
-/** A message of a role and a text, and nothing else. */
+/** Reports whether a message has only a role and a text. */
 function isText(message: unknown): boolean {
   if (typeof message !== "object" || message === null) return false;
   const { role, content }: Named<"role" | "content"> = message;

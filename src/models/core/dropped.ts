@@ -2,12 +2,12 @@ import { lostMarks } from "./cache-marks.ts";
 import { isObject, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
-/** Where a wire's body has each of the core's fields: any of the places, dots go down. */
+/** Paths of the core's fields in a protocol's body. Any may match; dots descend. */
 export type FieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Fields that are no loss when an adapter sends nothing of that name: it sets them itself, refuses what it
- * cannot do, or their only values ask for nothing.
+ * Fields that aren't lost when an adapter omits them: it sets or rejects them, or their values have no
+ * effect.
  */
 const NO_LOSS: ReadonlySet<string> = new Set([
   "encoding_format",
@@ -30,7 +30,7 @@ const NO_LOSS: ReadonlySet<string> = new Set([
   "user",
 ]);
 
-/** Tells the call which of its fields are not in the body that is sent. */
+/** Reports fields that the sent body lacks. */
 export function reportDropped(
   call: ProviderCall,
   sent: JsonObject,
@@ -58,7 +58,7 @@ export function reportUnsent(
   onDropped([...left, ...lostMarks(body, sendsMarks)]);
 }
 
-/** Whether a field asks for anything that leaving it out would not give. */
+/** Reports whether a field has an effect. */
 function asks(body: JsonObject, field: string): boolean {
   const value = body[field];
   if (field === PARALLEL) return value === false && hasTools(body);

@@ -13,14 +13,14 @@ import type {
 import { countedUsage } from "./token-count.ts";
 import { inputUsage } from "./openai-usage.ts";
 
-/** How many requests of one call are under way at a time. */
+/** Concurrent requests of one call. */
 const BATCHES_AT_ONCE = 4;
-/** The same where a request takes one text: Workers lets six wait for their headers, and queues the rest. */
+/** Concurrent requests of one text each (Workers limit). */
 const TEXTS_AT_ONCE = 6;
-/** The most numbers that the answer to one call may hold, all its slices together: 20 MB of them. */
+/** Maximum numbers in a call's response: 20 MB. */
 const VALUES_MAX = (20 * 1024 * 1024) / 8;
 
-/** The texts of an embeddings request, or the refusal for a provider that takes no tokens. */
+/** Returns the texts of an embeddings request, or a failure for tokens. */
 function textsOf({ body: { input } }: EmbeddingsCall): readonly string[] | ProviderFailure {
   const texts: readonly unknown[] = Array.isArray(input) ? input : [input];
   if (texts.every((text) => typeof text === "string")) return texts;
@@ -32,7 +32,7 @@ function textsOf({ body: { input } }: EmbeddingsCall): readonly string[] | Provi
   };
 }
 
-/** The texts of a call that was cut. */
+/** Returns the texts of a partial call. */
 export function textsIn({ body: { input } }: EmbeddingsCall): readonly string[] {
   return [input].flat().filter((text) => typeof text === "string");
 }
@@ -44,9 +44,8 @@ type Slices = {
 };
 
 /**
- * An embeddings call of any size for a provider that takes at most `size` texts a request: in slices,
- * a few at a time, put together in order. The first failure is the call's; usage is null when one
- * slice has none.
+ * Splits an embeddings call for a provider that takes `size` texts, a few requests at a time, and joins the
+ * results in order. The first failure ends it. Usage is null if one is missing.
  */
 export async function inBatches(
   call: EmbeddingsCall,
@@ -65,13 +64,13 @@ export async function inBatches(
   return { kind: "json", ...embeddingList(vectors, sumUsage(parts.map((part) => part.usage))) };
 }
 
-/** The same as a wire's handler has it, where every model takes as many. */
+/** Returns a handler function for a fixed size. */
 export function inBatchesOf(size: number) {
   return (call: EmbeddingsCall, send: Slices["send"]): Promise<ProviderResult> =>
     inBatches(call, size, send);
 }
 
-/** The answers of all slices in their order, or the first failure alone: after it no more is sent. */
+/** Returns all results in order, or the first failure, after which nothing is sent. */
 async function answersOf(
   call: EmbeddingsCall,
   { texts, size, send }: Slices,
@@ -86,7 +85,7 @@ async function answersOf(
   const answers = await mapConcurrently(limit, slices, async (slice) => {
     if (failures.length > 0) return badAnswer();
     let answer = await send(slice);
-    // A call of one slice is repeated by whoever made it, on another route if there is one.
+    // The caller retries a call of one slice, possibly on another route.
     if (slices.length > 1 && isWorthAgain(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += valuesIn(answer.body);
@@ -99,13 +98,13 @@ async function answersOf(
     : [{ kind: "failure", failure: withDone(failure, answers) }];
 }
 
-/** What the other slices have used is paid for where the request itself made one fail. */
+/** Charges the other slices if the request caused the failure. */
 function withDone(failure: ProviderFailure, answers: readonly ProviderResult[]): ProviderFailure {
   const done = answers.flatMap((answer) => (answer.kind === "json" ? [answer.usage] : []));
   return withUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), said: "" });
 }
 
-/** How many numbers an embedding list holds: 16 characters of base64 are three of them. */
+/** Counts the numbers of an embedding list. 16 characters of base64 hold three. */
 function valuesIn(body: JsonObject): number {
   let values = 0;
   for (const { embedding } of body["data"] as readonly JsonObject[]) {
@@ -115,13 +114,13 @@ function valuesIn(body: JsonObject): number {
   return values;
 }
 
-/** Whether a second try may save what the other slices have cost. */
+/** Reports whether a retry may save the cost of the other slices. */
 function isWorthAgain(answer: ProviderResult, { signal }: EmbeddingsCall): boolean {
   if (answer.kind !== "failure" || signal.aborted) return false;
   return answer.failure.kind === "retry" && answer.failure.fault !== "request";
 }
 
-/** An embedding list of these vectors (numbers or base64), in order; usage that is null, or 0, is estimated. */
+/** Returns an embedding list of vectors (numbers or base64) in order. Missing usage is estimated. */
 export function embeddingList(
   vectors: readonly unknown[],
   reported: Usage | null,

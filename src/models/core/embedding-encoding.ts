@@ -2,13 +2,12 @@ import { toBase64 } from "./base64.ts";
 
 const BYTES_PER_FLOAT = 4;
 
-/** One item of an embedding list, as upstreams send it: numbers or base64. */
+/** An item of a provider's embedding list. */
 type Item = { readonly index?: unknown; readonly embedding?: unknown };
 
 /**
- * The `data` of an embedding list in the encoding the client asked for, whichever the upstream sent;
- * in the upstream's order, each with its index. What is not a vector is left out of `embedding`'s type
- * by the adapter, so that it cannot occur here.
+ * Converts the `data` of an embedding list to the requested encoding, in order. The adapter has removed other
+ * values.
  */
 export function encodeEmbeddings(data: unknown, encoding: "float" | "base64"): readonly object[] {
   const items = Array.isArray(data) ? (data as Item[]) : [];
@@ -27,7 +26,7 @@ function encoded(embedding: unknown, encoding: "float" | "base64"): unknown {
   return embedding;
 }
 
-/** A vector as OpenAI's base64: little-endian float32, standard alphabet. */
+/** Encodes a vector as OpenAI's base64: little-endian float32. */
 export function floatsToBase64(floats: readonly number[]): string {
   const bytes = new Uint8Array(floats.length * BYTES_PER_FLOAT);
   const view = new DataView(bytes.buffer);
@@ -37,14 +36,14 @@ export function floatsToBase64(floats: readonly number[]): string {
   return toBase64(bytes);
 }
 
-/** Whether a text is base64 of whole float32s, without decoding it. */
+/** Reports whether a text is base64 of whole float32s, without decoding. */
 export function isBase64Floats(base64: string): boolean {
   if (base64.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64)) return false;
   const padding = base64.length - base64.replace(/=+$/, "").length;
   return ((base64.length / 4) * 3 - padding) % BYTES_PER_FLOAT === 0;
 }
 
-/** The numbers of an OpenAI base64 vector, or null when it is not base64 of whole float32s. */
+/** Decodes a base64 vector, or returns null. */
 export function base64ToFloats(base64: string): number[] | null {
   const binary = decoded(base64);
   if (binary === null || binary.length % BYTES_PER_FLOAT !== 0) return null;
@@ -63,7 +62,7 @@ function decoded(base64: string): string | null {
   }
 }
 
-/** Whether something of an answer is a vector as numbers. */
+/** Reports whether a value is a vector of numbers. */
 export function isVector(raw: unknown): raw is number[] {
   return Array.isArray(raw) && raw.length > 0 && raw.every((value) => Number.isFinite(value));
 }

@@ -9,7 +9,7 @@ import type { PromptSize } from "./prompt-size.ts";
 import { needOf } from "./route-needs.ts";
 import type { Need } from "./route-needs.ts";
 
-/** OpenAI's bounds (openapi.yaml, CreateEmbeddingRequest). */
+/** OpenAI's limits (openapi.yaml, CreateEmbeddingRequest). */
 const INPUTS_MAX = 2048;
 const DIMENSIONS_MAX = 100_000;
 const TOKEN_ID_MAX = 10_000_000;
@@ -35,19 +35,19 @@ export const embeddingsBody = z.looseObject({
 
 export type EmbeddingsBody = z.infer<typeof embeddingsBody>;
 
-/** Parses the body of POST /v1/embeddings. `null` means absent. Failures: 400 with `param`. */
+/** Parses the body of POST /v1/embeddings. `null` means absent. Fails with 400 and `param`. */
 export function parseEmbeddingsRequest(value: object): Result<EmbeddingsBody> {
   return parseBody(embeddingsBody, withoutNulls(value));
 }
 
-/** Vectors of texts or token arrays. */
+/** Embeddings of texts or token arrays. */
 export const EMBEDDINGS: InputKindOf<EmbeddingsBody> = {
   size: embeddingsPromptSize,
   needs: embeddingNeeds,
   smaller: { advice: "send fewer inputs at once, or ask for fewer 'dimensions'.", param: "input" },
 };
 
-/** The size of what is to be embedded. */
+/** Returns the input's size. */
 export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): PromptSize {
   const tally = new PromptTally(model);
   const inputs = typeof body.input === "string" ? [body.input] : body.input;
@@ -60,7 +60,7 @@ export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): Prompt
   return tally.size();
 }
 
-/** To embed so many inputs, with the asked number of dimensions. */
+/** Returns the number of inputs and the dimensions as needs. */
 export function embeddingNeeds(body: EmbeddingsBody): readonly Need[] {
   const inputs = inputCount(body);
   const many: Need = {
@@ -72,7 +72,7 @@ export function embeddingNeeds(body: EmbeddingsBody): readonly Need[] {
   return [many, needOf("dimensions", "dimensions", "change its dimensions")];
 }
 
-/** How many vectors an `input` asks for: one for a text or a token array, else one per item. */
+/** Returns the number of vectors: one for a text or token array, else one per item. */
 export function inputCount({ input }: EmbeddingsBody): number {
   return Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
 }

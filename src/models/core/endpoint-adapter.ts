@@ -17,164 +17,156 @@ import type { Weights } from "./prompt-size.ts";
  */
 export type EndpointAdapter = {
   readonly name: string;
-  /** Where POST is answered. */
+  /** The path of its POST. */
   readonly path: `/v1/${string}`;
-  /** For a request; null: errors and headers are OpenAI's. It also speaks for every path below `path`. */
+  /** Returns the error format, also for paths below `path`; null for OpenAI's. */
   readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
-  /** Its clients name no cap and mean the model's own most (Codex); absent: DEFAULT_MAX_OUTPUT. */
+  /** Without a cap, its clients expect the model's maximum (Codex). Absent: DEFAULT_MAX_OUTPUT. */
   readonly asksForAll?: true;
-  /** Before the request's 24 characters, in the ids of answers. shared/generation.ts knows it too. */
+  /** Prefix of response IDs, also listed in shared/generation.ts. */
   readonly idPrefix: string;
   /**
-   * A JSON object, as it was sent, as a request of the core. Pure, and never throws for what a client can
-   * send. Failures: 400 with `param` in the door's own words, before anything is held.
+   * Parses a JSON object into a core request. Pure; never throws for client input. Fails with 400 and `param`
+   * in the endpoint's terms.
    */
   parse(body: object, at: EndpointContext, recalled?: RecallResult): Result<ParsedRequest>;
   /**
-   * What of kept answers a body names; null: nothing. What is found of it `parse` is given. Absent: a door whose
-   * answers are not kept. Pure, and never throws.
+   * Returns the stored responses that a body refers to, or null. `parse` receives them. Absent if nothing is
+   * stored. Pure; never throws.
    */
   readonly names?: (body: object) => RecallRequest | null;
 };
 
-/** What of a request beside its body a door may read; names in lower case. Absent is undefined. */
+/** The request fields besides the body that an endpoint may read, in lower case. */
 export type EndpointContext = {
   header(name: string): string | undefined;
   query(name: string): string | undefined;
 };
 
-/** A body that was understood. */
+/** A client request after its endpoint adapter parsed it. */
 export type ParsedRequest = {
   readonly request: CoreRequest;
-  /** The end user that the body names; the header `x-end-user` is read by the path itself. */
+  /** The end user in the body. The path reads `x-end-user`. */
   readonly user: string | null;
-  /** Fields that were left out because leaving them out changes nothing, raw; named in `x-dropped`, which cleans them. */
+  /** Dropped fields without effect, listed in `x-dropped`. */
   readonly dropped: readonly string[];
-  /** The region that the client says it must run in, and the field that says so; absent or null: none. */
+  /** The region that the client requires, and its field; absent or null for none. */
   readonly place?: { readonly name: string; readonly param: string } | null;
   /**
-   * The name in the door's body of a field of the core's, for a 400 that is found later (by the model's
-   * abilities, or by the provider); absent: the same name. Null: no field of the client's.
+   * Returns the body's name of a core field, for a later 400. Absent: the same name. Null: not a client
+   * field.
    */
   readonly paramOf?: (coreParam: string) => string | null;
-  /** The code of a 400 about a field of the door's, where its clients act on one; absent or null: as it was found. */
+  /** Returns the error code for a field if clients act on it; absent or null keeps the code. */
   readonly codeOf?: (param: string) => string | null;
-  /** Writes the core's answer. Holds what the door must remember, and never the prompt: a stream is long. */
+  /** Writes the response. It must not hold the prompt, because streams are long. */
   readonly reply: ResponseWriter;
-  /** The same request for a route that speaks this door's own wire; null where there is none. */
+  /** The request in the endpoint's own protocol, for native routes; null if there is none. */
   readonly native: NativeRequest | null;
-  /** What is kept of it where the organization keeps answers; absent: its client, or its door, keeps none. */
+  /** The data to store, if the organization stores responses. */
   readonly keep?: ConversationAddition;
 };
 
-/** What a request adds to a conversation. */
+/** A request's addition to a conversation. */
 export type ConversationAddition = {
-  /** The answer that it follows. */
+  /** The previous response. */
   readonly previous: string | null;
   readonly input: readonly JsonObject[];
 };
 
-/** How the answer is written: whole, or as server-sent events. Which one it is says what the client asked for. */
+/** Writes the response as JSON or as server-sent events, as the client requested. */
 export type ResponseWriter =
   | {
       readonly kind: "json";
       /**
-       * The body of the answer. `answer` is OpenAI's chat completion (or embedding list) of the route, to
-       * be trusted for its shape alone: its id, model and usage are not the client's. May be called
-       * twice, should the charge turn out less than the cost: it changes nothing and depends on its
-       * arguments alone (but for random ids). What it throws is a bug, which is charged and told.
+       * Returns the response's body. `answer` is the route's OpenAI-shaped response with other ID, model and
+       * usage. It may be called twice if the charge is lower than the cost, so it must be pure except for
+       * random IDs. A throw is a bug, which is charged.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
-      /** The same as it is kept, with what its client did not ask to see; null: it failed. Absent: never kept. */
+      /** Returns the response to store with hidden reasoning, or null if it failed. Absent: never stored. */
       readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
     }
   | {
       readonly kind: "stream";
-      /** Called once for each stream, when a route has begun to answer. */
+      /** Called once per stream when a route has started. */
       stream(head: ResponseHead): StreamWriter;
     };
 
-/** What is known when an answer begins. */
+/** The facts known when a response starts. */
 export type ResponseHead = {
-  /** The door's prefix and the request's 24 characters. */
+  /** The endpoint's prefix and the request's 24 characters. */
   readonly id: string;
-  /** The id of the concrete model. */
+  /** The concrete model's ID. */
   readonly model: string;
   /** Unix seconds. */
   readonly created: number;
-  /** Our estimate of the prompt's tokens, at least 1. */
+  /** Estimated prompt tokens, at least 1. */
   readonly promptTokens: number;
-  /** The answer is kept, unless it fails. */
+  /** The response will be stored unless it fails. */
   readonly keeps: boolean;
 };
 
-/** What an answer came to. */
+/** The facts of a finished response. */
 export type Receipt = ResponseHead & {
   readonly usage: Usage;
-  /** What was charged. */
+  /** The charge. */
   readonly costMicro: number;
-  /** The usage is ours: the upstream gave none for the whole answer. */
+  /** The usage is our estimate. */
   readonly estimated: boolean;
-  /** OpenAI's word (`stop`, `length`, ...), or the native wire's own; null when the answer broke off. */
+  /** OpenAI's reason (`stop`, `length`, ...) or the native one; null if incomplete. */
   readonly finishReason: string | null;
-  /** The output cap that was sent is less than what was asked for, because the money allows no more. */
+  /** The cap was lowered because of the available money. */
   readonly capLoweredByMoney: boolean;
   /** Unix seconds. */
   readonly ended: number;
 };
 
 /**
- * Writes one stream. Each call gives the text to send at once, whole events with their blank lines, ""
- * for nothing; what it holds back it gives later. Called for every chunk of every stream: it makes
- * nothing for a chunk that could be made for the stream.
+ * Writes one stream. Each call returns complete events to send now, or "". It runs per chunk, so it allocates
+ * as little as possible.
  */
 export type StreamWriter = {
-  /**
-   * What shows a waiting client that we live; read and sent every KEEP_ALIVE_MS in which nothing else was. It may be
-   * another one each time.
-   */
+  /** The keep-alive sent after KEEP_ALIVE_MS without output. It may change. */
   readonly ping: string;
-  /** Before everything else; `usage` is what the upstream has said of it by now (its output means nothing). */
+  /** Returns the first events. `usage` is what the provider has reported, without output. */
   begin(usage: Usage | null): string;
-  /** A chunk of OpenAI's without usage. */
+  /** Returns the events of a chunk without usage. */
   chunk(chunk: Chunk): string;
-  /** On a native route: an event of the wire's own. */
+  /** Returns the events of a native event. */
   native?(event: JsonObject): string;
   /**
-   * The last chunk again with another text and nothing else, in choice (natively: block) `index`. `json` is
-   * the text as a JSON string literal, to be copied, not parsed: nearly every chunk comes this way.
+   * Returns the last chunk with another text in choice (natively: block) `index`. `json` is the text as a
+   * JSON literal, copied unparsed. Most chunks arrive this way.
    */
   text(index: number, json: string): string;
   /**
-   * The last events of an answer that went to its end; called after the charge. Whatever tells a client
-   * that the answer is complete stands here and not in `chunk`.
+   * Returns the final events of a complete response, after the charge. Only here may a client learn that it
+   * is complete.
    */
   end(receipt: Receipt): string;
-  /**
-   * The last events of an answer that broke off, likewise; `receipt` is null where nothing was charged.
-   * After `begin`, but for a bug in it.
-   */
+  /** Returns the final events of an incomplete response. `receipt` is null without a charge. */
   fail(failure: Failure, receipt: Receipt | null): string;
-  /** After `end`: the answer as it is kept, as `Reply.kept` gives it. */
+  /** Returns the response to store, after `end`. */
   kept?(receipt: Receipt): JsonObject | null;
 };
 
 /**
- * A request in the door's own wire, for a route that speaks it: then the body passes as it is, and the
- * wire's own answer is metered by the adapter (`StreamEvent` "native") and written by `reply` under our id and model.
+ * A request in the endpoint's own protocol. The body is forwarded, and the response is metered (`StreamEvent`
+ * "native") and rewritten with our ID and model.
  */
 export type NativeRequest = NativeBody & {
   readonly wire: NativeProtocol;
-  /** Fields that were left out on this way, as `Asked.dropped` on the other. */
+  /** Fields dropped on native routes. */
   readonly dropped: readonly string[];
-  /** Of the same kind as `Asked.reply`; is given the wire's own answer or events. */
+  /** Writes the native response or events. */
   readonly reply: ResponseWriter;
-  /** What of its body does not weigh as its text does: images, documents, tools that the model's maker knows. */
+  /** Parts of the body that aren't sized by their text: images, documents and known tools. */
   readonly weights: Weights;
-  /** With fewer tokens of output the host refuses it; 0 where it does not care. */
+  /** Minimum output tokens that the host accepts; 0 for none. */
   readonly outputLeast: number;
-  /** Any of the prompt may be kept in a cache for an hour, at its own price. */
+  /** Parts of the prompt may be cached for an hour, at another price. */
   readonly hourCache: boolean;
-  /** What cannot be converted, so that only native routes can do this; null where everything can. */
+  /** A field that can't be converted, so only native routes work; null if all can. */
   readonly only: { readonly param: string; readonly message: string } | null;
 };

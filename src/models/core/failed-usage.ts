@@ -6,7 +6,7 @@ import { isRequestCaused } from "./provider.ts";
 import type { ProviderFailure, StreamEvent } from "./provider.ts";
 import type { Chunk, Completion } from "./chunk.ts";
 
-/** A failure with what its answer had used, where the request may have provoked it and there was any. */
+/** Returns a failure with the usage so far, if the request may have caused it. */
 export function withUsage(
   failure: ProviderFailure,
   { usage, said }: { readonly usage: Usage | null; readonly said: string },
@@ -16,15 +16,15 @@ export function withUsage(
   return { ...failure, spent: { usage, output } };
 }
 
-/** The last events of a stream that failed: what was reported with it counts where the request may have provoked it. */
+/** Returns the final events of a failed stream. Reported usage counts if the request may have caused it. */
 export function failureEvents(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
   const error: StreamEvent = { kind: "error", failure };
   return usage === null || !isRequestCaused(failure) ? [error] : [{ kind: "usage", usage }, error];
 }
 
 /**
- * The failure of a stream with an event of more than `bytesMax`, which is longer than any that an answer needs: what
- * was asked for made it so, another host would send it too, and what came before it is paid for.
+ * Returns the failure of a stream event above `bytesMax`. The request caused it, another host would repeat
+ * it, and the output before it is charged.
  */
 export function eventTooLarge(bytesMax: number): ProviderFailure {
   return {
@@ -35,7 +35,7 @@ export function eventTooLarge(bytesMax: number): ProviderFailure {
   };
 }
 
-/** The same for an error among the first events of a stream, of which nothing was handed on. */
+/** Returns the failure among a stream's first events, before anything was forwarded. */
 export function withUsageIn(
   failure: ProviderFailure,
   events: readonly StreamEvent[],
@@ -51,7 +51,7 @@ export function withUsageIn(
   return withUsage(failure, { usage, said });
 }
 
-/** What the choices of a chunk, or of a completion, say. */
+/** Returns the text of all choices. */
 export function textIn({ choices }: Chunk | Completion): string {
   return choices
     .map((choice) => outputText("delta" in choice ? choice.delta : choice.message))

@@ -2,9 +2,9 @@ import { parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
 import { failureEvents } from "./failed-usage.ts";
 
-/** The event that ends a stream well. */
+/** The event of a complete stream. */
 export const END: StreamEvent = { kind: "end" };
-/** OpenAI's terminal marker. */
+/** OpenAI's final marker. */
 const DONE = "[DONE]";
 
 /**
@@ -17,17 +17,17 @@ const DONE = "[DONE]";
  * - Nothing follows an `end` or an `error`.
  */
 export abstract class FrameReader {
-  /** Fields that the protocol repeats. They are not read in a very long frame: they are null in it. */
+  /** Repeated fields, read as null in very long frames. */
   readonly repeated?: ReadonlySet<string>;
   #ended = false;
   #hasUnreadable = false;
 
-  /** Whether an `end` or an `error` was returned. */
+  /** Reports whether an `end` or `error` was returned. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  /** Returns the events of one frame; `name` is the server-sent event's, "message" without one. */
+  /** Returns the events of one frame. `name` is the event's name, by default "message". */
   read(data: string, name: string): StreamEvent[] {
     if (this.#ended) return [];
     const text = this.repeatedText(data, name);
@@ -43,7 +43,7 @@ export abstract class FrameReader {
     return this.#accept(events, wasFinished);
   }
 
-  /** Returns the events that the end of file completes. `foreign` holds the lines that are no frame's. */
+  /** Returns the events of the end of file. `foreign` contains lines outside frames. */
   endOfFile(foreign = ""): StreamEvent[] {
     if (this.#ended) return [];
     const events = this.#accept(this.atEnd(foreign), this.isFinished);
@@ -64,17 +64,17 @@ export abstract class FrameReader {
   /** Converts one frame. */
   protected abstract frame(raw: JsonObject, name: string, data: string): StreamEvent[];
 
-  /** Returns the text of a frame that is the one before with another text; null for every other frame. */
+  /** Returns the text of a frame that repeats the previous one with another text, else null. */
   protected repeatedText(_data: string, _name: string): StreamEvent | null {
     return null;
   }
 
-  /** Returns the events of the marker `[DONE]`, which only some protocols need. */
+  /** Returns the events of `[DONE]`, for protocols that need it. */
   protected marker(): StreamEvent[] {
     return this.isFinished ? [END] : [];
   }
 
-  /** Returns the events of the end of file, besides the `end` of a stream whose choices have all finished. */
+  /** Returns the events at the end of file, besides the `end` of a complete stream. */
   protected atEnd(_foreign: string): StreamEvent[] {
     return [];
   }
@@ -88,7 +88,7 @@ export abstract class FrameReader {
   }
 }
 
-/** A provider's failure of our own finding. */
+/** Returns a provider failure that we detected. */
 export function retry(reason: string): ProviderFailure {
   return { kind: "retry", reason };
 }

@@ -1,10 +1,10 @@
-/** What is read at once; a read that fills it says that there may be more. */
+/** Bytes per read. A full read means more may follow. */
 export const READ_BYTES = 4 * 1024;
-/** So much gathers in the runtime ahead of who reads; then the upstream is slowed. */
+/** Bytes buffered ahead of the reader before the upstream is slowed. */
 export const AHEAD_BYTES = 16 * 1024;
 
 type Filled = { readonly done: boolean; readonly value?: Uint8Array | undefined };
-/** Only workerd has these; elsewhere, where scripts run adapters, nobody asks to gather. */
+/** Available in workerd only. */
 type Drain = {
   readAtLeast(bytes: number, buffer: Uint8Array): Promise<Filled>;
   cancel(): Promise<void>;
@@ -14,27 +14,25 @@ declare const IdentityTransformStream: new () => {
   readonly writable: WritableStream<Uint8Array>;
 };
 
-/** A body to be read in pieces, one read at a time. */
+/** A body read in pieces, one read at a time. */
 export type ByteSource = {
   /**
-   * What came since the last read, at most `READ_BYTES`; waits where nothing did. Null at the end; rejects
-   * when the connection broke.
+   * Returns at most `READ_BYTES` new bytes, waiting for some. Null at the end; rejects when the connection
+   * breaks.
    */
   read(): Promise<Uint8Array | null>;
   /**
-   * From now on the runtime takes in what comes while nobody reads, while no read is under way; `wake` is called
-   * when the body ends or breaks, or when so much has gathered that it takes in no more until the next call.
-   * False where there is nothing to wait for: the body is over, or the runtime cannot gather it.
+   * Lets the runtime buffer data between reads. `wake` is called when the body ends, breaks or the buffer is
+   * full. Returns false if there is nothing to wait for.
    */
   gather(wake: () => void): boolean;
-  /** Ends the body: a read that waits answers null. Again: nothing. */
+  /** Ends the body. A waiting read returns null. */
   cancel(): void;
 };
 
 /**
- * The body of a response. To gather, it is split: one half is drained by the runtime into a buffer that nobody looks
- * at, so that the other half has all that came, in one read, without a turn of ours for each network chunk. (A
- * read of many bytes from a half itself would hold the other back: the runtime asks for as many at once.)
+ * A response body that can be buffered by the runtime: it is split, and one half is drained unread, so the
+ * other has all data in one read. Reading many bytes from a half directly would stall the other.
  */
 export class GatheringBody implements ByteSource {
   #body: ReadableStream<Uint8Array>;
@@ -65,7 +63,7 @@ export class GatheringBody implements ByteSource {
     return true;
   }
 
-  /** Until so much has gathered, or the body is over. Never rejects: who reads hears why a body broke. */
+  /** Fills the buffer or reaches the end. Never rejects; readers see errors. */
   async #fill(drain: Drain): Promise<void> {
     this.#isDraining = true;
     try {
@@ -79,7 +77,7 @@ export class GatheringBody implements ByteSource {
 
   cancel(): void {
     this.#isOver = true;
-    this.#reader.cancel().catch(ignore); // already broken: nothing is left to end
+    this.#reader.cancel().catch(ignore); // already broken
     this.#drain?.cancel().catch(ignore);
   }
 
@@ -89,12 +87,12 @@ export class GatheringBody implements ByteSource {
     this.#body = half;
     this.#reader = readerOf(half);
     const { readable, writable } = new IdentityTransformStream();
-    rest.pipeTo(writable).catch(ignore); // broken: who reads hears of it
+    rest.pipeTo(writable).catch(ignore); // readers see the error
     return readable.getReader({ mode: "byob" });
   }
 }
 
-/** The runtime's own streams can be read into a buffer; those made in JavaScript need not. */
+/** Returns a buffer reader for runtime streams, else a default one. */
 function readerOf(body: ReadableStream<Uint8Array>) {
   try {
     return body.getReader({ mode: "byob" });
@@ -108,5 +106,5 @@ function bytesOf({ done, value }: Filled): Uint8Array | null {
 }
 
 function ignore(): void {
-  // what ends a body has nobody to tell
+  // the end of a body has no listener
 }

@@ -23,55 +23,55 @@ import type {
   StreamEvent,
 } from "./provider.ts";
 
-/** Turns the bytes of one stream into events. Holds the state of that stream. */
+/** Converts the bytes of one stream into events. */
 export type StreamReader = {
-  /** The events that these bytes complete; they may be cut anywhere. */
+  /** Returns the events that these bytes complete. */
   push(bytes: Uint8Array): StreamEvent[];
-  /** What the end of file completes. */
+  /** Returns the events at the end of file. */
   flush(): StreamEvent[];
-  /** After an `end` or an `error`: nothing that follows is read. */
+  /** After an `end` or `error`, nothing more is read. */
   readonly ended: boolean;
 };
 
-/** How a wire asks and is answered for one kind of call. Nothing in it throws for an upstream's fault. */
+/** How a protocol calls one kind. It never throws for a provider's fault. */
 export type Handler<Call extends ProviderCall> = {
   /**
-   * Converts the request and sends it (`post`). A refusal is for what the provider cannot do. Throws
-   * when the call's signal ends it; any other throw is a bug of ours, not a fault of the host's.
+   * Converts and sends the request. Fails for unsupported requests. Throws when the signal ends it, or for a
+   * bug.
    */
   ask(call: Call): Promise<Response | ProviderFailure>;
-  /** Converts the JSON of a 2xx; null when it is no answer of theirs. */
+  /** Converts the JSON of a 2xx; null if invalid. */
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
-  /** Where one request may not hold all of a call: it is cut, and each part sent by `send`. */
+  /** Splits a call that one request can't hold. */
   inParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
 
-/** One provider's wire format: a handler for each kind of call that it does, and what they share. */
+/** A provider's protocol: handlers per kind and shared functions. */
 export type ProviderProtocol = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
   readonly id: string;
-  /** The media type of its streams. */
+  /** Media type of its streams. */
   readonly streamType: string;
-  /** The failure that a 2xx with this JSON holds, or null. */
+  /** Returns the failure inside a 2xx, or null. */
   failureInside(raw: JsonObject): ProviderFailure | null;
-  /** Converts an answer outside 2xx. */
+  /** Converts a response outside 2xx. */
   failure(status: number, headers: Headers, bodyText: string, call: ProviderCall): ProviderFailure;
-  /** A reader for the stream that answers this call. */
+  /** Returns a reader for the call's stream. */
   reader(call: ChatCall): StreamReader;
 };
 
 const ERROR_BYTES_MAX = 64 * 1024;
 
-/** The provider that speaks a wire format over HTTP: what all of them have in common. */
+/** Returns a provider that uses a protocol over HTTP. */
 export function httpProvider(wire: ProviderProtocol): Provider {
   return { id: wire.id, kinds: kindsOf(wire), send: (call) => sendCall(wire, call) };
 }
 
-/** What can be asked over a wire. */
+/** Returns the kinds that a protocol supports. */
 export function kindsOf(wire: ProviderProtocol): readonly Kind[] {
   return KIND_NAMES.filter((kind) => wire[kind] !== undefined);
 }
 
-/** A call over a wire. Throws for a bug of ours. */
+/** Makes a call. Throws for a bug. */
 export function sendCall(wire: ProviderProtocol, call: ProviderCall): Promise<ProviderResult> {
   return call.kind === "chat"
     ? handled(wire, wire.chat, call)
@@ -110,14 +110,14 @@ async function sendBy<Call extends ProviderCall>(
   }
 }
 
-/** What a wire posts: JSON, with the provider's own headers. */
+/** A POST with JSON and provider headers. */
 type Post = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: OutgoingBody;
 };
 
-/** Sends a request as every provider gets it: no redirect is followed, the run's signal ends it. */
+/** Sends a request without following redirects. The run's signal ends it. */
 export async function post(
   call: ProviderCall,
   { url, headers, body }: Post,
@@ -126,10 +126,10 @@ export async function post(
   try {
     return await fetch(url, {
       method: "POST",
-      redirect: "manual", // a redirect would carry the key and the prompt to another host
+      redirect: "manual", // a redirect would send the key and prompt to another host
       headers: { ...headers, "content-type": "application/json", "user-agent": "turnpike" },
       signal: call.signal,
-      // Node, where scripts run adapters, wants to be told that it may send before it is answered
+      // Node requires `duplex` for streaming bodies
       ...(typeof body === "string" ? { body } : { body: body.stream(), duplex: "half" }),
     });
   } catch {
@@ -137,19 +137,19 @@ export async function post(
   }
 }
 
-/** The failure of a request whose connection broke before an answer, or whose call has ended. */
+/** Returns the failure of a connection that broke, or of an ended call. */
 export function connectionFailure({ signal }: ProviderCall): ProviderFailure {
   return signal.aborted
     ? { kind: "retry", reason: "aborted" }
     : { kind: "retry", reason: "connection", again: true };
 }
 
-/** The base URL without the slashes that operators leave at its end. */
+/** Returns a base URL without trailing slashes. */
 export function trimmedUrl(url: string): string {
   return url.replace(/\/+$/, "");
 }
 
-/** A call under way: over which wire, by which of its handlers. */
+/** A running call and its protocol. */
 type Under<Call extends ProviderCall> = {
   readonly wire: ProviderProtocol;
   readonly handler: Handler<Call>;
@@ -210,7 +210,10 @@ function converted<Call extends ProviderCall>(
   return "kind" in answer ? failed(answer) : { ...answer, kind: "json" };
 }
 
-/** A bug of ours in reading an answer. It says nothing of the route, and what was read is paid for. */
+/**
+ * Returns the failure of a bug in reading a response. It doesn't count against the route, and the output is
+ * charged.
+ */
 function bugOf(error: unknown): ProviderFailure {
   logException(error, {});
   return { ...BUG, spent: { usage: null, output: 0 } };
@@ -219,8 +222,7 @@ function bugOf(error: unknown): ProviderFailure {
 const BUG = { kind: "retry", reason: "exception", fault: "request" } as const;
 
 /**
- * The events of a body: a batch for each network chunk until the model has said something, then one for
- * what comes within `paceMs`; null once the stream has ended.
+ * Returns a body's events: per network chunk until the first output, then once per `paceMs`; null at the end.
  */
 export function eventStream(
   body: ReadableStream<Uint8Array>,
@@ -242,25 +244,24 @@ export function eventStream(
     }
   };
   const eventsOf = (bytes: Uint8Array | null): readonly StreamEvent[] | null => {
-    if (bytes === null && done) return null; // we ended it ourselves: half an event says nothing
+    if (bytes === null && done) return null; // we ended it, so a partial event means nothing
     if (bytes === null) done = true;
     const events = read(bytes);
     if (stream.ended && !done) {
-      // What follows the end is nobody's. The end of file follows at once from a host that behaves:
-      // read to it, the connection can serve again.
+      // Data after the end is discarded. Reading to the end of file frees the connection.
       done = true;
       reader.finish();
     }
     if (reader.paceMs !== paceMs && events.some(saysSomething)) reader.paceMs = paceMs;
     return done && events.length === 0 ? null : events;
   };
-  // Not an async function: each of its awaits would be one more turn for every chunk.
+  // Not an async function, which would add a microtask per await and chunk.
   const next = (): Promise<readonly StreamEvent[] | null> =>
     done ? Promise.resolve(null) : reader.next().then(eventsOf);
   return { next, cancel };
 }
 
-/** Whether an event holds more than a role, or than the frame of an item. */
+/** Reports whether an event contains output. */
 function saysSomething(event: StreamEvent): boolean {
   if (event.kind === "native") return event.said !== "";
   if (event.kind !== "chunk") return event.kind === "text";
@@ -269,7 +270,7 @@ function saysSomething(event: StreamEvent): boolean {
   );
 }
 
-/** A stream whose events are all there. */
+/** Returns a stream of complete events. */
 function oneBatch(events: readonly StreamEvent[]): EventStream {
   const batches = [events];
   return {

@@ -9,37 +9,37 @@ import type { Conversation, Image, Part, Turn } from "./conversation.ts";
 import type { Downloads } from "./outgoing-body.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
-/** Images for providers that take them only inside the request: those on the web are downloaded here. */
+/** Downloads images for providers that only accept them inline. */
 type InlineImage = Extract<Image, { readonly base64: string }>;
 export type InlinePart =
   | Exclude<Part, { readonly kind: "image" }>
   | { readonly kind: "image"; readonly image: InlineImage };
 type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly InlinePart[] };
 
-/** A conversation whose images are all inline, in one of the four types. */
+/** A conversation with inline images of four types. */
 export type InlineConversation = {
   readonly system: readonly string[];
   readonly turns: readonly InlineTurn[];
-  /** The bytes of the images whose base64 is only a marker. */
+  /** Downloaded bytes of images by marker. */
   readonly downloads: Downloads;
 };
 
 const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
-/** Of all downloads of one request. */
+/** Maximum downloaded bytes per request. */
 const ALL_BYTES_MAX = 20 * 1024 * 1024;
 /**
- * The room of a downloaded byte, in bytes of a request's body, which is held about four times: what is downloaded
- * is held once, and takes half as much again on its way (12 images of 9.9 MB: 182 MB).
+ * Capacity per downloaded byte, relative to body bytes. Bodies are held about four times, downloads 1.5 times
+ * (12 images of 9.9 MB: 182 MB).
  */
 const ROOM_PER_BYTE = 0.4;
 const DOWNLOADS_MAX = 64;
 const AT_ONCE = 4;
 const REDIRECTS_MAX = 3;
 const DOWNLOAD_MS = 10_000;
-/** For all downloads of one request: their servers are the client's, and may be as slow as they like. */
+/** Maximum ms for all downloads of a request, whose servers the client chooses. */
 const ALL_DOWNLOADS_MS = 20_000;
 
-/** As providers name them; some hosts say `image/jpg`. */
+/** Media types by the name hosts use, such as `image/jpg`. */
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ["image/png", "image/png"],
   ["image/jpeg", "image/jpeg"],
@@ -48,13 +48,12 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ["image/webp", "image/webp"],
 ]);
 
-/** What a download needs of a call. */
+/** The call fields that downloads need. */
 type Downloading = Pick<ProviderCall, "signal" | "onDownload" | "room">;
 
 /**
- * The conversation with every image inline. An image on the web is fetched once, however often it
- * stands there; one that cannot be had in time refuses the request. Throws only when the call's signal
- * ends it.
+ * Returns the conversation with inline images. Each URL is fetched once. A failed download fails the request.
+ * Throws only when the signal ends the call.
  */
 export async function withInlineImages(
   { system, turns }: Conversation,
@@ -99,7 +98,7 @@ const NOT_HAD = "it could not be downloaded";
 const TOO_LATE = `all downloads of a request have ${ALL_DOWNLOADS_MS / 1000} seconds`;
 const TOO_LARGE = "it is too large: send at most 10 MB each and 20 MB in all";
 
-/** `at`: of the image, where it is known. */
+/** Returns the failure of an image; `at` is its position. */
 function refused(why: string, at = "messages"): ProviderFailure {
   return badImage(`An image cannot be used: ${why}.`, at);
 }
@@ -109,13 +108,13 @@ function typed({ mediaType, base64 }: InlineImage): InlineImage | undefined {
   return known === undefined ? undefined : { mediaType: known, base64 };
 }
 
-/** An image's bytes, in the pieces in which they came. */
+/** A downloaded image in pieces. */
 type Download = { readonly mediaType: string; readonly parts: readonly Uint8Array[] };
 
-/** What one request may still download, and the isolate's room for it; shared by the downloads under way. */
+/** The remaining download budget of a request and the isolate's capacity. */
 type Budget = { bytes: number; taken: number; readonly room: NonNullable<ProviderCall["room"]> };
 
-/** Each address's image, a few at a time; the first that cannot be had ends them all. `places`: where each stands. */
+/** Downloads several images concurrently. The first failure ends all. `places` are their positions. */
 async function allOf(
   places: ReadonlyMap<string, string>,
   { signal, onDownload, room = () => true }: Downloading,
@@ -124,7 +123,7 @@ async function allOf(
   const urls = [...places.keys()];
   if (urls.length === 0) return images;
   if (urls.length > DOWNLOADS_MAX) return refused(`more than ${DOWNLOADS_MAX} addresses`);
-  // Nothing is asked of anybody for a request that one address will refuse.
+  // Checks all URLs before fetching any.
   const wrong = urls.find((url) => typeof publicAddress(url) === "string");
   if (wrong !== undefined) return refused(NO_ADDRESS, places.get(wrong));
   onDownload?.();
@@ -146,11 +145,11 @@ async function allOf(
   }
   signal.throwIfAborted();
   if (failures[0] === undefined) return images;
-  room(-budget.taken); // at once: another request may wait for just that
+  room(-budget.taken); // immediately, because another request may wait for it
   return failures[0];
 }
 
-/** One image within its time; a connection that breaks is one that cannot be had. */
+/** Downloads one image within its time. */
 async function download(
   url: string,
   signal: AbortSignal,
@@ -165,7 +164,7 @@ async function download(
   }
 }
 
-/** Follows redirects by hand, so that each address is held against the same rules. */
+/** Follows redirects manually, checking each URL. */
 async function fetched(
   first: string,
   signal: AbortSignal,
@@ -213,7 +212,7 @@ async function imageIn(response: Response, budget: Budget): Promise<Download | P
   return length === 0 ? refused(NOT_HAD) : { mediaType, parts };
 }
 
-/** Whether there was room for so many bytes more. */
+/** Reserves bytes. Returns false without capacity. */
 function takeRoom(budget: Budget, bytes: number): boolean {
   const more = Math.ceil(bytes * ROOM_PER_BYTE);
   if (more === 0) return true;

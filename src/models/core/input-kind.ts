@@ -2,12 +2,15 @@ import type { Model } from "../catalog/model.ts";
 import type { PromptSize } from "./prompt-size.ts";
 import type { Need } from "./route-needs.ts";
 
-/** How requests of a kind without output are sized and sent: what goes in is what is paid for, and the answer comes whole. */
+/**
+ * How requests of a kind without output are sized and sent. The input is paid for, and the response comes
+ * whole.
+ */
 export type InputKindOf<Body> = {
-  /** The size of a request in tokens, as it is held for. */
+  /** Returns the request's size in tokens for the hold. */
   size(body: Body, model: Model): PromptSize;
-  /** What it needs of a route, in the order in which a lack is told. */
+  /** Returns the needs of a route, in order of checking. */
   needs(body: Body): readonly Need[];
-  /** What a client is told to change, and the field, where an answer is too large to be held. */
+  /** Advice and field for a response that is too large. */
   readonly smaller: { readonly advice: string; readonly param: string };
 };

@@ -1,16 +1,16 @@
 import { parseJson } from "../../shared/exact-json.ts";
 
-/** A JSON object of anybody's. */
+/** A JSON object of unknown content. */
 export type JsonObject = { readonly [key: string]: unknown };
-/** One of which these fields are read, whatever they and the rest may be. */
+/** An object of which these fields are read. */
 export type Named<Name extends string> = { readonly [N in Name]?: unknown };
 
-/** Returns the object that a JSON text represents, or null. Written again, it keeps the digits and key order of the text. */
+/** Parses a JSON object, or returns null. Serializing it again keeps digits and key order. */
 export function parseObject(text: string | null): JsonObject | null {
   return parseObjectBy(parseJson, text);
 }
 
-/** Returns the same object for data that is never forwarded, such as vectors. */
+/** Parses a JSON object that is never forwarded, such as vectors. */
 export function parsePlainObject(text: string | null): JsonObject | null {
   return parseObjectBy(JSON.parse, text);
 }
@@ -24,17 +24,17 @@ function parseObjectBy(parse: (text: string) => unknown, text: string | null): J
   }
 }
 
-/** The text that a JSON string literal stands for. */
+/** Parses a JSON string literal. */
 export function literalText(literal: string): string {
   return String(JSON.parse(literal));
 }
 
-/** Reading of untyped JSON: what has another shape than asked for reads as empty. */
+/** Reads untyped JSON. Another type reads as empty. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Whether a value is a JSON object. */
+/** Reports whether a value is a JSON object. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -44,7 +44,7 @@ export function isTyped<T extends Named<"type">>(value: T): value is T & { reado
   return typeof value.type === "string" && value.type !== "";
 }
 
-/** Whether a value nests no deeper than so many objects and lists; what nests by the thousand cannot be written again. */
+/** Reports whether a value has at most `levels` nested levels. Deep values can't be serialized. */
 export function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return true;
   return levels > 0 && Object.values(value).every((part) => isShallow(part, levels - 1));
@@ -58,7 +58,7 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The number, or undefined for anything else. */
+/** Returns the number, or undefined. */
 export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }

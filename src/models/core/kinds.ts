@@ -4,24 +4,23 @@ import { EMBEDDINGS } from "./embeddings.ts";
 import type { EmbeddingsBody } from "./embeddings.ts";
 import type { InputKindOf } from "./input-kind.ts";
 
-/** What is asked by each kind of call: a body of its own, checked. */
+/** The body of each kind. */
 type Bodies = {
   readonly chat: ChatBody;
   readonly embeddings: EmbeddingsBody;
 };
 
-/** How each kind without output is sized and sent. */
+/** The size and needs of each kind without output. */
 export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K]> } = {
   embeddings: EMBEDDINGS,
 };
 
 /**
- * What every door asks of the core: OpenAI's chat, or a kind without output, checked, with the fields that let another
- * dialect survive the way (`reasoning_details`, ...). `stream` and `user` of the body say nothing here: the door
- * does. Adapters forward an allow-list of its fields.
+ * A request to the core: OpenAI's chat or another kind, checked, with extra fields that other formats need.
+ * The endpoint handles `stream` and `user`. Adapters forward an allow-list.
  */
 export type CoreRequest = ChatRequest | InputRequest;
-/** `apart`: each message is a prompt that is answered apart, all with the body's settings; never as a stream. */
+/** `apart`: each message is a separate prompt with the same settings; never streamed. */
 export type ChatRequest = {
   readonly kind: "chat";
   readonly body: ChatBody;

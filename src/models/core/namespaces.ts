@@ -2,16 +2,16 @@ import { isObject, listOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./json-value.ts";
 import { fittingName } from "./tool-name.ts";
 
-/** The name of a tool for wires that know no namespaces; `null`: it stands in none. */
+/** Returns a tool's name for protocols without namespaces. */
 export function flatName(namespace: string | null, name: string): string {
   if (namespace === null) return name;
   return fittingName(`${namespace}__${name}`);
 }
 
-/** Models that are told of namespaces. Those before know none, or refuse names that tools of OpenAI's own have. */
+/** Models with namespaces. Earlier ones reject them or names of OpenAI's own tools. */
 export const KNOWS_NAMESPACES = /^gpt-(?:5\.[6-9]|[6-9])/;
 
-/** A request with tools, and calls of them, under flat names instead of in namespaces. */
+/** Returns a request with flat tool names instead of namespaces. */
 export function withoutNamespaces({ tools, input, ...body }: JsonObject): JsonObject {
   return {
     ...body,

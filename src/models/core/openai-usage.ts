@@ -2,7 +2,7 @@ import { promptTokens } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { JsonObject } from "./json-value.ts";
 
-/** The `usage` object of an OpenAI answer. */
+/** Returns OpenAI's `usage` object. */
 export function openAiUsage(usage: Usage): JsonObject {
   const prompt = promptTokens(usage);
   return {
@@ -14,7 +14,7 @@ export function openAiUsage(usage: Usage): JsonObject {
   };
 }
 
-/** The same of an answer without output. */
+/** Returns `usage` without output. */
 export function inputUsage(usage: Usage): JsonObject {
   const prompt = promptTokens(usage);
   return { prompt_tokens: prompt, total_tokens: prompt };

@@ -2,23 +2,23 @@ import { joinBytes } from "../../shared/http/bounded-body.ts";
 import { toBase64 } from "./base64.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
 
-/** What is posted: JSON, or JSON of which downloaded bytes are a part. */
+/** A request body: JSON, possibly with downloaded bytes. */
 export type OutgoingBody = string | BodyInPieces;
 
-/** Downloaded bytes by the marker that stands for them, as base64, in the JSON. */
+/** Downloaded bytes by their marker in the JSON. */
 export type Downloads = ReadonlyMap<string, readonly Uint8Array[]>;
 
-/** So many bytes are encoded at a time: a multiple of 3, so that no padding is in their midst. */
+/** Bytes encoded per step, a multiple of 3 to avoid padding. */
 const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
 
-/** The body of a request. What was downloaded is encoded while it is sent, so that it is held once, as bytes. */
+/** Returns a request's body. Downloads are encoded while sending, so they are held once. */
 export function outgoingBody(value: object, downloads: Downloads): OutgoingBody {
   const json = JSON.stringify(value);
   return downloads.size === 0 ? json : new BodyInPieces(json, downloads);
 }
 
-/** JSON with its markers replaced while it is sent; may be sent more than once. */
+/** JSON whose markers are replaced while sending, repeatably. */
 class BodyInPieces {
   readonly #texts: readonly string[];
   readonly #downloads: Downloads;
@@ -28,7 +28,7 @@ class BodyInPieces {
     this.#downloads = downloads;
   }
 
-  /** Its length in bytes. */
+  /** Returns its length in bytes. */
   get length(): number {
     return this.#texts.reduce((sum, text) => {
       const parts = this.#downloads.get(text);
@@ -39,7 +39,7 @@ class BodyInPieces {
   }
 
   stream(): ReadableStream<Uint8Array> {
-    // Some hosts take no request without its length, which only the platform's own stream declares.
+    // Some hosts require the length, which only the platform's stream declares.
     const { FixedLengthStream } = globalThis as Platform;
     const { readable, writable } =
       FixedLengthStream === undefined
@@ -49,7 +49,7 @@ class BodyInPieces {
     return readable;
   }
 
-  /** SHA-256 of its bytes, in hex. */
+  /** Returns its SHA-256 in hex. */
   async sha256(): Promise<string> {
     const { DigestStream } = crypto as PlatformCrypto;
     if (DigestStream === undefined) {
@@ -70,7 +70,7 @@ class BodyInPieces {
   }
 }
 
-/** What only Workers have; scripts run adapters in Node. */
+/** Workers-only classes; scripts run adapters in Node. */
 type Platform = {
   readonly FixedLengthStream?: new (bytes: number) => TransformStream<Uint8Array, Uint8Array>;
 };
@@ -97,7 +97,7 @@ function encoded(bytes: Uint8Array): Uint8Array {
   return new TextEncoder().encode(toBase64(bytes));
 }
 
-/** Writes to the end, or until nobody reads any more. */
+/** Writes until the end or until the reader stops. */
 async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>): Promise<void> {
   const writer = to.getWriter();
   try {
@@ -107,6 +107,6 @@ async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>
     }
     await writer.close();
   } catch {
-    // the request was given up
+    // the request was abandoned
   }
 }

@@ -6,29 +6,29 @@ import type { FinishReason } from "./finish-reason.ts";
 import type { JsonObject } from "./provider.ts";
 import { openAiUsage } from "./openai-usage.ts";
 
-/** What a model says in one choice, piece by piece, by whatever wire it came. */
+/** A provider-independent part of one choice's output. */
 export type OutputPart =
   | { readonly kind: "text" | "thought" | "refusal"; readonly text: string }
-  /** What the provider needs back in the next turn (`reasoning_details`). */
+  /** Data the provider needs in the next turn (`reasoning_details`). */
   | { readonly kind: "detail"; readonly detail: JsonObject }
   | { readonly kind: "annotation"; readonly annotation: JsonObject }
   | OutputCall
   | { readonly kind: "finish"; readonly reason: FinishReason };
 
-/** A whole tool call. */
+/** A complete tool call. */
 export type OutputCall = {
   readonly kind: "call";
-  /** "" where the provider gave none: then it gets one of ours. */
+  /** "" if the provider gave none; a new one is created. */
   readonly id: string;
   readonly name: string;
-  /** JSON text; "" is a call without arguments. Of a custom tool its input, any text. */
+  /** JSON text, "" without arguments. For a custom tool, its text input. */
   readonly arguments: string;
   readonly isCustom?: true;
-  /** What stands beside `function`, e.g. `extra_content`. */
+  /** Fields beside `function`, such as `extra_content`. */
   readonly more?: Pick<DeltaCall, "extra_content">;
 };
 
-/** An OpenAI chat completion of what each choice said, to its end; the run sets id, created and model. */
+/** Returns an OpenAI completion of complete choices. The run sets ID, created and model. */
 export function completionOf(
   choices: readonly (readonly OutputPart[])[],
   usage: Usage | null,
@@ -37,7 +37,7 @@ export function completionOf(
   return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
 }
 
-/** What of it counts as output: texts, names and arguments of calls. */
+/** Returns the text that counts as output. */
 export function outputOf(said: readonly OutputPart[]): string {
   return said
     .map((one) => {
@@ -77,7 +77,7 @@ function messageOf(
   };
 }
 
-/** A call of a message; in one that was `cut`, empty arguments may be those that never came. */
+/** Returns a message's call. If it was `cut`, empty arguments may be incomplete. */
 function callOf(
   { id: given, name, arguments: text, isCustom, more }: OutputCall,
   cut: boolean,
@@ -90,7 +90,7 @@ function callOf(
   return { id, type: "function", function: called, ...more };
 }
 
-/** An id for a tool call whose provider gave none. */
+/** Returns a new tool call ID. */
 export function newToolCallId(): string {
   return `call_${randomBase62(24)}`;
 }

@@ -1,6 +1,6 @@
 import type { Delta } from "./chunk.ts";
 
-/** All that a model said in a message or a delta: text, and names and arguments of calls, not their JSON. */
+/** Returns all text of a message or delta, including names and arguments of calls. */
 export function outputText({ content, ...spoken }: Delta): string {
   const { reasoning_content: thought = "", refusal, function_call: legacy } = spoken;
   let all = (content ?? "") + thought + (refusal ?? "") + callText(legacy);

@@ -3,7 +3,7 @@ import { elapsedMs } from "../../shared/clock.ts";
 import { READ_BYTES } from "./gathering-body.ts";
 import type { ByteSource } from "./gathering-body.ts";
 
-/** Gathered bytes wait no longer once there are so many. */
+/** Buffered bytes above which data is forwarded immediately. */
 const GATHERED_BYTES_MAX = 64 * 1024;
 
 type Waiter = {
@@ -11,31 +11,30 @@ type Waiter = {
   readonly reject: (reason: unknown) => void;
 };
 
-/** After so many times that more than one chunk was handed on together, a body is read only when its bytes are due. */
+/** Consecutive batches of several chunks after which a body is read only when due. */
 const FAST_AFTER = 2;
 
 /**
- * A body, handed on about once in `paceMs`: what comes later than that after the last bytes is handed on at
- * once, what comes sooner when that time is over. A chunk costs by how often it is read, decoded, written and
- * waited for, not by its bytes: one that stays fast is left to gather in the runtime between. Nothing waits
- * longer than `paceMs`, nor once the body has ended. With 0, each chunk is handed on as it comes.
+ * A body forwarded about once per `paceMs`. Later data is forwarded immediately, earlier data when the time
+ * is over. A chunk's cost is mostly fixed, so fast bodies buffer in the runtime. Nothing waits longer than
+ * `paceMs` or beyond the end. With 0, every chunk is forwarded immediately.
  */
 export class PacedReader {
   readonly #source: ByteSource;
-  /** 0 at first: the caller says from when on. */
+  /** 0 until the caller sets it. */
   paceMs = 0;
   #gathered: Uint8Array[] = [];
   #length = 0;
-  /** Long ago: what is there is due. */
+  /** Initially long ago, so data is due. */
   #handedOnMs = -Infinity;
   #askedMs = 0;
-  /** How often, one time after the other, more came than one chunk. */
+  /** Consecutive batches of several chunks. */
   #streak = 0;
-  /** The next bytes are read when they are due; false again once a read had to wait for them. */
+  /** Reads happen when due; reset when a read had to wait. */
   #isFast = false;
-  /** What is gathered here is handed on before the runtime was asked what came since. */
+  /** Buffered data is forwarded before asking the runtime for more. */
   #isHeld = false;
-  /** There may be more already: it is read at once, and handed on if it is there. */
+  /** More data may be available, so it is read immediately. */
   #hasMore = false;
   #isReading = false;
   #isTimed = false;
@@ -47,7 +46,7 @@ export class PacedReader {
     this.#source = source;
   }
 
-  /** The bytes that came, null at the end of the body; rejects when the connection broke. One at a time. */
+  /** Returns new bytes, null at the end; rejects when the connection breaks. One call at a time. */
   next(): Promise<Uint8Array | null> {
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
@@ -55,17 +54,17 @@ export class PacedReader {
     });
   }
 
-  /** Reads to the end of a body that is over: its connection can serve again. */
+  /** Reads a finished body to its end, which frees the connection. */
   finish(): void {
     if (!this.#isReading && !this.#isOver) this.#read();
   }
 
-  /** Ends the body. Who waits is still handed what was there. */
+  /** Ends the body. A waiting reader still gets its data. */
   cancel(): void {
     if (this.#isOver) return;
     if (this.#waiter === null || this.#isReading || !this.#isFast) return this.#stop();
     this.#read();
-    setTimeout(() => this.#stop(), 0); // what has gathered in the runtime is read before
+    setTimeout(() => this.#stop(), 0); // data buffered in the runtime is read first
   }
 
   #stop(): void {
@@ -91,7 +90,7 @@ export class PacedReader {
   #isDue(): boolean {
     if (this.#isOver || this.#length >= GATHERED_BYTES_MAX) return true;
     const waitedMs = elapsedMs() - this.#handedOnMs;
-    return waitedMs >= this.paceMs || waitedMs < 0; // a clock that stepped back
+    return waitedMs >= this.paceMs || waitedMs < 0; // the clock stepped back
   }
 
   #read(): void {
@@ -136,7 +135,7 @@ export class PacedReader {
     );
   }
 
-  /** Nothing is to be waited for. */
+  /** Forwards without waiting. */
   readonly #hurry = (): void => {
     this.#handedOnMs = -Infinity;
     this.#serve();

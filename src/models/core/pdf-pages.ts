@@ -1,12 +1,10 @@
-/** A larger one is not opened for its pages: most are scans, and it would be held once more. */
+/** Maximum base64 length to open. Larger PDFs are mostly scans. */
 const CHARACTERS_MAX = 6_000_000;
 
 /**
- * At most so many pages a PDF (base64) has, where the file says it soundly; else null. It does where every reader
- * finds the same objects, in plain sight and each once: by one table in the classic form (ISO 32000-1, 7.5.4) whose
- * entries are right, none in object streams, no list of `/Kids` written with escapes or apart from its node, and no
- * object named twice in them. Then there are no more pages than names in those lists. Whatever else looks like such
- * a list only raises the count.
+ * Returns an upper bound of a PDF's pages, or null if the file isn't unambiguous: one classic table (ISO
+ * 32000-1, 7.5.4) with correct entries, no object streams, and plain `/Kids` lists without duplicates.
+ * Anything else that looks like such a list only raises the bound.
  */
 export function pagesIn(base64: string): number | null {
   if (base64.length > CHARACTERS_MAX) return null;
@@ -20,7 +18,7 @@ export function pagesIn(base64: string): number | null {
   return isTree ? kids.length : null;
 }
 
-/** The numbers of the objects that all lists of `/Kids` name; null where one is anything else than such a list. */
+/** Returns the object numbers in all `/Kids` lists, or null for another form. */
 function kidsOf(file: string): readonly number[] | null {
   const kids: number[] = [];
   for (const { index } of file.matchAll(/\/Kids/g)) {
@@ -32,11 +30,11 @@ function kidsOf(file: string): readonly number[] | null {
   return kids;
 }
 
-/** `/Kids` with its list in place, of references alone. */
+/** `/Kids` with an inline list of references. */
 const KIDS = /^\/Kids\s*\[\s*((?:\d{1,10}\s+\d{1,5}\s+R\s*)*)\]/;
 const KIDS_MAX = 65_536;
 
-/** Whether all objects stand in the file as such, under one table. */
+/** Reports whether all objects are plain, under one table. */
 function isPlain(file: string): boolean {
   if (/ObjStm|XRef|\/Prev/.test(file)) return false;
   for (const [name] of file.matchAll(/\/[\w#]*#[\dA-Fa-f]{2}[\w#]*/g)) {
@@ -45,7 +43,7 @@ function isPlain(file: string): boolean {
   return ["startxref", "trailer"].every((word) => file.split(word, 3).length === 2);
 }
 
-/** The numbers of the objects that the table finds where it says; null where any is not there. */
+/** Returns the object numbers that the table locates correctly, or null. */
 function objectsOf(file: string): ReadonlySet<number> | null {
   const [, start] = /startxref\s{1,4}(\d{1,10})/.exec(file) ?? [];
   const at = Number(start);
@@ -54,7 +52,7 @@ function objectsOf(file: string): ReadonlySet<number> | null {
   return foundBy(file, file.slice(at + "xref".length, end).split(/[\r\n]+/));
 }
 
-/** The same by the lines of the table. */
+/** Checks the table's lines. */
 function foundBy(file: string, lines: readonly string[]): ReadonlySet<number> | null {
   const objects = new Set<number>();
   let next = 0;
@@ -80,7 +78,7 @@ function unescaped(name: string): string {
   );
 }
 
-/** Bytes as characters; null where it is no base64. */
+/** Decodes base64 to characters, or returns null. */
 function decoded(base64: string): string | null {
   try {
     return atob(base64);

@@ -8,51 +8,50 @@ import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { pagesIn } from "./pdf-pages.ts";
 
 const MESSAGE_OVERHEAD = 8;
-/** A tool's result is told with its call's name; the longest way is an element of text around it. */
+/** Bytes around a tool result with its call's name, in the longest form. */
 const RESULT_OVERHEAD = 48;
-/** A later instruction is told as text in an element of its own, where a wire knows none there. */
+/** Bytes around a later instruction, which some protocols send as text. */
 const LATER_OVERHEAD = 24;
 const PART_OVERHEAD = 4;
 const REQUEST_OVERHEAD = 16;
-/** What a prompt is told of tools, or of a schema, beside their text. */
+/** Prompt tokens for tools or a schema besides their text. */
 const TOOLS_TOKENS = 350;
-/** What the definition of a tool that the model's maker knows takes of the prompt, at most. */
+/** Maximum tokens of a known tool's definition. */
 const KNOWN_TOOL_TOKENS = 1500;
-/** Below this many bytes the hard bound is the estimate too: short texts are where estimates err most. */
+/** Below this size, the upper bound is the estimate, because short texts are estimated worst. */
 const SHORT_PROMPT_BYTES = 512;
-/** However a text is written, it is never estimated as fewer tokens than one for so many of its bytes. */
+/** Minimum estimate: one token per this many bytes. */
 const BYTES_PER_TOKEN_MOST = 4;
 
 /**
- * A prompt's size in tokens, three ways. `bound` can never be passed: a byte-level BPE token is at
- * least one UTF-8 byte, images and pages by the provider's own rule. `estimate` is what it takes at most in
- * practice (reference: measured multipliers per tokenizer), and never less than a token for four bytes. `likely`
- * is the best guess, for a charge when the upstream reported no usage.
+ * A prompt's size in tokens. `bound` is never exceeded: a byte-level BPE token has at least one byte, and
+ * images and pages follow the provider's rule. `estimate` is the practical maximum. `likely` is the best
+ * guess, for a charge without usage.
  */
 export type PromptSize = {
   readonly bound: number;
   readonly estimate: number;
   readonly likely: number;
-  /** Any of it may be kept in a cache for an hour, which costs twice the input. */
+  /** Parts may be cached for an hour at twice the input price. */
   readonly hourCache?: true;
 };
 
-/** What in a native body does not weigh as its text does. */
+/** A part of a native body that isn't sized by its text. */
 export type Weight =
   /** Instead of its text. */
   | "image"
-  /** Instead of its text: a PDF's bytes. */
+  /** A PDF's bytes, instead of its text. */
   | { readonly pdf: string; readonly name?: string }
-  /** Beside its text: a tool whose definition the model's maker has. */
+  /** A tool whose definition the model author adds. */
   | "known_tool";
 
-/** The objects of a native body that have a weight of their own. */
+/** Objects of a native body with their own size. */
 export type Weights = ReadonlyMap<object, Weight>;
 
-/** Of a body all of whose text weighs as text. */
+/** For a body sized by its text only. */
 export const NO_WEIGHTS: Weights = new Map();
 
-/** The size of a chat request in the core's words, as any adapter may write it. */
+/** Returns the maximum size of a chat request in any adapter's form. */
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   const tally = new PromptTally(model);
   for (const message of body.messages) tally.message(message);
@@ -68,7 +67,7 @@ export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   return tally.size();
 }
 
-/** The size of prompts that are answered apart, each a message of the body: of all of their requests together. */
+/** Returns the total size of separate prompts. */
 export function separatePromptSize(body: ChatBody, model: Model): PromptSize {
   const sum = { bound: 0, estimate: 0, likely: 0 };
   for (const message of body.messages) {
@@ -80,7 +79,7 @@ export function separatePromptSize(body: ChatBody, model: Model): PromptSize {
   return sum;
 }
 
-/** Fields of the core that are sent with it, may be of any length, and are no message. */
+/** Core fields of any length that aren't messages. */
 const TUNING = [
   "function_call",
   "logit_bias",
@@ -91,7 +90,7 @@ const TUNING = [
   "tool_choice",
 ];
 
-/** The size of a request in a wire of the provider's own, of which every string and key is counted. */
+/** Returns the size of a native request, counting every string and key. */
 export function nativePromptSize(body: JsonObject, weights: Weights, model: Model): PromptSize {
   const tally = new PromptTally(model, weights);
   for (const [field, value] of Object.entries(body)) {
@@ -109,7 +108,7 @@ export function nativePromptSize(body: JsonObject, weights: Weights, model: Mode
 
 const CONVERSATION: ReadonlySet<string> = new Set(["messages", "system", "input", "instructions"]);
 
-/** The larger of two sizes of one request, told in two wires. */
+/** Returns the larger of two sizes. */
 export function largerSize(one: PromptSize, other: PromptSize): PromptSize {
   return {
     bound: Math.max(one.bound, other.bound),
@@ -118,7 +117,7 @@ export function largerSize(one: PromptSize, other: PromptSize): PromptSize {
   };
 }
 
-/** True when a message holds a part of this type. */
+/** Reports whether a message has a part of this type. */
 export function hasParts(body: ChatBody, type: "image_url" | "file"): boolean {
   return body.messages.some(
     ({ content }) => Array.isArray(content) && content.some((part) => part.type === type),
@@ -139,19 +138,19 @@ type Part =
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 
-/** Adds up what a prompt holds; each text is walked once. */
+/** Adds up a prompt. Each text is walked once. */
 export class PromptTally {
   overhead = 0;
-  /** Tokens that are known exactly or only by a fixed bound: token arrays, images. */
+  /** Tokens with an exact or fixed size, such as images. */
   tokens = 0;
   readonly #model: Model;
   readonly #weights: Weights;
   #bytes = 0;
   #estimate = 0;
-  /** Bytes of keys and signs around texts. */
+  /** Bytes of keys and punctuation. */
   #syntax = 0;
   readonly #pages = { most: 0, likely: 0 };
-  /** Names of calls as JSON, by the call's id. */
+  /** Call names as JSON, by call ID. */
   readonly #called = new Map<string, string>();
   #isBegun = false;
 
@@ -165,13 +164,13 @@ export class PromptTally {
     this.#estimate += estimateTokens(text);
   }
 
-  /** A value that is sent as it is. */
+  /** Counts a value sent unchanged. */
   any(value: unknown): void {
     if (typeof value === "string") this.text(value);
     else if (typeof value === "object" && value !== null) this.text(JSON.stringify(value));
   }
 
-  /** What holds a schema that some hosts take only with each of its objects closed. */
+  /** Counts a schema whose objects some hosts require closed. */
   closed(value: unknown): void {
     this.#syntax += openObjects(value) * CLOSED_BYTES;
   }
@@ -188,7 +187,7 @@ export class PromptTally {
     } else if (role === "assistant") this.#said(message);
   }
 
-  /** What stands around a message at most. */
+  /** Returns the maximum bytes around a message. */
   #around(role: ChatMessage["role"]): number {
     if (role === "tool") return RESULT_OVERHEAD;
     const isInstruction = role === "system" || role === "developer";
@@ -197,7 +196,7 @@ export class PromptTally {
     return MESSAGE_OVERHEAD;
   }
 
-  /** What an assistant's message has beside content. */
+  /** Counts an assistant's fields besides content. */
   #said(message: Assistant): void {
     this.text(message.reasoning_content ?? "");
     this.text(message.refusal ?? "");
@@ -221,7 +220,7 @@ export class PromptTally {
     }
   }
 
-  /** What calls become where their arguments are sent as values: some offer the tool again, by its name. */
+  /** Counts calls, whose arguments some protocols send as values. */
   #calls(calls: Assistant["tool_calls"]): void {
     for (const call of calls ?? []) {
       if (call.type !== "function") continue;
@@ -233,7 +232,7 @@ export class PromptTally {
     }
   }
 
-  /** Every string and key of a value; what a call is given, as JSON. */
+  /** Counts every string and key of a value. */
   walk(value: unknown): void {
     if (typeof value === "string") {
       this.#syntax += STRING_SYNTAX;
@@ -262,7 +261,7 @@ export class PromptTally {
     }
     this.any(tool);
     if (!isObject(tool) || tool["type"] !== "namespace") return;
-    // some models are told of its tools by flat names
+    // some models get these tools by flat names
     for (const { name } of listOf(tool["tools"]).filter(isObject)) {
       this.text(flatName(textOf(tool["name"]), textOf(name)));
     }
@@ -280,7 +279,7 @@ export class PromptTally {
   size(): PromptSize {
     const { estimateFactor: factor, context } = this.#model;
     const text = this.#bytes + this.#syntax;
-    const pages = Math.min(this.#pages.most, context); // a longer prompt is refused there
+    const pages = Math.min(this.#pages.most, context); // a longer prompt is rejected
     const fixed = this.overhead + this.tokens;
     const bound = text + fixed + pages;
     const estimated = Math.ceil(this.#estimate * factor) + tokensOf(this.#syntax);
@@ -294,7 +293,7 @@ export class PromptTally {
   }
 }
 
-/** Quotes, a colon or a comma; brackets and a comma. */
+/** Bytes of quotes, a colon or comma, and brackets. */
 const STRING_SYNTAX = 4;
 const OBJECT_SYNTAX = 3;
 
@@ -302,14 +301,14 @@ function tokensOf(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN_MOST);
 }
 
-/** `1e20` is written out by whoever reads it and writes it again: 21 digits for 4 characters. */
+/** Numbers that grow when rewritten: `1e20` has 21 digits. */
 const GROWING_NUMBER = /\de\+?\d/i;
 const NUMBER_GROWS = 5;
 
 /** `,"additionalProperties":false` */
 const CLOSED_BYTES = 29;
 
-/** How many schemas of objects in a value say nothing of further properties. */
+/** Counts object schemas without `additionalProperties`. */
 function openObjects(value: unknown): number {
   if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + openObjects(one), 0);
   if (!isObject(value)) return 0;
@@ -320,15 +319,15 @@ function openObjects(value: unknown): number {
   return isSchema && said === undefined ? open + 1 : open;
 }
 
-/** The dearest text of a page (platform.claude.com, PDF support: 1,500 to 3,000 tokens), beside its image. */
+/** Maximum text tokens per page (platform.claude.com, PDF support: 1,500 to 3,000), besides its image. */
 const PAGE_TEXT_TOKENS = 3000;
-/** Pages of one request, by the model's context window. */
+/** Maximum pages per request, by context window. */
 const PAGES_MOST = { long: 600, short: 100 };
 const SHORT_CONTEXT = 200_000;
-/** A guess for a charge without usage: so many tokens at least, and one for so many characters of base64. */
+/** Guess for a charge without usage: a minimum, and tokens per base64 character. */
 const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
 
-/** A PDF by Anthropic's rule, which no other passes: each page is read as text and as an image. */
+/** Returns a PDF's size by Anthropic's rule, the highest: each page as text and image. */
 function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {
   const pagesMost = model.context > SHORT_CONTEXT ? PAGES_MOST.long : PAGES_MOST.short;
   const pages = Math.min(pagesIn(pdf) ?? pagesMost, pagesMost);

@@ -5,21 +5,21 @@ import type { JsonObject, ProviderFailure } from "./provider.ts";
 import { toolsOf } from "./tools.ts";
 import type { Tools } from "./tools.ts";
 
-/** What a checked chat asks, as wires that are not OpenAI's are told it. */
+/** A chat request for protocols other than OpenAI's. */
 export type Prompt = {
   readonly said: Conversation;
   readonly tools: Tools;
   readonly format: OutputFormat;
-  /** Texts that end an answer; none is blank. */
+  /** Stop sequences; none is blank. */
   readonly stops: readonly string[];
-  /** The client wants its prompt kept in a cache. */
+  /** The client wants its prompt cached. */
   readonly caches: boolean;
 };
 
-/** How the answer is to look: any text, any JSON object, or JSON of a schema. */
+/** The output format: text, any JSON object, or JSON of a schema. */
 export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
 
-/** The prompt of a request. Refused: what `conversationOf` and `toolsOf` refuse, and more choices than one. */
+/** Converts a request. Fails like `conversationOf` and `toolsOf`, and for several choices. */
 export function promptOf(body: ChatBody): Prompt | ProviderFailure {
   if ((body.n ?? 1) > 1) return unsupported("Several choices", "n");
   const said = conversationOf(body);
@@ -33,19 +33,19 @@ export function promptOf(body: ChatBody): Prompt | ProviderFailure {
 
 const CACHING = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"] as const;
 
-/** `stop` without blank texts. */
+/** Returns `stop` without blank texts. */
 function stopsOf({ stop = [] }: ChatBody): readonly string[] {
   return [stop].flat().filter((text) => text.trim() !== "");
 }
 
-/** `response_format`; a schema that says nothing is none. */
+/** Returns `response_format`. An empty schema is none. */
 export function formatOf({ response_format: format }: ChatBody): OutputFormat {
   if (format === undefined || format.type === "text") return "text";
   const schema = format.type === "json_schema" ? format.json_schema.schema : undefined;
   return schema === undefined || Object.keys(schema).length === 0 ? "json" : { schema };
 }
 
-/** The name of a tool whose input is the answer: "json", unless a tool of the client's has that name. */
+/** Returns an unused name for the tool whose input is the output: "json" if free. */
 export function answerToolName({ tools = [] }: ChatBody): string {
   const taken = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),

@@ -6,161 +6,144 @@ import type { Chunk } from "./chunk.ts";
 export type { JsonObject } from "./json-value.ts";
 
 /**
- * The contract with whoever answers: OpenAI's request in, OpenAI's response (or SSE events) and usage
- * out. A provider never throws for an upstream's fault: it answers with a ProviderFailure.
+ * The contract with providers: OpenAI's request in, OpenAI's response (or events) and usage out. A provider
+ * never throws for an upstream fault; it returns a ProviderFailure.
  */
 
-/** Wires beside OpenAI's chat that a client and a provider may both speak. */
+/** Protocols besides OpenAI's chat that clients and providers can share. */
 export type NativeProtocol = "responses" | "messages";
 
 /**
- * A request in the provider's own wire, checked: what may not pass is gone. The adapter sets model,
- * stream and output cap, and its own headers over these.
+ * A checked request in the provider's protocol. The adapter sets model, stream, output cap and its own
+ * headers.
  */
 export type NativeBody = {
   readonly body: JsonObject;
-  /** What of the client's headers passes (betas, versions); names in lower case. */
+  /** Client headers to forward, in lower case. */
   readonly headers: Readonly<Record<string, string>>;
 };
 
-/** What the meter takes from an answer, or an event, in its own wire. */
+/** The metered facts of a native response or event. */
 export type NativeOutput = {
-  /** Everything that counts as output: text, reasoning, names and arguments of calls. */
+  /** Everything that counts as output. */
   readonly said: string;
-  /** The wire's own reason to end, where it tells it here; else null. */
+  /** The protocol's finish reason, if present. */
   readonly finish: string | null;
 };
 
-/** Whose request it is. Upstream they are told apart by hashes alone. */
+/** The request's owner. Providers see only hashes. */
 export type Customer = { readonly orgId: string; readonly user: string | null };
 
-/** What an attempt is given beside its request. */
+/** The context of an attempt. */
 type Attempting = {
-  /** The provider's own name for the model. */
+  /** The provider's name of the model. */
   readonly upstreamId: string;
   readonly customer?: Customer;
-  /** How often, at most, what a stream brings is handed on, ms; 0 or absent: each chunk as it comes. */
+  /** Minimum ms between forwarded batches; 0 or absent for every chunk. */
   readonly paceMs?: number;
-  /**
-   * Takes so many bytes of the isolate's room until the route has answered, as a body does; false where there
-   * are none. Negative ones are given back.
-   */
+  /** Reserves isolate bytes until the response; false without capacity. Negative bytes release. */
   readonly room?: (bytes: number) => boolean;
-  /** Ends the attempt: our timers or the run's end. */
+  /** Ends the attempt. */
   readonly signal: AbortSignal;
-  /** Told just before each request to the upstream goes out: from then on it works, and may bill. */
+  /** Called before each request to the provider, which may bill from then on. */
   readonly onDispatch?: () => void;
-  /** Told which fields of `body` the request to the upstream leaves out though they ask for something. */
+  /** Called with effective fields that the request omits. */
   readonly onDropped?: ((fields: readonly string[]) => void) | undefined;
-  /** Told before the client's own servers are asked for images: until dispatch the time is not the upstream's. */
+  /** Called before downloads from the client's servers, whose time isn't the provider's. */
   readonly onDownload?: () => void;
 };
 
 /**
- * One attempt of a chat at one route. `body` is the client's request, checked; an adapter forwards its allow-list of
- * fields and drops the rest. It does not heed `apart` (`sendApart`).
+ * One attempt of a chat at one route. Adapters forward an allow-list of the checked `body`. `apart` is
+ * handled by `sendPromptsSeparately`.
  */
 export type ChatCall = Attempting &
   ChatRequest & {
-    /** Instead of `body`, and answered in that wire; only where `Provider.speaks` says so. */
+    /** A native request, used instead of `body` if `Provider.speaks` allows. */
     readonly native?: NativeBody | undefined;
     readonly stream: boolean;
-    /** The output cap that the grant pays for, in tokens per choice. Always sent. */
+    /** Output tokens per choice that the grant pays for. Always sent. */
     readonly cap: number;
   };
 
-/** One attempt of a call without output at one route. */
+/** One attempt without output at one route. */
 type InputCall<K extends InputKind> = Attempting & InputRequest<K> & { readonly stream: false };
 export type EmbeddingsCall = InputCall<"embeddings">;
 
-/** One attempt at one route, of any kind that is sold. */
+/** One attempt at one route. */
 export type ProviderCall = ChatCall | InputCall<InputKind>;
-/** The same of one kind. */
+/** An attempt of one kind. */
 export type CallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCall;
 
-/** What the network chunks of one handing on held, as OpenAI chunks in the upstream's order. */
+/** An event of a stream, in the provider's order. */
 export type StreamEvent =
-  /** An OpenAI chunk without usage. The run sets id and model. */
+  /** A chunk without usage. The run sets ID and model. */
   | { readonly kind: "chunk"; readonly chunk: Chunk }
-  /**
-   * A chunk that differs from the chunk before it in one choice's text alone: `json` is that text as
-   * the upstream wrote it, a JSON string literal. Adapters may give it instead of `chunk`.
-   */
+  /** A chunk that repeats the previous one with another text. `json` is that text as a JSON literal. */
   | { readonly kind: "text"; readonly index: number; readonly json: string }
-  /**
-   * An event of a native answer, as the upstream gave it, in its order. What promises nothing yet
-   * (`response.created`, `message_start`) comes with the first that does, so that failover is still possible.
-   */
+  /** A native event. Events without output wait for the first with output, so failover stays possible. */
   | ({ readonly kind: "native"; readonly event: JsonObject } & NativeOutput)
-  /**
-   * After what was given so far the model thinks and shows nothing of it: until another event comes, silence is
-   * no standstill.
-   */
+  /** The model is thinking silently, so silence isn't a stall. */
   | { readonly kind: "thinking" }
-  /**
-   * Cumulative usage; the last one counts. `partial` while the answer still goes on: then its output is
-   * only what there was so far, or nothing yet.
-   */
+  /** Cumulative usage. `partial` while the response continues, with incomplete output. */
   | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
-  /** The upstream said that it failed; its text is not kept. */
+  /** A failure reported by the provider. Its text isn't kept. */
   | { readonly kind: "error"; readonly failure: ProviderFailure }
-  /** The terminal marker ([DONE] or what the provider has for it). */
+  /** The final marker. */
   | { readonly kind: "end" };
 
-/** A started stream. `next` gives the events of the next network chunks, null at end of file, and throws when the connection breaks. */
+/** A started stream. `next` returns events, null at the end, and throws when the connection breaks. */
 export type EventStream = {
   next(): Promise<readonly StreamEvent[] | null>;
-  /** Ends the upstream connection; never throws. */
+  /** Ends the connection. Never throws. */
   cancel(): void;
 };
 
 export type ProviderFailure = {
   /**
-   * retry: the next route may do better. overloaded: the same, and says so (429, 503, 529).
-   * disabled: our own key or model mapping is bad there; leave the route out for a while.
-   * refused: a 400-class answer about the request itself: returned to the client, no failover.
-   * shed: this isolate has no room for it: says nothing of the route, no failover.
+   * retry: another route may succeed. overloaded: likewise (429, 503, 529). disabled: our key or model
+   * mapping is wrong there; put the route into cooldown. refused: a 400 about the request, returned without
+   * failover. shed: no capacity here, without failover.
    */
   readonly kind: "retry" | "overloaded" | "disabled" | "refused" | "shed";
   readonly retryAfterMs?: number;
-  /** Only for retry: the same route may well answer a second attempt (408, 5xx, a reset before headers). */
+  /** For retry: the same route may succeed on a second attempt (408, 5xx, reset before headers). */
   readonly again?: boolean;
   /**
-   * Whose fault it is: the host's own unless said, and the request's wherever it is refused. `request`, for
-   * retry: it met a limit of this route or may have provoked the failure, so that the route's health does
-   * not suffer. Once such an answer has said something, it is paid for.
+   * `request`, for retry: the request hit a limit or may have caused the failure, so it doesn't count against
+   * the route. Its output is charged.
    */
   readonly fault?: "request";
-  /** What the answer had used when it failed; only where the fault is the request's. */
+  /** Usage at the failure, if the request caused it. */
   readonly spent?: FailedUsage;
-  /** Only for refused: cleaned text, param and code that may be shown. */
+  /** For refused: cleaned text, param and code. */
   readonly message?: string;
   readonly param?: string | null;
   readonly code?: string | null;
-  /** Only for refused: the host found it too large as a body, not too long for the model. */
+  /** For refused: the body is too large for the host. */
   readonly tooLarge?: true;
-  /** For the log: a status or a word like "timeout"; never upstream text. */
+  /** For the log: a status or a word like "timeout"; never provider text. */
   readonly reason: string;
 };
 
-/** What a failed answer had used: as reported, else to be estimated from what it had said. */
+/** Usage of a failed response: reported, or to be estimated. */
 export type FailedUsage = {
   readonly usage: Usage | null;
-  /** Tokens of what it had said, estimated; 0 beside `usage`. */
+  /** Estimated output tokens; 0 with `usage`. */
   readonly output: number;
 };
 
-/** Whether it is why a request could not be made, instead of the request, its body or its answer. */
+/** Reports whether a value is a failure. */
 export function isFailure(made: object | string | ProviderFailure): made is ProviderFailure {
   return typeof made === "object" && "reason" in made && "kind" in made;
 }
 
-/** Whether what was asked may have provoked the failure: then it is not the host's to pay for. */
+/** Reports whether the request may have caused the failure. */
 export function isRequestCaused({ kind, fault }: ProviderFailure): boolean {
   return kind === "refused" || fault === "request";
 }
 
-/** A JSON answer in OpenAI's shape, and the usage to bill; null where the upstream gave none. */
+/** A JSON response in OpenAI's shape and its usage; null if not reported. */
 export type ProviderResponse = { readonly body: JsonObject; readonly usage: Usage | null };
 
 export type ProviderResult =
@@ -168,7 +151,7 @@ export type ProviderResult =
       readonly kind: "json";
       readonly body: JsonObject;
       readonly usage: Usage | null;
-      /** Of a native answer. */
+      /** The facts of a native response. */
       readonly native?: NativeOutput;
     }
   /** `isLate`: its first event is still to come. */
@@ -177,19 +160,19 @@ export type ProviderResult =
 
 export type Provider = {
   readonly id: string;
-  /** What it can be asked; absent: chats alone. Nothing is sold at it that it cannot be asked. */
+  /** Supported kinds; absent for chat only. */
   readonly kinds?: readonly Kind[];
-  /** Whether it answers this model in that wire; absent: in none. */
+  /** Reports whether a model accepts a native protocol; absent for none. */
   readonly speaks?: (wire: NativeProtocol, upstreamId: string) => boolean;
-  /** Whether it takes PDFs inside a request, with models that see images. */
+  /** Whether it reads inline PDFs with vision models. */
   readonly readsFiles?: boolean;
   /** Whether a model that can think does so unasked; absent: each does. */
   readonly thinksUnasked?: (upstreamId: string) => boolean;
   /** Whether the thoughts that its models show may be summaries; absent: they are whole. */
   readonly summarizesThoughts?: boolean;
-  /** Whether its embeddings take the token ids of cl100k_base; otherwise they are of texts alone. */
+  /** Whether its embeddings accept cl100k_base token IDs. */
   readonly takesTokens?: boolean;
-  /** Tokens of a native request's prompt by the upstream's own counter, free; null where it does not say. */
+  /** Counts a native prompt with the provider's free counter; null if unavailable. */
   readonly countTokens?: (
     upstreamId: string,
     native: NativeBody,

@@ -2,19 +2,19 @@ import type { ChatBody } from "./core-request.ts";
 import { INPUT_KINDS } from "./kinds.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
-/** An answer that is given whole has no more. */
+/** Maximum bytes of a JSON response. */
 export const JSON_BYTES_MAX = 20 * 1024 * 1024;
 const TOO_LARGE = `The answer is larger than ${JSON_BYTES_MAX / 1024 / 1024} MB: `;
-/** Bytes of a token in JSON: of its text, which has four or five of them; and of it or an alternative among log probabilities. */
+/** JSON bytes per token of text or log probability. */
 const TEXT_BYTES = 8;
 const LOGPROB_BYTES = 96;
 
-/** What a chat asks to be told of each token, in bytes of JSON: more than most take. */
+/** Returns the JSON bytes per requested token. */
 export function tokenBytes({ logprobs, top_logprobs: tops = 0 }: ChatBody): number {
   return TEXT_BYTES + (logprobs === true ? LOGPROB_BYTES * (1 + tops) : 0);
 }
 
-/** The failure of an answer that is too large to be held; what was asked for can be too large. */
+/** Returns the failure of a response that is too large. */
 export function tooLarge(call: ProviderCall): ProviderFailure {
   const refused = { kind: "refused", reason: "body_too_large" } as const;
   if (call.kind !== "chat") {
@@ -22,7 +22,7 @@ export function tooLarge(call: ProviderCall): ProviderFailure {
     return { ...refused, message: TOO_LARGE + advice, param, spent: { usage: null, output: 0 } };
   }
   const { n = 1, logprobs } = call.body;
-  // no text of one choice is so long: the host has gone astray
+  // no single text is that long, so the host is broken
   if (n === 1 && logprobs !== true) return { kind: "retry", reason: "body_too_large" };
   const output = Math.floor(JSON_BYTES_MAX / tokenBytes(call.body));
   const message = `${TOO_LARGE}ask for less, or for it as a stream.`;

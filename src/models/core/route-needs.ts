@@ -2,7 +2,7 @@ import type { Ability, Model, Route } from "../catalog/model.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 
-/** Something that a request needs of a route, the field that asks for it, and how its lack is said. */
+/** A capability that a request needs, its field and its error. */
 export type Need = {
   readonly param: string;
   readonly lack: string;
@@ -13,7 +13,7 @@ export function needOf(ability: Ability, param: string, lack: string): Need {
   return { param, lack, met: ({ limits }) => limits?.lacks?.includes(ability) !== true };
 }
 
-/** The routes that meet all needs, in order; the first need that leaves none is what is refused: 400 with its `param`. */
+/** Returns the routes that meet all needs, or 400 with `param` for the first need that none meets. */
 export function routesMeeting(needs: readonly Need[], model: Model): Result<readonly Route[]> {
   let able = model.routes;
   for (const { param, lack, met } of needs) {

@@ -12,16 +12,15 @@ import type {
 } from "./provider.ts";
 import { withUsage } from "./failed-usage.ts";
 
-/** Workers lets so many requests wait for their headers, and queues the rest. */
+/** Concurrent requests (Workers limit). */
 export const CONCURRENT_PROMPTS_MAX = 6;
 
 type JsonAnswer = Extract<ProviderResult, { kind: "json" }>;
 
 /**
- * A chat call whose messages are prompts of their own: one request for each, put together as one completion. Its
- * choices are numbered as OpenAI's legacy completions number them, `n` for each prompt in the prompts' order; its
- * usage is the sum, null when one has none. The first failure is the call's: after it nothing more is sent, and what
- * the others have used is paid for where the request itself made it fail.
+ * Sends each message as its own prompt and joins the results into one completion. Choices are numbered as in
+ * OpenAI's legacy completions; usage is the sum, null if one is missing. The first failure ends it, and the
+ * others are charged if the request caused it.
  */
 export async function sendPromptsSeparately(
   provider: Provider,
@@ -50,7 +49,7 @@ export async function sendPromptsSeparately(
 
 const NO_JSON: ProviderFailure = { kind: "retry", reason: "bad_answer" };
 
-/** Whether a second try may save what the others cost. */
+/** Reports whether a retry may save the cost of the others. */
 function isWorthAgain(answer: ProviderResult, { signal }: ChatCall): boolean {
   return answer.kind === "failure" && answer.failure.again === true && !signal.aborted;
 }

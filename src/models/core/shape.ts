@@ -1,17 +1,17 @@
 import { isObject, listOf, objectOf } from "./json-value.ts";
 
 /**
- * Reads a value of somebody else's JSON. It never throws: what has another shape than asked for reads as empty. A
- * wire says once, as a shape, what it reads of a message, and has its fields typed from there on.
+ * Reads a foreign JSON value. It never throws; another type reads as empty. Protocols declare shapes and get
+ * typed fields.
  */
 export type FieldReader<T> = (value: unknown) => T;
 
-/** The named fields of an object, each by its reader. */
+/** Returns a reader of an object's fields. */
 export function shape<Fields extends Readonly<Record<string, FieldReader<unknown>>>>(
   fields: Fields,
 ): FieldReader<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {
   const readers = Object.entries(fields);
-  // What is read begins as a copy of one object that has every field: engines give those one layout.
+  // Starts from a copy with all fields, so engines use one layout.
   const empty: Record<string, unknown> = Object.fromEntries(readers.map(([name]) => [name, null]));
   return (value) => {
     const raw = objectOf(value);
@@ -21,17 +21,17 @@ export function shape<Fields extends Readonly<Record<string, FieldReader<unknown
   };
 }
 
-/** The objects of a list. */
+/** Returns a reader of a list of objects. */
 export function list<T>(one: FieldReader<T>): FieldReader<readonly T[]> {
   return (value) => listOf(value).filter(isObject).map(one);
 }
 
-/** Null where there is no object. */
+/** Returns a reader that gives null without an object. */
 export function optional<T>(one: FieldReader<T>): FieldReader<T | null> {
   return (value) => (isObject(value) ? one(value) : null);
 }
 
-/** A value as it came, to be looked at by whoever reads it. */
+/** Returns the value unchanged. */
 export function asIs(value: unknown): unknown {
   return value;
 }

@@ -4,22 +4,22 @@ import type { StreamReader } from "./http-provider.ts";
 import type { ProviderFailure, StreamEvent } from "./provider.ts";
 import { eventTooLarge } from "./failed-usage.ts";
 
-/** One frame of a stream: its name and its JSON text. */
+/** A frame: its name and JSON text. */
 export type TextFrame = { readonly name: string; readonly data: string };
 
-/** Cuts the bytes of one stream into frames. */
+/** Splits a stream's bytes into frames. */
 export type FrameSource = {
   /** Returns the frames that these bytes complete. */
   events(bytes: Uint8Array): readonly TextFrame[];
-  /** Returns the frame that the end of file leaves open. */
+  /** Returns the last open frame. */
   flushEvents(): readonly TextFrame[];
   /** Why no more frames can be read; null while they can. */
   readonly broken: ProviderFailure | null;
-  /** The lines that are no frame's. */
+  /** Lines outside frames. */
   readonly foreign?: string;
 };
 
-/** Reads one stream: frames from its bytes, events from its frames. */
+/** Reads a stream: frames from bytes, events from frames. */
 export function streamReader(source: FrameSource, reader: FrameReader): StreamReader {
   const eventsOf = (frames: readonly TextFrame[]): StreamEvent[] => {
     const events = frames.flatMap(({ name, data }) => reader.read(data, name));
@@ -34,7 +34,7 @@ export function streamReader(source: FrameSource, reader: FrameReader): StreamRe
   };
 }
 
-/** Reads a stream of server-sent events. */
+/** Reads server-sent events. */
 export function sseReader(reader: FrameReader): StreamReader {
   const decoder = new SseDecoder(EVENT_LENGTH_MAX, reader.repeated);
   const source: FrameSource = {

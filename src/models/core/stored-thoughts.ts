@@ -17,9 +17,9 @@ export type StoredThoughts = {
 
 export const NO_THOUGHTS: StoredThoughts = { details: [], extras: {}, text: "" };
 
-/** First the version, last a check of what stands between: it finds damage, it is no secret. */
+/** The version; a checksum at the end detects damage. */
 const VERSION = "tk1";
-/** It is a part of a body of at most 20 MB; no maker's reasoning of one turn comes near. */
+/** Maximum characters. No reasoning comes near. */
 const CHARACTERS_MAX = 4_000_000;
 
 /** Reports whether there is nothing to keep. */
@@ -61,8 +61,7 @@ function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | nul
 }
 
 /**
- * A text that a client keeps and sends back. It is opaque, not secret: its parts are signed or encrypted by the
- * model's maker, who refuses what was changed.
+ * Serializes the data for the client to return. It isn't secret; its author signed or encrypted the parts.
  */
 export function sealThoughts({ details, extras, text }: StoredThoughts): string {
   const isReadable = details.length === 0 && text !== ""; // details hold their own text
@@ -72,12 +71,12 @@ export function sealThoughts({ details, extras, text }: StoredThoughts): string 
   return `${VERSION}.${payload}.${checkOf(payload)}`;
 }
 
-/** Whether a text is ours, sound or not. */
+/** Reports whether a text is in our format. */
 export function isSealedThoughts(text: string): boolean {
   return text.startsWith(`${VERSION}.`);
 }
 
-/** What `sealed` kept; null for another's text, a damaged or an oversized one. Never throws. */
+/** Parses serialized data; null if foreign, damaged or too large. Never throws. */
 export function unsealThoughts(seal: string): StoredThoughts | null {
   if (seal.length > CHARACTERS_MAX) return null;
   const [version, payload, check, rest] = seal.split(".", 4);

@@ -1,7 +1,6 @@
 /**
- * Most chunks of a stream are the chunk before with another text. The template of one such payload is
- * what stands before and after its text, to the letter, so that the next is recognized by comparing
- * and needs no parsing: `{"id":"x",...,"delta":{"content":` + `"a word"` + `},...}`.
+ * The text before and after a chunk's content. Most chunks repeat the previous one with another text, so they
+ * are recognized by comparison without parsing.
  */
 export type TextTemplate = {
   readonly before: string;
@@ -9,13 +8,13 @@ export type TextTemplate = {
   readonly index: number;
 };
 
-/** Where the text of such a payload begins; `"content"` may be written with or without a space. */
+/** Start of the content, with or without spaces. */
 const CONTENT = /"delta":\s?\{"content":\s?/;
 
-/** A host whose payloads differ in more than their text is not compared for ever. */
+/** Mismatches after which comparison stops. */
 const MISSES_MAX = 8;
 
-/** Payloads of one stream that are the one before with another text; `at`: where the text begins. */
+/** Recognizes chunks that repeat the previous one with another text. */
 export class RepeatedText {
   readonly #at: RegExp;
   #template: TextTemplate | null = null;
@@ -25,7 +24,7 @@ export class RepeatedText {
     this.#at = at;
   }
 
-  /** The text alone; null for every other payload, which must be read, and then learned or forgotten. */
+  /** Returns the text, or null if the payload must be parsed. */
   read(payload: string): { kind: "text"; index: number; json: string } | null {
     if (this.#template === null) return null;
     const json = textOf(payload, this.#template);
@@ -33,7 +32,7 @@ export class RepeatedText {
     return json === null ? null : { kind: "text", index: this.#template.index, json };
   }
 
-  /** The payload says nothing but this text. */
+  /** Learns a payload that contains only this text. */
   learn(payload: string, index: number, text: string): void {
     this.#template =
       this.#misses < MISSES_MAX ? textTemplate(payload, index, text, this.#at) : null;
@@ -45,8 +44,8 @@ export class RepeatedText {
 }
 
 /**
- * The template of a payload whose one choice says nothing but text, or null. `content` is that text as
- * it was parsed: writing it back must give the payload again, so that nothing can hide behind it.
+ * Returns the template of a payload whose one choice contains only `content`, or null. Rewriting it must
+ * reproduce the payload.
  */
 export function textTemplate(
   payload: string,
@@ -62,24 +61,24 @@ export function textTemplate(
   return { before: payload.slice(0, start), after: payload.slice(end), index };
 }
 
-/** The JSON string literal in a payload that fits the template, or null. */
+/** Returns the JSON string literal in a matching payload, or null. */
 export function textOf(payload: string, template: TextTemplate): string | null {
   const { before, after } = template;
   if (!payload.startsWith(before) || !payload.endsWith(after)) return null;
   const end = payload.length - after.length;
-  // Ending anywhere else, the text would reach into what follows it, or the payload be cut short.
+  // Otherwise the text would reach beyond the literal.
   if (literalEnd(payload, before.length) !== end) return null;
   return payload.slice(before.length, end);
 }
 
 /* oxlint-disable no-control-regex -- JSON forbids control characters in a string */
-/** A backslash, or a control character. */
+/** A backslash or control character. */
 const SPECIAL = /\\|[\u0000-\u001f]/;
 /** RFC 8259 section 7. */
 const LITERAL = /^"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/;
 /* oxlint-enable no-control-regex */
 
-/** The index after the string literal that begins at `start`, or -1 when none does. */
+/** Returns the index after a string literal, or -1. */
 function literalEnd(payload: string, start: number): number {
   if (payload.charCodeAt(start) !== 0x22) return -1;
   const quote = payload.indexOf('"', start + 1);

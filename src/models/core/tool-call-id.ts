@@ -1,17 +1,16 @@
 import { hashedBase62 } from "../../shared/hash.ts";
 
-/** Which ids a provider takes for tool calls and their results. */
+/** The call IDs that a provider accepts. */
 export type IdShape = { readonly pattern: RegExp; readonly length: number };
 
-/** Mistral, and its models on Bedrock: nine letters and digits. */
+/** Mistral, also on Bedrock: nine letters and digits. */
 export const NINE: IdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
-/** Anthropic and Bedrock: letters, digits, _ and -, at most 64. */
+/** Anthropic and Bedrock: at most 64 letters, digits, _ and -. */
 export const WORD_64: IdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
 /**
- * Maps the tool call ids of one conversation to ids that a provider takes, so that a conversation begun
- * elsewhere goes on there. The same id gives the same id in every request (providers cache prompts by
- * their bytes), and two ids of one conversation never meet.
+ * Maps a conversation's call IDs to IDs that a provider accepts. The mapping is stable, for prompt caches,
+ * and free of collisions.
  */
 export class ToolCallIds {
   readonly #shape: IdShape;

@@ -1,19 +1,19 @@
 import { hashedBase62 } from "../../shared/hash.ts";
 
-/** As long as every host takes the name of a function. */
+/** Maximum name length at every host. */
 const NAME_MAX = 64;
 const FITTING = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** A tool's name as every host takes it, the same for the same name; its end stays readable. */
+/** Returns a stable tool name that every host accepts. */
 export function fittingName(name: string): string {
   if (FITTING.test(name)) return name;
   const readable = name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(-(NAME_MAX - 9));
   return `${hashedBase62(name, 8)}_${readable}`;
 }
 
-/** What the tools of one request are called where names must fit; no two are called the same. */
+/** Unique accepted names of a request's tools. */
 export class ToolNames {
-  /** The client's name by the one that is sent, of those that differ. */
+  /** Client names by sent name, where they differ. */
   readonly origins = new Map<string, string>();
   readonly #fitting = new Map<string, string>();
 
@@ -30,7 +30,7 @@ export class ToolNames {
     }
   }
 
-  /** The name that is sent. */
+  /** Returns the name to send. */
   fitting(name: string): string {
     return this.#fitting.get(name) ?? name;
   }

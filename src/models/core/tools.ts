@@ -3,30 +3,29 @@ import { refusal, unsupported } from "./conversation.ts";
 import type { ChatBody } from "./core-request.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
-/** A function that the model may call. */
+/** A function tool. */
 export type Tool = {
   readonly name: string;
-  /** "" when it has none. */
+  /** "" without one. */
   readonly description: string;
-  /** Its JSON schema; an object without properties when it takes nothing. */
+  /** Its JSON schema; an empty object without parameters. */
   readonly parameters: JsonObject;
   readonly strict: boolean;
   /** Whether the prompt up to it is to be cached. */
   readonly isMarked?: true;
 };
 
-/** The tools of a request and how freely the model may choose among them. */
+/** A request's tools and tool choice. */
 export type Tools = {
   readonly list: readonly Tool[];
   readonly choice: "auto" | "none" | "required" | { readonly name: string };
-  /** False when the client wants at most one call a turn. */
+  /** False for at most one call per turn. */
   readonly parallel: boolean;
 };
 
 /**
- * `tools`, `tool_choice` (with `allowed_tools` resolved) and `parallel_tool_calls` of a checked chat
- * request. Refused: legacy functions, custom tools, a choice of or among tools that are not there: none
- * is left out, or a model without tools would answer.
+ * Reads `tools`, `tool_choice` (with `allowed_tools`) and `parallel_tool_calls`. Fails for legacy functions,
+ * custom tools and unknown choices.
  */
 export function toolsOf(body: ChatBody): Tools | ProviderFailure {
   const { tools = [], tool_choice: choice, functions, function_call: called } = body;
@@ -52,7 +51,7 @@ function choose(list: readonly Tool[], asked: ToolWish): Chosen | ProviderFailur
   if (typeof asked !== "object") return { list, choice: "auto" };
   if (asked.type === "allowed_tools") return someOf(list, asked.allowed_tools);
   const name = asked.type === "function" ? asked.function.name : null;
-  // Hosts quote an unknown name in errors of their own.
+  // Hosts quote unknown names in their own errors.
   const named = list.find((tool) => tool.name === name);
   if (named !== undefined) return { list, choice: { name: named.name } };
   return refusal("'tool_choice' names a function that 'tools' lacks.", "tool_choice");
@@ -60,7 +59,7 @@ function choose(list: readonly Tool[], asked: ToolWish): Chosen | ProviderFailur
 
 type Allowed = Extract<NonNullable<ToolWish>, { type: "allowed_tools" }>["allowed_tools"];
 
-/** The tools that a choice allows. */
+/** Returns the tools that a choice allows. */
 function someOf(list: readonly Tool[], { mode, tools }: Allowed): Chosen | ProviderFailure {
   const names = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),

@@ -3,7 +3,7 @@ import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { Named } from "./json-value.ts";
 import type { ProviderFailure } from "./provider.ts";
 
-/** What an upstream said went wrong; every field is its own, unclean text. */
+/** A provider's error, as raw text. */
 type Complaint = {
   readonly message: string;
   readonly code: string;
@@ -12,10 +12,9 @@ type Complaint = {
 };
 
 /**
- * The failure that an HTTP answer outside 2xx means. `secret` is our key there, which some hosts echo.
- * 402, 401, 403, 404 and an exhausted quota are ours to mend; 400, 413 and 422 are about the request;
- * 429, 503 and 529 say "later"; everything else, redirects too, is worth another route. A limit that
- * only such a request meets, and a 403 without a word, are no fault of the host's.
+ * Converts a response outside 2xx. `secret` is our key, which some hosts echo. 401 to 404 and exhausted
+ * quotas are ours to fix; 400, 413 and 422 concern the request; 429, 503 and 529 mean later; everything else
+ * is worth another route. A limit that only this request meets doesn't count against the host.
  */
 export function httpFailure(
   status: number,
@@ -32,17 +31,17 @@ export function httpFailure(
   });
 }
 
-/** An error as hosts write it, or what holds one. */
+/** A host's error object or its container. */
 type Complained = Named<"error" | "message" | "code" | "type" | "param" | "status" | "detail">;
 
-/** The failure that an error event, or an error inside a 200 answer, means. `secret` as above. */
+/** Converts an error event, or an error inside a 200. */
 export function streamFailure(raw: Complained, secret?: string): ProviderFailure {
   const complaint = complaintOf(raw);
   const hints = secret === undefined ? {} : { secret };
   return failureOf(statusInside(raw, complaint), complaint, hints);
 }
 
-/** Only what is said while nothing is known about the request being at fault. */
+/** Hints that apply unless the request is at fault. */
 type Hints = { readonly retryAfterMs?: number; readonly secret?: string };
 
 const DISABLED: ReadonlySet<number> = new Set([401, 402, 403, 404]);
@@ -61,26 +60,26 @@ function failureOf(status: number, complaint: Complaint, hints: Hints): Provider
   return { kind: "retry", reason, ...wait, again: meant === 408 || meant >= 500 };
 }
 
-/** Requests that nobody who has the model can serve (OpenRouter); not "No endpoints found for <model>". */
+/** Requests that no host of the model can serve (OpenRouter). */
 const NO_ENDPOINT = /^no endpoints found that /i;
 
-/** Whether another route may serve the request and this one serves the others. */
+/** Reports whether another route may serve this request while this route serves others. */
 function isBlameless(status: number, { message, code, type }: Complaint): boolean {
   if (status === 403) return message === "" && code === "" && type === ""; // a firewall before the host
   if (status === 404) return NO_ENDPOINT.test(message);
-  // More tokens than a whole minute has: Groq's 413, OpenAI's 429.
+  // More tokens than a minute allows: Groq's 413, OpenAI's 429.
   if (status === 413) return code === "rate_limit_exceeded";
   return status === 429 && message.startsWith("Request too large ");
 }
 
 const ABOUT_CONTENT = /moderat|flagged|content.policy|violates usage guidelines/i;
 
-/** A 403 about the content is the request's own: it must not take the route from everybody. */
+/** Reports whether a 403 concerns the content, so it must not disable the route. */
 function isAboutContent(status: number, { message }: Complaint): boolean {
   return status === 403 && ABOUT_CONTENT.test(message);
 }
 
-/** xAI goes on to name our team and key. */
+/** xAI's message continues with our team and key. */
 function contentRefusal(
   reason: string,
   complaint: Complaint,
@@ -91,7 +90,7 @@ function contentRefusal(
   return { ...failure, code: failure.code ?? "content_filter" };
 }
 
-/** The status that says what is wrong, where a host has chosen another. */
+/** Returns the status that fits, if the host chose another. */
 function meantStatus(status: number, complaint: Complaint): number {
   if ([complaint.code, complaint.type].includes("insufficient_quota")) return 402;
   const isBroken = status === 500;
@@ -116,7 +115,7 @@ const OUR_CODES: ReadonlySet<string> = new Set([
   "no_db_connection", // LiteLLM without a database, of any key but its own
   "token_not_found_in_db",
 ]);
-/** Whole messages only: clients can have their own words quoted inside of one. */
+/** Whole messages only, because hosts may quote client text. */
 const ABOUT_US =
   /^(?:incorrect api key|model not exist\b|(?:\/[\w/]{1,40}: )?invalid model name passed in|server is pinned to )|^\S+ is not a valid model id$|^model ['"`]?\S{1,200}['"`]? (?:is )?not found\b/i;
 
@@ -146,7 +145,7 @@ function refusal(
     const told = { reason, message: cleaned || NOT_SAID, param, code };
     return { kind: "refused", ...told, ...(tooLarge && { tooLarge }) };
   }
-  // Clients look for these words, whatever words the host has for it.
+  // Clients look for these words.
   const message = cleaned.includes(CONTEXT_WORDS)
     ? cleaned
     : `This model's ${CONTEXT_WORDS} is exceeded. ${cleaned}`.trim();
@@ -158,7 +157,7 @@ const LENGTH =
   "(?:context[ _-]?(?:length|window|limit|size)|maximum context|(?:prompt|input|`inputs`|message)s?\\b[^.:]{0,40}?\\b(?:length|tokens?)|(?:model )?token limit|model(?:'s)? (?:context )?length)";
 const EXCESS =
   "(?:exceed|too (?:long|large|many)|longer than|larger than|maximum|must be|should be (?:\\[|at most|less)|while limit is)";
-/** How hosts say that the prompt is too long. */
+/** Patterns of prompts that are too long. */
 const CONTEXT_PATTERNS = new RegExp(
   [
     `${LENGTH}.{0,80}${EXCESS}`,
@@ -177,7 +176,7 @@ function isAboutContext(complaint: Complaint): boolean {
   return !complaint.code.endsWith("_above_max_length") && CONTEXT_PATTERNS.test(complaint.message);
 }
 
-/** Reads every error body in use: OpenAI's, the same without its envelope, a bare text, FastAPI's. */
+/** Reads every known error format: OpenAI's, without envelope, plain text, FastAPI's. */
 function complaintOf(raw: Complained | null): Complaint {
   const error = raw?.error;
   const inner: Complained = isObject(error) ? error : (raw ?? {});
@@ -191,7 +190,7 @@ function complaintOf(raw: Complained | null): Complaint {
   };
 }
 
-/** FastAPI's complaint: a text, or the first of a list with `loc` and `msg`; Mistral puts it into `message`. */
+/** Reads FastAPI's detail: a text, or a list with `loc` and `msg`; Mistral's is in `message`. */
 function detailOf(inner: Complained): Pick<Complaint, "message" | "param"> {
   const { detail }: Complained = isObject(inner.message) ? inner.message : inner;
   const first: Named<"loc" | "msg"> | undefined = listOf(detail).find(isObject);
@@ -200,11 +199,11 @@ function detailOf(inner: Complained): Pick<Complaint, "message" | "param"> {
   return { message: word(first.msg), param: place.join(".") };
 }
 
-/** The status inside an error event: a numeric code, else what its type stands for. */
+/** Returns the status of an error event: its numeric code, or that of its type. */
 function statusInside(raw: Complained, complaint: Complaint): number {
   const inner: Complained = isObject(raw.error) ? raw.error : raw;
   const given = inner.code ?? inner.status;
-  // A list nested deep enough overflows the stack of whoever makes a number or a text of it.
+  // Converting a deeply nested list would overflow the stack.
   const code = typeof given === "object" ? Number.NaN : Number(given);
   if (Number.isSafeInteger(code) && code >= 400 && code <= 599) return code;
   if (/rate_limit|too_many_requests/.test(`${complaint.type} ${complaint.code}`)) return 429;
@@ -217,12 +216,12 @@ function word(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Longer waits are a host saying "not today"; failover decides for itself then. */
+/** Maximum wait; longer ones mean "not today". */
 const WAIT_MS_MAX = 3_600_000;
 
 /**
- * How long the upstream asks to be left alone, in ms, or null. Milliseconds before seconds before a
- * date (RFC 9110 10.2.3); a date is read against the answer's own `date`, so no clock is needed.
+ * Returns the requested wait in ms, or null. Milliseconds, then seconds, then a date (RFC 9110 10.2.3),
+ * relative to the response's `date`.
  */
 export function retryAfterMs(headers: Headers): number | null {
   for (const name of ["retry-after-ms", "x-ms-retry-after-ms"]) {
@@ -247,16 +246,15 @@ function bounded(ms: number | null): number | null {
   return Math.min(Math.max(0, Math.ceil(ms)), WAIT_MS_MAX);
 }
 
-/** What is only hinted at is not waited for longer. */
+/** Maximum ms for a hinted wait. */
 const HINT_MS_MAX = 60_000;
 
 /** Suffixes of `x-ratelimit-reset`: OpenAI, Groq, xAI, Mistral; Cerebras; Together. */
 const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
 
 /**
- * How long a host that said no `retry-after` seems to ask for, in ms, at most a minute; or null. Its
- * words come first ("Please retry after 6 seconds", "try again in 7.66s"), then when its limits begin
- * anew: those that are used up, else the first to do so.
+ * Returns a hinted wait without `retry-after`, at most a minute, or null: from the message ("Please retry
+ * after 6 seconds"), or the reset of an exhausted limit.
  */
 export function hintedWaitMs(headers: Headers, message: string): number | null {
   const said = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(message);
@@ -276,10 +274,10 @@ export function hintedWaitMs(headers: Headers, message: string): number | null {
 
 const DURATION =
   /^(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?) ?(?:s|seconds?))?(?:(\d+(?:\.\d+)?) ?ms)?$/;
-/** A bare number is seconds; a larger one is a date. */
+/** Larger bare numbers are dates. */
 const SECONDS_MAX = 86_400;
 
-/** "1s", "6m0s", "1h2m", "20ms", "6 seconds", "11.5"; null for anything else. */
+/** Parses "1s", "6m0s", "1h2m", "20ms", "6 seconds", "11.5"; otherwise null. */
 function durationMs(raw: string): number | null {
   const text = raw.trim().toLowerCase().replace(/\.$/, "");
   if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text) > SECONDS_MAX ? null : Number(text) * 1000;

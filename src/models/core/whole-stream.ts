@@ -2,7 +2,7 @@ import type { Completion, Delta } from "./chunk.ts";
 import { END } from "./frame-reader.ts";
 import type { ProviderResponse, StreamEvent } from "./provider.ts";
 
-/** Returns the events of a whole completion, for a provider that answers with JSON where a stream was asked for. */
+/** Returns the events of a complete response, for a provider that ignored `stream`. */
 export function streamOf({ body, usage }: ProviderResponse): StreamEvent[] {
   const { choices, usage: _usage, ...head } = body as Completion;
   const events = choices.flatMap(({ index, message, logprobs = null, finish_reason: reason }) => {
@@ -19,7 +19,7 @@ export function streamOf({ body, usage }: ProviderResponse): StreamEvent[] {
   return [...events, END];
 }
 
-/** A message as deltas: everything but its calls, then each call. */
+/** Splits a message into deltas: everything but calls, then each call. */
 function deltasOf({ tool_calls: calls = [], refusal, ...message }: Delta): Delta[] {
   const first = refusal === null || refusal === undefined ? message : { ...message, refusal };
   return [first, ...calls.map((call, index) => ({ tool_calls: [{ index, ...call }] }))];

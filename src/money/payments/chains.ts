@@ -1,8 +1,8 @@
-/** Work that goes on one after the other by name, and side by side otherwise. */
+/** Runs work with the same name in order, and other work concurrently. */
 export class Chains {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Runs `work` once all that was given before under this name is over, whatever became of it. */
+  /** Runs `work` after all earlier work of this name has ended, even if it failed. */
   run<T>(name: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(name) ?? Promise.resolve();
     const mine = before.then(work, work);

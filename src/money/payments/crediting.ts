@@ -9,10 +9,10 @@ import { disputesSchema, refundsSchema } from "./stripe-objects.ts";
 import { bodyOf } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** A card that more organizations than this pay with is looked at by a person. */
+/** Maximum organizations per card before a person reviews the card. */
 const CARD_ORGANIZATIONS_MAX = 3;
 
-/** Tells the wallet, until it has the payment: its reference makes it one. */
+/** Credits the wallet until it confirms. The payment's reference makes retries safe. */
 export const creditStep: RunStep = async (world, purchase) => {
   const { rows } = world;
   const { id, method, actor, paymentId } = purchase;
@@ -50,7 +50,10 @@ export const creditStep: RunStep = async (world, purchase) => {
   return rows.purchase(id) ?? credited;
 };
 
-/** What helps and may fail: the card that Stripe's own pages show first, and one that many organizations use. */
+/**
+ * Saves the card as the customer's default at Stripe and reports a card that many organizations use. Failures
+ * are ignored.
+ */
 async function lookAtCard({ rows, stripe, book }: PaymentDeps, payment: Payment): Promise<void> {
   const { card, customer, orgId } = rows.head();
   if (card !== null && customer !== null && rows.purchase(payment.purchaseId)?.saveCard === true) {
@@ -70,8 +73,8 @@ async function lookAtCard({ rows, stripe, book }: PaymentDeps, payment: Payment)
 }
 
 /**
- * Brings the wallet to what is back of a payment now. The reading's number is durable before anything is read, so that
- * a later reading's figure is never replaced by an earlier one's. False: to be tried again.
+ * Updates the wallet with the refunded amount of a payment. The reading's number is stored before the read,
+ * so an older reading never replaces a newer one. Returns false if the call must be retried.
  */
 export async function syncRefunds(world: PaymentDeps, paymentId: string): Promise<boolean> {
   const { rows, stripe, wallet } = world;
@@ -96,7 +99,9 @@ export async function syncRefunds(world: PaymentDeps, paymentId: string): Promis
   return true;
 }
 
-/** Says again to a wallet that was made anew what it was paid and what is back: what it has it keeps as it is. */
+/**
+ * Sends all payments and refunds to a wallet that was rebuilt. The wallet ignores payments it already has.
+ */
 export async function replayPayments(world: PaymentDeps, madeAt: number): Promise<boolean> {
   const { rows, wallet } = world;
   for (const payment of rows.payments()) {
@@ -116,7 +121,7 @@ export async function replayPayments(world: PaymentDeps, madeAt: number): Promis
   return true;
 }
 
-/** A call of the wallet; null: it did not answer. */
+/** Calls the wallet. Returns null if it didn't respond. */
 export async function callWallet<T>(call: () => Promise<T>): Promise<T | null> {
   try {
     return await call();

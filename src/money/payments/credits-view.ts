@@ -4,14 +4,17 @@ import { autoTopUpView } from "../../shared/contracts/top-up-view.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { cardView } from "./purchase-view.ts";
 
-/** What a deployment sells by card, and with which card an organization pays; null: by its operator alone. */
+/**
+ * The credit offers of a deployment and the organization's saved card; null if only the operator can add
+ * credits.
+ */
 type Sold = {
   readonly dollarsMin: number;
   readonly dollarsMax: number;
   readonly card: Card | null;
 } | null;
 
-/** The JSON of a page of credits and of how buying stands. */
+/** Returns the JSON of a page of credits with the state of purchases. */
 export function creditsView({ credits, nextAfter, standing }: CreditPage, sold: Sold): View {
   const { topUp, owedMicro, autoTopUp } = standing;
   return {
@@ -44,7 +47,7 @@ function creditView(row: CreditRow): View {
   };
 }
 
-/** What a credit is, by its reference, whose first words are ours alone. */
+/** Returns the kind of a credit from the prefix of its reference. */
 function kindOf({ reference, amountMicro }: CreditRow): string {
   if (reference.startsWith("rebuild:")) return "rebuild";
   if (reference.startsWith("owed:")) return "reversal";

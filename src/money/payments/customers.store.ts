@@ -1,9 +1,9 @@
 import { now } from "../../shared/clock.ts";
 import type { EventBook, SweepCursor } from "./stripe-events.ts";
 
-/** What the book knows of payments. Each throws when D1 fails. */
+/** Database rows about payments. Each function throws when D1 fails. */
 
-/** A customer of Stripe's is an organization's from now on; again: it stays so. */
+/** Records an organization's Stripe customer. Repeats change nothing. */
 export async function addCustomer(
   db: D1Database,
   customerId: string,
@@ -18,7 +18,7 @@ export async function addCustomer(
     .run();
 }
 
-/** How an organization is called, and since when it is there (Unix ms); null: there is none. */
+/** Returns the organization's name and creation time (Unix ms), or null if it doesn't exist. */
 export async function readBuyer(
   db: D1Database,
   orgId: string,
@@ -29,7 +29,9 @@ export async function readBuyer(
     .first<{ name: string; createdAt: number }>();
 }
 
-/** Notes with which card an organization pays; with how many organizations it was seen. */
+/**
+ * Records the card that an organization pays with. Returns the number of organizations seen with this card.
+ */
 export async function addCard(db: D1Database, fingerprint: string, orgId: string): Promise<number> {
   await db
     .prepare(
@@ -47,14 +49,14 @@ export async function addCard(db: D1Database, fingerprint: string, orgId: string
 
 const CURSOR = "stripe_events";
 
-/** As it is stored: `since`, or `since:before:started` while older events are left. */
+/** Parses a stored cursor: `since`, or `since:before:started` while older events remain. */
 function cursorOf(stored: string): SweepCursor {
   const [sinceS = 0, beforeS, startedS] = stored.split(":").map(Number);
   const isCut = beforeS !== undefined && startedS !== undefined;
   return { sinceS, rest: isCut ? { beforeS, startedS } : null };
 }
 
-/** What events are taken by. */
+/** Returns the database access that event dispatch needs. */
 export function eventBook(db: D1Database): EventBook {
   return {
     organizationOf: (customerId) =>

@@ -14,13 +14,16 @@ import { bodyOf } from "./stripe.ts";
 import type { StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** What a hint has looked at. */
+/** The objects that a hint has already led to. */
 type Looking = {
   readonly lookAt: (purchaseId: string) => Promise<void>;
   readonly readBack: (paymentId: string) => Promise<boolean>;
 };
 
-/** Looks at what a hint names; nothing that it says is believed. False: to be tried again. */
+/**
+ * Reads the objects that a hint names; the hint's own claims are never trusted. Returns false if the hint
+ * must be retried.
+ */
 export async function processHint(
   world: PaymentDeps,
   looking: Looking,
@@ -45,16 +48,15 @@ export async function processHint(
   }
 }
 
-/** A purchase of ours; `none`: it is none; `unsure`: Stripe does not say. */
+/** A purchase of ours, `none` if it isn't ours, or `unsure` if Stripe didn't respond. */
 type Found = Purchase | "none" | "unsure";
 
-/** An answer that is none of ours, as of another currency, stays so. */
 const unread = (said: StripeAnswer): "none" | "unsure" =>
   said.kind === "done" ? "none" : "unsure";
 
 async function lookAtPurchase(looking: Looking, found: Found): Promise<boolean> {
   if (typeof found === "string") return found === "none";
-  await looking.lookAt(found.id); // its own row says what is left to do
+  await looking.lookAt(found.id); // the purchase row records the remaining work
   return true;
 }
 
@@ -65,7 +67,7 @@ async function lookAtIntent(world: PaymentDeps, looking: Looking, id: string): P
   return lookAtPurchase(looking, found);
 }
 
-/** Money went back, or came again: the credit first, where it is still to come. */
+/** Handles a refund or its reversal. A pending credit comes first. */
 async function lookAtBack(world: PaymentDeps, looking: Looking, id: string): Promise<boolean> {
   if (world.rows.payment(id)?.isCredited !== true) {
     const found = await ofIntent(world, id);
@@ -76,7 +78,7 @@ async function lookAtBack(world: PaymentDeps, looking: Looking, id: string): Pro
   return looking.readBack(id);
 }
 
-/** Whose a session or an invoice is: by its id, or where its answer was lost by what it carries of ours. */
+/** Finds the purchase of a session or invoice by its ID, or by our metadata if the response was lost. */
 async function ofObject(
   world: PaymentDeps,
   kind: "session" | "invoice",
@@ -93,7 +95,10 @@ async function ofObject(
   return adopt(world, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
 }
 
-/** The purchase that something of Stripe's names, where it is the same customer's: what it names is not trusted alone. */
+/**
+ * Returns the purchase that a Stripe object names, if the customer matches. The metadata alone is not
+ * trusted.
+ */
 function named(
   world: PaymentDeps,
   object: Pick<Intent, "metadata" | "customer">,
@@ -102,7 +107,7 @@ function named(
   return purchase === null || purchase.customerId !== object.customer ? "none" : purchase;
 }
 
-/** The object that its purchase never heard of is its own from now on; of an invoice that a checkout made it needs none. */
+/** Stores the object in a purchase that lost its ID. An invoice created by a checkout needs none. */
 function adopt(
   world: PaymentDeps,
   purchase: Purchase,
@@ -122,7 +127,7 @@ async function ofIntent(world: PaymentDeps, id: string): Promise<Found> {
   if (said.kind === "refused") return "none";
   const intent = bodyOf(said, intentSchema);
   if (intent === null) return unread(said);
-  // What was made of an invoice carries nothing of ours.
+  // Objects created from an invoice don't carry our metadata.
   return intent.metadata?.["purchase_id"] === undefined
     ? ofInvoiceOf(world, id)
     : named(world, intent);

@@ -6,19 +6,22 @@ import type { Purchase } from "./purchase.ts";
 import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
 
 const MICROS = 1_000_000;
-/** Checkouts that an organization may begin in an hour. */
+/** Maximum checkouts per organization and hour. */
 const CHECKOUTS_AN_HOUR = 5;
-/** So many declined payments in a day end its checkouts for a day. */
+/** Declined payments in a day after which an organization can't start checkouts for a day. */
 const DECLINES_A_DAY = 3;
 
-/** What was bought by hand, or may still be. */
+/** Reports whether a purchase was, or may still be, paid by hand. */
 function counts({ state, method }: Purchase): boolean {
   return method !== "auto" && state !== "declined" && state !== "expired";
 }
 
 type Limited = Extract<Failure, { readonly kind: "purchase_limit" }>;
 
-/** What is sold of credits by card, within which time; null: this may be bought. `recent`: of the last 48 hours. */
+/**
+ * Returns the failure of a purchase above the limits, or null. `recent` holds the purchases of the last 48
+ * hours.
+ */
 export function checkPurchaseLimits(
   buying: Buying,
   recent: readonly Purchase[],

@@ -5,15 +5,14 @@ import { within } from "../../shared/timers.ts";
 
 /** Maximum number of paying organizations that one sweep pokes; the next sweep continues after them. */
 const PAYERS_MAX = 80;
-/** As many calls of one invocation as the platform lets wait for an answer. */
+/** Maximum concurrent calls per invocation (Workers limit). */
 const AT_ONCE = 6;
 const POKE_TIMEOUT_MS = 5000;
 const CURSOR = "payers";
 
 /**
- * Has the payments of organizations that ever bought look at their due work: at steps whose alarm was lost, and at
- * whether their wallet was made anew since, which then is told again what it was paid. One that fails stops no other.
- * Throws when D1 fails.
+ * Wakes the payment objects of organizations that have bought credits. This recovers lost alarms and rebuilt
+ * wallets. One failure doesn't stop the others. Throws when D1 fails.
  */
 export async function wakePayers(
   db: D1Database,

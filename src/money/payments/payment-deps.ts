@@ -8,7 +8,7 @@ import type { Result } from "../../shared/failure.ts";
 import type { PaymentRows } from "./purchase.ts";
 import type { Stripe } from "./stripe.ts";
 
-/** What the wallet of the organization is asked; each may fail, and is repeated then. */
+/** The calls to the organization's wallet. Each can fail and is then retried. */
 export type PayingWallet = {
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
   setBack(back: PaymentRefunded): Promise<Result<null>>;
@@ -16,15 +16,15 @@ export type PayingWallet = {
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;
 };
 
-/** What the book is asked; throws when D1 does. */
+/** The database access of payments. Each call throws when D1 fails. */
 type PayingBook = {
-  /** Whose customer it is, durable before anything can be paid under it. */
+  /** Stores the customer's organization before anything can be paid. */
   addCustomer(customerId: string, orgId: string): Promise<void>;
-  /** In how many organizations a card was seen, this one among them. */
+  /** Returns the number of organizations seen with a card, including this one. */
   addCard(fingerprint: string, orgId: string): Promise<number>;
 };
 
-/** What the machine works with. `now`: Unix ms. */
+/** Dependencies of the payment processor. `now` returns Unix ms. */
 export type PaymentDeps = {
   readonly rows: PaymentRows;
   readonly stripe: Stripe;

@@ -6,7 +6,7 @@ import type { Intent } from "./stripe-objects.ts";
 
 const CENT_MICROS = 10_000n;
 
-/** Money as Stripe counts it: whole cents. */
+/** A captured amount in whole cents, as Stripe counts. */
 export type Captured = {
   readonly receivedCents: number;
   readonly totalCents: number;
@@ -14,8 +14,8 @@ export type Captured = {
 };
 
 /**
- * What a payment is worth in credits: what was asked for, or what is left of the total without its tax where that is
- * less, and of that the share that was received. Rounded down: never more than came in.
+ * Returns the credits of a payment: the requested amount, or the total without tax if lower, times the share
+ * received. Rounded down, so credits never exceed the money received.
  */
 export function netOf(askedMicro: Micros, captured: Captured): Micros {
   const { receivedCents, totalCents, taxCents } = captured;
@@ -34,7 +34,7 @@ type Dispute = {
   readonly balance_transactions: readonly { readonly amount: number }[];
 };
 
-/** While it has one of these no money has moved. */
+/** Dispute states in which no money has moved. */
 const INQUIRY = new Set([
   "warning_needs_response",
   "warning_under_review",
@@ -50,7 +50,9 @@ const WITHDRAWN = new Set([
 ]);
 const REFUND_GONE = new Set(["failed", "canceled"]);
 
-/** What is back of a payment now, in cents; `isUnknown`: a dispute's status is none that is known, and counts. */
+/**
+ * Returns the cents refunded or disputed. `isUnknown` marks an unknown dispute status, which counts as lost.
+ */
 export function refundedCents(
   totalCents: number,
   refunds: readonly Refund[],
@@ -72,14 +74,17 @@ export function refundedCents(
 function withdrawnBy({ amount, status, balance_transactions: moved }: Dispute): number {
   if (INQUIRY.has(status)) return 0;
   if (status !== "won") return amount;
-  // In the account's own currency: only the share that is still away counts.
+  // In the account's currency, only the share that is still withdrawn counts.
   const whole = -(moved.find((one) => one.amount < 0)?.amount ?? 0);
   const away = -moved.reduce((sum, one) => sum + one.amount, 0);
   if (whole <= 0 || away <= 0) return 0;
   return Math.min(amount, Math.ceil((amount * away) / whole));
 }
 
-/** The share of what was credited that is back: all of it is exactly the net, none is 0; rounded up. */
+/**
+ * Returns the refunded share of the credits, rounded up. A full refund equals the net exactly; no refund is
+ * 0.
+ */
 export function refundedMicros(net: Micros, grossCents: number, totalCents: number): Micros {
   if (grossCents <= 0 || totalCents <= 0) return micros(0);
   const share = BigInt(net) * BigInt(Math.min(grossCents, totalCents));
@@ -95,10 +100,10 @@ const HARD = new Set(
 );
 const HARD_ADVICE = new Set(["do_not_try_again", "confirm_card_data"]);
 
-/** What a refused charge means; `isHard`: the card is not to be asked again. */
+/** The meaning of a declined charge. `isHard` means the card must not be charged again. */
 type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
 
-/** What a word of Stripe's or the bank's means; any other is a card that was declined. */
+/** Our errors by Stripe's or the bank's code. Any other code is a declined card. */
 const ERRORS: Readonly<Record<string, PurchaseError>> = {
   insufficient_funds: "insufficient_funds",
   expired_card: "expired_card",
@@ -108,17 +113,17 @@ const ERRORS: Readonly<Record<string, PurchaseError>> = {
   processing_error: "processing_error",
 };
 
-/** By what Stripe and the bank say; whatever is not known may pass another time. */
+/** Classifies a decline by Stripe's and the bank's codes. Unknown codes can be retried later. */
 export function declineOf(said: StripeRefusal): Decline {
   const why = said.decline_code ?? said.code ?? "";
   const error = ERRORS[why] ?? "card_declined";
-  // A card that is declined without the bank's word was blocked before the bank was asked.
+  // A decline without the bank's code was blocked before the bank saw it.
   const isBlocked = why === "card_declined";
   const isHard = isBlocked || HARD.has(why) || HARD_ADVICE.has(said.advice_code ?? "");
   return { error, isHard: isHard || error === "address_incomplete" };
 }
 
-/** The card of a payment, as it may be shown; null where it says none. */
+/** Returns the card to display, or null if the payment has none. */
 export function cardOf(intent: Intent): Card | null {
   const card = intent.latest_charge?.payment_method_details?.card;
   if (card === null || card === undefined) return null;
@@ -130,7 +135,7 @@ export function cardOf(intent: Intent): Card | null {
   };
 }
 
-/** What tells whether two organizations pay with the same card. */
+/** Returns the fingerprint that identifies a card across organizations. */
 export function fingerprintOf(intent: Intent): string | null {
   return intent.latest_charge?.payment_method_details?.card?.fingerprint?.slice(0, 100) ?? null;
 }
@@ -138,7 +143,7 @@ export function fingerprintOf(intent: Intent): string | null {
 const PAUSE_MS = 5000;
 const PAUSE_MAX_MS = 600_000;
 
-/** How long after the so many-th try without an answer the next one comes: 5 s, doubled, 10 min at most. */
+/** Returns the pause in ms after `tries` unanswered calls: 5 s, doubling up to 10 minutes. */
 export function pauseMs(tries: number): number {
   return Math.min(PAUSE_MAX_MS, PAUSE_MS * 2 ** Math.min(20, Math.max(0, tries - 1)));
 }

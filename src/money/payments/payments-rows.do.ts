@@ -3,7 +3,7 @@ import type { Tables } from "../../shared/tables.do.ts";
 import type { PaymentsHead, PaymentRows, Purchase } from "./purchase.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** `record`: the row as JSON; the columns beside it are what it is found by. Times in Unix ms. */
+/** `record` is the row as JSON; the other columns are indexes. Times are Unix ms. */
 const FIRST = `CREATE TABLE head (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     record TEXT NOT NULL CHECK (json_valid(record))
@@ -57,7 +57,7 @@ const NOBODY: PaymentsHead = {
 
 type Record_ = { readonly record: string };
 
-/** `PaymentRows` over an object's tables; all that one turn writes is committed together. */
+/** Returns `PaymentRows` over an object's tables. All writes of one turn commit together. */
 export function paymentRows(sql: SqlStorage): PaymentRows {
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- its caller says what the table holds
   const one = <T>(query: string, ...values: (string | number)[]): T | null => {
@@ -127,7 +127,7 @@ function putPurchase(sql: SqlStorage, purchase: Purchase): void {
   );
 }
 
-/** Newest first, before the purchase `after`; one more than `limit` where there are more. */
+/** Returns purchases before `after`, newest first, with one more than `limit` if there are more. */
 export function selectPurchases(
   sql: SqlStorage,
   limit: number,
@@ -145,7 +145,7 @@ export function selectPurchases(
 
 const NAMES_MS = 2 * 86_400_000;
 
-/** The purchase that an Idempotency-Key made, and what it was asked with. */
+/** Returns the purchase of an Idempotency-Key and its original request. */
 export function selectName(
   sql: SqlStorage,
   name: string,

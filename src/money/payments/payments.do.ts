@@ -42,16 +42,16 @@ import { portalSchema } from "./stripe-objects.ts";
 import { bodyOf, stripeOf } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** So long an answer waits for something to show; the purchase goes on by itself. */
+/** Maximum ms a response waits for a first result. The purchase continues afterwards. */
 const SHOW_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
-/** What is under way is looked after again so soon, should this object have been ended meanwhile. */
+/** Ms until unfinished work is checked again, in case this object was evicted. */
 const WATCH_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 
 /**
- * An organization's purchases and payments, at its home alone. What it does next stands in its tables before it is
- * done, and an alarm stands for it. Its calls are described in `PaymentsCalls`.
+ * An organization's purchases and payments, in its home region. Each step is stored before it runs, and an
+ * alarm resumes it. `PaymentsCalls` documents the calls.
  */
 export class Payments extends DurableObject<Env> implements PaymentsCalls {
   #machine: PurchaseRunner | null = null;
@@ -114,7 +114,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
         return refuse({ kind: "conflict", message, param: null, code: "no_purchases" });
       }
       const params = portalParams(customer.id, buyer.returnUrl);
-      const key = `portal:${crypto.randomUUID()}`; // made for each click, and moves nothing
+      const key = `portal:${crypto.randomUUID()}`; // unique per click; the call moves no money
       const said = await world.stripe.ask(post("/v1/billing_portal/sessions", params, key));
       const made = bodyOf(said, portalSchema);
       if (made !== null) return success({ url: made.url });
@@ -175,7 +175,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       const madeAt = standing?.ok === true ? standing.value.madeAt : null;
       const isAnew = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
       if (isAnew) await machine.restate(madeAt);
-      this.#after(machine.work()); // also while the wallet is away
+      this.#after(machine.work()); // runs even while the wallet is unavailable
       return success(null);
     });
   }
@@ -200,7 +200,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return openTables(this.ctx.storage, PAYMENT_TABLES);
   }
 
-  /** The tables, and whose they are; asked again they stay. */
+  /** Creates the tables and stores the organization. Repeats change nothing. */
   #make(orgId: string, orgName: string): void {
     makeTables(this.ctx.storage, PAYMENT_TABLES);
     const { rows } = this.#world();
@@ -210,7 +210,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     }
   }
 
-  /** The purchase of an Idempotency-Key, or a new one with its first event, in one turn. */
+  /** Returns the purchase of an Idempotency-Key, or creates one with its first event in one turn. */
   #wanted(buying: Buying, config: Config): Result<string> {
     const { idempotency, method, amountMicro, saveCard, returnUrl, actor } = buying;
     const world = this.#world();
@@ -236,7 +236,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return success(id);
   }
 
-  /** One open checkout at a time; where both are paid, both are credited. */
+  /** Expires other open checkouts. If two are paid, both are credited. */
   #expireOthers(id: string): void {
     const machine = this.#machineOf();
     for (const one of this.#world().rows.open()) {
@@ -253,7 +253,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return success(recordOf(purchase, rows.payment(purchase.paymentId ?? "")));
   }
 
-  /** What goes on after the answer, and the alarm for what is left of it. */
+  /** Continues work after the response and sets the alarm for the rest. */
   #after(work: Promise<unknown>): void {
     void this.#arm();
     const done = work
@@ -319,13 +319,13 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     }
   }
 
-  /** An alarm stands for what is to be done next; for what is under way, a little later. */
+  /** Sets the alarm for the next due work, or a little later for work in progress. */
   async #arm(): Promise<void> {
     if (!this.#isMade() || this.#config()?.payments === null) return;
     const next = this.#machineOf().nextAt();
     if (next === null) return;
     const at = now({}) + Math.max(WATCH_MS, next - now(this.env));
-    // One that should have come by now is lost: it is set again.
+    // A past alarm was lost, so it is set again.
     const isArmed = this.#armedFor !== null && this.#armedFor > now({}) - WATCH_MS;
     if (isArmed && this.#armedFor !== null && this.#armedFor <= at) return;
     this.#armedFor = at;
@@ -333,7 +333,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   }
 }
 
-/** While nothing is sold there is nobody to ask. */
+/** The configuration of a deployment that doesn't sell credits. */
 const OFF: PaymentsConfig = {
   secretKey: "",
   isLive: false,
@@ -347,7 +347,7 @@ function noSuchPurchase(): Result<never> {
   return refuse({ kind: "not_found", message: "No such purchase." });
 }
 
-/** A saved card is there, and is not being charged. */
+/** Returns a failure if there is no saved card or it is being charged. */
 function refuseCharging(world: PaymentDeps): ReturnType<typeof refuse> | null {
   if (world.rows.head().card === null) {
     const message = "There is no saved card. Buy by checkout with save_card first.";

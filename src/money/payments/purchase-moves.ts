@@ -9,10 +9,10 @@ import type { Invoice } from "./stripe-objects.ts";
 import type { StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** How a purchase moves from one row to the next; each is one write, with no wait in it. */
+/** The changed columns of a purchase. Each move is one write without an await. */
 type Change = Partial<Purchase>;
 
-/** After a customer's time is over Stripe's own clock may still be before it. */
+/** Extra ms after a customer's deadline, because Stripe's clock may be behind. */
 const GRACE_MS = 60_000;
 
 export function storePurchase(
@@ -25,7 +25,7 @@ export function storePurchase(
   return after;
 }
 
-/** The next step, at once. */
+/** Moves a purchase to its next step immediately. */
 export function moveTo(
   world: PaymentDeps,
   purchase: Purchase,
@@ -36,7 +36,7 @@ export function moveTo(
   return storePurchase(world, purchase, { ...begun, ...change });
 }
 
-/** The same step again after a pause: it is not known what came of it. */
+/** Repeats the step after a pause because its result is unknown. */
 export function retryLater(world: PaymentDeps, purchase: Purchase, said?: StripeAnswer): Purchase {
   const tries = purchase.tries + 1;
   if (said?.kind === "unsure" && (said.status === 401 || said.status === 403)) {
@@ -50,14 +50,14 @@ export function retryLater(world: PaymentDeps, purchase: Purchase, said?: Stripe
   });
 }
 
-/** A step that moves no money, begun anew under another key. */
+/** Restarts a step that moves no money, with a new idempotency key. */
 export function restartStep(world: PaymentDeps, purchase: Purchase): Purchase {
   const tries = purchase.tries + 1;
   const nextAt = world.now() + pauseMs(tries);
   return storePurchase(world, purchase, { sent: null, tries, anew: purchase.anew + 1, nextAt });
 }
 
-/** Somebody is to act at `url` until `expiresAt`. */
+/** Waits for the customer to act at `url` until `expiresAt`. */
 export function awaitCustomer(
   world: PaymentDeps,
   purchase: Purchase,
@@ -78,7 +78,7 @@ export function awaitCustomer(
   return isNews ? notifyWallet(world, after, { type: "purchase.needs_customer", data: {} }) : after;
 }
 
-/** Over without money, as far as is known: what is captured all the same is credited. */
+/** Ends a purchase without payment. A later capture is credited anyway. */
 export function endPurchase(world: PaymentDeps, purchase: Purchase, ending: Ending): Purchase {
   const { state, error } = ending;
   const over = { state, error, step: null, sent: null, url: null, expiresAt: null, nextAt: null };
@@ -86,7 +86,7 @@ export function endPurchase(world: PaymentDeps, purchase: Purchase, ending: Endi
   return notifyWallet(world, after, { type: `purchase.${state}`, data: { code: error }, ending });
 }
 
-/** An invoice that asks for another amount than its purchase is closed, and never paid. */
+/** Closes an invoice whose amount differs from its purchase. It is never paid. */
 export function closeMismatched(
   world: PaymentDeps,
   purchase: Purchase,
@@ -97,7 +97,7 @@ export function closeMismatched(
   return moveTo(world, purchase, status === "draft" ? "discard" : "void", { ending });
 }
 
-/** Something that only a person can mend. */
+/** Ends a purchase that only a person can repair. */
 export function endMisconfigured(
   world: PaymentDeps,
   purchase: Purchase,
@@ -109,7 +109,7 @@ export function endMisconfigured(
   return endPurchase(world, purchase, { state: "declined", error: "misconfigured", isHard: false });
 }
 
-/** The wallet hears of it, with the row's next turn. */
+/** Queues an outcome for the wallet, sent in the row's next turn. */
 export function notifyWallet(
   world: PaymentDeps,
   purchase: Purchase,
@@ -128,7 +128,7 @@ export function notifyWallet(
   return storePurchase(world, purchase, { untold, tellAt: world.now() });
 }
 
-/** Why automatic purchases end with a card that is not to be asked again. */
+/** Reasons for which automatic top-up is disabled. */
 const REASONS = {
   no_saved_card: "no_saved_card",
   card_removed: "card_removed",

@@ -34,11 +34,11 @@ const STEPS: Readonly<Record<Step, RunStep>> = {
   credit: creditStep,
 };
 
-/** Steps in one go; more wait for the next alarm. */
+/** Maximum steps per run. The next alarm does the rest. */
 const STEPS_MAX = 30;
 const AT_ONCE = 8;
 
-/** A new row, of which nothing was asked yet. */
+/** Returns a new purchase that has sent nothing to Stripe. */
 export function newPurchase(
   of: Pick<Purchase, "id" | "method" | "amountMicro" | "saveCard" | "returnUrl" | "actor">,
   nowMs: number,
@@ -69,19 +69,19 @@ export function newPurchase(
   };
 }
 
-/** After about an hour, and then once a day. */
+/** Tries after which a stuck hint is reported: about an hour, then once a day. */
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
-/** What Stripe says is not understood, or nobody takes it: it is looked at on and on, and a person has to know. */
+/** Alerts an operator about a hint that can't be processed. */
 function tellStuck({ orgId, eventId, kind, object, tries }: WaitingHint): void {
   if (tries % STUCK_AGAIN_TRIES !== STUCK_TRIES) return;
   logAlert("payment_hint_stuck", { org_id: orgId, event_id: eventId, kind, object, tries });
 }
 
 /**
- * Executes an organization's purchases step by step. What it does next stands in the rows before it is done, so that it
- * may be killed between any two of them and begun again. Nothing of one purchase, or of one payment, interleaves.
+ * Executes an organization's purchases step by step. Each step is stored first, so the object can be evicted
+ * at any point. Steps of one purchase or payment never interleave.
  */
 export class PurchaseRunner {
   readonly #world: PaymentDeps;
@@ -91,7 +91,7 @@ export class PurchaseRunner {
     this.#world = world;
   }
 
-  /** From the wallet; told again nothing changes. */
+  /** Starts a top-up that the wallet requested. Repeats change nothing. */
   want({ id, amountMicro }: TopUpRequest): void {
     const { rows, now } = this.#world;
     if (rows.purchase(id) !== null) return;
@@ -99,25 +99,25 @@ export class PurchaseRunner {
     rows.put(newPurchase({ ...auto, actor: SYSTEM }, now()));
   }
 
-  /** Nobody wants it any more: what can still be paid is closed, and what was paid meanwhile is credited. */
+  /** Cancels a purchase: closes whatever can still be paid. A payment made meanwhile is credited. */
   cancel(id: string): void {
     const { rows, now } = this.#world;
     const purchase = rows.purchase(id);
     if (purchase === null || isOver(purchase) || purchase.state === "paid") return;
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
-    // A card that was refused for good is not to be asked again, whoever cancels what is being closed.
+    // A permanently declined card is not charged again, whoever cancels the purchase.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
     const isUnasked = purchase.step === "customer" && purchase.sent === null;
     if (isUnasked) endPurchase(this.#world, purchase, ending);
     else storePurchase(this.#world, purchase, { ending, nextAt: now() });
   }
 
-  /** Goes on with a purchase until it waits for something. */
+  /** Advances a purchase until it must wait. */
   advance(id: string): Promise<void> {
     return this.#chains.run(id, () => this.#goOn(id));
   }
 
-  /** Looks at what became of a purchase, over or not; what is credited stays so. */
+  /** Reads a purchase from Stripe, finished or not. Credits are kept. */
   lookAt(id: string): Promise<void> {
     return this.#chains.run(id, async () => {
       const { rows } = this.#world;
@@ -129,7 +129,7 @@ export class PurchaseRunner {
     });
   }
 
-  /** One reading of a payment at a time. False: to be tried again. */
+  /** Reads a payment, one reading at a time. Returns false if it must be retried. */
   readBack(paymentId: string): Promise<boolean> {
     return this.#chains.run(paymentId, () => syncRefunds(this.#world, paymentId));
   }
@@ -138,7 +138,7 @@ export class PurchaseRunner {
     return this.#chains.run("restate", () => replayPayments(this.#world, madeAt));
   }
 
-  /** Notes a hint; told again, or heard before, it is nothing new. */
+  /** Stores a hint. Repeats change nothing. */
   note(hint: Hint): void {
     const { rows, now } = this.#world;
     if (rows.wasHeard(hint.eventId)) return;
@@ -146,7 +146,7 @@ export class PurchaseRunner {
     rows.putWaiting({ ...hint, tries: 0, nextAt: now() });
   }
 
-  /** Does what is due. */
+  /** Does all due work. */
   async work(): Promise<void> {
     const { rows, now } = this.#world;
     const isDue = (at: number | null): boolean => at !== null && at <= now();
@@ -166,7 +166,7 @@ export class PurchaseRunner {
     }
   }
 
-  /** When there is something to do next, Unix ms; null: never. */
+  /** Returns the time of the next due work (Unix ms), or null. */
   nextAt(): number | null {
     const { rows } = this.#world;
     const times = [
@@ -176,13 +176,13 @@ export class PurchaseRunner {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  /** What several hints name is looked at once for all that were there before. */
+  /** Processes a hint. Hints that name the same object share one read. */
   heed(hint: WaitingHint): Promise<void> {
     const { kind, object } = hint;
     return this.#chains.run(`${kind}:${object}`, async () => {
       const { rows, now } = this.#world;
       const due = rows.waiting().find(({ eventId }) => eventId === hint.eventId);
-      if (due === undefined || due.nextAt > now()) return; // another that names it had it looked at
+      if (due === undefined || due.nextAt > now()) return; // another hint already read this object
       const same = rows.waiting().filter((one) => one.kind === kind && one.object === object);
       const isDone = await processHint(this.#world, this, due);
       const tries = due.tries + 1;
@@ -209,7 +209,7 @@ export class PurchaseRunner {
     }
   }
 
-  /** The wallet hears the oldest of what it is to hear. */
+  /** Sends the oldest queued outcome to the wallet. */
   async #tell({ id, untold }: Purchase): Promise<void> {
     const { rows, now, wallet } = this.#world;
     const [first] = untold;

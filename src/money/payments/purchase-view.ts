@@ -8,7 +8,10 @@ import type { View } from "../../shared/http/endpoint.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf } from "../../shared/money.ts";
 
-/** What a customer reads of a purchase that was not paid: never Stripe's words, and lost, stolen and refused alike. */
+/**
+ * Customer messages for unpaid purchases. They never quote Stripe, and don't distinguish lost, stolen and
+ * declined cards.
+ */
 const ERRORS: Readonly<Record<PurchaseError, string>> = {
   card_declined: "The card was declined. Use another card, or ask your bank.",
   insufficient_funds: "The card has insufficient funds.",
@@ -34,7 +37,7 @@ export function cardView(card: Card | null): View | null {
   };
 }
 
-/** The purchase of the interface. */
+/** Returns the customer's view of a purchase. */
 export function purchaseView(purchase: PurchaseRecord): View {
   const { error, expiresAt } = purchase;
   return {
@@ -54,7 +57,7 @@ export function purchaseView(purchase: PurchaseRecord): View {
   };
 }
 
-/** The same with what Stripe calls it and where its calls are, for operators. */
+/** Returns the operator's view, with Stripe IDs and the current step. */
 export function operatorPurchaseView(purchase: PurchaseRecord): View {
   const { nextAt } = purchase;
   return {

@@ -12,7 +12,7 @@ import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import type { Captured } from "./payment-rules.ts";
 
-/** What a purchase asks of Stripe next: a call, or to read what became of it. Null: nothing. */
+/** The next call to Stripe, or a read. Null means no further step. */
 export type Step =
   | "customer"
   | "session"
@@ -20,14 +20,14 @@ export type Step =
   | "item"
   | "finalize"
   | "pay"
-  /** Somebody is to act; then its object is read. */
+  /** Reads the object after the customer acts. */
   | "read"
   | "expire"
   | "void"
   | "discard"
   | "credit";
 
-/** A call as it was first sent: a repeat is byte for byte the same. */
+/** A call as first sent. Retries are byte-identical. */
 type Sent = {
   readonly step: Step;
   readonly path: string;
@@ -36,7 +36,7 @@ type Sent = {
   readonly firstAt: number;
 };
 
-/** A purchase as it is stored: one row, written before each call and after each answer. */
+/** A purchase as stored in one row, written before each call and after each response. */
 export type Purchase = {
   readonly id: string;
   readonly method: PurchaseMethod;
@@ -47,11 +47,11 @@ export type Purchase = {
   readonly state: PurchaseState;
   readonly step: Step | null;
   readonly sent: Sent | null;
-  /** Calls of this step without an answer, one after the other. */
+  /** Consecutive calls of this step without a response. */
   readonly tries: number;
-  /** How often a step that moves no money was begun anew, under another key. */
+  /** Restarts of a step that moves no money, each with a new key. */
   readonly anew: number;
-  /** When it goes on, Unix ms; null: not by itself. */
+  /** Time of the next run (Unix ms); null if it waits for an event. */
   readonly nextAt: number | null;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -62,12 +62,12 @@ export type Purchase = {
   readonly invoiceId: string | null;
   readonly paymentId: string | null;
   readonly url: string | null;
-  /** What it ends as once nothing can be paid any more; null while it may go on. */
+  /** The ending once nothing can be paid; null while the purchase can continue. */
   readonly ending: Ending | null;
   readonly error: PurchaseError | null;
   readonly card: Card | null;
   readonly requestId: string | null;
-  /** What the wallet is still to hear, in order, and when it is told next. */
+  /** Outcomes that the wallet hasn't received, in order, and the time of the next try. */
   readonly untold: readonly PurchaseOutcome[];
   readonly tellAt: number | null;
 };
@@ -77,7 +77,7 @@ export type Ending = {
   readonly isHard: boolean;
 };
 
-/** A payment that was captured: kept for good. */
+/** A captured payment. It is kept permanently. */
 export type Payment = Captured & {
   readonly id: string;
   readonly purchaseId: string;
@@ -85,37 +85,39 @@ export type Payment = Captured & {
   readonly capturedAt: number;
   readonly isCredited: boolean;
   readonly fingerprint: string | null;
-  /** Micros that are back of it, by the newest reading. */
+  /** Micro-credits refunded, by the newest reading. */
   readonly backMicro: Micros;
   readonly reading: number;
 };
 
-/** A hint that waits. */
+/** A stored hint with its retries. */
 export type WaitingHint = Hint & { readonly tries: number; readonly nextAt: number };
 
-/** What is known beside: one row. */
+/** The object's own row. */
 export type PaymentsHead = {
   readonly orgId: string;
   readonly orgName: string;
   readonly customer: { readonly id: string; readonly isBooked: boolean } | null;
-  /** Customers that were made before. */
+  /** Number of customers created before this one. */
   readonly customers: number;
   readonly card: (Card & { readonly paymentMethod: string }) | null;
-  /** The newest reading that began. */
+  /** Number of the newest reading that started. */
   readonly reading: number;
-  /** When the wallet was made that has all of it; null: not known. */
+  /** Creation time of the wallet that has all payments; null if unknown. */
   readonly walletMadeAt: number | null;
 };
 
-/** The rows of one organization's payments. Every call is over when it returns, and all writes of one turn stand or fall together. */
+/**
+ * The rows of one organization's payments. Calls are synchronous, and all writes of one turn commit together.
+ */
 export type PaymentRows = {
   head(): PaymentsHead;
   setHead(head: PaymentsHead): void;
   purchase(id: string): Purchase | null;
-  /** By what Stripe calls its session, invoice or payment. */
+  /** Finds a purchase by the Stripe ID of its session, invoice or payment. */
   purchaseOf(object: string): Purchase | null;
   put(purchase: Purchase): void;
-  /** Those that are not over, or of which something is still to be done, oldest first. */
+  /** Unfinished purchases, oldest first. */
   open(): readonly Purchase[];
   since(ms: number): readonly Purchase[];
   payment(id: string): Payment | null;
@@ -123,7 +125,7 @@ export type PaymentRows = {
   putPayment(payment: Payment): void;
   waiting(): readonly WaitingHint[];
   putWaiting(hint: WaitingHint): void;
-  /** Done: kept for a while, so that its event is not looked into again. */
+  /** Marks a hint as done, so that its event isn't processed again. */
   heard(hint: WaitingHint, at: number): void;
   wasHeard(eventId: string): boolean;
 };
@@ -131,7 +133,7 @@ export type PaymentRows = {
 export const isOver = ({ state }: Purchase): boolean =>
   state === "credited" || state === "declined" || state === "expired";
 
-/** The purchase as others see it. */
+/** Returns the record of a purchase for other objects. */
 export function recordOf(purchase: Purchase, payment: Payment | null): PurchaseRecord {
   const {
     sent: _sent,

@@ -19,7 +19,7 @@ import { creditsView } from "./credits-view.ts";
 import { purchasesView, purchaseView } from "./purchase-view.ts";
 
 const MICROS = 1_000_000;
-/** The answer waits this long for something to show, and for an object that has to be started. */
+/** Maximum ms a response waits, including the start of the object. */
 const WAIT_MS = 8000;
 
 export const purchaseBody = z.object({
@@ -29,8 +29,8 @@ export const purchaseBody = z.object({
 });
 
 /**
- * POST /v1/credits/purchases: 202 with a purchase that goes on by itself, and its `url` where the customer is to pay.
- * Needs an Idempotency-Key: a repeat is the same purchase, another body 422.
+ * POST /v1/credits/purchases: 202 with a purchase that continues in the background, and the `url` where the
+ * customer pays. Requires an Idempotency-Key; another body with the same key is 422.
  */
 export async function buyRoute(c: AppContext): Promise<Answer> {
   const { config, admitted } = c.var;
@@ -67,7 +67,7 @@ export async function buyRoute(c: AppContext): Promise<Answer> {
   return bought.ok ? shown(c, bought.value) : bought;
 }
 
-/** 202, with where to ask for it again. */
+/** Returns 202 with the URL to poll. */
 function shown(c: AppContext, purchase: PurchaseRecord): Answer {
   c.header("location", `/v1/credits/purchases/${purchase.id}`);
   return accepted(purchaseView(purchase));
@@ -78,7 +78,7 @@ export const purchasesQuery = z.object({
   after: z.optional(once.check(z.regex(/^pur_[0-9A-Za-z]{24}$/, "must be a purchase's id"))),
 });
 
-/** GET /v1/credits/purchases?limit&after: newest first, automatic ones too. */
+/** GET /v1/credits/purchases?limit&after: newest first, including automatic purchases. */
 export async function listPurchasesRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(purchasesQuery, c.req.url);
   if (!page.ok) return page;
@@ -87,13 +87,12 @@ export async function listPurchasesRoute(c: AppContext): Promise<Answer> {
   return found.ok ? success(purchasesView(found.value, purchaseView)) : found;
 }
 
-/** GET /v1/credits/purchases/{id}. */
 export async function readPurchaseRoute(c: AppContext): Promise<Answer> {
   const found = await ofOwnId(c, (payments, id) => payments.purchase(id));
   return found.ok ? success(purchaseView(found.value)) : found;
 }
 
-/** POST /v1/credits/purchases/{id}/cancel: 202; what was paid meanwhile is credited all the same. */
+/** POST /v1/credits/purchases/{id}/cancel: 202. A payment made meanwhile is credited. */
 export async function cancelPurchaseRoute(c: AppContext): Promise<Answer> {
   const found = await ofOwnId(c, (payments, id) => payments.cancel(id));
   return found.ok ? accepted(purchaseView(found.value)) : found;
@@ -116,7 +115,7 @@ export const creditsQuery = z.object({
   ),
 });
 
-/** GET /v1/credits?limit&after: what came in and went back, newest first, and how buying stands. */
+/** GET /v1/credits?limit&after: credits and refunds, newest first, and the state of purchases. */
 export async function creditsRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(creditsQuery, c.req.url);
   if (!page.ok) return page;
@@ -133,7 +132,7 @@ export async function creditsRoute(c: AppContext): Promise<Answer> {
   return success(creditsView(found.value, { dollarsMin, dollarsMax, card: card.value }));
 }
 
-/** Who buys, as the book knows it, and where Stripe's pages lead back to: the console of this very address. */
+/** Returns the buyer and the console address that Stripe's pages link back to. */
 async function buyerOf(
   c: AppContext,
 ): Promise<Result<Pick<Buying, "orgId" | "orgName" | "orgCreatedAt" | "returnUrl">>> {
@@ -147,7 +146,7 @@ async function buyerOf(
   return success({ orgId, orgName, orgCreatedAt, returnUrl });
 }
 
-/** Every one of these may be repeated; the object answers within two seconds, whatever Stripe does. */
+/** Calls the payments object. Each call can be retried and returns within two seconds. */
 async function askPayments<T>(
   c: AppContext,
   call: (payments: PaymentsCalls) => Promise<Result<T>>,

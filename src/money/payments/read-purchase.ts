@@ -24,12 +24,12 @@ import type { PaymentDeps } from "./payment-deps.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
 const WAIT_MS = 600_000;
-/** For so long somebody may confirm a charge of a saved card. */
+/** Maximum ms a customer has to confirm a charge of a saved card. */
 const CONFIRM_MS = 23 * HOUR_MS;
 const ELSEWHERE = { state: "declined", error: "misconfigured", isHard: false } as const;
 const ABANDONED = { state: "expired", error: "abandoned", isHard: false } as const;
 
-/** Reads what became of a purchase: its object alone says it, never who told of it. */
+/** Reads the result of a purchase from Stripe's object, never from a notification. */
 export const readStep: RunStep = async (world, purchase) => {
   if (purchase.invoiceId !== null) return readInvoiceStep(world, purchase, purchase.invoiceId);
   if (purchase.sessionId !== null) return readSessionStep(world, purchase, purchase.sessionId);
@@ -60,7 +60,7 @@ async function readSessionStep(
   });
 }
 
-/** A checkout that nobody has paid: it waits, or is closed. */
+/** Handles an unpaid checkout: it waits or is closed. */
 function unpaidSession(world: PaymentDeps, purchase: Purchase, session: Session): Purchase {
   const { status, url = null } = session;
   if (isOver(purchase)) return storePurchase(world, purchase, { step: null, nextAt: null });
@@ -115,11 +115,11 @@ function intentsOf({ payments }: Invoice): readonly Intent[] {
   );
 }
 
-/** The bank wants to see its customer: it waits for that, or has declined for want of it. */
+/** Reports whether the bank wants the customer to confirm. */
 const isAsked = ({ status, last_payment_error: error }: Intent): boolean =>
   status === "requires_action" || error?.code === "authentication_required";
 
-/** An invoice that nothing was captured for: it goes on, waits for its customer, or is closed. */
+/** Handles an invoice without a captured payment: it continues, waits or is closed. */
 function unpaid(
   world: PaymentDeps,
   purchase: Purchase,
@@ -131,7 +131,7 @@ function unpaid(
     case "uncollectible":
       return endPurchase(world, purchase, ending ?? ABANDONED);
     case "paid":
-      // Paid out of band, or by a balance there: nothing was captured, so nothing is credited.
+      // Paid outside Stripe or from a Stripe balance: nothing was captured, so nothing is credited.
       logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
       return endPurchase(world, purchase, ending ?? ELSEWHERE);
     case "draft":
@@ -153,7 +153,7 @@ function openInvoice(
   const isUnderWay = intents.some(({ status }) => status === "processing");
   if (isUnderWay) return storePurchase(world, purchase, { nextAt: world.now() + WAIT_MS });
   const wasAsked = purchase.state === "needs_customer" || purchase.url !== null;
-  // What the bank asks of the customer comes as a refusal of the charge: the object decides.
+  // A confirmation request arrives as a refused charge, so the object decides.
   const mayWait = wasAsked ? ending === null : ending?.state !== "expired";
   if (mayWait && (wasAsked || intents.some(isAsked))) {
     const url = invoice.hosted_invoice_url ?? null;
@@ -164,7 +164,7 @@ function openInvoice(
   return moveTo(world, purchase, ending === null ? "pay" : "void", { tries });
 }
 
-/** Money is there: what it is worth is stored before it is credited. */
+/** Stores the value of a captured payment before it is credited. */
 function paid(
   world: PaymentDeps,
   purchase: Purchase,
@@ -210,13 +210,13 @@ function paid(
 
 type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
-/** Its object is not there: nothing can have been paid by it. */
+/** Ends a purchase whose Stripe object doesn't exist: it can't have been paid. */
 function gone(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
   if (isOver(purchase)) return storePurchase(world, purchase, { step: null, nextAt: null });
   return endMisconfigured(world, purchase, said);
 }
 
-/** Ends what could still be paid; where that is refused, it may have been paid meanwhile: it is read again. */
+/** Closes whatever can still be paid. If Stripe refuses, the object may have been paid and is read again. */
 async function close(
   world: PaymentDeps,
   purchase: Purchase,
@@ -253,7 +253,7 @@ export const voidStep: RunStep = async (world, purchase) => {
   return close(world, purchase, call, hasStatus("void"));
 };
 
-/** A draft that was never finalized. */
+/** Deletes a draft invoice. */
 export const discardStep: RunStep = async (world, purchase) => {
   const path = `/v1/invoices/${purchase.invoiceId}`;
   const call = { method: "DELETE", path, body: null, key: null } as const;

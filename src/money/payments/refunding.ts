@@ -8,7 +8,7 @@ import { refundsSchema } from "./stripe-objects.ts";
 import { bodyOf } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** What an operator is told of a refund that Stripe refuses, by Stripe's own code. */
+/** Operator messages for refunds that Stripe refuses, by Stripe's code. */
 const REFUSED: Readonly<Record<string, string>> = {
   charge_already_refunded: "All of this payment was refunded already.",
   charge_disputed: "This payment is disputed: it cannot be refunded meanwhile.",
@@ -17,7 +17,10 @@ const REFUSED: Readonly<Record<string, string>> = {
   insufficient_funds: "The account at Stripe has too little for this refund.",
 };
 
-/** Gives money back at Stripe, once for each name; the id of the payment. The wallet hears of it by its reading. */
+/**
+ * Refunds a payment at Stripe, once per name. Returns the payment's ID. The wallet is updated by the next
+ * reading.
+ */
 export async function refundOf(
   { rows, stripe }: Pick<PaymentDeps, "rows" | "stripe">,
   purchase: Purchase,
@@ -42,7 +45,9 @@ export async function refundOf(
   return success(payment.id);
 }
 
-/** Whether it was given back under this name already: Stripe knows a key for a day, and what it made for good. */
+/**
+ * Reports whether a refund with this name exists. Stripe remembers a key for a day, but a refund permanently.
+ */
 async function madeBefore(
   stripe: PaymentDeps["stripe"],
   paymentId: string,

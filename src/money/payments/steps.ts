@@ -35,13 +35,13 @@ import type { PaymentDeps } from "./payment-deps.ts";
 /** One step of a purchase: at most one call that changes something, stored before it is sent. */
 export type RunStep = (world: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
 
-/** So many faults of Stripe's own under one key are taken for one that it stored. */
+/** Stripe faults under one key after which the fault counts as stored by Stripe. */
 const FAULTS_STORED = 3;
-/** Stripe knows a key for a day; a checkout can no longer be asked for after half an hour. */
+/** Lifetime of a Stripe idempotency key, with a margin. A checkout can't be created after half an hour. */
 const KEY_MS = 23 * 3_600_000;
 const SESSION_KEY_MS = 25 * 60_000;
 
-/** Sends a step's call, the same bytes each time; the row as it is after the answer. */
+/** Sends a step's call, always with the same bytes. Returns the row after the response. */
 async function send(
   world: PaymentDeps,
   purchase: Purchase,
@@ -61,7 +61,7 @@ async function send(
   };
 }
 
-/** Whether to look at what is there instead of asking on under the same key. */
+/** Reports whether to search for existing objects instead of repeating the call. */
 function mustLook({ now }: PaymentDeps, { sent, tries }: Purchase, said: StripeAnswer): boolean {
   if (said.kind !== "unsure") return false;
   const limit = sent?.step === "session" ? SESSION_KEY_MS : KEY_MS;
@@ -86,7 +86,7 @@ function sellingOf(world: PaymentDeps, purchase: Purchase): Selling {
   };
 }
 
-/** The organization's customer at Stripe: made once, and in the book before anything is asked under it. */
+/** Creates the organization's Stripe customer once and stores it before it is used. */
 export const customerStep: RunStep = async (world, purchase) => {
   const { rows, book } = world;
   const head = rows.head();
@@ -109,7 +109,7 @@ export const customerStep: RunStep = async (world, purchase) => {
   return begin(world, rows.purchase(purchase.id) ?? purchase, id);
 };
 
-/** The same step follows: with the customer, or for another try. */
+/** Creates the customer. The same step follows. */
 async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Purchase> {
   const { rows, region } = world;
   const { orgId, orgName, customers } = rows.head();
@@ -121,7 +121,7 @@ async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Pur
   const head = rows.head();
   if (made === null) {
     if (!mustLook(world, now, said)) return retryLater(world, now, said);
-    // One that was made and never heard of does no harm: nothing is paid under it.
+    // A customer whose response was lost is harmless: nothing is paid under it.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
     return storePurchase(world, retryLater(world, now, said), { sent: null });
   }
@@ -132,7 +132,7 @@ async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Pur
   return storePurchase(world, now, { sent: null, tries: 0 });
 }
 
-/** The first step of its own; a saved card is charged for one purchase at a time. */
+/** Starts a purchase's first own step. A saved card is charged for one purchase at a time. */
 function begin(world: PaymentDeps, purchase: Purchase, customerId: string): Purchase {
   const { rows, now } = world;
   if (purchase.ending !== null) return endPurchase(world, purchase, purchase.ending);
@@ -153,7 +153,7 @@ function begin(world: PaymentDeps, purchase: Purchase, customerId: string): Purc
   return moveTo(world, purchase, "invoice", { customerId, paymentMethod, card: shown });
 }
 
-/** The other purchase that the saved card is being charged for. */
+/** Returns another purchase for which the saved card is being charged. */
 export function findRunningCharge({ rows }: PaymentDeps, id: string | null): Purchase | null {
   return rows.open().find((one) => one.id !== id && isCharged(one)) ?? null;
 }
@@ -176,7 +176,7 @@ export const sessionStep: RunStep = async (world, purchase) => {
   return findLostSession(world, now);
 };
 
-/** One that was asked for, and whose answer was lost, among those of its customer. */
+/** Finds a session whose creation response was lost, among the customer's sessions. */
 export async function findLostSession(world: PaymentDeps, purchase: Purchase): Promise<Purchase> {
   const found = await lookFor(world, purchase, "checkout/sessions");
   const now = world.rows.purchase(purchase.id) ?? purchase;
@@ -186,7 +186,10 @@ export async function findLostSession(world: PaymentDeps, purchase: Purchase): P
   return endPurchase(world, now, { state: "declined", error: "processing_error", isHard: false });
 }
 
-/** The id of what was made for a purchase; null: nothing was; undefined: Stripe does not say. */
+/**
+ * Returns the ID of an object created for a purchase, null if there is none, or undefined if Stripe didn't
+ * respond.
+ */
 async function lookFor(
   { stripe }: PaymentDeps,
   { id, customerId, createdAt }: Purchase,
@@ -250,7 +253,7 @@ export const finalizeStep: RunStep = async (world, purchase) => {
   });
 };
 
-/** The one step that moves money: always under one key, and never again once it was refused. */
+/** Charges the saved card. It always uses one key and never repeats a refused charge. */
 export const payStep: RunStep = async (world, purchase) => {
   if (purchase.ending !== null) return moveTo(world, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/pay`;
@@ -268,7 +271,7 @@ export const payStep: RunStep = async (world, purchase) => {
   return moveTo(world, now, "read", { ending });
 };
 
-/** What the invoice is, where a call did not say; the row goes on by it. */
+/** Reads the invoice if a call's result is unknown. */
 async function byInvoice(
   world: PaymentDeps,
   purchase: Purchase,
@@ -282,7 +285,7 @@ async function byInvoice(
 
 type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
-/** Refused before there was anything: the customer or its card is gone there, or we ask for what is not allowed. */
+/** Handles a refusal before anything exists: a deleted customer or card, or an invalid request of ours. */
 function refusedByCustomer(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
   if (said.error.code !== "resource_missing") return endMisconfigured(world, purchase, said);
   if (said.error.param !== "customer") return forgetCard(world, purchase);
@@ -294,7 +297,7 @@ function refusedByCustomer(world: PaymentDeps, purchase: Purchase, said: Refused
   return endPurchase(world, purchase, { state: "declined", error: "customer_gone", isHard: true });
 }
 
-/** The saved card is not there any more. */
+/** Removes the saved card, which no longer exists. */
 function forgetCard(world: PaymentDeps, purchase: Purchase): Purchase {
   const { rows } = world;
   const head = rows.head();
@@ -305,7 +308,7 @@ function forgetCard(world: PaymentDeps, purchase: Purchase): Purchase {
     : moveTo(world, purchase, "read", { ending });
 }
 
-/** Refused with a draft that is there: it goes first. */
+/** Handles a refusal with a draft invoice: the draft is deleted first. */
 function closeRefused(world: PaymentDeps, purchase: Purchase, said: Refused): Purchase {
   const isAddress = said.error.code === "customer_tax_location_invalid";
   const error: PurchaseError = isAddress ? "address_incomplete" : "misconfigured";

@@ -4,15 +4,15 @@ import { form } from "./stripe.ts";
 import type { Params, StripeCall } from "./stripe.ts";
 
 const CENT_MICROS = 10_000;
-/** A checkout may be paid for so long after it was wanted. */
+/** Ms after the request during which a checkout can be paid. */
 const CHECKOUT_MS = 3_600_000;
 
-/** Whole cents of an amount that is whole cents. */
+/** Converts an amount to whole cents. */
 function centsOf(amount: Micros): number {
   return Math.round(amount / CENT_MICROS);
 }
 
-/** Whether an invoice asks for what its purchase is of, before tax: neither nothing yet nor the same twice. */
+/** Reports whether an invoice has its purchase's amount before tax, neither empty nor doubled. */
 export function isOfAmount(
   { amountMicro }: { readonly amountMicro: Micros },
   { subtotal }: { readonly subtotal: number },
@@ -20,7 +20,7 @@ export function isOfAmount(
   return subtotal === centsOf(amountMicro);
 }
 
-/** What the forms of a purchase are made of: its row, and what the deployment says of taxes. */
+/** The input of purchase forms: the row and the deployment's tax settings. */
 export type Selling = {
   readonly id: string;
   readonly orgId: string;
@@ -118,7 +118,7 @@ export function payParams(paymentMethod: string) {
   return { off_session: true, payment_method: paymentMethod } as const;
 }
 
-/** `name`: what it is found by again. */
+/** Returns the parameters of a refund. `name` identifies it later. */
 export function refundParams(paymentId: string, amountCents: number | null, name: string) {
   return {
     payment_intent: paymentId,
@@ -135,7 +135,7 @@ export function defaultCardParams(paymentMethod: string) {
   return { invoice_settings: { default_payment_method: paymentMethod } };
 }
 
-/** A call that changes something, one under its key. */
+/** Returns a changing call under an idempotency key. */
 export function post(path: string, params: Params, key: string): StripeCall {
   return { method: "POST", path, body: form(params), key };
 }
@@ -160,7 +160,10 @@ export const readInvoicePayments = (paymentId: string): StripeCall =>
     payment: { type: "payment_intent", payment_intent: paymentId },
     limit: 10,
   });
-/** What was made for a customer since a moment (Unix ms), with a minute for clocks that differ. */
+/**
+ * Returns a call that lists a customer's objects since a time (Unix ms), minus a minute for clock
+ * differences.
+ */
 export function listSince(
   what: "checkout/sessions" | "invoices",
   customerId: string,

@@ -9,7 +9,10 @@ import { read, readIntent } from "./stripe-calls.ts";
 import { bodyOf } from "./stripe.ts";
 import type { Stripe } from "./stripe.ts";
 
-/** The events that mean something here, as many as Stripe lists by type at once, and what each is a hint at. */
+/**
+ * Stripe event types that matter here, and the hints they give. Stripe lists at most this many types per
+ * call.
+ */
 const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
   "checkout.session.completed": "session",
   "checkout.session.async_payment_succeeded": "session",
@@ -34,37 +37,37 @@ const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
 };
 
 /**
- * How far events were looked at, Unix seconds. `rest`: of a sweep that had too many for one turn, which began at
- * `startedS`, those before `beforeS` are still to be looked at.
+ * The position of the event sweep, in Unix seconds. `rest` describes an unfinished sweep that began at
+ * `startedS`: events before `beforeS` remain.
  */
 export type SweepCursor = {
   readonly sinceS: number;
   readonly rest: { readonly beforeS: number; readonly startedS: number } | null;
 };
 
-/** What the book knows that events are taken by; throws when D1 does. */
+/** The database access of event dispatch. Each call throws when D1 fails. */
 export type EventBook = {
-  /** Whose a customer is in this region; null: nobody's. */
+  /** Returns the customer's organization in this region, or null. */
   organizationOf(customerId: string): Promise<string | null>;
   isOrganization(orgId: string): Promise<boolean>;
-  /** Null: never was anything looked at. */
+  /** Returns null before the first sweep. */
   cursor(): Promise<SweepCursor | null>;
   moveCursor(to: SweepCursor): Promise<void>;
 };
 
-/** Where an event is taken to. */
+/** The payment objects that receive events. */
 export type Dispatching = CallsOf<"payments", "hint"> & {
   readonly book: EventBook;
   readonly stripe: Stripe;
   readonly isLive: boolean;
 };
 
-/** `told`: whoever it concerns has it, durable; `nothing`: nobody here; `unsure`: to be told again. */
+/** `told`: the receiver stored it. `nothing`: no organization here. `unsure`: retry. */
 export type Dispatched = "told" | "nothing" | "unsure";
 
 /**
- * Takes an event to the payments of the organization whose customer it is, as a hint: of all that it says its ids are
- * used alone. A customer that this region's book does not know is another region's, and nothing is done.
+ * Sends an event as a hint to the customer's organization. Only its IDs are used. Customers unknown in this
+ * region belong to another one and are ignored.
  */
 export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promise<Dispatched> {
   const kind = EVENT_KINDS[event.type];
@@ -78,7 +81,7 @@ export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promis
   return !reached.unanswered && reached.result.ok ? "told" : "unsure";
 }
 
-/** An organization of ours with a customer that is not in the book: somebody made it by hand. */
+/** Alerts about a customer with our organization's metadata that isn't in the database. */
 async function strangers({ book }: Dispatching, { id, data }: StripeEvent): Promise<Dispatched> {
   const orgId = data.object.metadata?.["org_id"];
   if (orgId !== undefined && (await book.isOrganization(orgId))) {
@@ -90,7 +93,9 @@ async function strangers({ book }: Dispatching, { id, data }: StripeEvent): Prom
 type Named = { readonly object: string; readonly customer: string };
 const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
 
-/** What the event is about, and whose: of refunds, disputes and warnings their payment says it. */
+/**
+ * Returns the object and customer of an event. Refunds, disputes and warnings get theirs from the payment.
+ */
 async function namesOf(
   to: Dispatching,
   { data }: StripeEvent,
@@ -137,16 +142,16 @@ async function ofCharge({ stripe }: Dispatching, id: string | null): Promise<Nam
   return isWhole ? { object, customer } : "nothing";
 }
 
-/** Events become visible late: what was seen is looked at again for an hour. */
+/** Events become visible late, so the last hour is read again. */
 const OVERLAP_S = 3600;
-/** Stripe keeps them for 30 days. */
+/** Stripe keeps events for 30 days. */
 const KEPT_S = 29 * 86_400;
 const PAGES_MAX = 50;
 
 /**
- * Lists what has happened since the last sweep, newest first, and takes each event to whom it concerns. The cursor moves
- * only after the last page, and not past an event that could not be taken; where there are more events than one turn
- * may list, the next sweep goes on with the older ones. How many were listed; null: Stripe did not say.
+ * Lists events since the last sweep, newest first, and sends each to its organization. The cursor moves after
+ * the last page and never past an event that failed. The next sweep continues with older events. Returns the
+ * number listed, or null if Stripe didn't respond.
  */
 export async function sweepEvents(to: Dispatching, nowMs: number): Promise<number | null> {
   const nowS = Math.floor(nowMs / 1000);
@@ -166,7 +171,7 @@ export async function sweepEvents(to: Dispatching, nowMs: number): Promise<numbe
   return listed;
 }
 
-/** `oldestS`: of the last event that was listed, where older ones are left. */
+/** `oldestS` is the time of the last listed event if older ones remain. */
 type Swept = {
   readonly listed: number;
   readonly isWhole: boolean;

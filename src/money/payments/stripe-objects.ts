@@ -1,9 +1,9 @@
 import * as z from "zod/mini";
 
-/** Of Stripe's objects the fields that are read; what is not so is no answer of Stripe's. */
+/** Schemas of the fields we read from Stripe objects. Anything else isn't a Stripe response. */
 const whole = z.int().check(z.minimum(0));
 const id = z.string().check(z.regex(/^[a-z]+_[A-Za-z0-9_]{1,250}$/));
-/** A thing that may come as its id alone. */
+/** An object or its ID. */
 const idOf = z.pipe(
   z.union([id, z.object({ id })]),
   z.transform((value) => (typeof value === "string" ? value : value.id)),
@@ -25,7 +25,7 @@ const charge = z.object({
   payment_method_details: z.nullish(z.object({ card: z.nullish(card) })),
   outcome: z.nullish(z.object({ type: z.nullish(z.string()) })),
 });
-/** A charge that was not asked for in full is not looked into. */
+/** A charge; without expansion it is treated as absent. */
 const chargeOrId = z.pipe(
   z.union([charge, id]),
   z.transform((value) => (typeof value === "string" ? null : value)),
@@ -93,7 +93,7 @@ export const invoiceSchema = z.object({
 });
 export type Invoice = z.infer<typeof invoiceSchema>;
 
-/** Of a list only what finds one's own. */
+/** The list fields that identify our own objects. */
 export const foundSchema = listOf(z.object({ id, metadata }));
 
 export const refundsSchema = listOf(
@@ -111,7 +111,7 @@ export const disputesSchema = listOf(
 export const invoicePaymentsSchema = listOf(z.object({ invoice: z.nullish(idOf) }));
 export const portalSchema = z.object({ url: z.string().check(z.regex(/^https?:\/\/\S{1,4000}$/)) });
 
-/** Of an event: what it points to, never what it says. */
+/** The IDs in an event. Its other content is never used. */
 export const eventSchema = z.object({
   id,
   type: z.string().check(z.maxLength(100)),
@@ -130,7 +130,7 @@ export const eventSchema = z.object({
   }),
 });
 export type StripeEvent = z.infer<typeof eventSchema>;
-/** Each is parsed by itself: one of another shape stops none of the others. */
+/** Each event is parsed separately, so one malformed event doesn't block the others. */
 export const eventsSchema = listOf(z.looseObject({ id, created: z.optional(whole) }));
 export const chargeSchema = z.object({
   id,

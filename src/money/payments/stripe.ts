@@ -3,17 +3,17 @@ import type { PaymentsConfig } from "../../shared/config/config.ts";
 import { boundedText } from "../../shared/http/bounded-body.ts";
 import { hmacKey, verifyHmac } from "../../shared/hmac.ts";
 
-/** The version of Stripe's API that every call names; that of the types that the tests are checked by. */
+/** The Stripe API version that every call sends. Tests compare it with Stripe's types. */
 export const API_VERSION = "2026-10-28.endive";
 
 const ANSWER_BYTES_MAX = 1024 * 1024;
 const TIMEOUT_MS = 30_000;
 
-/** What a call sends: nested as Stripe's forms are. */
+/** The parameters of a call, nested like Stripe's forms. */
 export type Params = { readonly [name: string]: Param };
 type Param = string | number | boolean | readonly Param[] | Params | undefined;
 
-/** `a[b][0]=v`, each name and value encoded; what is undefined is left out. */
+/** Encodes parameters as a form (`a[b][0]=v`). Undefined values are omitted. */
 export function form(params: Params): string {
   const pairs: string[] = [];
   const add = (name: string, value: Param): void => {
@@ -29,7 +29,7 @@ export function form(params: Params): string {
   return pairs.join("&");
 }
 
-/** A call: `body` is a form, null for GET and DELETE; `key` makes a POST one however often it is sent. */
+/** A call. `body` is a form, or null for GET and DELETE. `key` makes a POST idempotent. */
 export type StripeCall = {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
@@ -37,7 +37,7 @@ export type StripeCall = {
   readonly key: string | null;
 };
 
-/** What Stripe says of a refusal, in its own words; its message is kept nowhere. */
+/** Stripe's error. Its message is never stored. */
 export type StripeRefusal = z.infer<typeof refusal>;
 const word = z.nullish(z.string().check(z.maxLength(100)));
 const refusal = z.object({
@@ -50,8 +50,8 @@ const refusal = z.object({
 const refusalBody = z.object({ error: refusal });
 
 /**
- * What came of a call. `unsure`: it may or may not have been carried out. `isStored`: a fault that every repeat under
- * the same key meets again, so that the object must be read instead.
+ * The result of a call. `unsure`: it may have been executed. `isStored`: every retry under this key gets the
+ * same fault, so read the object instead.
  */
 export type StripeAnswer =
   | { readonly kind: "done"; readonly body: unknown; readonly requestId: string | null }
@@ -69,10 +69,10 @@ export type StripeAnswer =
     };
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
-/** One account of Stripe's, and how it is reached. */
+/** A Stripe account and its transport. */
 export type Stripe = { readonly ask: (call: StripeCall) => Promise<StripeAnswer> };
 
-/** The account of a deployment; each call is sent once, and never throws. */
+/** Returns the deployment's Stripe account. Each call is sent once and never throws. */
 export function stripeOf(
   { secretKey, baseUrl }: Pick<PaymentsConfig, "secretKey" | "baseUrl">,
   send: Fetch = (url, init) => fetch(url, init),
@@ -109,7 +109,7 @@ function requestOf({ method, body, key }: StripeCall, secretKey: string): Reques
   };
 }
 
-/** What an answer is of, in the schema's shape; null: no such answer. */
+/** Returns the response in the schema's shape, or null. */
 export function bodyOf<T>(said: StripeAnswer, schema: z.core.$ZodType<T>): T | null {
   if (said.kind !== "done") return null;
   const parsed = z.safeParse(schema, said.body);
@@ -132,7 +132,7 @@ function answerOf(
   return { kind: "refused", status, error: said.success ? said.data.error : {}, requestId };
 }
 
-/** Whether a repeat may be answered otherwise: what Stripe itself says comes first. */
+/** Reports whether a retry can succeed. Stripe's own header takes precedence. */
 function mayPass(status: number, shouldRetry: string | null): boolean {
   if (shouldRetry === "true") return true;
   if (status < 400 || status >= 500 || status === 401 || status === 403) return true;
@@ -151,8 +151,8 @@ const TOLERANCE_S = 300;
 const SIGNATURES_MAX = 8;
 
 /**
- * Whether one of the secrets signed these bytes within five minutes of now, either way. The secret is the key as it
- * stands, `whsec_` included.
+ * Reports whether a secret signed these bytes within five minutes of now. The secret includes its `whsec_`
+ * prefix.
  */
 export async function isSigned(
   bytes: Uint8Array,

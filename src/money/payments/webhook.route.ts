@@ -13,12 +13,12 @@ import type { StripeEvent } from "./stripe-objects.ts";
 import { isSigned, stripeOf } from "./stripe.ts";
 
 const EVENT_BYTES_MAX = 512 * 1024;
-/** Stripe tells again what is not answered soon. */
+/** Maximum ms before the response. Stripe retries without a timely one. */
 const ANSWER_MS = 8000;
 
 /**
- * POST /payments/stripe: what Stripe tells. Only signed bytes are read; 2xx once whoever it concerns has it durably, or
- * where it concerns nobody here. 400 for a bad signature without a reason, 503 for our own fault.
+ * POST /payments/stripe: receives Stripe events. Only signed bodies are read. Returns 2xx once the
+ * organization stored the event or none is concerned, 400 for a bad signature, and 503 for our own fault.
  */
 export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   const { config } = c.var;
@@ -52,7 +52,7 @@ function unsigned(c: AppContext): Response {
   return fail(c, { kind: "invalid_request", message: "Bad request.", param: null });
 }
 
-/** Null for what is no event: it is signed, so it is Stripe's, and means nothing here. */
+/** Returns null if the body isn't an event. It is signed, so it comes from Stripe but means nothing here. */
 function eventOf(bytes: Uint8Array): StripeEvent | null {
   try {
     const parsed = eventSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes)));

@@ -7,14 +7,14 @@ import type {
   WalletPart,
 } from "../../shared/contracts/wallet.ts";
 
-/** A wallet that answers calls of the paid path alone and together. */
+/** A wallet that accepts single and grouped calls. */
 type Grouping = GroupedCalls & Pick<WalletCalls, "together">;
 
-/** The calls of one isolate to wallets: those to one wallet go together while one is under way. */
+/** The wallet calls of one isolate. Calls that arrive while one to the same wallet is running are grouped. */
 export class WalletGroups {
   readonly #groups = new CallGroups<WalletPart, PartResult>();
 
-  /** An organization's wallet as a request asks it: `stub` and `after` are the request's own. */
+  /** Returns an organization's wallet for one request. `stub` and `after` belong to the request. */
   walletOf(orgId: string, stub: () => Grouping, after: After): GroupedCalls {
     const ask = (part: WalletPart): Promise<PartResult> =>
       this.#groups.ask(orgId, {
@@ -23,11 +23,11 @@ export class WalletGroups {
         together: (parts) => stub().together(parts),
         after,
       });
-    return new GroupedWallet(ask as AskPart); // `callPart` answers to a part what its call answers
+    return new GroupedWallet(ask as AskPart); // `callPart` returns each part the result of its own call
   }
 }
 
-/** What a call answers to its part. */
+/** The result of a grouped call. */
 type ResultOf<K extends keyof GroupedCalls> = Awaited<ReturnType<GroupedCalls[K]>>;
 
 type AskPart = <K extends WalletPart["call"]>(
@@ -60,7 +60,7 @@ class GroupedWallet implements GroupedCalls {
   }
 }
 
-/** Makes the call that a part stands for. */
+/** Makes the call that a part describes. */
 export function callPart(wallet: GroupedCalls, part: WalletPart): Promise<PartResult> {
   switch (part.call) {
     case "hold":

@@ -9,17 +9,17 @@ import { storedJson } from "../../shared/stored-json.ts";
 import { headOf, headStatement } from "./snapshot.store.ts";
 import type { SnapshotHead, HeadRow } from "./snapshot.store.ts";
 
-/** What a wallet published of one organization, without the rows of which there may be many. */
+/** A wallet's published state without its long tables. */
 export type WalletSnapshot = {
   readonly head: SnapshotHead;
   readonly settings: Settings | null;
-  /** What went back of payments, null: nothing ever did. */
+  /** Debts from reversed payments; null if there never were any. */
   readonly debts: BookDebts | null;
-  /** What an operator set, which D1 alone keeps; null without the organization. */
+  /** Operator settings, which only D1 has; null without the organization. */
   readonly configuration: Configuration | null;
 };
 
-/** The book's copy of an organization, read in one transaction; null when it has none. */
+/** Reads an organization's published state in one transaction. Returns null if there is none. */
 export async function readSnapshot(db: D1Database, orgId: string): Promise<WalletSnapshot | null> {
   const [head, operators, settings, debts] = await batchOf<
     [HeadRow, StoredConfiguration, StoredSettings, StoredDebts]
@@ -39,7 +39,7 @@ export async function readSnapshot(db: D1Database, orgId: string): Promise<Walle
   };
 }
 
-/** Statements run in one transaction, each read by its own row. */
+/** Runs statements in one transaction and reads each row type. */
 function batchOf<Rows extends readonly unknown[]>(
   db: D1Database,
   statements: { readonly [At in keyof Rows]: D1PreparedStatement },
@@ -47,7 +47,7 @@ function batchOf<Rows extends readonly unknown[]>(
   return db.batch([...statements]) as Promise<{ [At in keyof Rows]: D1Result<Rows[At]> }>;
 }
 
-/** Rows of the book as a wallet that is made anew reads them. */
+/** Database rows as a rebuilt wallet reads them. */
 type StoredSettings = {
   readonly default_user_monthly_quota_micro: number | null;
   readonly default_user_daily_quota_micro: number | null;
@@ -80,7 +80,7 @@ function settingsOf(row: StoredSettings | undefined): Settings | null {
   };
 }
 
-/** With what was forgiven by each reference. */
+/** Debts with the amounts written off per reference. */
 type BookDebts = Debts & { readonly forgivenBy: Readonly<Record<string, Micros>> };
 
 function debtsOf(row: StoredDebts | undefined): BookDebts | null {

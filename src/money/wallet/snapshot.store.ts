@@ -3,48 +3,48 @@ import { touchedOf, usesStatement } from "../../shared/key-uses.store.ts";
 import type { KeyUse, TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
 import type { Settings } from "../../shared/contracts/settings.ts";
 
-/** What the book said of an organization before a publish; null when it had no row. */
+/** The database's state before a publish; null without a row. */
 export type SnapshotHead = {
   readonly epoch: string;
   readonly seq: number;
   readonly creditsMicro: number;
 };
 
-/** Rows as the book's tables name their columns, without `org_id` and `seq`. */
+/** Rows with the database's column names, without `org_id` and `seq`. */
 export type SnapshotRow = Readonly<Record<string, string | number | null>>;
 
-/** One publish: absolute values under a revision that only grows. */
+/** A publish: absolute values under a rising revision. */
 export type Publication = {
   readonly orgId: string;
   readonly epoch: string;
   readonly revision: number;
-  /** The publish whose changes and all before are not repeated here; 0 when everything is. */
+  /** The publish up to which changes aren't repeated; 0 to send everything. */
   readonly base: number;
   readonly creditsMicro: number;
   readonly updatedAt: number;
-  /** What changed, read while it is sent: the first batch of pages at once, the others after each batch. */
+  /** Changed rows, read while sending. */
   readonly pages: Iterable<SnapshotPage>;
-  /** Alerts with smaller ids go from the book; null: none does. */
+  /** Smallest alert ID to keep; null to keep all. */
   readonly alertsFrom: string | null;
-  /** Every end user is among the pages: rows that are not are leftovers and go. */
+  /** All end users are included, so other rows are deleted. */
   readonly everything: boolean;
-  /** Whether the organization's last use moves with it. */
+  /** The person's name; null for a member with API keys only. */
   readonly isUse: boolean;
-  /** Last uses of keys, in pages of at most `PAGE_ROWS`: noted whatever the book is at. */
+  /** Last uses of keys in pages of at most `PAGE_ROWS`, stored regardless of the revision. */
   readonly uses: readonly (readonly KeyUse[])[];
 };
 
-/** What the book said to a publication. */
+/** The database's response to a publish. */
 export type PublishResult = {
-  /** What it was at before; `moved`: at an older publish of this wallet, and is at this one now. */
+  /** The earlier state. `moved`: from an older publish of this wallet to this one. */
   readonly head: SnapshotHead | null | "moved";
-  /** The keys whose last uses it has now. */
+  /** Keys whose last use was stored. */
   readonly touched: readonly TouchedKey[];
-  /** Whether events of the organization may wait in it. */
+  /** Reports whether events may wait in the database. */
   readonly eventsWait: boolean;
 };
 
-/** At most `PAGE_ROWS` rows of one table, so that no string is longer than D1 and SQLite take (2 MB). */
+/** At most `PAGE_ROWS` rows of one table, so that no string exceeds 2 MB (D1 and SQLite limit). */
 export type SnapshotPage =
   | {
       readonly table: keyof typeof TABLES | keyof typeof APPENDED;
@@ -52,7 +52,7 @@ export type SnapshotPage =
     }
   | { readonly table: "deleted_end_users"; readonly rows: readonly string[] };
 
-/** Of the longest names some 800 KB of JSON. */
+/** Rows per page: about 800 KB of JSON with the longest names. */
 export const PAGE_ROWS = 500;
 const BATCH_STATEMENTS = 8;
 
@@ -105,7 +105,7 @@ const TABLES = {
   },
 } as const;
 
-/** The columns of rows that never change; the first is the key. */
+/** Columns of tables whose rows never change. The first is the key. */
 const APPENDED = {
   alerts: [
     "id",
@@ -120,11 +120,11 @@ const APPENDED = {
   credits: ["reference", "amount_micro", "balance_micro", "held_micro", "open_holds", "created_at"],
 } as const;
 
-/** True of the whole batch or of none of it: the book is at this very publish of this very wallet. */
+/** A condition that holds for the whole batch: the database is at this publish of this wallet. */
 const CURRENT =
   "EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND epoch = ?3 AND balances.seq = ?4)";
 
-/** What the book knows of an organization's wallet. */
+/** Returns the database's state of an organization's wallet. */
 export async function readSnapshotHead(
   db: D1Database,
   orgId: string,
@@ -133,10 +133,9 @@ export async function readSnapshotHead(
 }
 
 /**
- * Writes a publication and returns what the book said to it. The first batch moves the book
- * from an older publish of the same epoch; everything else is written only while the book is at
- * this publish, so a late, doubled or reordered batch does nothing. Throws when D1 fails; what was
- * written by then is as if the next publish had written it.
+ * Writes a publish and returns the database's response. The first batch moves the database from an older
+ * publish of the same epoch. All other writes apply only at this publish, so late or repeated batches do
+ * nothing. Throws when D1 fails; partial writes look like the next publish's.
  */
 export async function writePublication(
   db: D1Database,
@@ -184,7 +183,7 @@ async function publishedBy(
   const [moved] = (balance?.results ?? []) as { events_wait: number }[];
   if (moved !== undefined) return { ...said, head: "moved", eventsWait: moved.events_wait > 0 };
   const head = await readSnapshotHead(db, orgId);
-  // Not where it could have been moved from: else it has come there since, without what was sent.
+  // Another publish moved the database here without these rows.
   assert(
     head === null || head.epoch !== epoch || head.seq < base || head.seq >= revision,
     "the book stood still while it was written",
@@ -192,7 +191,7 @@ async function publishedBy(
   return { ...said, head };
 }
 
-/** The tables that are read in pages, each by its key. */
+/** Paged tables and their keys. */
 const PAGED = {
   end_users: "id",
   daily_usage: "day",
@@ -205,7 +204,7 @@ export type PagedTable = keyof typeof PAGED;
 const isPaged = (name: string): name is PagedTable => name in PAGED;
 export const PAGED_TABLES: readonly PagedTable[] = Object.keys(PAGED).filter(isPaged);
 
-/** All rows of an organization in one table of the book, page by page. */
+/** Yields all rows of an organization in one table, by page. */
 export async function* readSnapshotPages(
   db: D1Database,
   orgId: string,
@@ -224,7 +223,7 @@ export async function* readSnapshotPages(
   }
 }
 
-/** The row of an organization's settings. */
+/** Returns the row of an organization's settings. */
 export function settingsRow(settings: Settings): SnapshotRow {
   return {
     default_user_monthly_quota_micro: settings.monthlyQuota,
@@ -236,7 +235,7 @@ export function settingsRow(settings: Settings): SnapshotRow {
   };
 }
 
-/** Forgets a wallet that was made and given up before anything was recorded. */
+/** Deletes the rows of a wallet that was given up before anything was recorded. */
 export async function deleteWalletRows(
   db: D1Database,
   orgId: string,
@@ -266,7 +265,10 @@ export function headOf(result: D1Result<HeadRow>): SnapshotHead | null {
     : { epoch: row.epoch, seq: row.seq, creditsMicro: row.credits_micro };
 }
 
-/** Moves the book to this publish, with a row for it, unless it is past it, another wallet's, or behind the base. */
+/**
+ * Returns the statement that moves the database to this publish, unless it is past it, behind its base or
+ * another wallet's.
+ */
 function balanceStatement(db: D1Database, publication: Publication): D1PreparedStatement {
   const { orgId, epoch, revision, base, creditsMicro, updatedAt } = publication;
   return db

@@ -1,10 +1,10 @@
 import { eventIn } from "../../shared/event.ts";
 import type { EventRecord, StoredEvent } from "../../shared/event.ts";
 
-/** Events that a wallet takes over at once. */
+/** Events moved per batch. */
 export const WAITING_PAGE = 50;
 
-/** The oldest events of an organization that wait in the book. Throws when D1 fails, as does what follows. */
+/** Returns the oldest waiting events of an organization. Each function here throws when D1 fails. */
 export async function readWaitingEvents(
   db: D1Database,
   orgId: string,
@@ -19,7 +19,7 @@ export async function readWaitingEvents(
   return results.map(eventIn);
 }
 
-/** Those that the wallet's log has. */
+/** Deletes events that the wallet's log has. */
 export async function deleteWaitingEvents(
   db: D1Database,
   events: readonly EventRecord[],

@@ -23,8 +23,8 @@ import * as payments from "./object/payments.do.ts";
 import { disableTopUp } from "./object/top-up.do.ts";
 
 /**
- * What a wallet answers by its desk alone, each in one turn: about payments, usage and alerts. The calls are described
- * in `WalletPaymentCalls` and `WalletCalls`.
+ * Wallet calls that need one transaction only: payments, usage and alerts. See `WalletPaymentCalls` and
+ * `WalletCalls`.
  */
 export abstract class AnsweringWallet extends DurableObject<Env> implements WalletPaymentCalls {
   protected abstract deciding(): Decisions;

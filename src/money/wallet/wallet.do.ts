@@ -46,22 +46,21 @@ import type { ReconcileAsk, Reconciliation } from "../../shared/contracts/reconc
 import type { SettingsChange, SettingsRecord } from "../../shared/contracts/settings.ts";
 import type * as Contract from "../../shared/contracts/wallet.ts";
 
-/** A wallet that cannot be read has its alarm again so often: the platform would give it up. */
+/** Ms between alarms of a wallet that can't be read. Without them, the platform would stop retrying. */
 const LOST_RETRY_MS = 60_000;
 
 /**
- * An organization's credits and its end users' quotas: the only writer of money. Named by the
- * organization's id. Every decision is one synchronous turn against its own tables; the calls are
- * described in `WalletCalls`.
+ * An organization's wallet, the only writer of its money, named by the organization's ID. Every decision is
+ * one synchronous transaction. `WalletCalls` documents the calls.
  */
 export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
   readonly #telling: WebhookFeed;
-  /** The look at the book's events that is under way, and the one after it, which all share who ask meanwhile. */
+  /** The running read of waiting events and the next one, shared by concurrent callers. */
   #taking: Promise<void> = Promise.resolve();
   #nextTaking: Promise<void> | null = null;
-  /** The one rebuild that all who ask for it share. */
+  /** The running rebuild, shared by concurrent callers. */
   #rebuilding: Promise<Result<Contract.BalanceAnswer>> | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -296,7 +295,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     const before = this.#decisions.tryOpen();
     if (before === null) return unavailable();
     await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
-    await this.takeEvents(); // after it: a publish picks its batch in this very turn
+    await this.takeEvents(); // must come after publish, which picks its batch synchronously
     const desk = this.#decisions.tryOpen();
     return desk === null ? unavailable() : success(vitalsOf(desk));
   }
@@ -312,7 +311,10 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return this.#rebuilding;
   }
 
-  /** Expiry, publish, retention and last uses of keys, then the next alarm. What fails is due again by itself. */
+  /**
+   * Expires holds, publishes, deletes old rows and checks last uses, then sets the next alarm. Failures
+   * become due again.
+   */
   override async alarm(): Promise<void> {
     this.#decisions.schedule.alarmRan();
     if (this.#decisions.tryOpen() !== null) await this.#work(false);
@@ -340,7 +342,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
         });
       });
     } catch (error) {
-      if (isNew) this.#decisions.forget(); // it was not made after all
+      if (isNew) this.#decisions.forget(); // the wallet wasn't created
       throw error;
     } finally {
       deleteCopy(this.ctx.storage.sql);
@@ -353,8 +355,8 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   /**
-   * Does what is due, then sets the alarm, last and once: set before, for a publish that is still due,
-   * it would go off at once. `mustPublish` does not wait for it, and looks at a foreign book again.
+   * Does due work, then sets the alarm once at the end. An alarm set earlier would fire at once.
+   * `mustPublish` publishes without waiting and rechecks a database of another wallet.
    */
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.#decisions;
@@ -383,7 +385,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     } finally {
       this.#decisions.schedule.published(now(this.env));
     }
-    // after it: its batch is picked in the turn that it is called in
+    // must come after publish, which picks its batch synchronously
     if (eventsWait) await this.takeEvents();
     else endHours(this.#decisions);
     this.#tell();

@@ -1,14 +1,14 @@
 const LOOPBACK = /^http:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/;
 const STRIPE = "https://api.stripe.com";
-/** Stripe signs with the newest and, while it is being replaced, the one before. */
+/** Stripe signs with the newest secret and, during a rotation, the previous one. */
 const WEBHOOK_SECRETS_MAX = 2;
 
-/** How credits are sold here: an account of Stripe's, and what signs its messages. */
+/** The Stripe account that sells credits, and its webhook secrets. */
 export type PaymentsConfig = {
-  /** A secret or restricted key; never logged. */
+  /** A secret or restricted key. Never logged. */
   readonly secretKey: string;
   readonly isLive: boolean;
-  /** Newest first; each is the key as it stands, `whsec_` included. */
+  /** Newest first, including the `whsec_` prefix. */
   readonly webhookSecrets: readonly string[];
   readonly baseUrl: string;
   readonly hasTax: boolean;
@@ -21,7 +21,7 @@ type Given = {
   readonly complain: (variable: string, problem: string) => void;
 };
 
-/** What STRIPE_SECRET_KEY and its companions say; null without a key: then nothing is sold here. */
+/** Parses STRIPE_SECRET_KEY and related variables. Returns null without a key, so credits aren't sold. */
 export function parsePayments(given: Given): PaymentsConfig | null {
   const { text, sandbox, complain } = given;
   const tax = text("STRIPE_TAX") || "off";

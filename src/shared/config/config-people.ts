@@ -3,35 +3,35 @@ import * as z from "zod/mini";
 const ID = /^[a-z0-9][a-z0-9-]{0,19}$/;
 const plain = z.string().check(z.regex(/^\P{Cc}{1,300}$/u, "must be 1 to 300 plain characters"));
 
-/** Who says who somebody is: an entry of LOGIN_ISSUERS. */
+/** The entries of LOGIN_ISSUERS. */
 export const issuers = z.array(
   z.strictObject({
-    /** In the address of its callback, which is registered with it. */
+    /** Part of the callback URL registered at the issuer. */
     id: z.string().check(z.regex(ID, "must be lowercase letters, digits and hyphens")),
     kind: z.enum(["oidc", "google", "entra", "github"]),
-    /** What the button says. */
+    /** The text of the login button. */
     name: z.optional(plain),
-    /** Of `oidc` its issuer, of `entra` its tenant: `organizations`, `common` or one by its id. */
+    /** The issuer of `oidc`, or the tenant of `entra`: `organizations`, `common` or a tenant ID. */
     issuer: z.optional(plain),
     client_id: plain,
-    /** The variable that holds the client's secret. */
+    /** The variable with the client secret. */
     secret: plain,
-    /** Whether it can be asked to have the person log in again. */
+    /** Whether the issuer can be asked to log the person in again. */
     reauth: z._default(z.boolean(), false),
   }),
 );
 export type IssuerEntry = z.infer<typeof issuers>[number];
 
-/** What an operator may do: `all` everything, the others what their row of the endpoints says. */
+/** Operator roles. `all` may call everything; the endpoint table lists the rest. */
 export const OPERATOR_ROLES = ["read", "support", "finance", "all"] as const;
 export type OperatorRole = (typeof OPERATOR_ROLES)[number];
 
-/** Operators who log in as people do: an entry of OPERATOR_LOGINS. */
+/** The entries of OPERATOR_LOGINS. */
 export const operatorLogins = z.array(
   z.strictObject({
     name: z.string().check(z.regex(/^[a-z0-9][a-z0-9_-]{0,39}$/, "must be of a-z, 0-9, - and _")),
     role: z.enum(OPERATOR_ROLES),
-    /** An id of LOGIN_ISSUERS, and what that issuer calls them: of Entra `<tenant's id>/<oid>`. */
+    /** An ID of LOGIN_ISSUERS and the operator's subject there. For Entra: `<tenant ID>/<oid>`. */
     issuer: plain,
     subject: plain,
   }),
@@ -47,7 +47,7 @@ type Settings = {
   readonly complain: Complain;
 };
 
-/** What of LOGIN_ISSUERS and OPERATOR_LOGINS cannot work, told to `complain`. */
+/** Reports invalid entries of LOGIN_ISSUERS and OPERATOR_LOGINS. */
 export function checkIssuers({ entries, logins, sandbox, text: of, complain }: Settings): void {
   const ids = entries.map(({ id }) => id);
   if (new Set(ids).size !== ids.length) complain("LOGIN_ISSUERS", "names an id twice");
@@ -60,7 +60,7 @@ export function checkIssuers({ entries, logins, sandbox, text: of, complain }: S
   for (const { issuer, subject } of logins) {
     const entry = entries.find(({ id }) => id === issuer);
     if (entry === undefined) complain("OPERATOR_LOGINS", `names no issuer '${issuer}'`);
-    // Whoever has a tenant makes accounts in it: only with it an oid is one person.
+    // Any tenant can create accounts, so an oid identifies a person only with its tenant.
     if (entry?.kind === "entra" && !/^[0-9a-f-]{36}\/[0-9a-f-]{36}$/.test(subject)) {
       complain("OPERATOR_LOGINS", `needs <tenant's id>/<oid> as the subject at '${issuer}'`);
     }

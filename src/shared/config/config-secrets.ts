@@ -3,33 +3,33 @@ import type { OperatorRole } from "./config-people.ts";
 import type { Region } from "../regions.ts";
 
 const SECRET_CHARACTERS_MIN = 32;
-/** A random secret has more, whatever it is written in; `changeme` again and again has 8. */
+/** Minimum distinct characters of a secret. `changeme` repeated has 8; random secrets have more. */
 const DIFFERENT_CHARACTERS_MIN = 9;
 const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
 
-/** What is wrong with a secret of ours, or null. With the sandbox on, which sells nothing, only its length. */
+/** Returns the problem of a secret, or null. With the sandbox on, only its length matters. */
 function secretProblem(secret: string, sandbox: boolean): string | null {
   const isVaried = sandbox || new Set(secret).size >= DIFFERENT_CHARACTERS_MIN;
   return isVaried && secret.length >= SECRET_CHARACTERS_MIN ? null : `must be ${SECRET}`;
 }
 
-/** A secret and the one character by which keys name it. */
+/** A secret and the character by which keys refer to it. */
 export type KeySecret = { readonly id: string; readonly secret: string };
 
-/** Who may call `/admin/v1`, and with what. */
+/** An operator who can call `/admin/v1`, with the token. */
 export type OperatorToken = {
   readonly name: string;
   readonly role: OperatorRole;
   readonly token: string;
 };
 
-/** One secret of one direction of a link: `sender` signs with it, the other region checks with it. */
+/** A secret for one direction between two regions: `sender` signs with it. */
 export type PeerSecret = { readonly sender: Region; readonly secret: string };
 
-/** Another region: where it answers, what signs messages to it, and what may have signed its own. */
+/** Another region: its URL and the secrets in both directions. */
 export type PeerConfig = {
   readonly region: Region;
-  /** Its origin, without a slash at the end: `https://us.example.com`. */
+  /** Its origin without a trailing slash, such as `https://us.example.com`. */
   readonly url: string;
   readonly signing: PeerSecret;
   /** The current secret and, during a rotation, the next one. */
@@ -44,7 +44,7 @@ type PeerContext = {
   readonly complain: Complain;
 };
 
-/** The secrets of KEY_SECRETS in their order; the first mints keys. */
+/** Parses KEY_SECRETS in order. The first one signs new keys. */
 export function parseKeySecrets(
   raw: string,
   sandbox: boolean,
@@ -67,7 +67,10 @@ function parseKeySecret(entry: string, sandbox: boolean): KeySecret | null {
   return secretProblem(secret, sandbox) === null ? { id, secret } : null;
 }
 
-/** The operators: `admin` by ADMIN_TOKEN, and those of ADMIN_TOKENS, each a name of its own and a token of its own. */
+/**
+ * Parses the operators: `admin` from ADMIN_TOKEN and the entries of ADMIN_TOKENS, each with a unique name and
+ * token.
+ */
 export function parseOperators(
   text: (variable: string) => string,
   sandbox: boolean,
@@ -104,9 +107,9 @@ function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
 }
 
 /**
- * Every entry of PEERS with its secrets: PEER_OUT_<R> signs what goes to R, PEER_IN_<R> checks what
- * comes from it, and each has a _NEXT for its rotation. No secret may serve two directions, or a
- * message could be sent back to where it came from as if the other region had written it.
+ * Parses PEERS with their secrets: PEER_OUT_<R> signs messages to R, PEER_IN_<R> verifies those from R, and
+ * each has a _NEXT for rotation. No secret may serve two directions, or a message could be reflected to its
+ * sender.
  */
 export function parsePeers(
   entries: readonly { readonly region: Region; readonly url: string }[],
@@ -129,7 +132,7 @@ export function parsePeers(
   });
 }
 
-/** A direction's secret, and the next one if there is one; a rotation ends with both the same. */
+/** Returns a direction's secret and the next one, if any. */
 function direction(
   name: string,
   servesAs: Map<string, string>,
@@ -150,7 +153,7 @@ function direction(
   return [...new Set(variables.map(text))];
 }
 
-/** What signatures name as the authority: only an origin, so that both regions see the same path. */
+/** Returns the origin that signatures cover. Paths aren't allowed, so both regions sign the same path. */
 function originOf(text: string, { sandbox, complain }: PeerContext): string {
   const url = new URL(text);
   const isLocal = sandbox && url.protocol === "http:" && isLoopback(url.hostname);

@@ -11,11 +11,11 @@ import type { Region } from "../regions.ts";
 import { OUR_WORDS, describeError } from "../issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
-/** With 128 choices at that price still exact in micros; no model has a thousandth of it. */
+/** Maximum tokens of a model. With 128 choices at the maximum price, amounts stay exact. */
 const TOKENS_MAX = 1_000_000_000;
 
 const region = z.enum(REGIONS);
-/** It may come to stand in a header (x-route), where a line's end would be a bug in every answer. */
+/** It can appear in the x-route header, where a line break would be an error. */
 const name = z.string().check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
 const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
 const tokens = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
@@ -70,7 +70,7 @@ export type { IssuerEntry, OperatorLogin, OperatorRole } from "./config-people.t
 export type { PaymentsConfig } from "./config-payments.ts";
 export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
 
-/** Whole-number vars: name, default, least, most. Times carry their unit in the name. */
+/** Whole-number variables: name, default, minimum and maximum. Names end in the unit. */
 export const NUMBERS = {
   MARKUP_PERCENT: [0, 0, 1000],
   PRICE_LEAD_S: [3600, 300, 604_800],
@@ -110,12 +110,12 @@ export const NUMBERS = {
 type NumberVar = keyof typeof NUMBERS;
 export type NumberVars = { readonly [K in NumberVar]: number };
 
-/** Workers AI as this Worker uses it: with `returnRawResponse` it answers with a `Response`. */
+/** The Workers AI binding. With `returnRawResponse` it returns a `Response`. */
 export type AiBinding = {
   run(model: string, inputs: object, options: object): Promise<unknown>;
 };
 
-/** The platform's binding for mail, as this Worker uses it. */
+/** The mail binding of the platform. */
 type MailBinding = {
   send(mail: {
     readonly to: string;
@@ -124,48 +124,48 @@ type MailBinding = {
     readonly text: string;
   }): Promise<unknown>;
 };
-/** What mail is sent with and whose address it bears. */
+/** The mail binding and the sender address. */
 export type Mailing = { readonly binding: MailBinding; readonly from: string };
 
-/** Everything a deployment says about itself, parsed once. Secrets stay in here and are never logged. */
+/** The parsed configuration of a deployment. Secrets are never logged. */
 export type Config = {
   readonly region: Region;
   readonly peers: readonly PeerConfig[];
   readonly residency: "strict" | "relaxed";
   readonly sandbox: boolean;
-  /** Which requests get a log line of their own: all, or those refused or failed. */
+  /** Requests with their own log line: all, or failures only. */
   readonly logRequests: "all" | "failures";
-  /** Where the documents are: every error names its place there. Null for none. */
+  /** Base URL of the docs that errors link to; null for no links. */
   readonly docsUrl: string | null;
   readonly models: readonly ModelEntry[];
   readonly providers: readonly ProviderEntry[];
   readonly aliases: Readonly<Record<string, string>>;
-  /** Ids of built-in models that are sold although their announced last day is over. */
+  /** IDs of built-in models that are sold after their announced end. */
   readonly sellEnded: readonly string[];
   readonly numbers: NumberVars;
   readonly keySecrets: readonly KeySecret[];
   readonly operators: readonly OperatorToken[];
-  /** Where people may log in; empty: nowhere, keys alone open the console. */
+  /** Identity providers; empty if only keys open the console. */
   readonly issuers: readonly IssuerEntry[];
   readonly operatorLogins: readonly OperatorLogin[];
-  /** Whether people may make an organization themselves; `approve`: an operator resumes each. */
+  /** Whether people can create organizations. `approve`: an operator resumes each. */
   readonly signUp: "off" | "approve" | "on";
-  /** Whether people join their company's organization by its domain; `approve`: an operator agrees to each domain. */
+  /** Whether people can join by company domain. `approve`: an operator approves each domain. */
   readonly companyDomains: "off" | "approve" | "on";
-  /** Which proofs of a fresh log-in count: all, or the issuer's word for when the person logged in there. */
+  /** Accepted proofs of a fresh login: any, or only the issuer's `auth_time`. */
   readonly stepUp: "any" | "auth_time";
-  /** How credits are sold; null: by the operator alone. */
+  /** How credits are sold; null if only the operator adds them. */
   readonly payments: PaymentsConfig | null;
   readonly version: string;
-  /** The binding of Workers AI, or undefined when there is none. */
+  /** The Workers AI binding, if any. */
   readonly ai: AiBinding | undefined;
-  /** Null: no mail is sent. */
+  /** Null if no mail is sent. */
   readonly mail: Mailing | null;
-  /** The value of a provider's secret by variable name, or undefined when it is not set. */
+  /** Returns a provider's secret by variable name, or undefined. */
   readonly secret: (variable: string) => string | undefined;
 };
 
-/** A variable that keeps the service from answering, and why; never its value. */
+/** A variable that prevents startup, and the reason. Never includes its value. */
 export type ConfigProblem = { readonly variable: string; readonly problem: string };
 type ParsedConfig =
   | { readonly ok: true; readonly config: Config }
@@ -173,7 +173,10 @@ type ParsedConfig =
 
 type Bindings = Readonly<Record<string, unknown>>;
 
-/** Parses the bindings; any missing, malformed or weak value is a problem and nothing is served. */
+/**
+ * Parses the bindings. Any missing, malformed or weak value is a problem, and the Worker then rejects every
+ * request.
+ */
 export function parseConfig(bindings: object): ParsedConfig {
   const env = bindings as Bindings;
   const problems: ConfigProblem[] = [];
@@ -241,7 +244,7 @@ function docsUrlOf(
 
 const parsed = new WeakMap<object, ParsedConfig>();
 
-/** `parseConfig`, once for each bindings object. */
+/** Returns the parsed bindings, cached per bindings object. */
 export function configOf(bindings: object): ParsedConfig {
   const known = parsed.get(bindings);
   if (known !== undefined) return known;
@@ -250,7 +253,7 @@ export function configOf(bindings: object): ParsedConfig {
   return fresh;
 }
 
-/** One whole-number var, or its default when it is unset or out of range (parseConfig reports that). */
+/** Returns a whole-number variable, or its default if unset or invalid (parseConfig reports that). */
 export function numberVar(bindings: object, variable: NumberVar): number {
   const [fallback, least, most] = NUMBERS[variable];
   const raw: unknown = Reflect.get(bindings, variable);
@@ -314,7 +317,7 @@ function isAiBinding(value: unknown): value is AiBinding {
   return "run" in value && typeof value.run === "function";
 }
 
-/** `z.url` would also do, at 1.6 KB, and would let spaces around it pass. */
+/** `z.url` costs 1.6 KB and accepts surrounding spaces. */
 function isUrl(text: string): boolean {
   return !/\s/.test(text) && URL.canParse(text);
 }

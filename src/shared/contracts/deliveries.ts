@@ -1,18 +1,18 @@
 import type { Actor, EventRecord } from "../event.ts";
 import type { Result } from "../failure.ts";
 
-/** What came of one attempt. `status` null: no answer. */
+/** The result of one attempt. `status` is null without a response. */
 export type Attempt = {
   readonly status: number | null;
-  /** Null: it was taken. */
+  /** Null on success. */
   readonly error: string | null;
   readonly answer: string;
   readonly durationMs: number;
-  /** What `retry-after` of a refusal asked for; null: nothing. */
+  /** The `retry-after` of a rejection, or null. */
   readonly retryAfterMs: number | null;
 };
 
-/** An event on its way to a webhook. Times are Unix ms. */
+/** A delivery of an event to a webhook. Times are Unix ms. */
 export type DeliveryRecord = {
   readonly id: string;
   readonly eventId: string;
@@ -27,38 +27,38 @@ export type DeliveryRecord = {
   readonly answer: string | null;
   readonly durationMs: number | null;
 };
-/** An attempt that was made; `answer` null: it is kept no longer. */
+/** A past attempt. `answer` is null once deleted. */
 export type PastAttempt = Omit<Attempt, "answer" | "retryAfterMs"> & {
   readonly at: number;
   readonly answer: string | null;
 };
-/** A delivery with all that is known of it. */
+/** A delivery with its attempts. */
 export type DeliveryDetail = DeliveryRecord & {
-  /** The JSON that is sent, byte for byte. */
+  /** The JSON sent, byte for byte. */
   readonly body: string;
-  /** As they were sent last; null: nothing was sent, or its end user was deleted since. */
+  /** The last headers sent; null if nothing was sent or the end user was deleted. */
   readonly headers: Readonly<Record<string, string>> | null;
-  /** At most ten, the newest first, also those before it was sent again. */
+  /** At most ten, newest first, including those before a resend. */
   readonly newestAttempts: readonly PastAttempt[];
 };
-/** How a webhook does. Times are Unix ms; the day is this hour and the 23 before it. */
+/** The health of a webhook. Times are Unix ms; the day is this hour and the 23 before. */
 export type ReceiverHealth = {
-  /** Null: the last attempt was taken, or there was none. */
+  /** Null if the last attempt succeeded or there was none. */
   readonly failingSince: number | null;
   readonly waiting: number;
-  /** Attempts that were taken, and that were not. */
+  /** Successful and failed attempts. */
   readonly delivered24h: number;
   readonly failed24h: number;
   readonly lastSuccessAt: number | null;
-  /** Of the last attempt that was not taken. */
+  /** Error of the last failed attempt. */
   readonly lastError: string | null;
 };
 
-/** Which of a webhook's deliveries: one, or all that are in this state. */
+/** The deliveries to resend: one, or all in a state. */
 export type Resend =
   | { readonly deliveryId: string }
   | { readonly state: Exclude<DeliveryRecord["state"], "delivered"> };
-/** A page of deliveries, of one state and one type alone unless null. */
+/** A page of deliveries, optionally of one state and type. */
 export type DeliveryQuery = {
   readonly limit: number;
   readonly after: string | null;
@@ -70,34 +70,37 @@ export type DeliveryPage = {
   readonly nextAfter: string | null;
 };
 
-/** The calls on the object that delivers an organization's events; named by the organization's id. */
+/** The calls of the object that delivers an organization's events, named by the organization's ID. */
 export type DeliveriesCalls = {
-  /** From the wallet: events that its log has, in order; told again they are queued once. Throws: tell them again. */
+  /**
+   * Queues events from the wallet's log, in order. Repeats are queued once. Throws if they must be sent
+   * again.
+   */
   take(orgId: string, events: readonly EventRecord[]): Promise<void>;
-  /** From the wallet: events whose end user is gone and is named no longer; those that are here are as they are now. */
+  /** Replaces events whose end user's name was erased. */
   rename(events: readonly EventRecord[]): Promise<void>;
-  /** From the sweep: looks at what is due, and sets the alarm again if the platform lost it. */
+  /** Does due work and restores a lost alarm. Called by the sweep. */
   poke(): Promise<void>;
-  /** After a change of the book: its webhooks are as the book has them from this answer on. */
+  /** Reloads the webhooks from the database. */
   refresh(orgId: string): Promise<Result<null>>;
   /**
-   * Sends an event of no kind at once, and once. `not_found` for a webhook that is not there, `rate_limited` for one
-   * that was tested five times in the last minute.
+   * Sends a test event once. Returns `not_found` for an unknown webhook, or `rate_limited` after five tests
+   * in a minute.
    */
   sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>>;
   deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>>;
-  /** One delivery of a webhook; `not_found` for one that is not there, or is kept no longer. */
+  /** Returns one delivery of a webhook, or `not_found`. */
   delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>>;
-  /** How each webhook does, by its id; one that was never told of an event may be missing. */
+  /** Returns the health of each webhook by ID. A webhook without events may be missing. */
   health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>>;
   /**
-   * Sends these again now, as good as new, whatever the pause; how many. `not_found` for a delivery that is not there,
-   * `conflict` for a webhook that is off.
+   * Resends deliveries now with a fresh retry schedule. Returns the number, `not_found` for an unknown
+   * delivery, or `conflict` for a disabled webhook.
    */
   resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>>;
   /**
-   * Queues these again for one webhook; how many it wants. `replayId`: the same in each call of one replay; `conflict`
-   * while messages of another one wait.
+   * Queues events again for one webhook and returns the number. `replayId` is the same in each call of one
+   * replay. Returns `conflict` while another replay is pending.
    */
   replay(
     orgId: string,

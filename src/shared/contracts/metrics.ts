@@ -1,13 +1,13 @@
-/** Counts by series; a series is a metric's name and its labels as Prometheus writes them. */
+/** Counts by Prometheus series (name and labels). */
 export type Series = Readonly<Record<string, number>>;
 
-/** What one isolate knows at the moment; `isolate` is any name that no other has. */
+/** One isolate's current gauges. `isolate` is unique. */
 export type View = { readonly isolate: string; readonly series: Series };
 
 /** A job that runs every few minutes and sets gauges of its own. */
 export type WatchJob = "outboxes" | "payments";
 
-/** What the region has counted since `sinceMs`, and what the last sweep found. */
+/** Counters since `sinceMs`, and the gauges of the last sweep. */
 export type RegionCounts = {
   readonly sinceMs: number;
   readonly counters: Series;
@@ -15,14 +15,14 @@ export type RegionCounts = {
   readonly gauges: Moment | null;
   /** The gauges of the last good run of each frequent job. */
   readonly jobs: Readonly<Partial<Record<WatchJob, Moment>>>;
-  /** What each isolate said last. */
+  /** The latest gauges of each isolate. */
   readonly views: Readonly<Record<string, Moment>>;
 };
 type Moment = { readonly atMs: number; readonly series: Series };
 
-/** The calls on `RegionMetrics`, of which a region has one. */
+/** The calls of `RegionMetrics`, one per region. */
 export type MetricsCalls = {
-  /** Adds a batch of counts; `view`: what their isolate sees besides, in place of what it said before. */
+  /** Adds counts. `view` replaces the isolate's earlier gauges. */
   add(series: Series, view?: View): Promise<void>;
   /** Replaces the gauges of a job with those of its last good run; without `job`, those of the wallets' round. */
   setGauges(series: Series, job?: WatchJob): Promise<void>;

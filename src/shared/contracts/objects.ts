@@ -7,15 +7,15 @@ import type { PaymentsCalls } from "./payments.ts";
 import type { RegisterCalls } from "./register.ts";
 import type { WalletCalls } from "./wallet.ts";
 
-/** What this region's objects can be asked, each by its name: a fresh stub at each use, for one that failed stays broken. */
+/** This region's objects by name. Each use creates a stub, because a failed stub stays broken. */
 export type Objects = {
-  /** By the organization's id, as `kept`, `deliveries` and `payments`. */
+  /** By organization ID, like `kept`, `deliveries` and `payments`. */
   readonly wallet: (orgId: string) => WalletCalls;
-  /** By the key's hash. */
+  /** By key hash. */
   readonly register: (keyHash: string) => RegisterCalls;
   /** By a name of `outbox-schedule.ts`. */
   readonly outbox: (name: string) => OutboxCalls;
-  /** All console sessions of a key or an operator, by `consoleAccount`. */
+  /** By `consoleAccount`. */
   readonly consoles: (account: string) => ConsoleSessionCalls;
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly deliveries: (orgId: string) => DeliveriesCalls;
@@ -23,17 +23,17 @@ export type Objects = {
   readonly metrics: () => MetricsCalls;
 };
 
-/** Of the objects of one kind these calls alone: what a caller makes, and a test has to give it. */
+/** Selected calls of one kind of object. */
 export type CallsOf<Kind extends keyof Objects, Call extends keyof ReturnType<Objects[Kind]>> = {
   readonly [K in Kind]: (name: string) => Pick<ReturnType<Objects[K]>, Call>;
 };
 
-/** The objects of the region whose bindings these are, in its jurisdiction. */
+/** Returns the objects of this region, in its jurisdiction. */
 export function objectsOf(env: Env): Objects {
   const within = <T extends Rpc.DurableObjectBranded | undefined>(
     namespace: DurableObjectNamespace<T>,
   ): DurableObjectNamespace<T> => {
-    // Local workerd does not implement jurisdictions and throws (cloudflare/workerd#4167).
+    // Local workerd throws for jurisdictions (cloudflare/workerd#4167).
     const { JURISDICTION } = env;
     return JURISDICTION
       ? namespace.jurisdiction(JURISDICTION as DurableObjectJurisdiction)

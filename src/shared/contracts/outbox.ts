@@ -1,7 +1,7 @@
 import type { Generation } from "../generation.ts";
 import type { Micros } from "../money.ts";
 
-/** How one hold came out, for the wallet that keeps it. `cost` in micros; a void costs 0. */
+/** The outcome of a hold, for its wallet. `cost` is in micro-credits; a void costs 0. */
 export type OutcomeItem =
   | {
       readonly holdId: string;
@@ -19,8 +19,8 @@ export type OutcomeItem =
     };
 
 /**
- * A key that is dead since `revokedAt` (Unix ms), named by its hash as its register is. With `root` only a secret
- * of that key, which may still live until then.
+ * A key revoked at `revokedAt` (Unix ms), by its hash. With `root`, only a secret of that key ends, at that
+ * time.
  */
 export type RevocationItem = {
   readonly keyHash: string;
@@ -28,7 +28,7 @@ export type RevocationItem = {
   readonly root?: string;
 };
 
-/** How much a queue holds. `oldestMs`: age of the oldest message still waiting, null when none is. */
+/** The size of a queue. `oldestMs` is the age of the oldest waiting message, or null. */
 export type Depth = {
   readonly waiting: number;
   readonly dead: number;
@@ -36,23 +36,22 @@ export type Depth = {
   readonly oldestMs: number | null;
 };
 
-/** The calls on `RegionOutbox`, whose names are those of `outbox-schedule.ts`. */
+/** The calls of `RegionOutbox`, named by `outbox-schedule.ts`. */
 export type OutboxCalls = {
   /**
-   * Stores outcomes and the alarm that will deliver them, together and durable before it answers;
-   * never waits for delivery. The same hold and kind again: stored once. Throws when storage does.
+   * Stores outcomes and their alarm durably, without waiting for delivery. Repeats are stored once. Throws
+   * when storage does.
    */
   enqueue(items: readonly OutcomeItem[]): Promise<void>;
-  /** As `enqueue`; a revocation is tried at once, also one that was enqueued or given up before. */
+  /** Stores revocations like `enqueue` and tries them immediately, including dead-lettered ones. */
   enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
   /**
-   * Tries to deliver now what waits for this receiver, or for any (null), whatever its backoff, and answers
-   * after at most `limitMs`: true when nothing waits any more. A delivery under way then goes on; no other
-   * one begins.
+   * Delivers messages for a receiver (null: any) now, ignoring backoff, for at most `limitMs`. Returns true
+   * if nothing is waiting. A running delivery continues.
    */
   flush(limitMs: number, receiver?: string | null): Promise<boolean>;
-  /** For the cron sweep: what is parked is tried once more, and a lost or overdue alarm is set again. */
+  /** Retries dead-lettered messages once and restores a lost alarm. Called by the sweep. */
   poke(): Promise<void>;
-  /** What is still here, for operators. */
+  /** Returns the remaining messages, for operators. */
   depth(): Promise<Depth>;
 };

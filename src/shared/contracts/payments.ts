@@ -3,16 +3,16 @@ import type { Result } from "../failure.ts";
 import type { Idempotency } from "../idempotency.ts";
 import type { Micros } from "../money.ts";
 
-/** Before the 24 characters of a purchase's id. */
+/** Prefix of a purchase's ID. */
 export const PURCHASE_ID = "pur_";
 
-/** How a purchase is paid: on Stripe's page, or by the saved card, which `auto` charges for a top-up. */
+/** The way of paying: Stripe's page, the saved card, or an automatic charge of it. */
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**
- * Where a purchase is: `wanted` nothing was asked of Stripe; `asked` it is being; `unknown` an answer is missing;
- * `needs_customer` somebody is to act at `url`; `paid` the money is there; the last three are its ends. Money that
- * comes after `declined` or `expired` is credited all the same.
+ * The state of a purchase. `wanted`: not sent to Stripe. `asked`: in progress. `unknown`: a response is
+ * missing. `needs_customer`: the customer must act at `url`. `paid`: the money arrived. The last three are
+ * final. Money that arrives after `declined` or `expired` is still credited.
  */
 export type PurchaseState =
   | "wanted"
@@ -24,7 +24,7 @@ export type PurchaseState =
   | "declined"
   | "expired";
 
-/** Why a purchase ended without money, in a word of ours. */
+/** The reason a purchase ended without payment. */
 export type PurchaseError =
   | "card_declined"
   | "insufficient_funds"
@@ -39,7 +39,7 @@ export type PurchaseError =
   | "abandoned"
   | "misconfigured";
 
-/** A card as it may be shown. */
+/** A card for display. */
 export type Card = {
   readonly brand: string;
   readonly last4: string;
@@ -47,27 +47,27 @@ export type Card = {
   readonly expYear: number;
 };
 
-/** A purchase; times in Unix ms, money in micros. */
+/** A purchase. Times are Unix ms, amounts micro-credits. */
 export type PurchaseRecord = {
   readonly id: string;
   readonly method: PurchaseMethod;
   readonly amountMicro: Micros;
   readonly state: PurchaseState;
   readonly saveCard: boolean;
-  /** Where the customer pays or confirms, while that is needed. */
+  /** URL where the customer pays or confirms, while needed. */
   readonly url: string | null;
   readonly error: PurchaseError | null;
-  /** What was credited: net of tax and fee. Null before. */
+  /** Credited amount, net of tax and fee; null before. */
   readonly creditedMicro: Micros | null;
-  /** What went back of that. */
+  /** Refunded part of the credit. */
   readonly returnedMicro: Micros;
   readonly card: Card | null;
   readonly actor: Actor;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Until when the customer may act; null where nobody is to. */
+  /** Deadline for the customer; null if no action is needed. */
   readonly expiresAt: number | null;
-  /** What operators look at: what Stripe calls it, and where its calls are. */
+  /** Stripe's IDs and the current step, for operators. */
   readonly customerId: string | null;
   readonly sessionId: string | null;
   readonly invoiceId: string | null;
@@ -83,24 +83,24 @@ export type PurchasePage = {
   readonly nextAfter: string | null;
 };
 
-/** Who buys, of what organization, and where the customer comes back to. */
+/** The buyer, the organization and the return URL. */
 export type Buying = {
   readonly orgId: string;
   readonly orgName: string;
-  /** When the organization was made, Unix ms. */
+  /** Creation time of the organization (Unix ms). */
   readonly orgCreatedAt: number;
   readonly amountMicro: Micros;
   readonly method: "checkout" | "card";
   readonly saveCard: boolean;
-  /** The console's page of this purchase, up to its id. */
+  /** The console page of this purchase, without its ID. */
   readonly returnUrl: string;
   readonly idempotency: Idempotency;
   readonly actor: Actor;
-  /** By a person in the console, whom the day's cap of the card does not bind. */
+  /** A person in the console, who isn't bound by the card's daily limit. */
   readonly isPerson: boolean;
 };
 
-/** An automatic purchase that a wallet wants. */
+/** An automatic purchase that a wallet requests. */
 export type TopUpRequest = {
   readonly orgId: string;
   readonly id: string;
@@ -108,16 +108,16 @@ export type TopUpRequest = {
   readonly wantedAt: number;
 };
 
-/** What somebody says has changed at Stripe: never believed, looked at. */
+/** A possible change at Stripe. It is verified by reading the object. */
 export type Hint = {
   readonly eventId: string;
   readonly orgId: string;
   readonly kind: "session" | "invoice" | "intent" | "back" | "warning" | "detached";
-  /** The id of a session, an invoice, a payment intent or a payment method. */
+  /** The ID of a session, invoice, payment intent or payment method. */
   readonly object: string;
 };
 
-/** `amountCents` null: all that is left. `name`: the same for a repeat. */
+/** A refund. `amountCents` null refunds the rest. `name` makes it idempotent. */
 export type RefundAsk = {
   readonly purchase: string;
   readonly amountCents: number | null;
@@ -125,30 +125,30 @@ export type RefundAsk = {
   readonly actor: Actor;
 };
 
-/** The calls on the object of an organization's payments, which is named by its id. */
+/** The calls of an organization's payments object, named by the organization's ID. */
 export type PaymentsCalls = {
-  /** Once for each `idempotency`; answers as soon as there is something to show, at the latest after some 1.5 s. */
+  /** Buys credits once per `idempotency`. Responds within about 1.5 s. */
   buy(buying: Buying): Promise<Result<PurchaseRecord>>;
-  /** By its own id, or by Stripe's of its session, invoice or payment. */
+  /** Returns a purchase by its ID, or by Stripe's ID of its session, invoice or payment. */
   purchase(name: string): Promise<Result<PurchaseRecord>>;
-  /** Newest first. */
+  /** Returns purchases, newest first. */
   purchases(limit: number, after: string | null): Promise<Result<PurchasePage>>;
   cancel(id: string): Promise<Result<PurchaseRecord>>;
-  /** A link to Stripe's page for cards, addresses and invoices, for a few minutes. */
+  /** Returns a short-lived link to Stripe's page for cards, addresses and invoices. */
   portal(
     buyer: Pick<Buying, "orgId" | "orgName" | "returnUrl">,
   ): Promise<Result<{ readonly url: string }>>;
   savedCard(): Promise<Result<Card | null>>;
-  /** From the wallet; told again it is the same purchase. */
+  /** Starts a top-up for the wallet. Repeats change nothing. */
   topUp(wish: TopUpRequest): Promise<Result<null>>;
-  /** Durable before it answers; told again it is one. */
+  /** Stores a hint durably. Repeats change nothing. */
   hint(hint: Hint): Promise<Result<null>>;
   refund(asked: RefundAsk): Promise<Result<PurchaseRecord>>;
-  /** Sets a lost alarm again, and restates to a wallet that was made anew what it was paid. */
+  /** Restores a lost alarm and resends payments to a rebuilt wallet. */
   poke(): Promise<Result<null>>;
 };
 
-/** A payment that is to be credited. `topUp`: it is an automatic purchase's. */
+/** A payment to credit. `topUp`: it belongs to an automatic purchase. */
 export type PaymentCredit = {
   readonly paymentId: string;
   readonly purchaseId: string;
@@ -157,29 +157,29 @@ export type PaymentCredit = {
   readonly actor: Actor;
 };
 
-/** How much of a payment is back, by a reading that began after all smaller ones. */
+/** The refunded amount of a payment, by a numbered reading. */
 export type PaymentRefunded = {
   readonly paymentId: string;
   readonly purchaseId: string;
   readonly backMicro: Micros;
   readonly reading: number;
-  /** A dispute takes money now: automatic purchases end. */
+  /** A dispute is taking money, so automatic purchases end. */
   readonly isDisputed: boolean;
 };
 
-/** What has become of a purchase, for the log, and for the wallet that wanted it. */
+/** The outcome of a purchase, for the log and the wallet. */
 export type PurchaseOutcome = {
   readonly event: NewEvent;
-  /** Words that make the event one. */
+  /** Identify the event, so that it is recorded once. */
   readonly once: readonly string[];
-  /** Of an automatic purchase that ended: what that means for the next. */
+  /** The end of an automatic purchase, which affects the next. */
   readonly topUp: { readonly id: string; readonly end: TopUpEnd } | null;
 };
 export type TopUpEnd =
   | { readonly kind: "soft" }
   | { readonly kind: "hard"; readonly reason: DisabledReason };
 
-/** Why automatic purchases were switched off. */
+/** Why automatic purchases were disabled. */
 export type DisabledReason =
   | "card_declined"
   | "no_saved_card"
@@ -189,14 +189,14 @@ export type DisabledReason =
   | "disputed"
   | "wallet_rebuilt";
 
-/** When automatic purchases are made; dollars are whole in `amount`. */
+/** The conditions of automatic purchases. `amount` is in whole dollars. */
 export type AutoTopUp = {
   readonly belowMicro: Micros;
   readonly amountMicro: Micros;
   readonly mostPerMonthMicro: Micros;
 };
 
-/** What a wallet knows of payments. Times in Unix ms. */
+/** The wallet's state of payments. Times are Unix ms. */
 export type PaymentsStatus = {
   readonly owedMicro: Micros;
   readonly takenMicro: Micros;
@@ -208,11 +208,11 @@ export type PaymentsStatus = {
     readonly pausedUntil: number | null;
     readonly disabledReason: DisabledReason | null;
   };
-  /** When this wallet was made, or made anew. */
+  /** Time the wallet was created or rebuilt. */
   readonly madeAt: number;
 };
 
-/** A row of the ledger that is no charge. */
+/** A ledger row that isn't a charge. */
 export type CreditRow = {
   readonly seq: number;
   readonly amountMicro: Micros;
@@ -227,21 +227,21 @@ export type CreditPage = {
   readonly standing: PaymentsStatus;
 };
 
-/** What a wallet is asked about payments: all of it repeatable. */
+/** The wallet's calls for payments. All can be repeated. */
 export type WalletPaymentCalls = {
-  /** Once for each payment; `conflict` where it was credited with another amount. */
+  /** Credits a payment once. Returns `conflict` if it was credited with another amount. */
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
-  /** Brings what is back of a payment to this amount, unless a later reading did. */
+  /** Sets the refunded amount of a payment, unless a later reading did. */
   setBack(back: PaymentRefunded): Promise<Result<null>>;
   tellPurchase(told: PurchaseOutcome): Promise<Result<null>>;
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;
-  /** What is owed is owed no more, as far as said; once for each reference. */
+  /** Writes off a debt, once per reference. */
   forgive(asked: {
     readonly amountMicro: Micros;
     readonly reference: string;
     readonly actor: Actor;
   }): Promise<Result<{ readonly owedMicro: Micros }>>;
   payments(): Promise<Result<PaymentsStatus>>;
-  /** Newest first, before ledger row `after`. */
+  /** Returns credits before ledger row `after`, newest first. */
   creditPage(limit: number, after: number | null): Promise<Result<CreditPage>>;
 };

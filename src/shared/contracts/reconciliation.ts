@@ -1,14 +1,14 @@
 import type { Micros } from "../money.ts";
 
-/** A figure that is not the same in two places. */
+/** A figure that differs between two places. */
 export type Difference = {
   readonly what: string;
   readonly expected: number | string | null;
   readonly found: number | string | null;
 };
 /**
- * As of ledger row `seq`. `book` is null when it could not be read, or has no row of this organization yet.
- * `rowsRead`: so far, of the ledger and of usage. `next`: not all was read, it goes on from there.
+ * A comparison as of ledger row `seq`. `book` is null if the database couldn't be read or has no row.
+ * `rowsRead` counts ledger and usage rows so far. `next` is present if rows remain.
  */
 export type Reconciliation = {
   readonly creditsMicro: Micros;
@@ -24,34 +24,34 @@ export type Reconciliation = {
   readonly rowsRead: number;
   readonly next?: ReconcileState;
 };
-/** Where a reconciliation is between two slices. `tries`: how often it began anew; a `run` of null begins. */
+/** The state of a reconciliation between slices. `tries` counts restarts; a null `run` starts. */
 export type ReconcileState = { readonly tries: number; readonly run: ReconcileRun | null };
-/** What it has read. Money in micros; the rows of `table` with keys after `after` come next. */
+/** The totals read so far, in micro-credits. The rows of `table` after the key `after` come next. */
 export type ReconcileRun = {
-  /** The wallet's, and its revision, when it began. */
+  /** The wallet's mark and revision at the start. */
   readonly mark: string;
   readonly revision: number;
-  /** No open hold had a smaller id. */
+  /** Lower bound for the IDs of open holds. */
   readonly floor: string;
-  /** Null after the last one. */
+  /** Null after the last table. */
   readonly table: "totals" | "entries" | "requests" | null;
   readonly after: readonly string[];
-  /** What was charged by model, key and end user. */
+  /** Charges by model, key and end user. */
   readonly usage: Readonly<Record<string, number>>;
   readonly holds: number;
   readonly held: number;
-  /** The newest ledger row, the newest rollup, and the rows later than it. */
+  /** The newest ledger row, the newest rollup and the number of later rows. */
   readonly newest: number;
   readonly rolled: number;
   readonly later: number;
-  /** Amounts of entries, those of them that were charged for requests, and what the other requests were charged. */
+  /** Sums of entries, of charges among them, and of other requests. */
   readonly entered: number;
   readonly used: number;
   readonly charged: number;
-  /** Its differences are those that were found when it began. */
+  /** The result, with the differences found at the start. */
   readonly answer: Omit<Reconciliation, "next">;
 };
-/** `withinMs`: answers about then with what there is; else all is read. `rowsMax`: of one slice. */
+/** `withinMs` limits the time; otherwise all rows are read. `rowsMax` limits a slice. */
 export type ReconcileAsk = {
   readonly from?: ReconcileState;
   readonly withinMs?: number;

@@ -3,45 +3,45 @@ import type { Micros } from "../money.ts";
 import type { UsageAmounts } from "../usage-sums.ts";
 
 export type UsageGroupBy = "day" | "model" | "key" | "user" | "day,model" | "day,key" | "day,user";
-/** `group`: the day, model, key id or external id; null for requests without an end user. */
+/** `group` is the day, model, key ID or external ID; null for requests without an end user. */
 type UsageGroup = UsageAmounts & {
   readonly group: string | null;
-  /** Of usage by day and something more. */
+  /** The day, if usage is by day and another dimension. */
   readonly day?: string;
 };
 /**
- * At most `limit` groups, of those that sort after `after`: a group's name, "" that of null, behind its day and a
- * comma where there are two; null from the first on.
+ * At most `limit` groups that sort after `after`: a group's name ("" for null), preceded by its day and a
+ * comma if there are two. Null starts at the first.
  */
 export type UsagePage = { readonly limit: number; readonly after: string | null };
-/** `total` is of all groups. `nextAfter` asks for those that follow; null: there are none. */
+/** `total` covers all groups. `nextAfter` continues; null at the end. */
 export type UsageReport = {
   readonly data: readonly UsageGroup[];
   readonly total: UsageAmounts;
   readonly nextAfter: string | null;
 };
 
-/** What rows of usage are by: a day or hour (UTC) of admission, what a request has, or whose its key is. */
+/** Dimensions of usage by request records. */
 const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user", "member"] as const;
-/** Ids of members by the ids of their keys. */
+/** Member IDs by key ID. */
 export type KeyMembers = Readonly<Record<string, string>>;
 export type RowDimension = (typeof ROW_DIMENSIONS)[number];
-/** Requests that were admitted from `fromMs` to before `beforeMs` (Unix ms), of any of those that each list names. */
+/** Requests admitted from `fromMs` to before `beforeMs` (Unix ms) that match every list. */
 export type RowsQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
-  /** One or two. */
+  /** One or two dimensions. */
   readonly by: readonly RowDimension[];
   readonly models: readonly string[] | null;
   readonly providers: readonly string[] | null;
   readonly keyIds: readonly string[] | null;
   readonly externalIds: readonly string[] | null;
-  /** Whose each key is, for who asks by members; null: nobody does. */
+  /** The members of keys, if the query needs them. */
   readonly members: KeyMembers | null;
-  /** Whether times are asked for too. */
+  /** Whether latencies are included. */
   readonly latency: boolean;
 };
-/** `names`: as `by` has them; null for requests without an end user. Times in ms, of those that have one. */
+/** `names` follows `by`; null for requests without an end user. Times are ms. */
 export type RowsGroup = UsageAmounts & {
   readonly names: readonly (string | null)[];
   readonly firstByteMs?: {
@@ -51,33 +51,33 @@ export type RowsGroup = UsageAmounts & {
   };
   readonly tokensPerSecond?: number | null;
 };
-/** `completeFrom`: what was admitted before it is not in the answer, Unix ms. */
+/** `completeFrom`: requests admitted earlier (Unix ms) aren't included. */
 export type RowsReport = {
   readonly data: readonly RowsGroup[];
   readonly total: UsageAmounts;
   readonly completeFrom: number;
 };
 
-/** Settled requests that were admitted from `fromMs` to before `beforeMs` (Unix ms), of a model alone or of any (null). */
+/** Settled requests admitted from `fromMs` to before `beforeMs` (Unix ms), of one model or all (null). */
 export type CostQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
   readonly by: "provider" | "model";
   readonly model: string | null;
-  /** Another price: what each would have been charged less by it is summed up; null: none. */
+  /** A price to compare: the report sums how much less it would have charged. Null for none. */
   readonly price: Price | null;
 };
-/** What requests of a UTC day were charged, and what they cost to buy by the providers' lists. */
+/** The charges and provider costs of a UTC day. */
 export type CostGroup = {
   readonly day: string;
   readonly group: string;
   requests: number;
   chargedMicro: number;
   boughtMicro: number;
-  /** Of them those whose provider's price is not known. */
+  /** Requests whose provider price is unknown. */
   unknown: number;
 };
-/** `lessMicro`: see `CostQuery.price`. `completeFrom`: what was admitted before it is not in the answer, Unix ms. */
+/** `lessMicro`: see `CostQuery.price`. `completeFrom`: earlier requests (Unix ms) aren't included. */
 export type CostReport = {
   readonly data: readonly CostGroup[];
   readonly lessMicro: Micros;

@@ -1,31 +1,31 @@
 import type { Micros } from "../money.ts";
 import type { AutoTopUp } from "./payments.ts";
 
-/** The longest that answers of /v1/responses may be kept: 30 days. */
+/** Maximum hours that responses can be stored: 30 days. */
 export const KEEP_HOURS_MAX = 720;
 
-/** What an organization says of itself; changed by its members. */
+/** An organization's settings, changed by its members. */
 export type SettingsRecord = {
   readonly defaultUserMonthlyQuotaMicro: Micros | null;
   readonly defaultUserDailyQuotaMicro: Micros | null;
   readonly defaultAlertThreshold: number;
   readonly lowBalanceThresholdMicro: Micros | null;
-  /** For how long answers of /v1/responses are kept, 0 to 720; 0: not at all. */
+  /** Hours that responses of /v1/responses are stored, 0 to 720; 0 disables storage. */
   readonly keepResponsesHours: number;
-  /** When credits are bought automatically; null: never. */
+  /** Conditions of automatic purchases; null to disable them. */
   readonly autoTopUp: AutoTopUp | null;
 };
 export type SettingsChange = {
   readonly [K in keyof SettingsRecord]?: SettingsRecord[K] | undefined;
 };
 
-/** The same as the wallet has it in hand. */
+/** The settings in the wallet's memory. */
 export type Settings = {
   readonly monthlyQuota: Micros | null;
   readonly dailyQuota: Micros | null;
   readonly alertThreshold: number;
   readonly lowBalance: Micros | null;
-  /** For how long answers of /v1/responses are kept; 0: not at all. */
+  /** Hours that responses are stored; 0 disables storage. */
   readonly keepHours: number;
   readonly autoTopUp: AutoTopUp | null;
 };
@@ -39,7 +39,7 @@ export const DEFAULT_SETTINGS: Settings = {
   autoTopUp: null,
 };
 
-/** What an operator sets; `rpmLimit` and `priceList` null are none of its own. */
+/** Operator settings. Null `rpmLimit` or `priceList` means none. */
 export type Configuration = {
   readonly rpmLimit: number | null;
   readonly suspended: boolean;

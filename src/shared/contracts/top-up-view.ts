@@ -1,11 +1,11 @@
 import { dollarsOf } from "../money.ts";
 import type { AutoTopUp } from "./payments.ts";
 
-/** When credits are bought automatically, as the interface shows it; null: never. */
+/** Returns the JSON of the automatic top-up setting, or null. */
 export function autoTopUpView(
   setting: AutoTopUp | null | undefined,
 ): Readonly<Record<string, number>> | null {
-  if (setting === null || setting === undefined) return null; // undefined: a wallet of the release before
+  if (setting === null || setting === undefined) return null; // undefined from a wallet of the previous release
   return {
     below_dollars: dollarsOf(setting.belowMicro),
     amount_dollars: dollarsOf(setting.amountMicro),

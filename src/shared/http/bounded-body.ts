@@ -2,11 +2,11 @@ const READ_BYTES_FIRST = 16 * 1024;
 const READ_BYTES_MAX = 1024 * 1024;
 
 /**
- * The body of an upstream's answer as text, or null when it is longer than `bytesMax` decoded bytes
- * (a gzip bomb, an endless body): it is cut off there. Throws when the connection breaks.
+ * Returns a response's body as text, or null if it exceeds `bytesMax` decoded bytes. Throws when the
+ * connection breaks.
  */
 export async function boundedText(response: Response, bytesMax: number): Promise<string | null> {
-  // HTTP ends a body at its declared length: one native read does, where nothing is decompressed.
+  // HTTP ends a body at its declared length, so one native read suffices without decompression.
   const declared = response.headers.get("content-length");
   if (declared !== null && !response.headers.has("content-encoding")) {
     if (Number(declared) <= bytesMax) return response.text();
@@ -17,7 +17,7 @@ export async function boundedText(response: Response, bytesMax: number): Promise
   let text = "";
   let bytes = 0;
   for (let size = READ_BYTES_FIRST; ; size = Math.min(READ_BYTES_MAX, size * 4)) {
-    // One native read fills the buffer or finds the end: most answers come in one.
+    // One native read fills the buffer or reaches the end. Most responses need only one.
     // oxlint-disable-next-line no-await-in-loop -- a body is read in order
     const { done, value } = await filled(reader, size);
     bytes += value?.byteLength ?? 0;
@@ -32,7 +32,10 @@ export async function boundedText(response: Response, bytesMax: number): Promise
 
 const PART_BYTES = 256 * 1024;
 
-/** Gives each part of a body, until `take` says why no more is wanted: that, or null at the body's end. */
+/**
+ * Passes each part of a body to `take` until it returns a reason to stop. Returns the reason, or null at the
+ * end.
+ */
 export async function readParts<T>(
   body: ReadableStream<Uint8Array>,
   take: (part: Uint8Array) => T | null,
@@ -51,13 +54,13 @@ export async function readParts<T>(
 }
 
 type Filled = { readonly done: boolean; readonly value?: Uint8Array | undefined };
-/** Only workerd has `readAtLeast`; elsewhere any read will do. */
+/** Only workerd has `readAtLeast`. */
 type Reader = {
   read(buffer: Uint8Array): Promise<Filled>;
   readAtLeast?(bytes: number, buffer: Uint8Array): Promise<Filled>;
 };
 
-/** So many bytes, or fewer at the body's end. */
+/** Returns `size` bytes, or fewer at the end. */
 async function filled(reader: Reader, size: number): Promise<Filled> {
   const buffer = new Uint8Array(size);
   if (reader.readAtLeast === undefined) return reader.read(buffer);
@@ -65,12 +68,12 @@ async function filled(reader: Reader, size: number): Promise<Filled> {
   return { done: done || (value?.byteLength ?? 0) < size, value };
 }
 
-/** Lets go of a body that nobody will read. */
+/** Discards a body that nobody reads. */
 export function discardBody(response: Response): void {
   if (response.body !== null) discard(response.body.cancel());
 }
 
-/** Waits for nothing: what is being thrown away may fail as it likes. */
+/** Ignores the result of work on a discarded body. */
 function discard(work: Promise<unknown>): void {
   work.catch(() => undefined);
 }
@@ -78,20 +81,19 @@ function discard(work: Promise<unknown>): void {
 const MARK = "\ufeff";
 
 /**
- * Decodes UTF-8 that arrives in pieces, cut anywhere. One byte order mark before all of it is left out
- * (Encoding Standard, "UTF-8 decode"); every other U+FEFF is text. workerd's own TextDecoder takes
- * the first at the beginning of any piece for that mark.
+ * Decodes UTF-8 from pieces cut anywhere. It drops one leading byte order mark (Encoding Standard). workerd's
+ * TextDecoder would drop one at the start of every piece.
  */
 export class Utf8Pieces {
   readonly #decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
   #begun = false;
 
-  /** What these bytes complete. */
+  /** Returns the text that these bytes complete. */
   decode(bytes: Uint8Array | undefined): string {
     return this.#unmarked(this.#decoder.decode(bytes, { stream: true }));
   }
 
-  /** What the end leaves incomplete, as U+FFFD. */
+  /** Returns U+FFFD for an incomplete end. */
   end(): string {
     return this.#unmarked(this.#decoder.decode());
   }
@@ -103,7 +105,7 @@ export class Utf8Pieces {
   }
 }
 
-/** The pieces as one: the piece itself where there is only one. `length` is their sum. */
+/** Joins pieces, without a copy if there is only one. `length` is their total. */
 export function joinBytes(pieces: readonly Uint8Array[], length: number): Uint8Array {
   const [first] = pieces;
   if (first !== undefined && first.byteLength === length) return first;

@@ -20,59 +20,56 @@ import { isSummed, logRequest } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
 import type { Region } from "../regions.ts";
 
-/**
- * What travels with a request. What may be missing where it is asked for says so; the rest is set before any
- * handler runs that asks for it: `admission` and `admitted` by authentication.
- */
+/** The variables of a request. Optional ones say why; the others are set before a handler uses them. */
 export type AppEnv = {
   Bindings: Env;
   Variables: {
     requestId: string;
-    /** How its path speaks of failures, where that is not OpenAI's way. */
+    /** The path's error format, if it isn't OpenAI's. */
     dialect?: Dialect;
     startedMs: number;
     config: Config;
-    /** The verdict on the key, asked for before the body is read. */
+    /** The key's admission, started before the body is read. */
     admission: Promise<Result<Admitted>>;
     /**
-     * Instead of `admission`: whose request it is if its key lives. Its wallet says so in the call that
-     * holds for it; a request that comes to no hold asks by `admit` before it is answered.
+     * Replaces `admission`: the caller if its key is active. The wallet confirms it with the hold; other
+     * requests call `admit`.
      */
     presumed?: PresumedCaller;
-    /** The place of a request that costs money among those in flight, or why it has none and is shed. */
+    /** The slot of a paid request, or why it is shed. */
     slot?: Slot | ShedReason;
-    /** The place of a request with a body that is not paid for: free again when it is answered. */
+    /** The slot of an unpaid request with a body, released after the response. */
     place?: Slot;
     admitted: Admitted;
-    /** How long that verdict took: at a peer a key's first use asks its home. */
+    /** Ms of the admission. A key's first use in another region asks its home. */
     admissionMs: number;
-    /** Set by `requireMember` on the paths that ask for a role. */
+    /** Set by `requireMember` on paths that need a role. */
     member: Member;
-    /** Below `/admin/v1`: who operates. */
+    /** The operator, below `/admin/v1`. */
     operator: { readonly name: string; readonly role: OperatorRole };
-    /** Set by `readMember` instead of `member` while the book cannot say. */
+    /** Set by `readMember` instead of `member` if the database fails. */
     memberUnread: Failure;
-    /** All deadlines of the request; whoever answers it closes them. */
+    /** The request's timers, closed after the response. */
     timers: Timers;
-    /** On the peers' paths: the region that signed the request, and the body that it signed. */
+    /** On peer paths, the region that signed the request, and the signed body. */
     peer: Region;
     peerBody: JsonObject;
-    /** The pages that may read the answer, where its session names them. */
+    /** Origins that may read the response, if the session lists them. */
     origins?: readonly string[];
-    /** What the request failed with, for its log line; set by `fail`, and for an answer of home's. */
+    /** The failure for the log line, set by `fail` and for home's responses. */
     failure?: LoggedFailure;
-    /** The whole of it, where it is this region's. */
+    /** The failure, if it is this region's. */
     failed?: Failure;
-    /** Whose key it is, where this isolate has met it before; it may have died since. */
+    /** The key's caller if this isolate knows it. The key may have been revoked since. */
     met?: Caller;
-    /** Whoever answers writes the request's line itself, once it has ended: a paid one's comes after its charge. */
+    /** The handler writes the log line itself, after the charge. */
     logged?: boolean;
   };
 };
 
 type Variables = AppEnv["Variables"];
 
-/** A variable where what sets it may not have run: on a path that it does not stand before, or when it refused. */
+/** Returns variables that may not be set on this path or after a rejection. */
 export function optionalVariables<Name extends keyof Variables>(
   c: Context<AppEnv>,
   name: Name,
@@ -80,21 +77,21 @@ export function optionalVariables<Name extends keyof Variables>(
   return c.get(name);
 }
 
-/** Who calls, not yet admitted, and how to ask for it. */
+/** A caller that isn't admitted yet, and how to admit it. */
 export type PresumedCaller = {
   readonly caller: Caller;
-  /** Asks for it apart from the hold, once. */
+  /** Admits the caller separately from the hold, once. */
   readonly admit: () => Promise<Result<Admitted>>;
-  /** Null while nobody has: then the hold asks for it. */
+  /** Null until requested; then the hold admits. */
   admission: Promise<Result<Admitted>> | null;
 };
 
 export type AppContext = Context<AppEnv>;
 
 /**
- * The outermost middleware and the only one for every path: mints the request id (a client's own is
- * ignored; what a peer asks for keeps the id that its client was told), refuses to serve a misconfigured deployment, answers preflights, and finishes every
- * answer, errors and streams included, with its headers and one log line. Never reads a body.
+ * The outermost middleware of every path. It creates the request ID (clients can't set it, peers pass
+ * theirs), rejects requests of a misconfigured deployment, answers preflights, and adds headers and one log
+ * line to every response. It never reads a body.
  */
 export async function requestContext(c: AppContext, next: Next): Promise<void> {
   c.set("startedMs", now(c.env));
@@ -106,7 +103,7 @@ export async function requestContext(c: AppContext, next: Next): Promise<void> {
   finish(c);
 }
 
-/** Answers with a failure and remembers its kind for the request's log line. */
+/** Returns a failure response and records its kind for the log line. */
 export function fail(c: AppContext, failure: Failure): Response {
   c.set("failure", failure.kind);
   c.set("failed", failure);
@@ -117,13 +114,13 @@ export function fail(c: AppContext, failure: Failure): Response {
   });
 }
 
-/** A bug: 500 without details. For `app.onError`. */
+/** Returns 500 without details for a bug. For `app.onError`. */
 export function failUnexpectedly(error: unknown, c: AppContext): Response {
   logException(error, { request_id: c.get("requestId") });
   return fail(c, { kind: "internal" });
 }
 
-// Nothing is sent on to https: a client that follows would send its key by http again and again.
+// No redirect to https: a client that follows it would keep sending its key over http.
 const HTTPS_ALONE =
   "This address is served by https alone. A key that came by plain http may have been read on its way: replace it.";
 /** Names and addresses that only a local or private network resolves. A Worker on Cloudflare never receives them. */
@@ -141,7 +138,7 @@ function isPlainHttp(url: string): boolean {
   return url.startsWith("http:") && !PRIVATE.test(url);
 }
 
-/** What is answered before any route is asked, or null. */
+/** Returns a response that needs no route, or null. */
 function early(c: AppContext): Response | null {
   const parsed = configOf(c.env);
   if (!parsed.ok) {
@@ -161,7 +158,7 @@ function early(c: AppContext): Response | null {
   return fail(c, { kind: "invalid_request", message, param: null });
 }
 
-/** Hono hands thrown `Error`s to `onError`; this catches whatever else can be thrown. */
+/** Catches thrown values that aren't `Error`s, which Hono doesn't pass to `onError`. */
 async function guarded(c: AppContext, next: Next): Promise<void> {
   try {
     await next();
@@ -174,7 +171,7 @@ function finish(c: AppContext): void {
   const headers = writableHeaders(c);
   const admitted = optionalVariables(c, "admitted");
   headers.set("x-content-type-options", "nosniff");
-  // no-transform: a proxy that compresses a stream would hold its events back
+  // no-transform: a compressing proxy would delay a stream's events
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   headers.set("cache-control", isStream ? "no-cache, no-transform" : "no-store");
   setDialectHeaders(c, headers, admitted);
@@ -190,7 +187,7 @@ function finish(c: AppContext): void {
   if (isRefused(c) || config?.logRequests === "all") log(c, admitted);
 }
 
-/** Also where the refusal is told in a stream, whose status is 200. */
+/** Reports whether the request failed, also within a stream with status 200. */
 function isRefused(c: AppContext): boolean {
   return c.res.status >= 400 || c.get("failure") !== undefined;
 }
@@ -210,7 +207,7 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
   logRequest({ ...request, method: c.req.method, durationMs, keyId });
 }
 
-/** With the request's id. Headers of an answer that came from `fetch` cannot be changed; its copy's can. */
+/** Returns headers that can be changed. Those from `fetch` can't, so the response is copied. */
 function writableHeaders(c: AppContext): Headers {
   const response = c.res;
   try {
@@ -218,9 +215,9 @@ function writableHeaders(c: AppContext): Headers {
     return response.headers;
   } catch {
     const copy = new Response(response.body, response);
-    copy.headers.delete("server"); // the other end's
+    copy.headers.delete("server"); // the upstream's
     copy.headers.set("x-request-id", c.get("requestId"));
-    c.res = undefined; // else Hono copies every header again
+    c.res = undefined; // otherwise Hono copies every header again
     c.res = copy;
     return copy.headers;
   }
@@ -233,7 +230,7 @@ function setDialectHeaders(c: AppContext, headers: Headers, admitted: Admitted |
   for (const [name, value] of Object.entries(own)) headers.set(name, value);
 }
 
-/** On every answer to an authenticated request, whatever its outcome. */
+/** Sets the headers of every response to an authenticated request. */
 function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted): void {
   headers.set("openai-organization", caller.orgId);
   setRateHeaders(headers, rate);
@@ -241,12 +238,12 @@ function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted):
 }
 
 /**
- * For an answer that no key asked for, which a browser may be made to show: nothing of it runs or is
- * framed, and the next visit is by https. A page of the site brings its own policy. An answer to a key cannot be a page: a browser that follows a
- * link sends no Authorization. So paid answers go without these.
+ * Sets the security headers of responses without a key, which a browser might display. Pages of the site have
+ * their own policy. Responses to keys can't be pages, because browsers following a link send no
+ * Authorization.
  */
 function setKeylessHeaders(headers: Headers): void {
-  const isPage = headers.get("content-type")?.startsWith("text/html") === true; // of the site, with its own policy
+  const isPage = headers.get("content-type")?.startsWith("text/html") === true; // pages of the site have their own policy
   if (!isPage) headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
   headers.set("strict-transport-security", "max-age=31536000");
 }

@@ -1,4 +1,4 @@
-/** Headers of ours that a browser's script may read. */
+/** Response headers that browser scripts can read. */
 const EXPOSED = [
   "x-request-id",
   "location",
@@ -28,14 +28,14 @@ const EXPOSED = [
 const METHODS = "GET, HEAD, POST, PATCH, DELETE, OPTIONS";
 const DAY_S = "86400";
 
-/** Cross-origin calls are for the public interface alone; the operators' and the peers' are not. */
+/** Reports whether a path allows cross-origin calls: only the public API does. */
 export function allowsOrigins(path: string): boolean {
   return path === "/v1" || path.startsWith("/v1/");
 }
 
 /**
- * The answer to OPTIONS, before authentication: a preflight carries no key. The asked headers are
- * reflected, because `*` does not cover Authorization and SDKs send many x-stainless-* headers.
+ * Answers OPTIONS before authentication, because preflights carry no key. Requested headers are reflected,
+ * because `*` doesn't cover Authorization.
  */
 export function preflight(request: Request): Response {
   const asked = request.headers.get("access-control-request-headers");
@@ -51,8 +51,8 @@ export function preflight(request: Request): Response {
 }
 
 /**
- * Any origin, or the one that asks if it is among `origins`; never with credentials: a key is sent by hand, so no
- * page can borrow a visitor's.
+ * Allows any origin, or the caller's if it is among `origins`. Never with credentials, so no page can use a
+ * visitor's key.
  */
 export function allowOrigin(
   headers: Headers,

@@ -9,28 +9,28 @@ import { MANAGEMENT_BYTES_MAX, readJsonBody } from "./read-json.ts";
 import type { JsonBody } from "./read-json.ts";
 import { readWithSlot } from "./request-slots.ts";
 
-/** An object as a client sees it. */
+/** A JSON object of a response. */
 export type View = Readonly<Record<string, unknown>>;
 
-/** What an endpoint that manages something answers: an object, shown with 200 unless it says otherwise, or a failure. */
+/** The result of a management endpoint: an object (200 by default) or a failure. */
 export type Answer = (Success<View> & { readonly status?: 201 | 202 }) | Refusal;
 
-/** 201 with what was made. */
+/** Returns 201 with the created object. */
 export function created(value: View): Answer {
   return { ...success(value), status: 201 };
 }
 
-/** 202 with what will be done. */
+/** Returns 202 with the accepted object. */
 export function accepted(value: View): Answer {
   return { ...success(value), status: 202 };
 }
 
-/** The one place where answers become responses, of `/v1` and of `/admin/v1`. */
+/** Turns the result of an endpoint of `/v1` or `/admin/v1` into a response. */
 export function respond(c: AppContext, answer: Answer): Response {
   return answer.ok ? c.json(answer.value, answer.status) : fail(c, answer.failure);
 }
 
-/** The JSON body of a request that is not paid for, or 400, 408, 413, 415, 503. */
+/** Reads the JSON body of an unpaid request, or returns 400, 408, 413, 415 or 503. */
 export async function readBody(c: AppContext): Promise<Result<JsonBody>> {
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
@@ -38,10 +38,7 @@ export async function readBody(c: AppContext): Promise<Result<JsonBody>> {
   return "shed" in body ? refuse({ kind: "overloaded" }) : body;
 }
 
-/**
- * The fields of that body that the schema names, or a 400 with `param`; what else it may hold,
- * `parseFields` says.
- */
+/** Reads the body's fields by schema, or returns 400 with `param`. See `parseFields` for other fields. */
 export async function readFields<Schema extends FieldsSchema>(
   c: AppContext,
   schema: Schema,

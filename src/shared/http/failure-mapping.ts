@@ -1,11 +1,11 @@
 import type { Charged, Failure } from "../failure.ts";
 import { timestamp } from "../clock.ts";
-import { orList } from "../issue-text.ts";
+import { modelMessage, orList, shortened } from "../issue-text.ts";
 import { LOGIN_ERRORS } from "./login-errors.ts";
 import { PAYMENT_ERRORS, remedyOf } from "./payment-errors.ts";
 import { rateHeaders } from "./rate-headers.ts";
 
-/** One failure on the wire: `extra` goes inside `error`, where SDKs can reach it. */
+/** The HTTP form of a failure. `extra` goes inside `error`, where SDKs find it. */
 export type ErrorResponse = {
   readonly status: number;
   readonly type: string;
@@ -20,7 +20,7 @@ type Kind = Failure["kind"];
 type FailureOf = { readonly [F in Failure as F["kind"]]: F };
 type Wires = { readonly [K in Kind]: (failure: FailureOf[K]) => ErrorResponse };
 
-/** Status, type, code, message and headers of a failure. */
+/** Returns status, type, code, message and headers of a failure. */
 export function errorResponseOf(failure: Failure): ErrorResponse {
   const wire = wireOfKind(failure.kind, failure);
   return failure.charged === undefined ? wire : wireOfCharged(wire, failure.charged);
@@ -28,7 +28,7 @@ export function errorResponseOf(failure: Failure): ErrorResponse {
 
 const RETRY = / Please retry\.$/;
 
-/** What was charged is not to be repeated, whatever its status; a provider's own words stay as they are. */
+/** Marks a charged failure as not retryable, whatever its status. A provider's own message is kept. */
 function wireOfCharged(wire: ErrorResponse, { costMicro, generationId }: Charged): ErrorResponse {
   const { "retry-after": _, ...headers } = wire.headers ?? {};
   const message = wire.message.replace(RETRY, "");
@@ -42,7 +42,7 @@ function wireOfCharged(wire: ErrorResponse, { costMicro, generationId }: Charged
 
 const CHARGED = "What it had used was charged, and a repeat is charged again.";
 
-/** Types and codes that say nothing finer than the status, or are a provider's own. */
+/** Types and codes that add nothing to the status, or are a provider's. */
 const GENERAL = new Set(["invalid_request_error", "api_error", "permission_denied"]);
 const REFUSAL_CODES = new Set([
   "context_length_exceeded",
@@ -50,7 +50,7 @@ const REFUSAL_CODES = new Set([
   "previous_response_not_found",
 ]);
 
-/** The heading of docs/errors.md that is about a failure: its code, else its type, else its kind. */
+/** Returns the heading of docs/errors.md for a failure: its code, type or kind. */
 export function anchorOf(failure: Failure): string {
   const { code, type } = errorResponseOf(failure);
   const isOwn = failure.kind !== "invalid_request" || REFUSAL_CODES.has(code ?? "");
@@ -61,12 +61,12 @@ function wireOfKind<K extends Kind>(kind: K, failure: FailureOf[K]): ErrorRespon
   return WIRES[kind](failure);
 }
 
-// SDKs obey this header before they look at the status.
+// SDKs obey this header before the status.
 const DO_NOT_RETRY = { "x-should-retry": "false" };
-/** For a refusal that open holds alone cause: they end within seconds. */
+/** For rejections caused only by holds, which end within seconds. */
 const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
 
-/** A charge of a saved card takes seconds. */
+/** Charging a saved card takes seconds. */
 const RETRY_AFTER_TOP_UP = { "retry-after": "5", "x-should-retry": "true" };
 
 const RETRY_AFTER_MAX_S = 60;
@@ -74,14 +74,14 @@ const RETRY_AFTER_MAX_S = 60;
 const OVERLOAD_RETRY_MAX_S = 59;
 const MISCONFIGURED_RETRY_S = 30;
 
-/** A failure without an entry does not compile: this is the only place that maps failures to the wire. */
+/** The HTTP form of every failure. A failure without an entry doesn't compile. */
 const WIRES: Wires = {
   invalid_request: (failure) => ({
     ...invalidRequest(failure.isTooLarge === true ? 413 : 400, failure.message, failure.param),
     ...(failure.code === undefined ? {} : { code: failure.code }),
   }),
-  // One body for missing, malformed, unknown and revoked keys: it tells a guesser nothing.
-  // That one of ours has expired only its holder is told.
+  // Missing, malformed, unknown and revoked keys get the same response, which doesn't help guessing. Only an
+  // expired key is named.
   invalid_api_key: ({ expiredAt, twoHeaders }) => ({
     status: 401,
     type: "invalid_api_key",
@@ -220,7 +220,7 @@ const WIRES: Wires = {
     unavailable("misconfigured", "The service is not set up correctly.", MISCONFIGURED_RETRY_S),
 };
 
-/** Which of two headers is wrong. */
+/** Which of the two headers is wrong. */
 const TWO_KEYS = {
   both: "The headers 'Authorization' and 'x-api-key' hold two different API keys. Send one of them.",
   authorization:
@@ -229,7 +229,7 @@ const TWO_KEYS = {
     "Invalid API key in 'x-api-key'; that in 'Authorization' is none of ours. Send one live key.",
 };
 
-/** Agents stop at the words "Insufficient credits" alone. */
+/** Agents stop only at the words "Insufficient credits". */
 function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
   const wire = { status: 402, type: "insufficient_balance" };
@@ -250,7 +250,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
       };
 }
 
-/** A session is told neither whose money is short nor how much there is of it, but what is left of its own budget. */
+/** A session learns only what is left of its own budget, not whose money is short. */
 function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
   const needs = `this request needs at least ${requiredMicro} micro-credits, and what pays for this session`;
@@ -286,7 +286,7 @@ function keyBudgetExceeded(failure: FailureOf["key_budget_exceeded"]): ErrorResp
 
 type Short = FailureOf["key_budget_exceeded"] | FailureOf["quota_exceeded"];
 
-/** What is left of a quota or a budget, in words, in numbers, and whether it is worth to come again. */
+/** Returns the rest of a quota or budget as text, numbers and retry advice. */
 function shortage(
   { leftMicro, heldMicro, requiredMicro, onlyHolds, ...failure }: Short,
   resetsAt: number | null,
@@ -314,7 +314,7 @@ const LIMITED = {
   webhook_tests: "tests of this webhook",
 };
 
-/** `retry-after` equals `error.retry_after`; the wording ends as clients parse it. */
+/** `retry-after` equals `error.retry_after`. Clients parse the end of the message. */
 function rateLimited({
   scope,
   limit,
@@ -331,7 +331,7 @@ function rateLimited({
       ...(orgId !== undefined && { "openai-organization": orgId }),
       "retry-after": String(seconds),
       "retry-after-ms": String(clamp(Math.ceil(retryAfterMs), RETRY_AFTER_MAX_S * 1000)),
-      // the register's refusal brings no Admitted whose state could be shown
+      // a key object's rejection carries no rate state
       ...(scope === "key" ? rateHeaders({ limit, remaining: 0, resetMs: seconds * 1000 }) : {}),
     },
   };
@@ -354,7 +354,9 @@ function tokensLimited(failure: FailureOf["tokens_limited"]): ErrorResponse {
   };
 }
 
-/** "You exceeded your current ... quota" makes clients stop; a hold in the way must not. */
+/**
+ * "You exceeded your current ... quota" makes clients stop, so rejections caused by holds must not use it.
+ */
 function quotaExceeded(failure: FailureOf["quota_exceeded"]): ErrorResponse {
   const { period, quotaMicro, onlyHolds, resetsAt } = failure;
   const name = period === "day" ? "daily" : "monthly";
@@ -391,17 +393,7 @@ function replayMessage(made: "generation" | "key", id: string): string {
   return `A request with this Idempotency-Key made the ${made} '${id}' and does not run again.${read}`;
 }
 
-const MODEL_SHOWN_MAX = 100;
-
-function modelMessage(model: string): string {
-  return `The model '${shortened(model)}' does not exist or is not available in this region. GET /v1/models lists the models.`;
-}
-
-function shortened(model: string): string {
-  return model.length > MODEL_SHOWN_MAX ? `${model.slice(0, MODEL_SHOWN_MAX)}...` : model;
-}
-
-/** 1 to `most`; a broken number counts as 1. */
+/** Clamps to 1 to `most`. NaN counts as 1. */
 function clamp(value: number, most: number): number {
   return Number.isFinite(value) ? Math.min(most, Math.max(1, value)) : 1;
 }

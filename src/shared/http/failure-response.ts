@@ -3,7 +3,7 @@ import { anchorOf, errorResponseOf } from "./failure-mapping.ts";
 import type { ErrorResponse } from "./failure-mapping.ts";
 import type { Failure } from "../failure.ts";
 
-/** The `error` object of every refusal; all four keys always present. */
+/** The `error` object. All four keys are always present. */
 type ErrorObject = {
   readonly message: string;
   readonly type: string;
@@ -20,14 +20,14 @@ type ErrorObject = {
   readonly generation_id?: string;
   readonly key_id?: string;
   readonly cost_micro?: number;
-  /** Where the documents say what to do about it. */
+  /** Link to the docs of this error. */
   readonly docs_url?: string;
 };
 
-/** How a failure is told: in the dialect of its path, and with the address of the documents. */
+/** The error format of a path and the base URL of the docs. */
 type Telling = { readonly dialect: Dialect | null; readonly docsUrl: string | null };
 
-/** A failure as the client gets it, in its path's dialect: `{"error": ...}` of OpenAI's without one. */
+/** Returns a failure's response in the path's format, by default OpenAI's `{"error": ...}`. */
 export function failureResponse(
   failure: Failure,
   requestId: string,
@@ -55,7 +55,7 @@ function openAiError(failure: Failure, docsUrl: string | null): ErrorAnswer {
   return { status: wire.status, headers: wire.headers ?? {}, body: { error: body } };
 }
 
-/** The `error` object alone: what a stream's error event carries once the status has been sent. */
+/** Returns the `error` object, for an error event within a stream. */
 export function failureObject(failure: Failure): ErrorObject {
   return errorOf(errorResponseOf(failure));
 }

@@ -1,14 +1,11 @@
 import type { Config } from "../config/config.ts";
 
-/** Makes one of the things that an isolate keeps; its identity is the thing's name. */
+/** Creates a value that an isolate keeps. The function is its key. */
 type Part<T> = (config: Config) => T;
 
 const isolates = new WeakMap<Config, Isolate>();
 
-/**
- * What an isolate keeps from one request to the next under a configuration: bounds of what is in flight, callers
- * it has met, counts, what is sold. Each is made when it is first asked for; another configuration begins anew.
- */
+/** The values that an isolate keeps between requests under one configuration, created on first use. */
 export class Isolate {
   readonly #config: Config;
   readonly #parts = new Map<Part<unknown>, unknown>();
@@ -17,7 +14,7 @@ export class Isolate {
     this.#config = config;
   }
 
-  /** The isolate's keeping under a configuration. */
+  /** Returns the isolate's values for a configuration. */
   static of(config: Config): Isolate {
     const known = isolates.get(config);
     if (known !== undefined) return known;
@@ -26,10 +23,10 @@ export class Isolate {
     return fresh;
   }
 
-  /** The one thing that `part` makes. */
+  /** Returns the value that `part` creates. */
   get<T>(part: Part<T>): T {
     const known = this.#parts.get(part);
-    if (known !== undefined) return known as T; // by this part, so it is what this part makes
+    if (known !== undefined) return known as T; // created by this part, so it has this type
     const fresh = part(this.#config);
     this.#parts.set(part, fresh);
     return fresh;

@@ -1,26 +1,26 @@
-/** A field's name that is looked for is no longer than this. */
+/** Maximum length of a field name to match. */
 const NAME_MAX = 32;
 
 /**
- * Copies a JSON text that comes in pieces, cut anywhere, with null in place of the values of some fields, wherever
- * these stand. What is no JSON is copied as it is.
+ * Copies JSON text from pieces cut anywhere, with null for the values of some fields. Invalid JSON is copied
+ * unchanged.
  */
 export class JsonSkim {
   readonly #left: ReadonlySet<string>;
   #isInString = false;
   #isEscaped = false;
-  /** The text that was read last, or its beginning: a name, if a colon follows. */
+  /** The last string or its start: a name if a colon follows. */
   #name = "";
   #isSkipping = false;
-  /** Objects and lists that are open in the value that is skipped. */
+  /** Open objects and lists in the skipped value. */
   #depth = 0;
 
-  /** `left`: the names of the fields. */
+  /** `left` contains the names of the fields. */
   constructor(left: ReadonlySet<string>) {
     this.#left = left;
   }
 
-  /** The copy of the next piece. */
+  /** Returns the copy of the next piece. */
   push(text: string): string {
     let copy = "";
     let from = 0;
@@ -31,7 +31,7 @@ export class JsonSkim {
         if (!this.#endsValue(character)) continue;
         this.#isSkipping = false;
         this.#depth = 0;
-        from = isWithin ? at + 1 : at; // a number ends before what follows it
+        from = isWithin ? at + 1 : at; // a number ends before the next character
       } else if (this.#beginsValue(character)) {
         this.#isSkipping = true;
         copy += `${text.slice(from, at + 1)}null`;
@@ -40,7 +40,7 @@ export class JsonSkim {
     return this.#isSkipping ? copy : copy + text.slice(from);
   }
 
-  /** Whether the value of a field that is left out follows this character. */
+  /** Reports whether a skipped field's value follows. */
   #beginsValue(character: string): boolean {
     if (this.#isInString) {
       const isOpen = this.#staysInString(character);
@@ -54,7 +54,7 @@ export class JsonSkim {
     return character === ":" && this.#left.has(this.#name);
   }
 
-  /** Whether the value that is skipped is over with this character, or, where it is a number or a word, before it. */
+  /** Reports whether the skipped value ends with this character, or before it for numbers and words. */
   #endsValue(character: string): boolean {
     if (this.#isInString) return !this.#staysInString(character) && this.#depth === 0;
     if (character === '"') this.#isInString = true;

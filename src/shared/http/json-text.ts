@@ -6,11 +6,11 @@ import { paramOf } from "../issue-text.ts";
 type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** How deep objects and arrays may nest: well before a recursive validator runs out of stack. */
+/** Maximum nesting, well below a recursive validator's stack limit. */
 export const DEPTH_MAX = 64;
 /**
- * How many values a text may hold: 20 MB of `{},{},...` would parse to more memory than an isolate
- * has. The largest honest body, 300,000 embedding tokens, stays far below.
+ * Maximum values of a text: 20 MB of `{},{},...` would exceed an isolate's memory. The largest legitimate
+ * body has 300,000.
  */
 export const VALUES_MAX = 1_000_000;
 
@@ -23,11 +23,10 @@ const BRACE_OPEN = 123;
 const BRACE_CLOSE = 125;
 
 /**
- * The object that a JSON text stands for, or a 400: stricter than `JSON.parse` where two readers of
- * the same text could disagree (RFC 8259 sections 4, 6, 8.2): duplicate keys at any level, lone
- * surrogates, numbers beyond a double; and bounded in depth and number of values. `__proto__` and
- * `constructor` are ordinary own keys of the result: pick fields, never merge it. Written again, it keeps the digits
- * and key order of the text.
+ * Parses a JSON object, or returns 400. Stricter than `JSON.parse` where two readers could disagree (RFC 8259
+ * sections 4, 6, 8.2): it rejects duplicate keys, lone surrogates and numbers beyond a double, and bounds
+ * depth and size. `__proto__` is an ordinary key, so never merge the result. Digits and key order survive
+ * serialization.
  */
 export function parseJsonText(text: string): Result<JsonObject> {
   const structure = scanStructure(text);
@@ -36,7 +35,7 @@ export function parseJsonText(text: string): Result<JsonObject> {
   try {
     value = parseJson(text) as JsonValue;
   } catch {
-    // V8's message quotes the text: it stays here.
+    // V8's message quotes the text, so it isn't returned.
     return invalid("The request body is not valid JSON.");
   }
   if (!isObject(value)) return invalid("The request body must be a JSON object.");
@@ -47,22 +46,22 @@ export function parseJsonText(text: string): Result<JsonObject> {
     const param = paramOf(placeOfInfinity(value) ?? []);
     return invalid("The request body holds a number that is too large.", param);
   }
-  // Of two equal keys in one object JSON.parse keeps one, so the tree has fewer keys than the text.
+  // JSON.parse keeps one of two equal keys, so the tree has fewer keys than the text.
   if (tree.members !== structure.members) {
     return invalid("The request body names a key twice in one object.");
   }
   return success(value);
 }
 
-/** How many values a text holds that was bounded when it came; what is put together of such is to be bounded again. */
+/** Returns the number of values in a parsed text, for bounds on combined texts. */
 export function valuesIn(text: string): number {
   const structure = scanStructure(text);
   return typeof structure === "string" ? Infinity : structure.values;
 }
 
 /**
- * One pass over the text outside its strings: the number of `:` there (in valid JSON the number of
- * object members) and of values, or what is wrong with it. Safe on any text; whether it is JSON is not asked here.
+ * Counts the object members and values outside strings in one pass, or returns the problem. Safe on any text,
+ * valid JSON or not.
  */
 function scanStructure(
   text: string,
@@ -97,7 +96,7 @@ function scanStructure(
   return { members, values };
 }
 
-/** Counts members and finds what only parsed values show. Recursion is bounded by DEPTH_MAX. */
+/** Counts members and finds problems visible only after parsing. DEPTH_MAX bounds recursion. */
 class Tree {
   members = 0;
   tooLarge = false;
@@ -123,7 +122,7 @@ class Tree {
     if (!Number.isFinite(value)) this.tooLarge = true;
   }
 
-  /** Two strings that differ only in lone surrogates are one after encoding: two users would meet. */
+  /** Strings that differ only in lone surrogates encode equally, so two users could collide. */
   #string(value: string): void {
     if (!value.isWellFormed()) {
       this.refusal ??= invalid("The request body holds a string with a lone surrogate.");
@@ -135,7 +134,7 @@ function isObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Where the first number beyond a double stands. Looked for only when there is one; depth is bounded. */
+/** Returns the path of the first number beyond a double. Depth is bounded. */
 function placeOfInfinity(value: JsonValue): PropertyKey[] | null {
   if (typeof value !== "object" || value === null) {
     return value === Infinity || value === -Infinity ? [] : null;

@@ -4,19 +4,19 @@ import { fail } from "./context.ts";
 import type { AppEnv } from "./context.ts";
 
 const PATH_SHOWN_MAX = 200;
-/** What clients ask for by default that is not here, and what they are told instead; with the paths below. */
+/** Hints for paths that clients commonly get wrong. */
 const HINTS: Readonly<Record<string, string>> = {
   "/v1/v1":
     " Your client adds /v1 to the base address by itself: give it one that ends before that.",
   "/v1/responses": " Responses are not stored here: send the whole input to POST /v1/responses.",
 };
 
-/** Where programs ask: nobody gets a page there. */
+/** Paths for programs, which never get an HTML page. */
 const FOR_PROGRAMS = /^\/(?:v1|admin|internal|console\/api|healthz)(?:\/|$)/;
-/** Pages of the documents' site: the first one, and what is said of an address that is none. */
+/** Pages of the docs site for the root and for unknown addresses. */
 const PAGES = { first: "/docs/welcome", none: "/docs/not-found" } as const;
 
-/** An unknown path: 404 as JSON, naming the path that is meant where clients are known to err; a page for a person. */
+/** Returns 404 as JSON with a hint for common mistakes, or a page for a browser. */
 export async function notFound(c: Context<AppEnv>): Promise<Response> {
   const path = c.req.path;
   const page = await pageFor(c, path);
@@ -25,7 +25,7 @@ export async function notFound(c: Context<AppEnv>): Promise<Response> {
   return fail(c, { kind: "not_found", message: `${shown}${hint(path)}` });
 }
 
-/** What a browser gets that asks for a page; null: it is a program, or this deployment serves no pages. */
+/** Returns a page for a browser, or null for a program or a deployment without pages. */
 async function pageFor(c: Context<AppEnv>, path: string): Promise<Response | null> {
   const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };
   const wantsPage = (c.req.header("accept") ?? "").includes("text/html");
@@ -39,8 +39,8 @@ async function pageFor(c: Context<AppEnv>, path: string): Promise<Response | nul
 }
 
 /**
- * Answers every method that `rows` do not have on one of their paths with 405 and `allow`. Goes after their
- * handlers. HEAD is answered wherever GET is.
+ * Returns 405 with `allow` for other methods of known paths. Register after the handlers. HEAD works wherever
+ * GET does.
  */
 export function refuseOtherMethods(
   app: HonoBase<AppEnv>,

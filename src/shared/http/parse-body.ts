@@ -4,22 +4,21 @@ import type { Refusal, Result } from "../failure.ts";
 import { OUR_WORDS, describeError } from "../issue-text.ts";
 
 /**
- * A body that has the schema's shape, or a 400 for the first thing that is wrong, with `param` as
- * OpenAI writes it (`messages[0].role`). A message given to a schema continues the parameter's name:
- * `z.regex(..., "must be lowercase")`.
+ * Parses a body by schema, or returns 400 for the first problem with `param` in OpenAI's notation
+ * (`messages[0].role`). A schema's message continues the parameter's name: `z.regex(..., "must be
+ * lowercase")`.
  */
 export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result<T> {
   const parsed = z.safeParse(schema, value, OUR_WORDS);
   return parsed.success ? success(parsed.data) : refusal(parsed.error, value);
 }
 
-/** An object's schema whose fields are all there is to a resource that a client may change. */
+/** An object schema that lists all fields of a resource. */
 export type FieldsSchema = z.core.$ZodType & { readonly shape: object };
 
 /**
- * As `parseBody`, for a resource of ours: a field that the resource does not have is a 400 with `param`.
- * Those that it has but nobody may set (`readOnly`) are taken and left out, so that a client may send back
- * what it read.
+ * Parses a body like `parseBody`, but an unknown field returns 400 with `param`. Read-only fields
+ * (`readOnly`) are ignored, so clients can send back a record.
  */
 export function parseFields<Schema extends FieldsSchema>(
   schema: Schema,
@@ -35,12 +34,12 @@ export function parseFields<Schema extends FieldsSchema>(
   return invalid(`Unknown parameter: '${shown}'.`, shown === "" ? null : shown);
 }
 
-/** Stands for the values of a parameter that came more than once, however many they are. */
+/** Marks a parameter that was given more than once. */
 const GIVEN_TWICE: readonly string[] = [];
 
 /**
- * A URL's query parameters in the schema's shape, or a 400 with `param`. Values are strings; one
- * given twice is an array and fits no schema here. Unknown parameters are ignored.
+ * Parses query parameters by schema, or returns 400 with `param`. A repeated parameter fails. Unknown ones
+ * are ignored.
  */
 export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T> {
   const query = new Map<string, string | readonly string[]>();
@@ -50,24 +49,24 @@ export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T
   return parseBody(schema, Object.fromEntries(query));
 }
 
-/** A query parameter: a text that came once. Its own checks are said in their own words. */
+/** A query parameter given once. Its checks have their own messages. */
 export const once = z.string({
   error: ({ code }) => (code === "invalid_type" ? "must be given once" : undefined),
 });
 
-/** A query parameter that is a whole number from `least` to `most`, or `fallback` when absent. */
+/** A whole-number query parameter from `least` to `most`, or `fallback` if absent. */
 export function wholeNumber(least: number, most: number, fallback: number): z.ZodMiniType<number> {
   return z._default(wholeWithin(least, most), fallback);
 }
 
-/** One that has no value where it is left out: within `z.optional`. */
+/** A whole-number query parameter without a default, for `z.optional`. */
 export function wholeWithin(least: number, most: number): z.ZodMiniType<number> {
   const digits = once.check(z.regex(/^-?\d{1,16}$/, "must be a whole number"));
   const number = z.pipe(digits, z.transform(Number));
   return z.pipe(number, z.int().check(z.minimum(least), z.maximum(most)));
 }
 
-/** `limit` and `offset` of a list, as every list takes them. */
+/** `limit` and `offset` of a list. */
 export const pageQuery = z.object({
   limit: wholeNumber(1, 100, 50),
   offset: wholeNumber(0, 1_000_000_000, 0),
@@ -80,7 +79,7 @@ function refusal(error: z.core.$ZodError, value: unknown): Refusal {
   return invalid(continues ? `${param ?? "The request body"} ${problem}.` : problem, param);
 }
 
-/** A moment in a query or a body: a date or a date and time in ISO 8601, as Unix ms. */
+/** An ISO 8601 date or time, as Unix ms. */
 export const moment = z.pipe(
   once.check(
     z.regex(

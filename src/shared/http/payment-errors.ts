@@ -5,7 +5,7 @@ type Of<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
 const DO_NOT_RETRY = { "x-should-retry": "false" };
 const SECONDS_MAX = 2_592_000;
 
-/** Which bound a purchase would pass. */
+/** The limit that a purchase would exceed. */
 const LIMITS = {
   day: (limit: number) => `Purchases of ${limit} dollars a day are sold to an organization`,
   card_day: (limit: number) => `The saved card may be charged ${limit} dollars a day`,
@@ -16,7 +16,7 @@ const LIMITS = {
     `After ${limit} declined payments in a day nothing can be bought for 24 hours`,
 };
 
-/** Failures of buying, and of what was bought. */
+/** The responses of purchase failures. */
 export const PAYMENT_ERRORS = {
   payment_reversed: ({ owedMicro }: Of<"payment_reversed">) => ({
     status: 402,
@@ -56,7 +56,7 @@ export const PAYMENT_ERRORS = {
   }),
 };
 
-/** What brings credits: a purchase that is under way, or one to be made. */
+/** Returns how to get credits: wait for a purchase in progress, or buy. */
 export function remedyOf(purchaseId: string | undefined): string {
   return purchaseId === undefined
     ? "Please add credits."

@@ -13,7 +13,7 @@ const NAMES = {
   },
 } as const;
 
-/** What is left of the key's requests or tokens, as OpenAI's headers tell it; resets are written `12s`, `1m0s`. */
+/** Returns OpenAI's rate limit headers. Resets are written as `12s` or `1m0s`. */
 export function rateHeaders(
   { limit, remaining, resetMs }: RateState,
   what: "requests" | "tokens" = "requests",
@@ -25,7 +25,7 @@ export function rateHeaders(
   };
 }
 
-/** The same on an answer. */
+/** Sets the rate limit headers on a response. */
 export function setRateHeaders(
   headers: Headers,
   { limit, remaining, resetMs }: RateState,

@@ -6,47 +6,46 @@ import { joinBytes } from "./bounded-body.ts";
 import { parseJsonText } from "./json-text.ts";
 import type { JsonObject } from "./json-text.ts";
 
-/** The largest body of a request that is paid for: 20 MiB. */
+/** Maximum body of a paid request. */
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
-/** A body that declares at most so much is read at once: 4 MiB. */
+/** Bodies up to this declared length are read in one call. */
 export const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
-/** Of one whose tokens are counted, for nothing: 4 MiB. */
+/** Maximum body of a token-counting request, which is free. */
 export const COUNT_BYTES_MAX = 4 * 1024 * 1024;
-/** Of every other, which anybody with a key may send without paying: 1 MiB. */
+/** Maximum body of other unpaid requests. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 
-/** `timeoutMs` bounds the whole body, from the call to its last byte. */
+/** `timeoutMs` bounds the whole body. */
 export type BodyLimits = {
   readonly bytesMax: number;
   readonly timeoutMs: number;
   readonly after?: After;
-  /** Told of each piece of a body that is not read at once; false ends it with 503. */
+  /** Called with the size of each piece of a large body. False ends it with 503. */
   readonly hasRoom?: (bytes: number) => boolean;
 };
 
-/** A longer type is none that a client sends, and the pattern's time grows with its square. */
+/** Longer content types are rejected, because the pattern takes quadratic time. */
 const TYPE_CHARACTERS_MAX = 100;
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-?8|"utf-?8")\s*)?;?\s*$/i;
-// Browsers send text/plain and forms across origins without asking; only JSON is a body here.
+// Browsers send text/plain and forms across origins without preflight, so only JSON is accepted.
 const NOT_JSON = "Send the request body as 'Content-Type: application/json' (UTF-8).";
-// The client broke off or sent broken framing; nobody may be left to read this.
+// The client disconnected or broke the framing.
 const UNREADABLE = "The request body could not be read.";
 const COMPRESSED = "Send the request body without 'Content-Encoding'.";
 
-/** A JSON body, and the bytes that it was read from. */
+/** A JSON body and its bytes. */
 export type JsonBody = { readonly json: JsonObject; readonly bytes: Uint8Array };
 
 /**
- * The request's body as one JSON object, or 400, 408, 413, 415. Reads at most `bytesMax`, whatever
- * `content-length` claims, and gives up after `timeoutMs`. What counts as JSON: `parseJsonText`.
- * Never throws for anything a client can send.
+ * Reads the body as one JSON object, or returns 400, 408, 413 or 415. Reads at most `bytesMax`, whatever
+ * `content-length` says, within `timeoutMs`. Never throws for client input.
  */
 export async function readJson(request: Request, limits: BodyLimits): Promise<Result<JsonObject>> {
   const body = await readJsonBody(request, limits);
   return body.ok ? success(body.value.json) : body;
 }
 
-/** `readJson` for those who need the bytes too. */
+/** Reads the body and keeps its bytes. */
 export async function readJsonBody(
   request: Request,
   limits: BodyLimits,
@@ -59,7 +58,7 @@ export async function readJsonBody(
   return json.ok ? success({ json: json.value, bytes: bytes.value }) : json;
 }
 
-/** The bytes of a body as one JSON object, or a 400: UTF-8 and `parseJsonText`. */
+/** Parses bytes as one JSON object in UTF-8, or returns 400. */
 export function parseJsonBytes(bytes: Uint8Array): Result<JsonObject> {
   const text = decode(bytes);
   return text.ok ? parseJsonText(text.value) : text;
@@ -80,18 +79,18 @@ function refusedHeaders(headers: Headers): Refusal | null {
 
 type Bytes = Result<Uint8Array>;
 
-/** The raw bytes of a body, bounded in size and time: 400, 408, 413. */
+/** Reads the raw bytes of a body, bounded in size and time: 400, 408, 413. */
 export async function readBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
   const declared = request.headers.get("content-length") ?? "";
   if (Number(declared) > limits.bytesMax) return tooLarge(limits.bytesMax);
-  // HTTP itself ends a body at its declared length, which was found small enough: one native read,
-  // at half the cost of 4 KiB chunks. Without a length, and of a large body, the chunks are counted as
-  // they come: who declares 20 MiB and sends nothing takes no room.
+  // HTTP ends a body at its declared length, so a small one needs one native read, at half the cost of
+  // chunks. Chunks of large or undeclared bodies are counted on arrival, so a client that declares 20 MiB and
+  // sends nothing takes no capacity.
   const isDeclared = /^\d+$/.test(declared) && Number(declared) <= WHOLE_BYTES_MAX;
   return isDeclared ? readWhole(request, limits) : readChunks(request, limits);
 }
 
-/** One native read, without a race: it settles with whichever comes first. */
+/** Reads in one native call, which settles with whichever comes first. */
 function readWhole(request: Request, limits: BodyLimits): Promise<Bytes> {
   const { bytesMax, timeoutMs, after = afterTimeout } = limits;
   return new Promise((resolve) => {
@@ -142,13 +141,13 @@ async function readPieces(reader: Reader, limits: BodyLimits, deadline: Deadline
   }
 }
 
-/** Stops the upload without waiting for it: the refusal is the answer, whatever canceling brings. */
+/** Cancels the upload and returns the rejection without waiting. */
 function giveUp(reader: Reader, refusal: Refusal): Refusal {
   reader.cancel().catch(() => undefined);
   return refusal;
 }
 
-/** ignoreBOM keeps the mark in the text; RFC 8259 section 8.1 lets a reader refuse it. */
+/** ignoreBOM keeps the mark, which RFC 8259 section 8.1 lets us reject. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 function decode(bytes: Uint8Array): Result<string> {

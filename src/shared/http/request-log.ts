@@ -4,24 +4,24 @@ import { logEvent } from "../log.ts";
 import { Isolate } from "./isolate.ts";
 import { SummedLine } from "./summed-line.ts";
 
-/** A kind of failure; at a peer `home_404`, say, when the answer is home's, whose line names the kind. */
+/** A failure's kind, or `home_404` for a failed response from the home region. */
 export type LoggedFailure = Failure["kind"] | `home_${number}`;
 
-/** What is told of a request: ids and outcomes, never a key, prompt, answer, path or query value. */
+/** The logged facts of a request: IDs and outcomes, never a key, prompt, output, path or query value. */
 type RequestRecord = {
   readonly requestId: string;
   readonly method: string;
-  /** The route's pattern (`/v1/keys/:id`); ids in a path are the caller's data. */
+  /** The route's pattern (`/v1/keys/:id`), because paths contain caller data. */
   readonly route: string;
   readonly status: number;
-  /** Until the answer's headers; a stream goes on after it. */
+  /** Ms until the response headers. A stream continues. */
   readonly durationMs: number;
   readonly orgId: string | null;
   readonly keyId: string | null;
   readonly failure: LoggedFailure | null;
 };
 
-/** One structured line per request. */
+/** Writes one structured log line per request. */
 export function logRequest(record: RequestRecord): void {
   logEvent("request", {
     request_id: record.requestId,
@@ -35,14 +35,14 @@ export function logRequest(record: RequestRecord): void {
   });
 }
 
-/** What anybody can make as often as they like, with a key or without: no key, no such thing, too often. */
+/** Statuses that anyone can provoke at will. */
 const SUMMED: ReadonlySet<number> = new Set([401, 404, 429]);
 
 const makeLine = (): SummedLine => new SummedLine("requests_refused");
 
 /**
- * Counts a refusal in the line that sums them, a second each; false for what has a line of its own: any other
- * status, and every request where LOG_REQUESTS is `all`.
+ * Counts a rejection in the summary line, one per second. Returns false for requests with their own line:
+ * other statuses, or LOG_REQUESTS=all.
  */
 export function isSummed(
   config: Config | undefined,

@@ -8,12 +8,12 @@ import { Isolate } from "./isolate.ts";
 import { WHOLE_BYTES_MAX } from "./read-json.ts";
 import type { BodyLimits } from "./read-json.ts";
 
-/** Admission, attempts to store an outcome, and a margin. */
+/** Ms for admission, storing an outcome and a margin. */
 const LEASE_SPARE_MS = 60_000;
-/** Who sends a body without a key: an operator. */
+/** The owner of bodies without a key, which operators send. */
 const NO_KEY = "";
 
-/** What this isolate has in flight under a configuration. */
+/** Returns this isolate's requests in flight. */
 export function inFlightOf(config: Config): InFlight {
   return Isolate.of(config).get(makeRoom);
 }
@@ -27,24 +27,21 @@ function makeRoom({ numbers }: Config): InFlight {
   });
 }
 
-/** The bytes of a request's body that are counted when it takes its place: a large one takes room as it comes. */
+/** Returns the body bytes counted at admission. Large bodies are counted on arrival. */
 export function initialBodyBytes(declaredBytes: number): number {
   return declaredBytes <= WHOLE_BYTES_MAX ? declaredBytes : 0;
 }
 
-/** A body's bytes as declared; Infinity where they are not. */
+/** Returns the declared body length, or Infinity. */
 export function bodyLength(c: AppContext): number {
   const declared = Number(c.req.header("content-length"));
   return declared > 0 ? declared : Infinity;
 }
 
-/** There is no room for its body. */
+/** There is no capacity for the body. */
 type Shed = { readonly ok: false; readonly shed: ShedReason };
 
-/**
- * Reads the body of an admitted request that is not paid for: with a place among what is in flight, for its
- * organization where a key sent it, and with room for its bytes, both until the request is answered.
- */
+/** Reads the body of an unpaid request with a slot and byte capacity, both held until the response. */
 export async function readWithSlot<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,
@@ -52,7 +49,7 @@ export async function readWithSlot<T>(
 ): Promise<Result<T> | Shed> {
   const caller = optionalVariables(c, "admitted")?.caller;
   const length = bodyLength(c);
-  if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // refused unread
+  if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // rejected unread
   const bytes = initialBodyBytes(length);
   const room = inFlightOf(c.var.config);
   const slot = room.take(caller?.keyHash ?? NO_KEY, bytes, c.var.startedMs);

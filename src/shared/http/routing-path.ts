@@ -1,8 +1,8 @@
 import { getPath } from "hono/utils/url";
 
 /**
- * The path that routes are matched on: `//models` and `/models/` are `/models` (clients join base
- * URLs carelessly). An encoded slash stays encoded, so ids that hold one keep it.
+ * Returns the path for route matching: `//models` and `/models/` become `/models`. Encoded slashes stay
+ * encoded, so IDs keep them.
  */
 export function routingPath(request: Request): string {
   const path = getPath(request);
@@ -12,8 +12,8 @@ export function routingPath(request: Request): string {
 }
 
 /**
- * Whether every percent-escape in the URL's path is one, and is UTF-8. Otherwise the router would
- * pass it on undecoded, and `%zz` and `%25zz` would name the same thing.
+ * Reports whether every percent-escape in the path is valid UTF-8. Otherwise the router would not decode it,
+ * and `%zz` and `%25zz` would be the same.
  */
 export function hasValidEscapes(url: string): boolean {
   if (!url.includes("%")) return true;

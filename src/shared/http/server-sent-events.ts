@@ -1,23 +1,26 @@
 import { Utf8Pieces } from "./bounded-body.ts";
 import { JsonSkim } from "./json-skim.ts";
 
-/** One event of a stream: its name ("message" when none was given) and its data lines joined by \n. */
+/**
+ * An event: its name ("message" by default) and its data lines joined by
+ * .
+ */
 type ServerSentEvent = { readonly name: string; readonly data: string };
 
-/** The longest event accepted, in UTF-16 units: far above any honest chunk, far below memory. */
+/** Maximum UTF-16 units of an event. */
 export const EVENT_LENGTH_MAX = 4 * 1024 * 1024;
 const FOREIGN_LENGTH_MAX = 64 * 1024;
-const FIELDS: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]); // "": a comment
+const FIELDS: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]); // "" is a comment
 
 /**
- * Decodes a server-sent event stream (WHATWG HTML 9.2.6) from bytes cut anywhere: lines may end in
- * \n, \r\n or \r, comments are skipped, UTF-8 may be split. A line that grows past the maximum is kept without the
- * fields that `left` names, which are null in it. Once an event is too long all the same, `overflowed` is true and
- * nothing more is decoded.
+ * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes cut anywhere. Lines end in
+ * , \r
+ * or \r, comments are skipped, and UTF-8 can be split. A line above the maximum keeps null for the fields in
+ * `left`. If an event is still too long, `overflowed` becomes true and decoding stops.
  */
 export class SseDecoder {
   overflowed = false;
-  /** The lines that are no field of the format, which it ignores: Google writes errors so. The first 64 Ki. */
+  /** Lines that aren't fields, up to 64 Ki. Google sends errors this way. */
   foreign = "";
   readonly #text = new Utf8Pieces();
   readonly #lengthMax: number;
@@ -33,22 +36,22 @@ export class SseDecoder {
     this.#left = left;
   }
 
-  /** The data of the events these bytes complete. */
+  /** Returns the data of events that these bytes complete. */
   push(bytes: Uint8Array): string[] {
     return this.events(bytes).map((event) => event.data);
   }
 
-  /** The data of an event that the end of file leaves without its blank line. */
+  /** Returns the data of a last event without its blank line. */
   flush(): string[] {
     return this.flushEvents().map((event) => event.data);
   }
 
-  /** As `push`, with the events' names. */
+  /** Returns the events that these bytes complete, with names. */
   events(bytes: Uint8Array): ServerSentEvent[] {
     return this.#decode(this.#text.decode(bytes));
   }
 
-  /** As `flush`, with the events' names. */
+  /** Returns a last event without its blank line, with its name. */
   flushEvents(): ServerSentEvent[] {
     return this.#decode(`${this.#text.end()}\n\n`);
   }
@@ -88,7 +91,7 @@ export class SseDecoder {
     return this.#line.length + (this.#data?.length ?? 0) > this.#lengthMax;
   }
 
-  /** What most network chunks are: one event, one data line, nothing before or after it. */
+  /** Handles the common chunk: exactly one event with one data line. */
   #wholeEvent(text: string): ServerSentEvent | null {
     const isBetween = this.#line === "" && this.#data === null && this.#name === "";
     if (!isBetween || this.#skipLineFeed || text.length > this.#lengthMax) return null;
@@ -97,7 +100,7 @@ export class SseDecoder {
     return { name: "message", data: text.slice("data: ".length, -2) };
   }
 
-  /** Takes the finished line; a blank one completes the event. */
+  /** Processes the finished line. A blank line completes the event. */
   #endLine(): ServerSentEvent | null {
     const line = this.#line;
     this.#line = "";
@@ -122,7 +125,7 @@ export class SseDecoder {
   }
 }
 
-/** Where the lines of a text end. Each kind of end is looked for once: again for every line would be quadratic. */
+/** Finds line ends. Each kind is searched once, because a search per line would be quadratic. */
 class LineEnds {
   readonly #text: string;
   #lineFeed = -1;
@@ -132,7 +135,10 @@ class LineEnds {
     this.#text = text;
   }
 
-  /** The next \n or \r, or the end of the text; `start` never goes back. */
+  /**
+   * Returns the next
+   * or \r, or the end. `start` must not decrease.
+   */
   from(start: number): number {
     if (this.#lineFeed < start) this.#lineFeed = this.#next("\n", start);
     if (this.#return < start) this.#return = this.#next("\r", start);

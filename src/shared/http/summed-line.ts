@@ -4,8 +4,8 @@ import type { LogFields } from "../log.ts";
 const LINE_EVERY_MS = 1000;
 
 /**
- * A line of the log for what comes in storms: the first is told at once, then one line a second tells how many
- * there were since the line before, by name, and what the last one was.
+ * A log line for frequent events: the first is logged immediately, then one line per second with counts by
+ * name and the last event.
  */
 export class SummedLine {
   readonly #event: string;
@@ -16,10 +16,10 @@ export class SummedLine {
     this.#event = event;
   }
 
-  /** Counts one by its name, a word of ours. */
+  /** Counts an event by name. */
   add(name: string, nowMs: number, last: LogFields): void {
     this.#counts[name] = (this.#counts[name] ?? 0) + 1;
-    if (Math.abs(nowMs - this.#lineMs) < LINE_EVERY_MS) return; // also after a clock that stepped back
+    if (Math.abs(nowMs - this.#lineMs) < LINE_EVERY_MS) return; // also after the clock stepped back
     logWarning(this.#event, { ...this.#counts, ...last });
     this.#lineMs = nowMs;
     this.#counts = {};

@@ -24,10 +24,10 @@ import {
 } from "./sessions.do.ts";
 import { heldOfKey } from "../rules/ledger.ts";
 
-/** What admits: where a wallet decides, and its organization's keys. */
+/** The context of admission: the wallet's decisions and its organization's keys. */
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
-/** The registers of keys in this region. */
+/** Returns the admission context with the key objects of this region. */
 export function gateOf(decisions: Decisions, ctx: DurableObjectState, env: () => Env): Gate {
   const keys = new KeyAdmissions({
     register: (hash) => objectsOf(env()).register(hash),
@@ -52,7 +52,10 @@ export function admit(gate: Gate, called: RequestCredential): Promise<Result<Adm
   });
 }
 
-/** A free place in the key's minute for a request that fits its session's own: what that refuses takes none. */
+/**
+ * Returns a free slot in the key's minute, if the request also fits its session's minute. A rejected request
+ * takes no slot.
+ */
 function placeOf(
   { keys }: Gate,
   desk: Tx,
@@ -63,8 +66,8 @@ function placeOf(
 }
 
 /**
- * See `WalletCalls.admitAndHold`. A repeat, which may come before or after the answer to its first attempt,
- * only hears what was answered: it takes no place, and ends no hold, which may be running by now.
+ * See `WalletCalls.admitAndHold`. A retry can arrive before or after the first attempt's response. It gets
+ * the same response, takes no slot and ends no hold.
  */
 export function admitAndHold(
   gate: Gate,
@@ -86,7 +89,7 @@ export function admitAndHold(
       const admitted = sessionRate(desk, shown?.session) ?? before ?? place.value.rate;
       return success({ admitted, held: held.answer });
     } finally {
-      if (!isRepeat) keys.take(desk, place.value); // also where the hold was refused, or is a bug
+      if (!isRepeat) keys.take(desk, place.value); // also if the hold was rejected or threw
     }
   });
 }
@@ -95,7 +98,7 @@ function termsBy({ terms }: ActiveKey, shown: PresentedSecret | undefined): Held
   return shown?.session === undefined ? terms : { ...terms, session: shown.session };
 }
 
-/** The answer to a repeat whose key's minute has become full; null for a new request, and for a dead key. */
+/** Returns the response to a retry whose key's minute is full, or null for a new request or a revoked key. */
 function replayFor(
   { keys }: Gate,
   desk: Tx,
@@ -122,7 +125,7 @@ export async function holdFor(
   return decideFor(gate, keyHash, (desk) => {
     const live = keys.live(desk, keyHash, shown);
     if (!live.ok) return live;
-    // Away from home its place was taken there, which home never hears of.
+    // Away from home, the slot was counted in the other region.
     const terms = { ...termsBy(live.value, shown), isPlaced: !request.peer };
     return hold(desk, request, terms).answer;
   });
@@ -157,8 +160,8 @@ export function keyStanding(
 }
 
 /**
- * What an organization changes of its own: not while it is suspended, nor once the key that asks for it
- * has died.
+ * Makes a change by a member. Rejected while the organization is suspended or after the calling key was
+ * revoked.
  */
 export function changeBy<T>(
   { decisions, keys }: Gate,
@@ -173,7 +176,7 @@ export function changeBy<T>(
   });
 }
 
-/** See `WalletCalls.revokeKey` and `setKeyLimit`. Where no wallet is made nobody is admitted: nothing to tell. */
+/** See `WalletCalls.revokeKey` and `setKeyLimit`. Without a wallet there is nothing to change. */
 export function applyKeyChange(
   { decisions, keys }: Gate,
   tell: (keys: KeyAdmissions, desk: Tx) => void,
@@ -185,13 +188,13 @@ export function applyKeyChange(
   return success(null);
 }
 
-/** Whether a key (its hash; null: none) can be decided for at once, without its register. */
+/** Reports whether the wallet can decide for a key hash (null: no key) without asking the key's object. */
 export function isKnown({ decisions, keys }: Gate, keyHash: string | null): boolean {
   const desk = decisions.tryOpen();
   return keyHash === null || desk === null || keys.knows(desk, keyHash);
 }
 
-/** One turn for a key, after its register was asked if it is not known here. */
+/** Runs one transaction for a key, after looking it up if it isn't known. */
 async function decideFor<T>(
   { decisions, keys }: Gate,
   keyHash: string,
@@ -201,7 +204,7 @@ async function decideFor<T>(
     const before = decisions.tryOpen();
     if (before === null) return unavailable();
     const refused = keys.knows(before, keyHash) ? null : await keys.learn(keyHash);
-    // No await from here on: what is read, decided and written belongs to one turn.
+    // No await from here on: reads, decision and writes belong to one transaction.
     return decisions.decide((desk) => refused ?? decision(desk));
   } catch (error) {
     keys.forget();

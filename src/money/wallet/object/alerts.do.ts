@@ -23,23 +23,19 @@ import type { AlertRecord } from "../../../shared/contracts/reports.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/**
- * So many alerts of a kind and an end user are kept in 24 hours: a customer can change a limit a thousand times a
- * minute.
- */
+/** Maximum alerts per kind and end user in 24 hours. A customer can change a limit 1,000 times a minute. */
 const DAILY_ALERTS_MAX = 32;
-/** An organization's newest alerts are kept, of these the newest in the book, which all share; none longer than this. */
+/** Maximum alerts per organization. */
 const ALERTS_MAX = 10_000;
 const BOOKED_ALERTS_MAX = 1_000;
 const ALERT_MS = 90 * DAY_MS;
 const ALERT_ID = "alert_";
-/** What goes of them at once. */
+/** Maximum alerts deleted per batch. */
 const GONE_MAX = 5000;
 
 /**
- * Keeps and logs the crossings that were not told before: once per end user, period and limit, and
- * for the balance once per threshold since it was last re-armed; never more than `DAILY_ALERTS_MAX`.
- * Inside the deciding transaction.
+ * Stores and logs new crossings in the deciding transaction: once per end user, period and limit, and for the
+ * balance once per threshold until re-armed. At most `DAILY_ALERTS_MAX`.
  */
 export function raiseAlerts(desk: Tx, crossings: readonly Crossing[], seq: number): void {
   for (const crossing of crossings) {
@@ -65,7 +61,7 @@ export function raiseAlerts(desk: Tx, crossings: readonly Crossing[], seq: numbe
       org_id: desk.memory.row.orgId,
       id,
       kind: crossing.kind,
-      end_user_id: crossing.endUserId, // its external_id may be a person's name
+      end_user_id: crossing.endUserId, // external_id may be a person's name
       period: crossing.period,
       threshold: crossing.threshold,
       limit_micro: crossing.limitMicro,
@@ -75,7 +71,7 @@ export function raiseAlerts(desk: Tx, crossings: readonly Crossing[], seq: numbe
   }
 }
 
-/** What is told of an alert: `balance.low`, or `end_user.alert` by the end user's external id. */
+/** Returns the event of an alert: `balance.low` or `end_user.alert`. */
 function eventOf({ memory }: Tx, alertId: string, crossing: Crossing): NewEvent {
   const { kind, externalId, period, threshold, limitMicro, valueMicro } = crossing;
   if (kind === "low_balance") {
@@ -122,7 +118,10 @@ function wasToldEnough({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boole
   return told >= DAILY_ALERTS_MAX;
 }
 
-/** The ledger row that re-arms the balance's alert once `balance` is well above, else as before. */
+/**
+ * Returns the ledger row at which the balance alert was re-armed, `seq` if the balance is well above the
+ * threshold.
+ */
 export function rearmedAt(desk: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = desk.memory.row;
   return rearms(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
@@ -141,7 +140,7 @@ type StoredAlert = {
 
 const COLUMNS = "id, kind, external_id, period, threshold, limit_micro, value_micro, created_at";
 
-/** Newest first. */
+/** Returns alerts, newest first. */
 export function selectAlertPage(sql: SqlStorage, limit: number, offset: number): AlertRecord[] {
   return sql
     .exec<StoredAlert>(
@@ -153,7 +152,9 @@ export function selectAlertPage(sql: SqlStorage, limit: number, offset: number):
     .map(alertOf);
 }
 
-/** Removes a batch of the oldest alerts; the id before which none is to be in the book, or null when all stay there. */
+/**
+ * Deletes a batch of the oldest alerts. Returns the smallest ID to keep in the database, or null to keep all.
+ */
 export function forgetOldAlerts(desk: Tx): string | null {
   const { sql, nowMs } = desk;
   const aged = idFloor(ALERT_ID, nowMs - ALERT_MS);
@@ -170,7 +171,7 @@ export function forgetOldAlerts(desk: Tx): string | null {
   return oldest?.id ?? aged;
 }
 
-/** The id of the newest alert but so many. */
+/** Returns the ID of the alert after the newest `others`. */
 function newestAlert(sql: SqlStorage, others: number): string | null {
   const found = sql
     .exec<{ id: string }>("SELECT id FROM alerts ORDER BY id DESC LIMIT 1 OFFSET ?", others)
@@ -178,13 +179,13 @@ function newestAlert(sql: SqlStorage, others: number): string | null {
   return found[0]?.id ?? null;
 }
 
-/** Whether this publish brings alerts to the book. */
+/** Reports whether this publish includes alerts. */
 function hasUnbooked({ sql, memory: { row } }: Tx): boolean {
   const since = row.publishAll ? -1 : row.acknowledged;
   return sql.exec("SELECT 1 FROM alerts WHERE changed > ? LIMIT 1", since).toArray().length > 0;
 }
 
-/** A page of the alerts raised for publishes from that of `last` on and after it, as the book has them. */
+/** Returns a page of alerts published with or after `last`, as stored in the database. */
 export function selectAlertsAfter(sql: SqlStorage, last: SnapshotRow): SnapshotRow[] {
   return sql
     .exec<StoredAlert & { changed: number }>(
@@ -209,20 +210,20 @@ function alertOf(row: StoredAlert): AlertRecord {
   };
 }
 
-/** An end user's quota or a key's budget that is used up, or too small for what was asked. */
+/** An end user's quota or a key's budget that is used up or too small for the request. */
 type Reached = {
   readonly type: "end_user.quota_reached" | "key.budget_reached" | "session.budget_reached";
-  /** The end user's external id, or the key's or the session's id. */
+  /** The end user's external ID, or the key's or session's ID. */
   readonly subject: string;
-  /** Null: a budget that is for good. */
+  /** Null for a budget that never resets. */
   readonly period: BudgetPeriod | null;
-  /** The day, Monday or month it is of; null as well. */
+  /** The day, Monday or month of the period; null without a period. */
   readonly since: string | null;
   readonly limit: Micros;
   readonly left: number;
 };
 
-/** Which limits a charge reaches that had something left before it. */
+/** Returns the limits that a charge uses up. */
 export function reachedByCharge(
   before: {
     readonly endUser: EndUser | null;
@@ -277,8 +278,8 @@ function budgetReached(budget: Budget, amount: Micros, period: Period): Reached[
 }
 
 /**
- * The limit that a refusal is because of; null where it is none, or only open holds are in the way. Nothing is told
- * of a session that was never used, nor of an end user that is not there: names can be made up without end.
+ * Returns the limit that caused a rejection, or null if none or only open holds did. Unused sessions and
+ * unknown end users are excluded, because names can be invented without limit.
  */
 export function reachedByRefusal(
   desk: Tx,
@@ -307,7 +308,7 @@ export function reachedByRefusal(
   return { type: "session.budget_reached", subject, period, since, limit, left };
 }
 
-/** Told once for each limit and period, in the deciding transaction. */
+/** Emits the event once per limit and period, in the deciding transaction. */
 export function emitReached(desk: Tx, reached: Reached): void {
   const { type, subject, period, since, limit, left } = reached;
   const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";

@@ -10,8 +10,8 @@ import type { WalletRow } from "../tables/wallet-row.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /**
- * Writes down what the rows since the last checkpoint came to, so that a start reads only later
- * ones, and takes the next publish's number. One transaction, then the memory.
+ * Writes the totals since the last checkpoint, so that a start reads only later rows, and takes the next
+ * publish number. Updates memory after the transaction.
  */
 export function takeCheckpoint(desk: Tx): void {
   const { memory, sql } = desk;
@@ -46,7 +46,9 @@ export function takeCheckpoint(desk: Tx): void {
   memory.usage.clear();
 }
 
-/** No ledger row to come has a smaller id: it is an open hold's, or that of a hold still to be made. */
+/**
+ * Returns a lower bound for the IDs of future ledger rows: the oldest open hold or the oldest valid new ID.
+ */
 function floorOf(desk: Tx): string {
   let floorId = idFloor(HOLD_ID, desk.clockMs - ID_AGE_MAX_MS);
   for (const id of desk.memory.books.holds.keys()) if (id < floorId) floorId = id;
@@ -59,7 +61,7 @@ const ADD_TOTAL = `INSERT INTO totals (dimension, day, name, ${SUMS.join(", ")},
   ON CONFLICT (dimension, day, name) DO UPDATE SET
     ${SUMS.map((sum) => `${sum} = ${sum} + excluded.${sum}`).join(", ")}, changed = excluded.changed`;
 
-/** Adds to a total what came since the last checkpoint; `changed` is the publish that carries it. */
+/** Adds the amount since the last checkpoint to a total. `changed` is the publish that carries it. */
 function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
   const { dimension, day, name, requests, cost } = total;
   sql.exec(ADD_TOTAL, dimension, day, name, requests, ...tokenValues(total), cost, changed);
@@ -68,7 +70,7 @@ function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
 /** Ledger rows between two checkpoints that are kept as marks. */
 const MARK_ROWS = 1000;
 
-/** Old checkpoints stay as marks for reading the ledger, but not closer than MARK_ROWS. */
+/** Deletes checkpoints that are closer than MARK_ROWS. The others mark positions for reading the ledger. */
 function thinCheckpoints(sql: SqlStorage): void {
   const [newest, before] = sql
     .exec<{ seq: number }>("SELECT seq FROM checkpoints ORDER BY seq DESC LIMIT 2")

@@ -9,7 +9,7 @@ import { generationIn } from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
-/** Rows that one answer looks at. */
+/** Maximum rows per response. */
 const ROWS_MAX = 50_000;
 
 type CostSum = {
@@ -21,7 +21,7 @@ type CostSum = {
   sold: string;
 };
 
-/** See `WalletCalls.costs`: of the newest `ROWS_MAX` settled requests in the time asked for, as receipts have them. */
+/** See `WalletCalls.costs`. Covers the newest `ROWS_MAX` settled requests of the period. */
 export function readCosts({ sql, env, nowMs }: Tx, asked: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const fromMs = Math.max(asked.fromMs, keptMs);

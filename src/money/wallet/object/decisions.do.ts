@@ -21,11 +21,11 @@ import { topUpDue } from "./top-up.do.ts";
 import { isFullError, freeStorageNow, retentionDue, isStorageLow } from "./retention.do.ts";
 
 /**
- * Where a wallet's decisions are made, each in one synchronous turn: keeps the memory and the alarm
- * in step with the tables.
+ * Runs a wallet's decisions, each in one synchronous transaction, and keeps memory and alarm consistent with
+ * the tables.
  */
 export class Decisions {
-  /** `lost`: the tables could not be read after a throw; whoever comes next reads them again. */
+  /** `lost`: the tables couldn't be read after an error. The next call reads them again. */
   #memory: Memory | "unmade" | "lost" = "unmade";
   #schedule = new Schedule(null);
   readonly #storage: DurableObjectStorage;
@@ -33,7 +33,7 @@ export class Decisions {
 
   readonly #onNews: () => void;
 
-  /** `onNews`: called while the log has events that were not told. */
+  /** `onNews` is called while events await delivery. */
   constructor(storage: DurableObjectStorage, env: () => Env, onNews: () => void) {
     this.#storage = storage;
     this.#env = env;
@@ -44,26 +44,26 @@ export class Decisions {
     return this.#schedule;
   }
 
-  /** Begins with what the tables say, if there are any; `alarmAt` is the alarm that is set, Unix ms. */
+  /** Loads the tables, if any. `alarmAt` is the alarm that is set (Unix ms). */
   start(alarmAt: number | null): void {
     this.#schedule = new Schedule(alarmAt);
     this.#recover();
   }
 
-  /** Whether a wallet is there and cannot be read. */
+  /** Reports whether a wallet exists but can't be read. */
   get isLost(): boolean {
     return this.#memory === "lost";
   }
 
-  /** The tables are gone: as if no wallet was ever made. */
+  /** Resets to the state without a wallet, after the tables were deleted. */
   forget(): void {
     this.#memory = "unmade";
     this.#schedule = new Schedule(null);
   }
 
   /**
-   * One decision in one turn, its alarm set with it. `storage_unavailable` while no wallet was made or
-   * its tables cannot be read.
+   * Runs a decision and sets the alarm. Returns `storage_unavailable` if there is no wallet or its tables
+   * can't be read.
    */
   decide<T>(decision: (desk: Tx) => Result<T>): Result<T> {
     return this.turn((desk) => {
@@ -73,13 +73,13 @@ export class Decisions {
     });
   }
 
-  /** After a decision: sets the alarm, and has what it told sent on. */
+  /** Sets the alarm after a decision and delivers its events. */
   noteNews(desk: Tx): void {
     this.#schedule.arm(desk);
     if (desk.memory.isUntold) this.#onNews();
   }
 
-  /** A decision that leaves the alarm to its caller. */
+  /** Runs a decision without setting the alarm. */
   turn<T>(decision: (desk: Tx) => Result<T>): Result<T> {
     if (this.tryOpen() === null) return unavailable();
     try {
@@ -98,12 +98,12 @@ export class Decisions {
       if (needsEndOfTransaction(desk)) endTransaction(this.open());
       return answer;
     } catch (error) {
-      this.#recover(); // a throw may have left the memory ahead of the tables
+      this.#recover(); // memory may be ahead of the tables after a throw
       throw error;
     }
   }
 
-  /** Nothing more fits: whether rows could go. The alarm comes for more of them. */
+  /** Deletes rows when storage is full. Returns false if nothing can go. The alarm deletes more. */
   #makeRoom(): boolean {
     const desk = this.tryOpen();
     if (desk === null) return false;
@@ -118,7 +118,7 @@ export class Decisions {
     }
   }
 
-  /** The desk as it is now; null while no wallet was made, or when its tables cannot be read. */
+  /** Returns the transaction context, or null if there is no wallet or its tables can't be read. */
   tryOpen(): Tx | null {
     try {
       return this.openIfMade();
@@ -128,7 +128,7 @@ export class Decisions {
     }
   }
 
-  /** The desk as it is now; null while no wallet was made. Throws when its tables cannot be read. */
+  /** Returns the transaction context, or null without a wallet. Throws if the tables can't be read. */
   openIfMade(): Tx | null {
     if (this.#memory === "lost") this.load();
     return this.#memory === "unmade" ? null : this.open();
@@ -144,9 +144,9 @@ export class Decisions {
     return this.#deskAt(memory, clockMs);
   }
 
-  /** The clock jumped back: the wallet's time follows it, in the tables first. */
+  /** Moves the wallet's time back after the clock jumped back, in the tables first. */
   #stepBack(before: Memory, clockMs: number): Tx {
-    this.#memory = "lost"; // until all of it is known again
+    this.#memory = "lost"; // until everything is read again
     followClock({ ...this.#deskAt(before, clockMs), nowMs: clockMs });
     const memory = loadMemory(this.#storage.sql);
     this.#memory = memory;
@@ -171,11 +171,10 @@ export class Decisions {
   }
 
   /**
-   * Derives the memory from the tables, and sets the alarm for what is due by them. Throws when they cannot
-   * be read, also when they are too new for this program.
+   * Loads memory from the tables and schedules due work. Throws if the tables can't be read or are too new.
    */
   load(): void {
-    this.#memory = "lost"; // until all of it is known
+    this.#memory = "lost"; // until everything is read
     if (!openTables(this.#storage, WALLET_TABLES)) return this.forget();
     this.#memory = loadMemory(this.#storage.sql);
     const desk = this.open();
@@ -194,52 +193,52 @@ export class Decisions {
   }
 }
 
-/** What a wallet that was never made, or cannot be read, answers to everything. */
+/** Returns the failure of a wallet that doesn't exist or can't be read. */
 export function unavailable(): Refusal {
   return refuse({ kind: "storage_unavailable" });
 }
 
 const DELAY_MIN_MS = 5_000;
 const DELAY_MAX_MS = 60_000;
-/** Between two publishes of a wallet where only requests came, QUIET_MS where those were few. */
+/** Ms between two publishes after requests; QUIET_MS if there were few. */
 const BUSY_MS = 90_000;
-/** So many holds and charges since the last publish are few. */
+/** Maximum holds and charges since the last publish that count as few. */
 const QUIET_MAX = 128;
-/** An alarm this long overdue was lost, not merely about to run. */
+/** Ms after which an overdue alarm counts as lost. */
 const STALE_MS = 60_000;
-/** A turn reads its clock and later the platform's: what is due at one moment may seem so far apart. */
+/** Maximum ms between two clock reads of one transaction. */
 const READINGS_MS = 5;
 
-/** When the wallet wakes up next; all of it can be lost and is then worked out again. */
+/** The wallet's next wake-up. Everything in it can be recomputed. */
 class Schedule {
   #publishAt: number | null = null;
   #isPublishing = false;
   #publishedAt = -Infinity;
   #delayMs = DELAY_MIN_MS;
   #retainAt: number | null = null;
-  /** The alarm that is known to be set, on the platform's own clock. */
+  /** The alarm that is set, on the platform's clock. */
   #alarmAt: number | null;
 
   constructor(alarmAt: number | null) {
     this.#alarmAt = alarmAt;
   }
 
-  /** Works out retention's due time again; the other two follow the memory. */
+  /** Recomputes when retention is due. The other times follow from memory. */
   refresh(desk: Tx): void {
     this.#retainAt = retentionDue(desk);
   }
 
-  /** After a start: when the last publish before it was. */
+  /** Sets the time of the last publish before a start. */
   publishedBefore(atMs: number): void {
     this.#publishedAt = Math.max(this.#publishedAt, atMs);
   }
 
-  /** There is more to remove: the alarm comes at once. */
+  /** Schedules the alarm immediately because more rows must be deleted. */
   retainSoon(desk: Tx): void {
     this.#retainAt = desk.nowMs;
   }
 
-  /** Whether rows may be old enough; asked at every alarm, so it also learns of the first row. */
+  /** Reports whether rows may be old enough to delete. Checked at every alarm. */
   retainIsDue(desk: Tx): boolean {
     if (isStorageLow(desk) || desk.memory.departed.until <= desk.nowMs) return true;
     this.#retainAt ??= retentionDue(desk);
@@ -254,13 +253,13 @@ class Schedule {
     return this.#isPublishing;
   }
 
-  /** One publish at a time: until this one has ended, none is due. */
+  /** Marks a publish as running. No other is due until it ends. */
   publishing(): void {
     this.#isPublishing = true;
     this.#publishAt = null;
   }
 
-  /** After a publish, done or failed: the next waits longer while the wallet stays busy. */
+  /** Marks a publish as done or failed. The next one waits longer while the wallet is busy. */
   published(nowMs: number): void {
     this.#isPublishing = false;
     this.#publishAt = null;
@@ -268,7 +267,7 @@ class Schedule {
     this.#delayMs = Math.min(DELAY_MAX_MS, this.#delayMs * 2);
   }
 
-  /** The clock stepped back: what was due in its future is worked out again. */
+  /** Recomputes due times after the clock stepped back. */
   steppedBack(desk: Tx): void {
     this.#publishAt = null;
     this.#publishedAt = -Infinity;
@@ -279,7 +278,7 @@ class Schedule {
     this.#alarmAt = null;
   }
 
-  /** When what the book lacks by now is to be there: soon, unless it is little and of the daily round. */
+  /** Returns when unpublished changes are due: soon, unless they are few and routine. */
   #publishDue({ memory, nowMs }: Tx): number {
     if (!memory.changed) {
       const pause = memory.routine <= QUIET_MAX ? QUIET_MS : BUSY_MS;
@@ -289,7 +288,7 @@ class Schedule {
     return nowMs + this.#delayMs;
   }
 
-  /** Sets the alarm when something is due before it; in the turn that decided, so committed with it. */
+  /** Sets an earlier alarm if needed, committed with the decision. */
   arm(desk: Tx): void {
     const { storage, nowMs } = desk;
     const { memory } = desk;
@@ -318,17 +317,16 @@ class Schedule {
 }
 
 /**
- * Brings the tables to a clock that lags the wallet's time by more than a jitter: `desk.nowMs` is that
- * clock, `desk.memory.clock` the time before. What still counts counts from now on: open holds keep
- * their time to live, the last minute's admissions were made now, as was the use of Idempotency-Keys.
- * What holds spend stays in the period it was admitted in. The memory is stale after it.
+ * Adjusts the tables when the clock lags the wallet's time by more than jitter. `desk.nowMs` is that clock,
+ * `desk.memory.clock` the earlier time. Open holds keep their remaining time, and the last minute's
+ * admissions and Idempotency-Key uses count as made now. Holds keep their period. Memory is stale afterwards.
  */
 function followClock(desk: Tx): void {
   const { memory, nowMs, sql, storage } = desk;
   logAlert("clock_stepped_back", { org_id: memory.row.orgId, lag_ms: memory.clock - nowMs });
-  // Newer than any row's time: a start does not take the time of rows before it for the wallet's.
+  // A checkpoint newer than every row, so a start doesn't take an old row's time for the wallet's.
   takeCheckpoint(desk);
-  // No hold admitted later was minted before: ids are dated by the clock as it is.
+  // No later hold has an older ID, because IDs carry the real clock.
   const floorId = idFloor(HOLD_ID, nowMs - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);
   const { sweptId } = memory.row;
   storage.transactionSync(() => {
@@ -341,7 +339,7 @@ function followClock(desk: Tx): void {
       rateFloor(memory.clock),
     );
     pullNames(sql, nowMs);
-    // Unpaid rows minted from now on would lie below what counts as swept.
+    // Unpaid rows with new IDs would otherwise lie below the swept mark.
     if (sweptId > floorId) updateWalletRow(sql, { ...memory.row, sweptId: floorId });
   });
 }

@@ -46,7 +46,7 @@ import type { Tx } from "./memory.do.ts";
 
 const QUOTA_MAX = DOLLARS_MAX * 1_000_000;
 
-/** Creates the end user with the defaults for what is left out, or changes what is given. */
+/** Creates an end user with defaults for missing fields, or changes the given fields. */
 export function putEndUser(
   desk: Tx,
   externalId: string,
@@ -66,7 +66,7 @@ export function putEndUser(
   return success({ created: true, endUser: recordOf(desk, made.user) });
 }
 
-/** Changes what is given; `not_found` for an end user that is not there. */
+/** Changes the given fields. Returns `not_found` for an unknown end user. */
 export function patchEndUser(
   desk: Tx,
   externalId: string,
@@ -96,7 +96,7 @@ export function listEndUsers(
   return success({ endUsers, total: desk.memory.endUsers, nextAfter });
 }
 
-/** Forgets an end user, but for what it has spent this month: see `depart`. */
+/** Deletes an end user. Its spend of this month is kept; see `depart`. */
 export function deleteEndUser(desk: Tx, externalId: string): Result<{ externalId: string }> {
   const known = findEndUser(desk, "external_id", externalId);
   if (known === null) return missing();
@@ -104,7 +104,7 @@ export function deleteEndUser(desk: Tx, externalId: string): Result<{ externalId
   return success({ externalId });
 }
 
-/** Why a quota or a threshold cannot be stored, or null. */
+/** Returns why limits can't be stored, or null. */
 function refuseLimits(limits: {
   readonly quotas: Readonly<Record<string, Micros | null | undefined>>;
   readonly threshold: readonly [name: string, value: number | undefined];
@@ -187,7 +187,7 @@ export function readSettings(desk: Tx): Result<SettingsRecord> {
   return success(settingsRecordOf(desk.memory.row.settings));
 }
 
-/** Changes what is given; quotas are for end users seen later, the threshold is looked at at once. */
+/** Changes the given settings. Quotas apply to new end users; the alert threshold applies immediately. */
 export function patchSettings(
   desk: Tx,
   change: SettingsChange,
@@ -227,7 +227,7 @@ export function patchSettings(
   return success(after);
 }
 
-/** What only an operator sets: the organization's own rate limit and price list, and whether it may spend at all. */
+/** Changes operator settings: rate limit, price list and status. */
 export function configure(desk: Tx, change: ConfigurationChange): Result<Configuration> {
   const { row } = desk.memory;
   const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;
@@ -266,18 +266,18 @@ function settingsOf(record: SettingsRecord): Settings {
 }
 
 const END_USERS_MAX = 100_000;
-/** So many that departed are kept; of more the oldest go, with what they spent. */
+/** Maximum departed end users. Beyond it, the oldest and their spend are deleted. */
 const DEPARTED_MAX = 100_000;
 
-/** An end user that is to be made; `departed` is who it was before, as stored, or null. */
+/** An end user to create. `departed` is its deleted predecessor of this month, or null. */
 export type NewEndUser = {
   readonly user: EndUser;
   readonly departed: { readonly user: EndUser; readonly account: number } | null;
 };
 
 /**
- * An end user with the organization's defaults, under an id of its own; who departed this month under the same
- * name is one with what it has spent. Null when there are too many. Only looks.
+ * Returns an end user to create, with defaults. One deleted this month under the same name continues with its
+ * spend. Returns null at the maximum. Writes nothing.
  */
 export function newEndUser(desk: Tx, externalId: string): NewEndUser | null {
   const { memory, sql, period } = desk;
@@ -300,7 +300,7 @@ export function newEndUser(desk: Tx, externalId: string): NewEndUser | null {
   return { user, departed };
 }
 
-/** Writes a new end user; its requests of before are its own again. Within a transaction. */
+/** Writes a new end user and reassigns its earlier requests. Must run in a transaction. */
 export function storeEndUser(desk: Tx, { user, departed }: NewEndUser): void {
   const { memory, sql, period } = desk;
   const changed = nextRevision(desk);
@@ -309,13 +309,13 @@ export function storeEndUser(desk: Tx, { user, departed }: NewEndUser): void {
     return;
   }
   deleteDepartedHash(sql, departed.user.externalId);
-  // As of the checkpoint: the rows after it are added by whoever reads them.
+  // Spend as of the checkpoint. Readers add the rows after it.
   const { spend } = departed.user;
   insertEndUser(sql, { ...user, spend }, { changed, account: departed.account });
   raiseAlerts(desk, quotaCrossings(null, user, period), memory.books.seq);
 }
 
-/** Brings the memory to what `storeEndUser` wrote. */
+/** Updates memory after `storeEndUser`. */
 export function madeEndUser({ memory }: Tx, { user, departed }: NewEndUser): void {
   memory.endUsers += 1;
   memory.unpublished.add(user.id);
@@ -329,8 +329,8 @@ export function madeEndUser({ memory }: Tx, { user, departed }: NewEndUser): voi
 }
 
 /**
- * An end user is gone, but for what it spends: until the month ends its row stays under a hash of its name, and its
- * open holds and their charges count.
+ * Deletes an end user but keeps its spend: until the month ends, its row remains under a hash of its name,
+ * and its open holds and charges count.
  */
 function depart(desk: Tx, user: EndUser): void {
   const { memory, sql, period, storage } = desk;
@@ -358,7 +358,7 @@ function depart(desk: Tx, user: EndUser): void {
   memory.changed = true;
 }
 
-/** Forgets those whose month is over, at most `rowsMax`; true when there may be more. */
+/** Deletes departed end users of past months, at most `rowsMax`. Returns true if more may remain. */
 export function forgetDeparted({ memory, sql, period }: Tx, rowsMax: number): boolean {
   if (memory.departed.count === 0) {
     memory.departed = { count: 0, until: Infinity };
@@ -370,7 +370,7 @@ export function forgetDeparted({ memory, sql, period }: Tx, rowsMax: number): bo
   return gone.length >= rowsMax;
 }
 
-/** Stands for the name in its column. It begins as no name can: those have no control characters. */
+/** Returns the hash that replaces a name. Its first character is a control character, which no name has. */
 function hashOf({ memory }: Tx, externalId: string): string {
   return `\n${sha256(`${memory.row.orgId}\n${externalId}`)}`;
 }

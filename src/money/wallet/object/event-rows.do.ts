@@ -13,15 +13,15 @@ import { logAlert } from "../../../shared/log.ts";
 import type { Tx } from "./memory.do.ts";
 import type { EventPage, EventQuery } from "../../../shared/contracts/wallet.ts";
 
-/** An organization's newest events are kept, each room's share of them for itself, none longer than a year. */
+/** Maximum events per organization. Each partition has its own share. */
 const EVENTS_MAX = 100_000;
 const YEAR_MS = 366 * 86_400_000;
-/** So many that are too old go with one that comes. */
+/** Maximum old events deleted with each new one. */
 const GONE_MAX = 100;
 
 /**
- * Writes down what has just been decided, in the deciding transaction. `once`: words that say which of all
- * things of this type it was; told again it adds nothing. False when it was there.
+ * Stores an event in the deciding transaction. `once` identifies an event that can occur only once. Returns
+ * false if it exists.
  */
 export function addEvent(
   desk: Tx,
@@ -34,8 +34,8 @@ export function addEvent(
 }
 
 /**
- * The same for one that has its id already: the book's. Data that is too long is cut, and an operator told: an event
- * that could not be taken would stop all that wait behind it. The oldest make room for it.
+ * Stores an event from the database, which already has an ID. Data that is too long is cut with an alert,
+ * because a rejected event would block all later ones.
  */
 export function takeEvent(desk: Tx, event: EventRecord): boolean {
   const { sql } = desk;
@@ -61,12 +61,12 @@ export function takeEvent(desk: Tx, event: EventRecord): boolean {
     logAlert("event_cut", { org_id: desk.memory.row.orgId, id, type });
   }
   desk.memory.isUntold = true;
-  desk.memory.changed = true; // should the telling be lost, the next publish tells
+  desk.memory.changed = true; // if delivery is lost, the next publish retries it
   dropOld(desk);
   return true;
 }
 
-/** Removes what is beyond the bound from the room that has the most, with a note of it, and what is older than a year. */
+/** Deletes events above the bound from the fullest partition, and events older than a year. */
 function dropOld({ sql, nowMs }: Tx): void {
   const rooms = sql
     .exec<{ room: string; first: number | null; last: number | null }>(
@@ -102,15 +102,15 @@ function dropOld({ sql, nowMs }: Tx): void {
   forgetOldEvents(sql, nowMs);
 }
 
-/** What a key or a session tells of one type in an hour; the rest is summed. */
+/** Maximum events of one type per key or session and hour. The rest are summed. */
 const HOURLY_MAX = 100;
-/** As many keys as may live, which go when their member does. */
+/** Maximum key revocations per hour: all keys of a removed member. */
 const HOURLY_REVOKED_MAX = 1000;
 const ENDED_MAX = 1000;
 
 type Count = { actor: string; type: EventType; hour: number; told: number; left_out: number };
 
-/** Counts an event of a key or a session; false when its actor has told enough of them in this hour. */
+/** Counts an event of a key or session. Returns false above the hourly maximum. */
 function hasRoomThisHour(desk: Tx, { type, actor }: NewEvent): boolean {
   if (actor.kind === "operator" || actor.kind === "system") return true;
   const count = countOfHour(desk, `${actor.kind} ${actor.id}`, type);
@@ -126,7 +126,7 @@ function hasRoomThisHour(desk: Tx, { type, actor }: NewEvent): boolean {
   return fits;
 }
 
-/** What an actor told of a type in this hour; what it left out of one that is over is told. */
+/** Returns the count of an actor and type in this hour. Emits the summary of a finished hour. */
 function countOfHour(desk: Tx, actor: string, type: EventType): Count {
   const hour = desk.nowMs - (desk.nowMs % HOUR_MS);
   const [known] = desk.sql
@@ -137,7 +137,7 @@ function countOfHour(desk: Tx, actor: string, type: EventType): Count {
   return { actor, type, hour, told: 0, left_out: 0 };
 }
 
-/** One event for all that an actor did beyond its bound in an hour. */
+/** Emits one summary event for the events suppressed in an hour. */
 function tellLeftOut(desk: Tx, { actor, type, hour, left_out: leftOut }: Count): void {
   if (leftOut === 0) return;
   const [kind, id] = actor.split(" ");
@@ -147,7 +147,7 @@ function tellLeftOut(desk: Tx, { actor, type, hour, left_out: leftOut }: Count):
   addEvent(desk, event, [actor, type, hour]);
 }
 
-/** Tells what was left out in hours that are over, and forgets their counts; a batch of them. */
+/** Records one summary event per actor, type and finished hour, in batches. */
 export function flushSuppressedEvents(desk: Tx): void {
   const { sql, nowMs } = desk;
   const over = sql
@@ -159,7 +159,7 @@ export function flushSuppressedEvents(desk: Tx): void {
   }
 }
 
-/** Removes a batch of the events that are older than a year; true when there may be more. */
+/** Deletes a batch of events older than a year. Returns true if more may remain. */
 export function forgetOldEvents(sql: SqlStorage, nowMs: number): boolean {
   const gone = sql
     .exec(
@@ -175,7 +175,7 @@ type LoggedEvent = StoredEvent & { seq: number };
 
 const COLUMNS = "seq, id, type, actor_kind, actor_id, subject, data, created_at";
 
-/** Newest first, from after the event with the id `after`; null when there is no such event. */
+/** Returns events after the event `after`, newest first, or null if that event doesn't exist. */
 export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPage | null {
   const last = query.after === null ? null : placeOf(sql, query.after);
   if (query.after !== null && last === null) return null;
@@ -201,7 +201,7 @@ export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPag
   return { events, nextAfter, dropped: selectDropped(sql) };
 }
 
-/** From a time on (Unix ms), oldest first. */
+/** Returns events since a time (Unix ms), oldest first. */
 export function selectEventsSince(
   { sql, nowMs }: Tx,
   sinceMs: number,
@@ -217,7 +217,7 @@ export function selectEventsSince(
     .map(eventIn);
 }
 
-/** The next events that the webhooks' object does not have, in the log's order, and the place of the last. */
+/** Returns the next events that webhooks haven't received, in order, and the position of the last. */
 export function selectUndelivered(
   sql: SqlStorage,
   limit: number,
@@ -231,15 +231,15 @@ export function selectUndelivered(
   return { events: rows.map(eventIn), lastSeq: rows.at(-1)?.seq ?? 0 };
 }
 
-/** The webhooks' object has all up to here. */
+/** Records that webhooks have received all events up to `seq`. */
 export function markDelivered(sql: SqlStorage, seq: number): void {
   sql.exec("UPDATE event_log SET told_seq = max(told_seq, ?)", seq);
 }
 
-/** Where an event of a key or a session names the end user that it is for. */
+/** JSON paths that name the end user of a key or session. */
 const NAMES = ["$.end_user", "$.changes.end_user.from", "$.changes.end_user.to"] as const;
 
-/** An end user's name goes from the log, which has its id in place of it; the webhooks' object hears of it. */
+/** Replaces an end user's name in the log by its ID and marks the events for webhooks. */
 export function eraseName(
   { sql, memory }: Tx,
   { id, externalId }: { readonly id: string; readonly externalId: string },
@@ -263,7 +263,7 @@ export function eraseName(
   memory.changed = true;
 }
 
-/** Events whose name is gone, that the webhooks' object may have with it. */
+/** Returns erased events that webhooks may still have with the name. */
 export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRecord[] {
   return sql
     .exec<LoggedEvent>(
@@ -274,7 +274,7 @@ export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRec
     .map(eventIn);
 }
 
-/** The webhooks' object has these as they are now. */
+/** Records that webhooks have the erased events. */
 export function updateRenamed(sql: SqlStorage, events: readonly EventRecord[]): void {
   const ids = JSON.stringify(events.map(({ id }) => id));
   sql.exec("UPDATE events SET renamed = 0 WHERE id IN (SELECT value FROM json_each(?))", ids);

@@ -17,12 +17,12 @@ import type { Tx } from "./memory.do.ts";
 
 const TOLD_AT_ONCE = 100;
 const TAKE_TIMEOUT_MS = 10_000;
-/** After one that failed nothing is told for so long. */
+/** Ms to wait after a failed delivery. */
 const PAUSE_MS = 5000;
 
 /**
- * Tells the object of the webhooks what the log has and it has not, in order, each event until it is taken: it
- * keeps a repeat once. What it does not take now the next publish tells again.
+ * Sends new log events to the webhooks object in order. The object ignores repeats, and the next publish
+ * retries failures.
  */
 export class WebhookFeed {
   readonly #decisions: Decisions;
@@ -35,7 +35,7 @@ export class WebhookFeed {
     this.#env = env;
   }
 
-  /** Never throws. */
+  /** Sends all new events. Never throws. */
   async tell(): Promise<void> {
     if (this.#isTelling || elapsedMs() < this.#pausedUntil) return;
     this.#isTelling = true;
@@ -52,7 +52,7 @@ export class WebhookFeed {
     }
   }
 
-  /** False when all is told. */
+  /** Sends one page. Returns false when everything is sent. */
   async #tellPage(): Promise<boolean> {
     const desk = this.#decisions.tryOpen();
     if (desk === null || !desk.memory.isUntold) return false;
@@ -68,7 +68,7 @@ export class WebhookFeed {
     }).ok;
   }
 
-  /** Last, what the object may still have with a name that is gone; false when all is told. */
+  /** Sends events whose name was erased. Returns false when everything is sent. */
   async #tellRenamed({ sql, memory }: Tx): Promise<boolean> {
     const renamed = selectRenamed(sql, TOLD_AT_ONCE);
     if (renamed.length === 0) {
@@ -86,11 +86,11 @@ export class WebhookFeed {
   }
 }
 
-/** Pages of one look; what is left waits for the next. */
+/** Maximum pages per call. */
 const PAGES_MAX = 20;
 const BOOK_TIMEOUT_MS = 5000;
 
-/** Ends hours that are over, and tells what they left out. */
+/** Emits the summary events of finished hours. */
 export function endHours(decisions: Decisions): void {
   decisions.decide((desk) => {
     desk.storage.transactionSync(() => flushSuppressedEvents(desk));
@@ -99,8 +99,8 @@ export function endHours(decisions: Decisions): void {
 }
 
 /**
- * Ends hours that are over, then takes the events of the book into the log and deletes them there: what stands in both after a crash is the
- * same event by its id, and is taken once. Never throws: what could not be taken waits in the book.
+ * Moves events from the database into the log and deletes them there. Event IDs make repeats harmless. Never
+ * throws: events that fail stay in the database.
  */
 export async function takeWaitingEvents(db: D1Database, decisions: Decisions): Promise<void> {
   try {

@@ -46,7 +46,7 @@ export function readKeptFailures({ sql, nowMs }: Tx, asked: KeptFailureQuery): K
   return { groups: data, completeFrom: Math.min(wholeMs, asked.beforeMs, nowMs) };
 }
 
-/** What a request that failed is grouped by; its provider is the last that was asked. */
+/** The grouping values of a failed request. Its provider is the last one called. */
 const DIMENSIONS: Readonly<Record<FailureDimension, (one: FailedRequest) => string | null>> = {
   model: ({ model, askedModel }) => model ?? askedModel,
   provider: ({ attempts }) => attempts.at(-1)?.route.split(":")[0] ?? null,
@@ -73,7 +73,7 @@ function isOf(keyIds: FailureQuery["keyIds"]): (one: { readonly keyId: string })
   return ({ keyId }) => keyIds?.includes(keyId) ?? true;
 }
 
-/** The end of the newest hour of which more was counted than is kept by itself; `fromMs` when there is none. */
+/** Returns the end of the newest hour with failures that were counted but not stored, or `fromMs`. */
 function wholeFrom(
   { fromMs }: FailureQuery,
   counts: readonly FailureCount[],

@@ -5,10 +5,7 @@ import { callPart } from "../grouped-wallet.ts";
 import { isKnown } from "./admission.do.ts";
 import type { Gate } from "./admission.do.ts";
 
-/**
- * See `WalletCalls.together`. Every part is decided in this very turn, so that nothing comes between them and one
- * commit stores them all.
- */
+/** See `WalletCalls.together`. All parts run in one transaction and commit together. */
 export function runGroup(
   gate: Gate,
   wallet: GroupedCalls,
@@ -30,7 +27,7 @@ async function answerPart(
   }
 }
 
-/** The hash of the key that a part is for; null for an outcome, which needs none. */
+/** Returns the key hash of a part, or null for an outcome. */
 function keyOf(part: WalletPart): string | null {
   if (part.call === "admitAndHold") return part.args[0];
   return part.call === "hold" ? (part.args[1] ?? null) : null;

@@ -20,8 +20,8 @@ import { endOf, periodOfDay } from "../../../shared/period.ts";
 import { putBudget, selectKeyDays, updateBudget } from "../tables/key-rows.do.ts";
 
 /**
- * What a request is held by: its key's terms, and its session's. `isPlaced`: the session's minute counted it when its
- * key was admitted.
+ * The limits of a request: its key's terms and its session's. `isPlaced`: the session's minute already
+ * counted the request.
  */
 export type HeldTerms = KeyTerms & {
   readonly session?: Session | undefined;
@@ -29,8 +29,8 @@ export type HeldTerms = KeyTerms & {
 };
 
 /**
- * What may not be asked for, whatever it costs: by whom, at whose prices, of which model, for which end user; first by
- * the key, then by its session.
+ * Returns why a request isn't allowed regardless of cost: organization, prices, model or end user, checked
+ * for the key and then the session.
  */
 export function checkRequest(desk: Tx, request: HoldRequest, terms: HeldTerms): Refusal | null {
   return (
@@ -38,7 +38,7 @@ export function checkRequest(desk: Tx, request: HoldRequest, terms: HeldTerms): 
   );
 }
 
-/** Before anything is decided by amounts that are not the customer's. */
+/** Returns the failure of a suspended organization or another price list, before any amounts are compared. */
 function refuseOrganization({ memory }: Tx, asked: HoldRequest): Refusal | null {
   const { priceList, suspended } = memory.row;
   if (suspended) return refuse({ kind: "organization_suspended" });
@@ -47,8 +47,8 @@ function refuseOrganization({ memory }: Tx, asked: HoldRequest): Refusal | null 
 }
 
 /**
- * Null for a model that the key lists, and its session. A peer that does not say what it asks for may ask for nothing
- * of a list.
+ * Returns null if the key and the session allow the model. A peer that names no model is rejected if there is
+ * a list.
  */
 function refuseModel({ model }: HoldRequest, terms: HeldTerms): Refusal | null {
   const { session } = terms;
@@ -60,7 +60,7 @@ function isListed(model: HoldRequest["model"], terms: Pick<KeyTerms, "allowedMod
   return terms.allowedModels === null || (model !== null && allowsModel(terms, model));
 }
 
-/** The end user that a request is of. */
+/** Returns the end user of a request. */
 export function userOf(
   { externalId }: HoldRequest,
   { endUser, session }: HeldTerms,
@@ -72,7 +72,7 @@ function isOf(user: string | null, own: string | null): boolean {
   return own === null || user === null || user === own;
 }
 
-/** Null for the end user that the key has, and its session, where they have one. */
+/** Returns null if the end user matches those fixed by the key and session. */
 function refuseUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
   if (!isOf(userOf(request, terms), terms.endUser)) {
     return invalid("This API key is for requests of another end user.", "user");
@@ -81,7 +81,10 @@ function refuseUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
   return invalid("This session is for requests of another end user.", "user");
 }
 
-/** The id of an expired request whose Idempotency-Key this one takes, or null; or why it may not have that key. */
+/**
+ * Returns the ID of the expired request whose Idempotency-Key this one takes, null if there is none, or the
+ * failure.
+ */
 export function findExpiredHolder(
   { sql, nowMs }: Tx,
   { idempotency }: HoldRequest,
@@ -91,20 +94,20 @@ export function findExpiredHolder(
   return decideName(selectNameHolder(sql, name, nowMs), body, nowMs);
 }
 
-/** While payments that went back are owed, nothing is free; a session is not told how much. */
+/** Rejects requests while reversed payments are owed. A session doesn't learn the amount. */
 export function checkDebts({ memory }: Tx, session: Session | undefined): Refusal | null {
   const { owed } = memory.debts;
   if (owed === 0) return null;
   return refuse({ kind: "payment_reversed", owedMicro: session === undefined ? owed : null });
 }
 
-/** The session's own minute, unless it has the request already, then the organization's. */
+/** Checks the session's rate limit, unless already counted, and then the organization's. */
 export function checkRates(desk: Tx, { session, isPlaced }: HeldTerms): Refusal | null {
   const ofSession = isPlaced === true ? null : refuseSessionRate(desk, session);
   return ofSession ?? refuseRate(desk);
 }
 
-/** The organization's own rate limit, if it has one. */
+/** Checks the organization's rate limit, if it has one. */
 function refuseRate({ memory, nowMs }: Tx): Refusal | null {
   const limit = memory.row.rpmLimit;
   if (limit === null) return null;
@@ -113,12 +116,12 @@ function refuseRate({ memory, nowMs }: Tx): Refusal | null {
   return refuse({ kind: "rate_limited", scope: "organization", limit, retryAfterMs });
 }
 
-/** How many tokens of the key's minute the request gets; null for a key without a token limit. */
+/** Returns the tokens granted from the key's token limit, or null without one. */
 export function tokensFor(desk: Tx, request: HoldRequest, terms: KeyTerms): Result<number | null> {
   const { tpmLimit: limit } = terms;
   if (limit === null) return success(null);
   const { prompt, least: leastOutput, most } = request.tokens;
-  const least = request.hasCap ? most : leastOutput; // what the client asked for is not cut
+  const least = request.hasCap ? most : leastOutput; // a cap that the client set isn't lowered
   const share = (free: number): number => shareOf(free, request.hasCap);
   const verdict = tokensOf(desk, request.keyId).decide(limit, { least, most, share }, desk.nowMs);
   if (verdict.kind === "granted") return success(verdict.tokens);
@@ -129,7 +132,7 @@ export function tokensFor(desk: Tx, request: HoldRequest, terms: KeyTerms): Resu
   return refuse({ kind: "tokens_limited", limit, remaining, required: least, retryAfterMs });
 }
 
-/** `counted`: with the id that its open holds have now. `made`: null for an end user that is there. */
+/** The end user who pays. `counted` carries the ID of its open holds. `made` is null if it exists. */
 export type Payer = {
   readonly user: EndUser;
   readonly counted: EndUser;
@@ -147,7 +150,7 @@ export function endUserFor(desk: Tx, externalId: string | null): Result<Payer> {
   return success({ user, counted, made });
 }
 
-/** A key's budget with what it has spent; null for a key that never had one. What is kept follows the terms. */
+/** Returns a key's budget with its spend, or null if it never had one. Stored budgets follow the terms. */
 export function budgetOf(
   desk: Tx,
   keyId: string,
@@ -165,8 +168,8 @@ export function budgetOf(
 }
 
 /**
- * A key's first budget: what it spent before counts too, as its usage tells. The row is as of the newest
- * checkpoint, as all are; memory is as of now.
+ * Creates a key's first budget. Its earlier spend counts. The row is as of the newest checkpoint; memory is
+ * current.
  */
 function beginBudget(desk: Tx, terms: Omit<Budget, "spend">): Budget {
   const { memory, sql } = desk;
@@ -187,7 +190,7 @@ function beginBudget(desk: Tx, terms: Omit<Budget, "spend">): Budget {
   return budget;
 }
 
-/** The tokens of a key's last minute. */
+/** Returns the tokens of a key's last minute. */
 export function tokensOf({ memory }: Tx, keyId: string): TokenWindow {
   const known = memory.tokens.get(keyId);
   if (known !== undefined) return known;

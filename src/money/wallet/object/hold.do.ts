@@ -41,16 +41,16 @@ import { topUpIfDue } from "./top-up.do.ts";
 import { reachedByRefusal, emitReached } from "./alerts.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** `isRepeat`: the id is known, and nothing was done but to answer as before. */
+/** The result of a hold. `isRepeat`: the ID was known and the first response is returned. */
 type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
-/** Reserves money for one request of a key with these terms, or says why not. See `WalletCalls.hold`. */
+/** Reserves money for one request under these terms, or rejects it. See `WalletCalls.hold`. */
 export function hold(desk: Tx, request: HoldRequest, terms: HeldTerms): Held {
   const { books, row, room } = desk.memory;
   const wrongId = refuseId(request.id, desk.clockMs);
   if (wrongId !== null) return anew(wrongId);
   if (books.holds.has(request.id)) return again(desk, request, terms);
-  // A wallet whose book is another's holds nothing new, nor one that may not have the room to settle it.
+  // Reject new holds if the database belongs to another wallet or storage is nearly full.
   if (row.conflict !== null || room.isFull) return anew(refuse({ kind: "storage_unavailable" }));
   const amounts = [request.least, request.sure, request.most];
   assert(
@@ -64,19 +64,18 @@ export function hold(desk: Tx, request: HoldRequest, terms: HeldTerms): Held {
   return answer === null ? again(desk, request, terms) : anew(answer);
 }
 
-/** What a hold is granted on. `lapsed`: the expired request that it repeats, which is void with the grant; or null. */
+/** The basis of a grant. `lapsed` is the expired request that it replaces, voided with the grant; or null. */
 type Grant = {
   readonly payer: Payer;
   readonly granted: Micros;
-  /** Of the key's token limit; null without one. */
+  /** Tokens of the key's token limit; null without one. */
   readonly tokens: number | null;
   readonly lapsed: string | null;
 };
 
 /**
- * The guards, in order: what the request may not ask for, then the Idempotency-Key (a repeat is one on an
- * empty balance too), what is owed, the minutes, and last what it would cost. All of them only look: a hold that
- * is sent twice may be refused here as its own repeat, and its first answer is recalled then.
+ * Runs the guards in order: permissions, Idempotency-Key, debts, rates, then cost. Guards write nothing. A
+ * hold sent twice may be rejected as its own repeat; the first response is then returned.
  */
 function guarded(desk: Tx, request: HoldRequest, terms: HeldTerms): Result<Grant> {
   const { session } = terms;
@@ -107,11 +106,11 @@ function guarded(desk: Tx, request: HoldRequest, terms: HeldTerms): Result<Grant
   });
 }
 
-/** What a request that came before was answered, open or over; null for one that never came. */
+/** Returns the first response to a request, or null if it is new. */
 export function replay(desk: Tx, request: HoldRequest, terms: KeyTerms): Result<HoldGrant> | null {
   const known = selectRequest(desk.sql, request.id);
   if (known === null) return null;
-  // A key's own end user is not sent.
+  // An end user fixed by the key isn't sent.
   const externalId = request.externalId ?? known.externalId;
   const answer = recallHold(known, { ...request, externalId });
   assert(answer !== null, "a known id has an answer");
@@ -130,7 +129,7 @@ function anew(answer: Result<HoldGrant>): Held {
   return { answer, isRepeat: false };
 }
 
-/** With what is left of the key's token limit, if it has one, and what else the organization's setting says. */
+/** Returns the grant with the rest of the key's token limit and the relevant settings. */
 function grantOf(
   desk: Tx,
   { keyId }: HoldRequest,
@@ -147,7 +146,7 @@ function grantOf(
   return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
-/** Stores and applies a grant; null, and nothing changed, when the id is known. */
+/** Stores and applies a grant. Returns null and changes nothing if the ID is known. */
 function granted(
   desk: Tx,
   request: HoldRequest,
@@ -180,7 +179,7 @@ function granted(
   return success(grantOf(desk, request, { granted: amount, tokens, terms }));
 }
 
-/** Memory of the organization's and the session's minutes follows the grant. */
+/** Updates the rate limits of the organization and the session after a grant. */
 function noteRates(desk: Tx, { session, isPlaced }: HeldTerms, firstUse: Session | null): void {
   const { memory, nowMs } = desk;
   if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
@@ -191,7 +190,7 @@ function noteRates(desk: Tx, { session, isPlaced }: HeldTerms, firstUse: Session
   if (isPlaced !== true) countSessionRequest(desk, session);
 }
 
-/** The session, where the tables have not met it; null otherwise. */
+/** Returns the session on its first use, otherwise null. */
 function firstUseOf({ sql }: Tx, { session }: HeldTerms): Session | null {
   return session === undefined || selectSession(sql, session.id) !== null ? null : session;
 }
@@ -205,7 +204,7 @@ type Beside = Pick<Grant, "payer" | "lapsed"> & {
   readonly firstUse: Session | null;
 };
 
-/** The hold's row and what must change with it; false, and nothing stored, when the id is known. */
+/** Writes the hold and related rows. Returns false and writes nothing if the ID is known. */
 function storeGrant(
   desk: Tx,
   { open, request, tokens }: Opened,
@@ -216,7 +215,7 @@ function storeGrant(
   const row = { key: numberOf(sql, memory.names, keyId), tokens, failure: null };
   const made = payer?.made ?? null;
   const write = (): boolean => {
-    // Before its first request, which names it by its number.
+    // Must precede the first request, which refers to its number.
     if (made !== null) {
       if (selectRequest(sql, id) !== null) return false;
       storeEndUser(desk, made);
@@ -230,11 +229,11 @@ function storeGrant(
   };
   const isOneRow =
     idempotency === null && made === null && firstUse === null && floorId === memory.floorId;
-  // One statement is a transaction by itself; a savepoint around it would cost two more.
+  // A single statement is a transaction. A savepoint around it would cost two more statements.
   return isOneRow ? write() : desk.storage.transactionSync(write);
 }
 
-/** The promise that later ledger rows have no smaller id must hold after a clock that stepped back. */
+/** Keeps the lower bound of ledger IDs valid after the clock stepped back. */
 function floorFor(desk: Tx, id: string): string {
   if (id >= desk.memory.floorId) return desk.memory.floorId;
   return idFloor(HOLD_ID, (mintedAt(id, HOLD_ID) ?? 0) - ID_AGE_MAX_MS);
@@ -244,7 +243,7 @@ function lowerFloor(sql: SqlStorage, floorId: string): void {
   sql.exec("UPDATE checkpoints SET floor_id = ? WHERE floor_id > ?", floorId, floorId);
 }
 
-/** Tells of a limit that is reached; the rest, `remember` says. A session hears of its own amounts alone. */
+/** Emits an event for a reached limit. The error for a session includes only the session's own amounts. */
 function refused(
   desk: Tx,
   request: HoldRequest,
@@ -258,7 +257,7 @@ function refused(
   return answer;
 }
 
-/** A refusal for want of balance wants an automatic purchase; a session is not told of it. */
+/** Requests an automatic top-up after a rejection for lack of balance. A session isn't told. */
 function toppedUp(desk: Tx, failure: Failure, told: Failure): Failure {
   if (failure.kind !== "balance_too_low" || failure.onlyHolds) return told;
   const purchaseId = topUpIfDue(desk, true);
@@ -266,10 +265,13 @@ function toppedUp(desk: Tx, failure: Failure, told: Failure): Failure {
   return { ...told, purchaseId };
 }
 
-/** A refusal: at home it writes nothing, at a peer's request it is remembered. Null when the id is known. */
+/**
+ * Stores the rejection of another region's request; home rejections write nothing. Returns null if the ID is
+ * known.
+ */
 function remember(desk: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(desk.sql, request.id) !== null) return null;
-  // nor is what is asked again at once, under the same id
+  // A request that is retried under the same ID isn't stored either.
   if (!request.peer || refusal.failure.kind === "price_list_differs") return refusal;
   const { sql, memory, nowMs: admittedAt, period } = desk;
   const { keyId, externalId } = request;

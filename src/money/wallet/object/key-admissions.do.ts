@@ -41,75 +41,74 @@ import type { PublishOutcome } from "./publish.do.ts";
 import type { Objects } from "../../../shared/contracts/objects.ts";
 import { evictOldest } from "../../../shared/evict-oldest.ts";
 
-/** So many keys are looked at for a last use in one turn of the alarm. */
+/** Maximum keys checked for a last use per alarm. */
 const FOUND_AT_ONCE = 500;
 const REGISTER_TIMEOUT_MS = 5_000;
-/** Keys that memory knows; the tables know all. */
+/** Maximum keys in memory. The tables hold all. */
 const REMEMBERED_MAX = 2_000;
 const ROUNDS_MAX = 20;
 
-/** What admits keys beside the desk. */
+/** The dependencies of admission. */
 type AdmissionDesk = Pick<Objects, "register"> & {
-  /** The desk as it is now; null while no wallet is made. */
+  /** Returns the current transaction context, or null without a wallet. */
   readonly desk: () => Tx | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
-/** A question to a key's register. Stale: the key was changed here meanwhile, which the answer may not know. */
+/** A pending lookup of a key. Stale: the key changed here meanwhile, so the response may be outdated. */
 type Question = { readonly hash: string; isStale: boolean };
 
 type AskRegister = (register: RegisterCalls) => Promise<Identified>;
 
-/** A free place in a key's minute. */
+/** A free slot in a key's minute. */
 export type AdmissionPlace = {
   readonly hash: string;
   readonly key: KnownKey;
   readonly record: ActiveKey;
   readonly entry: StoredAdmission;
-  /** What is left of the minute once it is taken. */
+  /** The rest of the minute once the slot is taken. */
   readonly rate: RateState;
 };
 
 /**
- * The organization's keys at their home: whether each lives, and the exact log of its last minute, never
- * more than its limit in any 60 s. Who a key is, its register says, once; a
- * revocation and a new limit are told by whoever makes them and count from that turn on. Every admission
- * is stored before it is answered.
+ * The organization's keys in their home region: status and an exact log of the last minute, so that no 60
+ * seconds exceed the limit. Key objects provide the terms once; changes and revocations apply from their own
+ * transaction on. Each admission is stored before the response.
  */
 export class KeyAdmissions {
   readonly #keeping: AdmissionDesk;
-  /** By hash, the one read last at the end. */
+  /** Keys by hash, the most recently read last. */
   readonly #known = new Map<string, KnownKey>();
-  /** The one question to a register that all callers of a first use share. */
+  /** Lookups in progress, shared by concurrent first uses. */
   readonly #learning = new Map<string, Promise<Refusal | null>>();
-  /** Those that registers have not answered yet. */
+  /** Lookups without a response yet. */
   readonly #questions = new Set<Question>();
 
   constructor(keeping: AdmissionDesk) {
     this.#keeping = keeping;
   }
 
-  /** Memory may be ahead of the tables: they are read again. */
+  /** Clears memory, which may be ahead of the tables. */
   forget(): void {
     this.#known.clear();
   }
 
-  /** What stands in the tables of the living may be out of date: the register is asked again. */
+  /** Forgets active keys, so that each is looked up again. */
   unlearn({ sql }: Tx): void {
     for (const question of this.#questions) question.isStale = true;
     this.#known.clear();
     forgetActiveKeys(sql);
   }
 
-  /** Whether `admit` can decide; otherwise `learn` comes first. */
+  /** Reports whether `admit` can decide. Otherwise call `learn` first. */
   knows({ sql }: Tx, hash: string): boolean {
     const key = this.#key(sql, hash);
     return key !== null && (key.record !== null || key.revokedAt !== null);
   }
 
   /**
-   * What the key may do; or `invalid_api_key`, when it is not known here, has ended for good, its time is up, or
-   * what was shown of it has ended.
+   * Returns the key's terms, or `invalid_api_key` if it is unknown, revoked or expired, or its secret has
+   * ended.
    */
   live(desk: Tx, hash: string, shown?: PresentedSecret): Result<ActiveKey> {
     const { sql, clockMs } = desk;
@@ -133,14 +132,14 @@ export class KeyAdmissions {
     return success(key.record);
   }
 
-  /** Whether the key has ended here, also one that has not been met. */
+  /** Returns the failure of a revoked key, also of one never seen, else null. */
   isDead(desk: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
     if (!this.knows(desk, keyHash)) return null;
     const live = this.live(desk, keyHash, shown);
     return live.ok ? null : live;
   }
 
-  /** Asks the register who the key is. Null when it is known now; else `invalid_api_key` or our own fault. */
+  /** Looks up a key. Returns null once it is known, `invalid_api_key`, or our own failure. */
   learn(hash: string): Promise<Refusal | null> {
     const asked = this.#learning.get(hash);
     if (asked !== undefined) return asked;
@@ -151,7 +150,7 @@ export class KeyAdmissions {
     return learning;
   }
 
-  /** The next place in the key's minute, not yet taken, or why there is none: `invalid_api_key`, `rate_limited`. */
+  /** Returns the next slot in the key's minute without taking it, or `invalid_api_key` or `rate_limited`. */
   place(desk: Tx, hash: string, shown?: PresentedSecret): Result<AdmissionPlace> {
     const live = this.live(desk, hash, shown);
     if (!live.ok) return live;
@@ -172,7 +171,7 @@ export class KeyAdmissions {
     return success({ hash, key, record, entry, rate: { limit, remaining, resetMs } });
   }
 
-  /** Takes a place that was given in this turn. */
+  /** Takes a slot returned in this transaction. */
   take(desk: Tx, { hash, key, record, entry }: AdmissionPlace): void {
     insertAdmission(desk.sql, key.number, entry);
     key.window.append(entry);
@@ -181,7 +180,7 @@ export class KeyAdmissions {
     this.#refresh(desk, hash, (register) => register.whose());
   }
 
-  /** Finds last uses that a start may have made forget, for the next publish: of some keys in a turn. */
+  /** Finds last uses that a restart may have lost, a few keys per call, for the next publish. */
   findUses(desk: Tx): void {
     for (const hash of desk.memory.dueUses.take(desk.nowMs, FOUND_AT_ONCE)) {
       const usedAt = this.#key(desk.sql, hash)?.window.lastAt ?? 0;
@@ -189,18 +188,18 @@ export class KeyAdmissions {
     }
   }
 
-  /** The book has these last uses; a key of which it says anything else than is known here is asked for again. */
+  /** Records published last uses. A key that differs in the database is looked up again. */
   noted(desk: Tx | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
     if (desk === null) return;
     const said = new Map(touched.map((one) => [one.hash, one]));
     for (const { hash, usedAt } of uses) {
       const key = this.#key(desk.sql, hash);
       if (!key?.record || matchesDatabase(key, key.record, said.get(hash))) continue;
-      this.#refresh(desk, hash, (register) => register.refresh(usedAt)); // it reads the book as well
+      this.#refresh(desk, hash, (register) => register.refresh(usedAt)); // also reads the database
     }
   }
 
-  /** What is left of a living key's minute when nothing is taken; null for a key that is not known or dead. */
+  /** Returns the rest of an active key's minute without taking a slot, or null. */
   standing(desk: Tx, hash: string, shown?: PresentedSecret): RateState | null {
     const key = this.#key(desk.sql, hash);
     const live = this.live(desk, hash, shown);
@@ -213,7 +212,7 @@ export class KeyAdmissions {
       : { limit, remaining: 0, resetMs: next.retryAfterMs };
   }
 
-  /** Ends the key here for good, and says so once. */
+  /** Revokes the key permanently and emits one event. */
   revoke(desk: Tx, hash: string, revokedAt: number, by?: KeyEnding): void {
     this.#outdate(hash);
     this.#known.delete(hash);
@@ -226,7 +225,7 @@ export class KeyAdmissions {
     });
   }
 
-  /** A new limit counts from this turn on, for what was admitted before as well. */
+  /** Applies a new rate limit from this transaction on, including earlier admissions. */
   setLimit({ sql }: Tx, hash: string, rpmLimit: number): void {
     this.#outdate(hash);
     if (this.#key(sql, hash)?.record?.rpmLimit === rpmLimit) return;
@@ -234,7 +233,7 @@ export class KeyAdmissions {
     this.#amend(hash, { rpmLimit });
   }
 
-  /** New terms count from this turn on. */
+  /** Applies new terms from this transaction on. */
   setTerms(desk: Tx, hash: string, terms: KeyTerms): void {
     this.#outdate(hash);
     updateKeyTerms(desk.sql, hash, terms);
@@ -243,12 +242,12 @@ export class KeyAdmissions {
     if (record !== null && record !== undefined) budgetOf(desk, record.keyId, terms);
   }
 
-  /** The number of the rotation that last ended all sessions of the key; 0 for none. */
+  /** Returns the number of the rotation that last ended the key's sessions, or 0. */
   sessionsCut({ sql }: Tx, hash: string): number {
     return this.#key(sql, hash)?.sessionsCut ?? 0;
   }
 
-  /** New secrets count from this turn on, and those that are not among them are none; says so once. */
+  /** Applies new secrets from this transaction on and emits one event. Other secrets end. */
   setSecrets(desk: Tx, hash: string, secrets: KeySecrets, by?: KeyRotation): void {
     this.#outdate(hash);
     const [newest, second] = secrets ?? [];
@@ -275,7 +274,7 @@ export class KeyAdmissions {
       const question = { hash, isStale: false };
       // oxlint-disable-next-line no-await-in-loop -- asked again after a change
       const said = await this.#asked(question, (register) => register.identify(null));
-      // Its copy: an answer of another object, passed on, would be held open until our caller disposes of it.
+      // Copied, because a passed-on RPC result stays open until our caller disposes of it.
       if (!said.ok) return refuse(said.failure);
       if (question.isStale) continue;
       const desk = this.#keeping.desk();
@@ -303,7 +302,7 @@ export class KeyAdmissions {
     for (const question of this.#questions) question.isStale ||= question.hash === hash;
   }
 
-  /** Asks what is true of the key by now. Noted before, so that it is one a minute however slow the register is. */
+  /** Looks up the key again. Recorded first, so a slow lookup runs at most once a minute. */
   #refresh(desk: Tx, hash: string, ask: AskRegister): void {
     this.#check(desk, hash, desk.clockMs);
     this.#keeping.waitUntil(this.#refreshed(hash, ask));
@@ -323,7 +322,7 @@ export class KeyAdmissions {
     if (secretsText(secrets) !== secretsText(knownSecrets)) this.setSecrets(desk, hash, secrets);
   }
 
-  /** Takes over what the register says now. While it cannot be asked, admissions go on. */
+  /** Applies the lookup's result. Admissions continue while it fails. */
   async #refreshed(hash: string, ask: AskRegister): Promise<void> {
     const question = { hash, isStale: false };
     const said = await this.#asked(question, ask);
@@ -335,12 +334,12 @@ export class KeyAdmissions {
       said.failure.kind === "invalid_api_key" &&
       this.#key(desk.sql, hash)?.revokedAt === null
     ) {
-      forgetActiveKey(desk.sql, hash); // the next request asks again
+      forgetActiveKey(desk.sql, hash); // the next request looks it up
       this.#known.delete(hash);
     }
   }
 
-  /** The clock jumped back: what lies in its future counts as admitted now. */
+  /** Counts future admissions as made now after the clock jumped back. */
   #clamp({ storage, clockMs }: Tx, hash: string, { number, record, window }: KnownKey): void {
     const lagMs = window.lagMs(clockMs);
     logAlert("clock_stepped_back", { key_id: record?.keyId ?? null, lag_ms: lagMs });
@@ -349,7 +348,7 @@ export class KeyAdmissions {
     this.#amend(hash, { checkedAt: Math.min(record?.checkedAt ?? 0, clockMs) });
   }
 
-  /** Memory follows what was just written. */
+  /** Updates memory after a write. */
   #amend(hash: string, change: Partial<ActiveKey>): void {
     const key = this.#known.get(hash);
     if (key === undefined || key.record === null) return;
@@ -367,7 +366,7 @@ export class KeyAdmissions {
   }
 }
 
-/** What a request hears whose key has that left of its minute. */
+/** Returns the admission that a request receives. */
 export function admittedBy(
   { memory }: Tx,
   { keyId, memberId, scope, terms }: ActiveKey,

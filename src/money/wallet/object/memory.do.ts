@@ -31,74 +31,71 @@ import type { WalletRow } from "../tables/wallet-row.do.ts";
 import type { BalanceAnswer } from "../../../shared/contracts/wallet.ts";
 import { HOUR_MS } from "../../../shared/clock.ts";
 
-/** What is little and of the daily round waits so long after a publish for the next one. */
+/** Ms between two publishes of a quiet wallet. */
 export const QUIET_MS = 180_000;
 
-/**
- * Everything the wallet knows without asking its tables, and that they can always give again:
- * changed only after the transaction that made it true has returned.
- */
+/** The wallet's memory. Everything can be derived from the tables and changes only after its transaction. */
 export type Memory = {
   row: WalletRow;
   readonly books: HoldTotals;
-  /** The wallet's own time when it was last asked, as `decisions.do.ts` lets it pass. */
+  /** The wallet's time at the last call; see `decisions.do.ts`. */
   clock: number;
-  /** The newest time ever seen: the periods of spend and quotas go by it. */
+  /** The newest time ever seen, which decides the period of spend. */
   newest: number;
-  /** No ledger row after the newest checkpoint has a smaller id. */
+  /** Lower bound for the IDs of ledger rows after the newest checkpoint. */
   floorId: string;
-  /** End users with spend that only the ledger rows after the checkpoint show, by id. */
+  /** End users with spend after the checkpoint, by ID. */
   readonly unsaved: Map<string, EndUser>;
-  /** End users whose change the book has not acknowledged, by id. */
+  /** End users with unpublished changes, by ID. */
   readonly unpublished: Set<string>;
-  /** The keys that ever had a budget, by id, and those whose spend only the rows after the checkpoint show. */
+  /** Budgets of keys that ever had one, and of keys with spend after the checkpoint, by ID. */
   readonly budgets: Map<string, Budget>;
   readonly unsavedKeys: Set<string>;
-  /** Tokens of the last minute of the keys with a token limit, by id. */
+  /** Tokens of the last minute of keys with a token limit, by ID. */
   readonly tokens: Map<string, TokenWindow>;
   readonly sessions: SessionMemory;
-  /** Of texts that requests share, as far as they were met. */
+  /** Numbers of shared texts used so far. */
   readonly names: NameNumbers;
-  /** Number of end users; those that departed are not among them. */
+  /** Number of end users without the departed. */
   endUsers: number;
   departed: DepartedUsers;
   /** Usage since the newest checkpoint. */
   readonly usage: UsageTotals;
   rateLog: RateLog;
-  /** Last uses of keys that the book lacks, Unix ms by hash; and, after a start, the keys that may have one after `notedAt`. */
+  /** Unpublished last uses of keys (Unix ms by hash), and keys that may have one after a restart. */
   readonly uses: Map<string, number>;
   readonly dueUses: DueUses;
   readonly notedAt: number;
-  /** Anything that the book does not show yet and should soon. */
+  /** There are unpublished changes that should be published soon. */
   changed: boolean;
-  /** Holds and charges that it does not show yet: a few of them may wait longer. */
+  /** Number of unpublished holds and charges. A few may wait longer. */
   routine: number;
-  /** What the book is known to have, so that it is not written again with each publish. */
+  /** Values that the database already has. */
   booked: Booked;
-  /** Random, and another one since rows of the ledger went or the memory was derived anew. */
+  /** A random mark that changes when ledger rows are deleted or memory is reloaded. */
   ledgerMark: string;
-  /** What went back of payments, and how automatic purchases stand. */
+  /** Debts from reversed payments, and the state of automatic top-up. */
   debts: Debts;
   topUp: TopUpState;
-  /** Events that the webhooks' object was not told of. */
+  /** There are events that webhooks haven't received. */
   isUntold: boolean;
   room: Room;
 };
 
-/** The settings that the book has, null while that is not known; when it last heard that the wallet is in use, Unix ms. */
+/** The settings in the database (null: unknown) and the last published use (Unix ms). */
 type Booked = { readonly settings: Settings | null; readonly usedAt: number };
 
-/** How retention makes room in a wallet that stores much; lost with the memory, then it begins anew. */
+/** The progress of freeing storage. It restarts when memory is lost. */
 type Room = {
-  /** Next to nothing more fits: nothing new is held. */
+  /** Storage is nearly full, so no new holds are accepted. */
   isFull: boolean;
-  /** Where it goes on among the requests. */
+  /** Request ID at which freeing continues. */
   readonly fromId: string;
-  /** When it may begin with the oldest again, Unix ms. */
+  /** Time at which it may restart with the oldest request (Unix ms). */
   readonly passAt: number;
 };
 
-/** Derives the memory from the newest checkpoint and the rows after it. */
+/** Loads memory from the newest checkpoint and the rows after it. */
 export function loadMemory(sql: SqlStorage): Memory {
   const row = readWalletRow(sql);
   const checkpoint = readCheckpoint(sql);
@@ -121,11 +118,11 @@ export function loadMemory(sql: SqlStorage): Memory {
     rateLog: [],
     uses: new Map(),
     dueUses: new DueUses(),
-    // A publish that was not acknowledged may have left out any use before it.
+    // An unacknowledged publish may have left out any earlier use.
     notedAt: row.revision > row.acknowledged ? checkpoint.clock - HOUR_MS : checkpoint.clock,
     changed: false,
     routine: 0,
-    // Of each hour the first publish says that the wallet is in use.
+    // The first publish of an hour records that the wallet is in use.
     booked: {
       settings: publishedSettings(sql, row),
       usedAt: checkpoint.clock - (checkpoint.clock % HOUR_MS),
@@ -157,7 +154,7 @@ export function loadMemory(sql: SqlStorage): Memory {
   return memory;
 }
 
-/** Whether the wallet has anything that the book does not show, be it little. */
+/** Reports whether anything is unpublished. */
 export function isUnpublished({ changed, routine, uses }: Memory): boolean {
   return changed || routine > 0 || uses.size > 0;
 }
@@ -174,7 +171,7 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     )
     .toArray();
   const { books } = memory;
-  // Summed first: row by row, in no order, the balance could pass through what it never was.
+  // Summed first, because row by row the balance could pass through impossible values.
   books.balance = micros(books.balance - later.reduce((sum, one) => sum + one.charged, 0));
   for (const one of later) {
     books.seq = Math.max(books.seq, one.seq);
@@ -188,7 +185,7 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
   }
 }
 
-/** Adds a charge to its key's spend, of a key with a budget. */
+/** Adds a charge to the spend of a key with a budget. */
 export function chargeKey(
   { budgets, unsavedKeys }: Memory,
   { keyId, period, charged }: Pick<PostedUsage, "keyId" | "period" | "charged">,
@@ -199,7 +196,7 @@ export function chargeKey(
   unsavedKeys.add(keyId);
 }
 
-/** When the newest request that is not in the ledger was admitted, Unix ms; 0 without any. */
+/** Returns the admission time of the newest request outside the ledger (Unix ms), or 0. */
 function newestAdmission(sql: SqlStorage, floorId: string): number {
   const { at } = sql
     .exec<{ at: number | null }>(
@@ -212,7 +209,7 @@ function newestAdmission(sql: SqlStorage, floorId: string): number {
 
 function addLaterSpend(sql: SqlStorage, memory: Memory, id: string, posted: PostedUsage): void {
   const user = memory.unsaved.get(id) ?? selectEndUser(sql, "id", id);
-  if (user === null) return; // gone since: the organization paid
+  if (user === null) return; // deleted since, so the organization paid
   const spend = addSpend(user.spend, posted.period, posted.charged);
   memory.unsaved.set(id, { ...user, spend });
 }
@@ -228,7 +225,7 @@ type PostedRow = TokenCounts & {
   model: string;
 };
 
-/** The settled requests of the ledger after `seq`, late ones too. */
+/** Returns settled requests after ledger row `seq`, including late ones. */
 function selectPosted(sql: SqlStorage, floorId: string, seq: number): PostedUsage[] {
   const columns = `admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
     ${columnsOfTokens(({ inRow }) => inRow)}`;
@@ -271,7 +268,7 @@ type HoldRow = {
   expires_at: number;
 };
 
-/** The holds that are open in the tables, oldest id first. */
+/** Returns the open holds, oldest ID first. */
 function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
   return sql
     .exec<HoldRow>(
@@ -293,7 +290,7 @@ function selectOpenHolds(sql: SqlStorage, floorId: string): OpenHold[] {
     }));
 }
 
-/** The granted holds that still count against an organization's limit; none is later than `nowMs`. */
+/** Returns the granted holds of the organization's last minute. None is later than `nowMs`. */
 export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: number): RateLog {
   if (limit === null) return [];
   const floor = rateFloor(nowMs);
@@ -336,21 +333,21 @@ function unpublished(sql: SqlStorage, memory: Memory): boolean {
   return n > 0;
 }
 
-/** Where one decision is made: the tables, what is known of them, and one clock read. */
+/** The context of one transaction: tables, memory and one clock read. */
 export type Tx = {
   readonly storage: DurableObjectStorage;
   readonly sql: SqlStorage;
   readonly memory: Memory;
   readonly env: Env;
-  /** The wallet's own time: of a clock that lags by little, the newest time it has seen. */
+  /** The wallet's time. If the clock lags slightly, it is the newest time seen. */
   readonly nowMs: number;
-  /** The day and month that spend and quotas belong to now; they never step back. */
+  /** The current day and month. They never step back. */
   readonly period: Period;
-  /** The clock as it is, against which ids are dated. */
+  /** The unmodified clock, which dates IDs. */
   readonly clockMs: number;
 };
 
-/** An end user with its spend of this moment, by id or external id. */
+/** Returns an end user with its current spend, by ID or external ID. */
 export function findEndUser(desk: Tx, column: "id" | "external_id", value: string): EndUser | null {
   const fresh = column === "id" ? desk.memory.unsaved.get(value) : undefined;
   if (fresh !== undefined) return fresh;
@@ -358,29 +355,29 @@ export function findEndUser(desk: Tx, column: "id" | "external_id", value: strin
   return stored === null ? null : (desk.memory.unsaved.get(stored.id) ?? stored);
 }
 
-/** The book lacks this last use of a key. */
+/** Records an unpublished last use of a key. */
 export function addUse({ uses }: Memory, hash: string, usedAt: number): void {
   uses.set(hash, Math.max(usedAt, uses.get(hash) ?? 0));
 }
 
-/** The publish that will carry a change made now. */
+/** Returns the number of the publish that will carry a change made now. */
 export function nextRevision(desk: Tx): number {
   return desk.memory.row.revision + 1;
 }
 
-/** Changes the wallet's row, in the tables and then in memory. Not for use inside a transaction. */
+/** Changes the wallet's row in the tables and then in memory. Not for use in a transaction. */
 export function changeRow(desk: Tx, change: Partial<WalletRow>): void {
   const row = { ...desk.memory.row, ...change };
   updateWalletRow(desk.sql, row);
   desk.memory.row = row;
 }
 
-/** Asks storage for nothing new: an instance that was replaced, its storage gone, must not answer from memory. */
+/** Reads storage, so that a replaced instance fails instead of answering from memory. */
 export function touchStorage(desk: Tx): void {
   desk.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
 }
 
-/** The balance, what open holds reserve of it, and how many they are. */
+/** Returns the balance, the held amount and the number of holds. */
 export function balanceOf(desk: Tx): BalanceAnswer {
   const { balance, held, holds } = desk.memory.books;
   const { owed } = desk.memory.debts;

@@ -29,7 +29,7 @@ import type { Tx } from "./memory.do.ts";
 import { postCredit, recallCredit } from "./postings.do.ts";
 import { disableTopUp, topUpEnded, topUpIfDue } from "./top-up.do.ts";
 
-/** Credits a payment, once; the automatic purchase that it was of is over with it. See `WalletPaymentCalls`. */
+/** Credits a payment once and ends its automatic purchase. See `WalletPaymentCalls`. */
 export function creditPayment(
   desk: Tx,
   credit: PaymentCredit,
@@ -63,7 +63,10 @@ export function creditPayment(
   return success({ madeAt: memory.row.madeAt });
 }
 
-/** Of a credit that a rebuild gave up with the balance it was in, another: it is given again. */
+/**
+ * Returns the ledger reference of a payment. If a rebuild lost the first credit, it is credited again under
+ * another reference.
+ */
 function referenceOf({ memory, sql }: Tx, paymentId: string): string {
   const reference = `stripe:${paymentId}`;
   if (selectPayment(sql, paymentId) !== null) return reference;
@@ -77,7 +80,7 @@ function referenceOf({ memory, sql }: Tx, paymentId: string): string {
   return isGivenUp.length === 0 ? reference : `${reference}:${memory.row.madeAt}`;
 }
 
-/** Brings what is back of a payment to an amount, unless a later reading did. See `WalletPaymentCalls`. */
+/** Sets the refunded amount of a payment, unless a later reading did. See `WalletPaymentCalls`. */
 export function setRefunded(desk: Tx, asked: PaymentRefunded): Result<null> {
   const { memory, sql } = desk;
   const { paymentId, purchaseId, backMicro: back, reading, isDisputed } = asked;
@@ -110,7 +113,7 @@ export function setRefunded(desk: Tx, asked: PaymentRefunded): Result<null> {
   return success(null);
 }
 
-/** Writes down what became of a purchase; an automatic one that ended unpaid makes the next wait. */
+/** Records the outcome of a purchase. An unpaid automatic purchase delays the next one. */
 export function recordPurchaseOutcome(
   desk: Tx,
   { event, once, topUp }: PurchaseOutcome,
@@ -148,7 +151,7 @@ export function forgiveOwed(
   return success({ owedMicro: debts.value.owed });
 }
 
-/** At the end of every turn: what is owed is paid by what is free, then a purchase is wanted if one is due. */
+/** Runs at the end of every transaction: pays debts from free balance, then requests a top-up if due. */
 export function endTransaction(desk: Tx): void {
   const { memory, sql } = desk;
   const collected = collectDebt(memory.debts, freeOf(memory.books));
@@ -164,7 +167,7 @@ export function endTransaction(desk: Tx): void {
   topUpIfDue(desk, false);
 }
 
-/** Whether the end of a turn has anything to look at. */
+/** Reports whether `endTransaction` has anything to do. */
 export function needsEndOfTransaction({ memory }: Tx): boolean {
   return memory.debts.owed > 0 || memory.row.settings.autoTopUp !== null;
 }
@@ -195,7 +198,7 @@ type CreditEntry = {
   purchase_id: string | null;
 };
 
-/** The rows of the ledger that are no charges, newest first, before row `after`. */
+/** Returns ledger rows that aren't charges, newest first, before row `after`. */
 export function readCredits(desk: Tx, limit: number, after: number | null): Result<CreditPage> {
   touchStorage(desk);
   const rows = desk.sql

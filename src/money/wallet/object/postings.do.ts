@@ -41,7 +41,7 @@ import { chargeKey, findEndUser } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { budgetOfSession, chargeSession } from "./sessions.do.ts";
 
-/** Charges what a request cost, once. See `WalletCalls.settle`. */
+/** Charges a request once. See `WalletCalls.settle`. */
 export function settle(
   desk: Tx,
   settlement: Settlement,
@@ -65,7 +65,9 @@ export function settle(
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
 
-/** `actor`: who charges by hand what only a log line says, which is an event; null for a request's own charge. */
+/**
+ * Posts a charge. `actor` is the operator who settles by hand, which is an event; null for normal charges.
+ */
 function post(
   desk: Tx,
   settlement: Settlement,
@@ -98,7 +100,7 @@ function post(
   };
   const tells = crossings.length + reached.length + byHand.length > 0;
   const isOneRow = !posting.late && posting.shortfall === 0 && !tells;
-  // One statement is a transaction by itself; a savepoint around it would cost two more.
+  // A single statement is a transaction. A savepoint around it would cost two more statements.
   if (isOneRow) write();
   else desk.storage.transactionSync(write);
   closeHold(memory.books, known.id);
@@ -121,7 +123,7 @@ function post(
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
-/** The end user after the charge, also one that departed; null when none is known: the organization paid. */
+/** Returns the end user after the charge, also a departed one, or null if the organization pays. */
 function spentBy(endUser: EndUser | null, posting: Posting, period: Period): EndUser | null {
   if (endUser === null) return null;
   const spend = addSpend(endUser.spend, period, posting.charged);
@@ -160,7 +162,7 @@ function report(desk: Tx, settlement: Settlement, posting: Posting): void {
   if (shortfall > 0) logWarning("shortfall", { ...fields, shortfall });
 }
 
-/** Releases a request's hold, once; an id that never came is kept from coming later. */
+/** Releases a hold once. An unknown ID is stored so that it can't arrive later. */
 export function voidHold(desk: Tx, id: string): Result<VoidAnswer> {
   if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
   const { memory, nowMs, sql } = desk;
@@ -185,7 +187,7 @@ export function voidHold(desk: Tx, id: string): Result<VoidAnswer> {
   return success({ kind: "voided" });
 }
 
-/** Releases the holds whose time is up: they count for nothing from their deadline on. */
+/** Releases expired holds. They don't count after their deadline. */
 export function expire(desk: Tx): void {
   const { books } = desk.memory;
   if (desk.nowMs < books.nextExpiry) return;
@@ -205,7 +207,7 @@ export function expire(desk: Tx): void {
 
 const REFERENCE_MAX = 200;
 
-/** Adds to the balance, or corrects it, once per reference. See `WalletCalls.credit`. */
+/** Adds to or corrects the balance, once per reference. See `WalletCalls.credit`. */
 export function credit(desk: Tx, request: CreditRequest): Result<BalanceAnswer> {
   const { amountMicro, reference } = request;
   assert(typeof reference === "string", "a credit has a reference");
@@ -221,7 +223,7 @@ export function credit(desk: Tx, request: CreditRequest): Result<BalanceAnswer> 
   return decided.ok ? success(postCredit(desk, request, { balance: decided.value })) : decided;
 }
 
-/** What a reference was answered before; null for a new one. */
+/** Returns the earlier response to a reference, or null for a new one. */
 export function recallCredit(desk: Tx, request: CreditRequest): Result<BalanceAnswer> | null {
   const [row] = desk.sql
     .exec<{ amount: number; balance: number; held: number; open_holds: number }>(
@@ -245,7 +247,7 @@ export function recallCredit(desk: Tx, request: CreditRequest): Result<BalanceAn
   });
 }
 
-/** Adds a credit that was decided, `also` in the same transaction; below 0 it takes. */
+/** Posts a credit, with `also` in the same transaction. Negative amounts reduce the balance. */
 export function postCredit(
   desk: Tx,
   request: CreditRequest,

@@ -18,26 +18,25 @@ import { addUse, changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
-/** The book hears so often that a wallet is in use: its readers ask who was used within two days. */
+/** Ms between two published uses of a wallet. Readers look for uses within two days. */
 const USE_MS = 3_600_000;
 
-/** `again`: the book had lost what it acknowledged, and was lost again while everything was written. */
+/** The result of a publish. `again`: the database lost rows again while everything was rewritten. */
 export type PublishOutcome = {
   readonly outcome: "published" | "again" | "conflict";
-  /** The last uses of keys that were sent, and what the book said of these keys. */
+  /** Published last uses of keys, and the database's state of these keys. */
   readonly uses: readonly KeyUse[];
   readonly touched: readonly TouchedKey[];
-  /** Whether events of the organization may wait in the book. */
+  /** Reports whether events may wait in the database. */
   readonly eventsWait: boolean;
 };
 
 const UNSENT = { uses: [], touched: [], eventsWait: true } as const;
 
 /**
- * Brings the book up to date. The batch is picked in the turn this is called in, before anything is
- * awaited; what changes meanwhile belongs to the next one. After a conflict the book is looked at
- * first, and left alone until it is this wallet's again; where it had lost something everything is written. Throws when D1 fails: nothing is lost, the
- * next batch holds it too. `live` gives the desk as it is after the wait.
+ * Updates the database. The batch is chosen in the calling transaction; later changes belong to the next
+ * publish. After a conflict, the database is checked and left alone until it is this wallet's again. Throws
+ * when D1 fails; the next batch includes everything. `live` returns the context after the wait.
  */
 export async function publish(desk: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const first = await publishOnce(desk, live);
@@ -87,7 +86,7 @@ async function publishNow(desk: Tx, live: () => Tx | null): Promise<PublishOutco
   return { ...said, outcome: acknowledge(after, publication, sent) };
 }
 
-/** What this publish has is not in the next one. */
+/** Takes the last uses for this publish. */
 function pickUses({ uses }: Memory): KeyUse[] {
   const picked = [...uses].map(([hash, usedAt]) => ({ hash, usedAt }));
   uses.clear();
@@ -154,7 +153,7 @@ function tellConflict(desk: Tx, head: SnapshotHead): void {
   });
 }
 
-/** Everything that changed after the acknowledged publish, as it is when its page is read. */
+/** Returns all changes after the acknowledged publish, read page by page. */
 function pick(
   desk: Tx,
   { endUsers, uses }: { readonly endUsers: readonly string[]; readonly uses: readonly KeyUse[] },
@@ -178,8 +177,8 @@ function pick(
 }
 
 /**
- * The rows of a publish, page by page. What changes between two pages is newer than the publish it is sent with,
- * and is sent again with the next one. Credits come first: up to some 2,500 are in the transaction of their balance.
+ * Yields the rows of a publish by page. Rows changed in between are sent again with the next publish. Credits
+ * come first, up to 2,500 in the transaction of their balance.
  */
 function* pagesOf(desk: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
   const { sql, memory } = desk;
@@ -215,10 +214,7 @@ function* pagesOf(desk: Tx, endUserIds: readonly string[]): Generator<SnapshotPa
   }
 }
 
-/**
- * The credits that the book lacks, up to ledger row `newest`: no later one, whose amount would not be in the balance
- * that is published with it.
- */
+/** Yields unpublished credits up to ledger row `newest`, which the published balance includes. */
 function* creditPages(
   sql: SqlStorage,
   { creditsSeq, publishAll }: WalletRow,
@@ -234,7 +230,7 @@ function* creditPages(
   }
 }
 
-/** What the book lacks of payments and of what went back. */
+/** Yields unpublished payments and debts. */
 function* paymentPages(sql: SqlStorage, since: number): Generator<SnapshotPage> {
   for (const rows of rowPages((last) => selectPaymentsPage(sql, since, last?.["id"] ?? ""))) {
     yield { table: "payments", rows };
@@ -243,7 +239,7 @@ function* paymentPages(sql: SqlStorage, since: number): Generator<SnapshotPage> 
   if (debts.length > 0) yield { table: "debts", rows: debts };
 }
 
-/** Pages in the order of a key, each read where the last one ended. */
+/** Yields pages in key order. */
 function* rowPages(
   read: (last: SnapshotRow | undefined) => SnapshotRow[],
 ): Generator<SnapshotRow[]> {

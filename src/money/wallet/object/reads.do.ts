@@ -26,10 +26,10 @@ import { selectAlertPage } from "./alerts.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** Sorts after every id. */
+/** Sorts after every ID. */
 const LAST_ID = "~";
 
-/** A page of the ledger, read between two marks and so never the whole table. */
+/** Returns a page of the ledger, read between two marks instead of the whole table. */
 export function readLedger(desk: Tx, afterSeq: number, limit: number): Result<LedgerPage> {
   const rows: LedgerRow[] = [];
   let from = afterSeq;
@@ -42,7 +42,7 @@ export function readLedger(desk: Tx, afterSeq: number, limit: number): Result<Le
   return success({ rows, nextAfterSeq: rows.at(-1)?.seq ?? afterSeq });
 }
 
-/** The ledger's rows before row `beforeSeq`, newest first; read between marks too. */
+/** Returns ledger rows before `beforeSeq`, newest first, read between marks. */
 export function readNewestLedger(
   desk: Tx,
   beforeSeq: number,
@@ -95,7 +95,7 @@ function ledgerRows(
   range: {
     readonly from: number;
     readonly to: Mark | null;
-    /** The last row that is wanted; left out: all up to the mark. */
+    /** The last row wanted; without it, all up to the mark. */
     readonly upTo?: number;
     readonly limit: number;
   },
@@ -137,7 +137,7 @@ function ledgerRows(
     }));
 }
 
-/** The open holds after `after`, oldest first; of these keys alone, unless that is null. */
+/** Returns open holds after `after`, oldest first, optionally of some keys. */
 export function readHolds(
   desk: Tx,
   asked: {
@@ -171,7 +171,7 @@ export function readEvents(desk: Tx, query: EventQuery): Result<EventPage> {
     : success(page);
 }
 
-/** Rows that one answer looks at: some ten milliseconds in which nobody is charged. */
+/** Maximum rows per response: about 10 ms without charges. */
 const SCANNED_MAX = 10_000;
 
 type StoredGeneration = {
@@ -195,10 +195,7 @@ const COLUMNS = `requests.id AS id, state, admitted_at, granted, charged, shortf
   (SELECT text FROM names WHERE number = sold) AS sold, requests.detail AS detail, failed.detail AS failed`;
 const WITH_FAILED = "requests LEFT JOIN failed_requests AS failed ON failed.id = requests.id";
 
-/**
- * A request that was held for, or that failed before; `not_found` for any other id. Whose it is says its hold, whatever
- * was settled later.
- */
+/** Returns a request with a hold or a stored failure, or `not_found`. Its owner is that of its hold. */
 export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
   const [row] = sql
     .exec<StoredGeneration>(`SELECT ${COLUMNS} FROM ${WITH_FAILED} WHERE requests.id = ?`, id)
@@ -221,8 +218,7 @@ function missing(): Refusal {
 }
 
 /**
- * A page of requests, newest first, by the tables' own order. Looks at no more than `SCANNED_MAX` rows: where they
- * hold fewer than were asked for, the page is short and goes on after them.
+ * Returns requests, newest first, from at most `SCANNED_MAX` rows. A short page continues after those rows.
  */
 export function readRequests({ sql }: Tx, asked: RequestQuery): Result<RequestPage> {
   const { fromMs, beforeMs, limit } = asked;
@@ -248,7 +244,7 @@ export function readRequests({ sql }: Tx, asked: RequestQuery): Result<RequestPa
 
 type Range = { readonly fromId: string; readonly beforeId: string };
 
-/** Those that were held for, and peers' that were refused. */
+/** Returns requests with a hold, and rejected requests of other regions. */
 function heldRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRecord[] {
   const states = asked.states ?? (asked.state === null ? undefined : [asked.state]);
   const models = asked.models ?? (asked.model === null ? undefined : [asked.model]);
@@ -280,12 +276,12 @@ function heldRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRe
 }
 
 const PROVIDER = "(SELECT text ->> '$.provider' FROM names WHERE number = sold)";
-/** Whether one of the providers asked for failed it. */
+/** Reports whether one of the filtered providers was called and failed. */
 const WAS_ASKED = `EXISTS (SELECT 1 FROM json_each(failed.detail, '$.attempts') AS attempt
   WHERE substr(attempt.value ->> 'route', 1, instr(attempt.value ->> 'route', ':') - 1)
     IN (SELECT value FROM json_each(?9)))`;
 
-/** Those that came to no hold. */
+/** Returns requests without a hold. */
 function refusedRows(sql: SqlStorage, asked: RequestQuery, range: Range): RequestRecord[] {
   const states = asked.states ?? (asked.state === null ? undefined : [asked.state]);
   const models = asked.models ?? (asked.model === null ? undefined : [asked.model]);
@@ -313,7 +309,7 @@ function refusedRows(sql: SqlStorage, asked: RequestQuery, range: Range): Reques
     .map(({ detail }) => refusedOf(storedJson<FailedRequest>(detail)));
 }
 
-/** A list as a statement takes it; null: any. */
+/** Returns a list as a SQL parameter; null matches anything. */
 function listed(values: readonly string[] | null | undefined): string | null {
   return values === null || values === undefined ? null : JSON.stringify(values);
 }
@@ -324,7 +320,7 @@ function refusedOf(failed: FailedRequest): RequestRecord {
   return { id, state: "refused", keyId, externalId, createdAt, ...money, failed };
 }
 
-/** A column's expression without the name that it is given. */
+/** Returns a column's expression without its alias. */
 function bare(column: string): string {
   return column.slice(0, column.lastIndexOf(" AS "));
 }

@@ -18,10 +18,9 @@ import type { Tx } from "./memory.do.ts";
 const COPIES_MAX = 3;
 
 /**
- * Takes over the book's epoch, balance, credits, end users, settings, days and alerts, and what an operator set:
- * what is left when the wallet's own tables were lost or went back in time. Its balance becomes the
- * book's by one credit row. Refused while the book is this wallet's own, unless it `isNew`, made just
- * now in place of a lost one; and while more is held than the book has. The memory is stale after it.
+ * Restores balance, credits, end users, settings, usage and alerts from the database after the wallet's
+ * tables were lost or went back in time. One credit row sets the balance. Rejected while the database belongs
+ * to this wallet, unless it `isNew`, or while more is held than the database has. Memory is stale afterwards.
  */
 export function adoptSnapshot(
   desk: Tx,
@@ -66,23 +65,23 @@ export function adoptSnapshot(
       subject: row.orgId,
       data: { balance_micro: head.creditsMicro },
     });
-    // What sessions had spent no book knows.
+    // The database doesn't have the spend of sessions.
     sql.exec("DELETE FROM sessions");
     sql.exec("UPDATE wallet SET created_at = max(created_at + 1, ?)", nowMs);
   });
   return null;
 }
 
-/** The wallet of a book that is its own is never rebuilt. */
+/** Returns the failure for rebuilding a healthy wallet. */
 export function rejectHealthy(): Refusal {
   const message = "The wallet is there and the database is its own: there is nothing to rebuild.";
   return refuse({ kind: "conflict", message, param: null });
 }
 
-/** From the pages that `copyBook` made. */
+/** Inserts rows from the pages that `copyBook` made. */
 function adoptRows(sql: SqlStorage, book: WalletSnapshot, changed: number): void {
   const { settings } = book;
-  // What was wanted and not published is not known: automatic purchases wait for a person.
+  // Unpublished top-up requests are unknown, so top-up waits for a person.
   if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
   const isOff = settings !== null && settings.autoTopUp !== null;
   if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });
@@ -93,7 +92,7 @@ function adoptRows(sql: SqlStorage, book: WalletSnapshot, changed: number): void
       insertForgiven(sql, reference, amount);
     }
   }
-  // What the book never heard of is told again by who executes purchases.
+  // The payments object sends unpublished payments again.
   sql.exec(
     `DELETE FROM payments WHERE id NOT IN (SELECT value ->> 'id' FROM ${PAGES("payments")})`,
   );
@@ -116,7 +115,7 @@ function adoptRows(sql: SqlStorage, book: WalletSnapshot, changed: number): void
     SELECT value ->> 'reference', value ->> 'amount_micro', value ->> 'balance_micro',
       value ->> 'held_micro', value ->> 'open_holds', value ->> 'created_at' FROM ${PAGES("credits")}`,
   );
-  // What the budgets are, their keys' terms say at the next hold.
+  // The next hold restores budgets from the keys' terms.
   sql.exec(
     `INSERT OR REPLACE INTO key_budgets (key_id, day, daily, week, weekly, month, monthly, total,
       changed)
@@ -135,7 +134,7 @@ function adoptRows(sql: SqlStorage, book: WalletSnapshot, changed: number): void
   );
 }
 
-/** Who is here already keeps the number that the requests have: open holds are still theirs. */
+/** Inserts end users. Existing ones keep their number, so open holds remain theirs. */
 function adoptEndUsers(sql: SqlStorage, changed: number): void {
   sql.exec(
     `UPDATE OR REPLACE end_users SET id = book.id
@@ -159,19 +158,18 @@ function adoptEndUsers(sql: SqlStorage, changed: number): void {
   );
 }
 
-/** Nothing stays of a copy, adopted or not. */
+/** Deletes a copy, adopted or not. */
 export function deleteCopy(sql: SqlStorage): void {
   sql.exec("DROP TABLE IF EXISTS book_pages");
 }
 
-/** What was copied of one of the book's tables: a row of the book in each `value`. */
+/** A copied table of the database, one row per `value`. */
 const PAGES = (table: PagedTable): string =>
   `(SELECT value FROM book_pages, json_each(book_pages.rows) WHERE name = '${table}')`;
 
 /**
- * Copies the book's rows into the object, a page at a time, into a table beside the wallet's own: what `adoptBook`
- * then takes over in one transaction. Again from the beginning when the book moved meanwhile; null when it has
- * no balance, or does not hold still.
+ * Copies the database's rows into the object by page, for `adoptBook` to take over in one transaction.
+ * Restarts if the database changes. Returns null if there is no balance or it keeps changing.
  */
 export async function copySnapshot(
   sql: SqlStorage,

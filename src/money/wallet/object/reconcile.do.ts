@@ -19,11 +19,11 @@ import { selectBack } from "../tables/payment-rows.do.ts";
 import { balanceOf, isUnpublished, loadMemory } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
-/** Rows that one turn reads: some 10 ms. */
+/** Rows per transaction, about 10 ms. */
 const SLICE_ROWS = 10_000;
-/** Between two turns, so that what a customer asks meets at most one. */
+/** Ms between two transactions, so a customer's call meets at most one. */
 const SLICE_PAUSE_MS = 20;
-/** So often it begins anew because what it had read was changed by others than postings. */
+/** Maximum restarts after rows changed other than by postings. */
 const TRIES_MAX = 8;
 
 /** See `WalletCalls.reconcile`. */
@@ -48,10 +48,10 @@ export async function reconcile(
 }
 
 /**
- * Recomputes every total from the rows themselves and says where memory or book differ: one slice of at most `rowsMax`
- * rows, begun anew or continued from `state`. All is as of the ledger row that was the newest when it began: rows posted
- * since are left out, and those up to it never change but by what changes `memory.ledgerMark`; then it begins anew.
- * Differences are complete, and logged, when there is no `next`. `conflict` when it began anew too often.
+ * Recomputes all totals from rows and compares them with memory and the database, one slice of at most
+ * `rowsMax` rows at a time. Everything is as of the newest ledger row at the start. It restarts when
+ * `memory.ledgerMark` changes. Differences are complete and logged when there is no `next`. Returns
+ * `conflict` after too many restarts.
  */
 function reconcileSlice(
   desk: Tx,
@@ -78,7 +78,7 @@ function reconcileSlice(
   return success({ ...run.answer, differences });
 }
 
-/** What changes most often is read first, so that it costs little to begin anew. */
+/** The table that changes most is read first, so restarts are cheap. */
 const NEXT = { totals: "entries", entries: "requests", requests: null } as const;
 
 function advanced(run: ReconcileRun, read: keyof typeof NEXT, page: Page): ReconcileRun {
@@ -87,7 +87,7 @@ function advanced(run: ReconcileRun, read: keyof typeof NEXT, page: Page): Recon
   return { ...run, ...page.found, answer, table, after: page.after ?? [] };
 }
 
-/** Totals are written by each checkpoint. */
+/** Reports whether the rows read so far are unchanged. Each checkpoint writes totals. */
 function isStill(memory: Memory, { mark, revision, table }: ReconcileRun): boolean {
   return memory.ledgerMark === mark && (table !== "totals" || memory.row.revision === revision);
 }
@@ -96,7 +96,7 @@ function isDifferent({ expected, found }: Difference): boolean {
   return expected !== found;
 }
 
-/** What is true now: it reads what a start of the wallet would read, the requests of the last minutes. */
+/** Starts a run with the rows that a start of the wallet reads. */
 function begin(desk: Tx, book: SnapshotHead | null): ReconcileRun {
   const { sql, memory } = desk;
   const { floorId } = memory;
@@ -137,7 +137,7 @@ function standingOf(desk: Tx, book: SnapshotHead | null): Omit<Reconciliation, "
   return { ...balanceOf(desk), seq, book, differences: [], rowsRead: 0 };
 }
 
-/** What one slice found of a table; `after`: the key of its last row, null at the table's end. */
+/** The result of one slice. `after` is the key of its last row, or null at the end of the table. */
 type Page = {
   readonly rows: number;
   readonly after: readonly string[] | null;
@@ -148,7 +148,7 @@ const READ = { totals: readTotals, entries: readEntries, requests: readRequests 
 const DIMENSIONS = ["model", "key", "user"] as const;
 
 function readTotals({ sql }: Tx, run: ReconcileRun, rowsMax: number): Page {
-  const from = run.after.length === 0 ? ["day", "~", ""] : run.after; // the days themselves are left out
+  const from = run.after.length === 0 ? ["day", "~", ""] : run.after; // without the rows of the days themselves
   const [last] = sql
     .exec<{ dimension: string; day: string; name: string }>(
       `SELECT dimension, day, name FROM totals WHERE (dimension, day, name) > (?, ?, ?)
@@ -172,7 +172,7 @@ function readTotals({ sql }: Tx, run: ReconcileRun, rowsMax: number): Page {
   return { rows: sums.reduce((sum, { rows }) => sum + rows, 0), after, found: { usage } };
 }
 
-/** Rows posted since it began are left out: of higher numbers, as far as the wallet has given them out. */
+/** Excludes rows posted since the start, which have higher numbers. */
 const IN_SCOPE = "(seq <= ?3 OR seq > ?4)";
 
 function readEntries({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): Page {
@@ -238,7 +238,7 @@ function readRequests({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): 
   };
 }
 
-/** Of a page of the ledger; sums are null without any row. */
+/** Sums of a page of the ledger; null without rows. */
 type Sums = {
   rows: number;
   last: string | number | null;
@@ -253,12 +253,12 @@ function placeOf({ rows, last }: Sums, rowsMax: number): Pick<Page, "rows" | "af
 
 function differencesOf(run: ReconcileRun): Difference[] {
   const { creditsMicro, heldMicro, openHolds, seq } = run.answer;
-  // What was charged, by the ledger and, written apart from it, by the usage of models, keys and end users.
+  // Charges by the ledger and, stored separately, by the usage of models, keys and end users.
   const paid = run.charged - run.used;
   return [
     { what: "ledger sum", expected: run.entered - run.charged, found: creditsMicro },
     { what: "ledger seq", expected: run.newest, found: seq },
-    // Rows older than a rollup are partly gone; every later one must be there, once.
+    // Rows before a rollup are partly deleted. Every later row must exist once.
     { what: "ledger rows missing", expected: 0, found: seq - run.rolled - run.later },
     { what: "open holds", expected: run.holds, found: openHolds },
     { what: "held", expected: run.held, found: heldMicro },
@@ -281,7 +281,7 @@ function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
   ];
 }
 
-/** What went back of payments is owed, was taken, or is forgiven; what is owed leaves nothing free. */
+/** Compares payments: every refund is owed, taken or written off, and debts leave nothing free. */
 function fromPayments({ sql, memory: { debts, books } }: Tx): Difference[] {
   const { owed, taken, forgiven } = debts;
   return [
@@ -312,14 +312,14 @@ function spendOf(memory: Memory): number {
   );
 }
 
-/** What was charged since the newest checkpoint, by one dimension or in all. */
+/** Returns the charges since the newest checkpoint, by one dimension or in total. */
 function usageOf(memory: Memory, dimension?: string): number {
   return [...memory.usage.values()]
     .filter((total) => dimension === undefined || total.dimension === dimension)
     .reduce((sum, total) => sum + total.cost, 0);
 }
 
-/** How this wallet is now, for the region's metrics. */
+/** Returns the wallet's state for metrics. */
 export function vitalsOf({ memory, sql, clockMs }: Tx): Vitals {
   const { books, row } = memory;
   let oldest = Infinity;

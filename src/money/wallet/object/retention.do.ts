@@ -12,24 +12,24 @@ import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
-/** Outcomes that cost nothing are remembered this long, so that a late duplicate changes nothing. */
+/** Ms that free outcomes are remembered, so that late duplicates change nothing. */
 const UNPAID_MS = 2 * DAY_MS;
 const BATCH_ROWS = 2000;
-/** Above this part of what a wallet may store, rows of requests that are over go whatever their age. */
+/** Above this share of storage, finished requests are deleted at any age. */
 const PRESSED_PART = 0.7;
-/** Above this part nothing new is held: what is held must find the room to settle. */
+/** Above this share of storage, new holds are rejected to leave room for settlements. */
 const FULL_PART = 0.95;
-/** So many batches may go in the turn of a statement that found no room. */
+/** Maximum batches deleted when a statement fails for lack of space. */
 const BATCHES_NOW = 10;
-/** Before this age an id may still come again, in a hold that is granted or an outcome on its way. */
+/** Ms during which an ID can still arrive in a hold or outcome. */
 const YOUNG_MS = 15 * 60_000;
 
-/** While rows are to go sooner, all that are over are looked at this often. */
+/** Ms between two passes over finished requests under storage pressure. */
 const PASS_MS = 5 * 60_000;
 
-/** Removes one bounded batch of each kind of row that is old enough; true when more may be. */
+/** Deletes one bounded batch of each kind of old row. Returns true if more may remain. */
 export function retain(desk: Tx): boolean {
-  const room = isStorageLow(desk) && freeStorage(desk); // first: what follows writes as well
+  const room = isStorageLow(desk) && freeStorage(desk); // first, because later steps write
   const unpaid = sweepUnpaid(desk);
   const [endId, paid] = batchEnd(desk.sql, "", idFloor(HOLD_ID, desk.nowMs - paidAge(desk)));
   rollUp(desk, { fromId: "", endId, only: "true" });
@@ -41,12 +41,12 @@ export function retain(desk: Tx): boolean {
   return room || unpaid || paid || names || minutes || departed || events || sessions;
 }
 
-/** Looks at what is stored. */
+/** Measures the stored bytes. */
 export function measureStorage(desk: Tx): void {
   desk.memory.room.isFull = storedPart(desk) > FULL_PART;
 }
 
-/** Whether so much is stored that rows must go sooner. */
+/** Reports whether rows must be deleted early. */
 export function isStorageLow(desk: Tx): boolean {
   return storedPart(desk) > PRESSED_PART && desk.memory.room.passAt <= desk.nowMs;
 }
@@ -55,15 +55,15 @@ function storedPart({ sql, env }: Tx): number {
   return sql.databaseSize / numberVar(env, "WALLET_BYTES_MAX");
 }
 
-/** Whether a statement failed because nothing more can be stored. */
+/** Reports whether a statement failed because storage is full. */
 export function isFullError(error: unknown): boolean {
   return /SQLITE_FULL|database or disk is full/i.test(reasonOf(error));
 }
 
 /**
- * Makes room: a batch of the oldest requests that are over goes, the paid ones into the rollup row. Deletes before
- * it writes, so that it works in a full database. What may still be charged late stays, and what an Idempotency-Key
- * needs to be free again. True when there are more to look at.
+ * Deletes a batch of the oldest finished requests and adds paid ones to the rollup row. It deletes before it
+ * writes, so it works when storage is full. Keeps requests that can still be charged or whose Idempotency-Key
+ * must become free. Returns true if more remain.
  */
 export function freeStorage(desk: Tx): boolean {
   const { memory, nowMs } = desk;
@@ -74,7 +74,7 @@ export function freeStorage(desk: Tx): boolean {
   return more;
 }
 
-/** Makes room for a statement that found none; false when nothing more can go. */
+/** Frees space for a failed statement. Returns false if nothing can go. */
 export function freeStorageNow(desk: Tx): boolean {
   const before = desk.sql.databaseSize;
   for (let batches = 0; batches < BATCHES_NOW; batches++) {
@@ -83,13 +83,13 @@ export function freeStorageNow(desk: Tx): boolean {
   return desk.sql.databaseSize < before;
 }
 
-/** When a row will next be old enough, Unix ms; null without any. At least an hour ahead. */
+/** Returns when the next row is old enough (Unix ms, at least an hour ahead), or null. */
 export function retentionDue(desk: Tx): number | null {
   const due = [
     firstMinted(desk, "", paidAge(desk)),
     firstMinted(desk, desk.memory.row.sweptId, UNPAID_MS),
     oldestNameDue(desk.sql),
-    desk.memory.sessions.rows > 0 ? desk.nowMs : null, // looked at once an hour
+    desk.memory.sessions.rows > 0 ? desk.nowMs : null, // checked once an hour
   ].filter((at) => at !== null);
   return due.length === 0 ? null : Math.max(desk.nowMs + HOUR_MS, Math.min(...due));
 }
@@ -106,7 +106,7 @@ function paidAge(desk: Tx): number {
   return numberVar(desk.env, "RETENTION_DAYS") * DAY_MS;
 }
 
-/** The end of the next batch of ids in [fromId, beforeId), and whether the range goes on after it. */
+/** Returns the end of the next batch of IDs in [fromId, beforeId), and whether more follow. */
 function batchEnd(sql: SqlStorage, fromId: string, beforeId: string): [string, boolean] {
   const [row] = sql
     .exec<{ id: string }>(
@@ -135,16 +135,15 @@ function sweepUnpaid(desk: Tx): boolean {
   return more;
 }
 
-/** Paid, or came to nothing without an Idempotency-Key that must be free again. */
+/** Paid, or ended without an Idempotency-Key that must become free. */
 const IS_OVER = "(state = 'settled' OR (state IN ('voided', 'refused') AND named = 0))";
 
-/** Requests with ids from `fromId` to before `endId`, for which `only` holds. */
+/** Requests with IDs from `fromId` to before `endId` that match `only`. */
 type Batch = { readonly fromId: string; readonly endId: string; readonly only: string };
 
 /**
- * Replaces old ledger rows by one `rollup` row with their sum, in the place of the newest of them:
- * the ledger still sums to the balance, and who read the rows before does not meet them twice. Their
- * usage is in the daily totals, with a checkpoint that a start begins from. Credits stay.
+ * Replaces old ledger rows by one `rollup` row with their sum, in place of the newest. The ledger still sums
+ * to the balance, and readers never see a row twice. Daily totals keep the usage. Credits stay.
  */
 function rollUp(desk: Tx, batch: Batch): void {
   const { sql, memory } = desk;
@@ -156,7 +155,7 @@ function rollUp(desk: Tx, batch: Batch): void {
   });
 }
 
-/** False when there was none. */
+/** Returns false if there were no rows. */
 function replaceOld(sql: SqlStorage, { fromId, endId, only }: Batch): boolean {
   const rows = sql
     .exec<{ seq: number; amount: number; balance: number; at: number }>(

@@ -30,12 +30,12 @@ import type {
 } from "../../../shared/contracts/wallet.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Sessions of an organization in use at a time, and tombstones of others: each is a row for some days. */
+/** Maximum sessions in use per organization, including tombstones. */
 const SESSIONS_MAX = 50_000;
-/** Tombstones of sessions that were never used, by who ended them: each is a row for a day. */
+/** Maximum tombstones of unused sessions per caller. */
 const UNUSED_MAX = 1000;
 
-/** See `refuseDeadSession`: whether a session lives here. `cut`: its key's. */
+/** See `refuseDeadSession`. `cut` is the key's session cut. */
 export function refuseSession(
   { sql, memory, clockMs }: Tx,
   session: Session,
@@ -46,7 +46,7 @@ export function refuseSession(
   return refuseDeadSession(session, { madeAt, cut, endedAt, nowMs: clockMs });
 }
 
-/** Null while one more request fits the session's own minute. */
+/** Returns null while a request fits the session's rate limit. */
 export function refuseSessionRate(
   { memory, nowMs }: Tx,
   session: Session | undefined,
@@ -58,19 +58,19 @@ export function refuseSessionRate(
   return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
 }
 
-/** What is left of a session's own minute; null without one. */
+/** Returns the rest of a session's minute, or null without a limit. */
 export function sessionRate({ memory, nowMs }: Tx, session: Session | undefined): RateState | null {
   if (session === undefined || session.rpmLimit === null) return null;
   return rateState(memory.sessions.rates.get(session.id) ?? [], session.rpmLimit, nowMs);
 }
 
-/** A request of a session that took a place in its key's minute takes one in the session's own. */
+/** Counts a request in its session's minute after it took a slot of its key. */
 export function countSessionRequest({ memory, nowMs }: Tx, session: Session | undefined): void {
   if (session === undefined || session.rpmLimit === null) return;
   noteSessionRate(memory.sessions, session.id, nowMs);
 }
 
-/** Null while there is room for one more session, or for one that was used before. */
+/** Returns null if another session fits or this one was used before. */
 export function refuseAnotherSession(
   { sql, memory }: Tx,
   session: Session | undefined,
@@ -81,7 +81,9 @@ export function refuseAnotherSession(
   return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
 }
 
-/** A session's budget with what it has spent of it; null without a session. One that is gone has none left. */
+/**
+ * Returns a session's budget with its spend, or null without a session. A deleted session has nothing left.
+ */
 export function budgetOfSession(
   desk: Tx,
   session: Session | string | null | undefined,
@@ -95,7 +97,7 @@ export function budgetOfSession(
   return sessionBudget({ id, budgetMicro }, total, desk.period);
 }
 
-/** A refusal for want of money as a session hears it: never its key's amounts or the organization's. */
+/** Returns a failure with only the session's own amounts, never its key's or organization's. */
 export function withOwnAmounts(desk: Tx, failure: Failure, session: Session | undefined): Failure {
   if (session === undefined) return failure;
   const isOthers =
@@ -118,7 +120,7 @@ export function withOwnAmounts(desk: Tx, failure: Failure, session: Session | un
   };
 }
 
-/** Adds a charge to the spend of its session, if it has one. */
+/** Adds a charge to its session's spend, if it has a session. */
 export function chargeSession(
   { sql, memory }: Tx,
   posted: { readonly session?: string | null; readonly charged: Micros },
@@ -165,8 +167,8 @@ export function endSessionBy(desk: Tx, ending: SessionEnding): Result<null> {
 }
 
 /**
- * One of which nothing is known: it leaves a tombstone until it would be over, and no event. Bounded by who ends it:
- * minting and ending costs nothing.
+ * Ends a session that was never used. It leaves a tombstone until it would expire, and no event. Bounded per
+ * caller, because minting and ending are free.
  */
 function endUnused(
   { sql, memory, clockMs: endedAt }: Tx,
@@ -193,7 +195,7 @@ function isOf({ sql }: Tx, keyId: string, owner: SessionQuery["owner"]): boolean
   return row?.member_id === owner.memberId;
 }
 
-/** Forgets a batch of the sessions that have long been over; true when there may be more. */
+/** Deletes a batch of old sessions. Returns true if more may remain. */
 export function deleteOldSessions(
   { sql, memory, nowMs }: Tx,
   beforeMs: number,

@@ -14,8 +14,8 @@ import { nextRevision } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
 /**
- * Wants an automatic purchase if one is due, and never waits for it: a row, whose executor is told afterwards.
- * `isShort`: a request was refused for want of balance. The id of the one that is under way; null: none is.
+ * Requests an automatic purchase if one is due. The payments object is notified later. `isShort`: a request
+ * was rejected for lack of balance. Returns the ID of the purchase in progress, or null.
  */
 export function topUpIfDue(desk: Tx, isShort: boolean): string | null {
   const { memory, nowMs, period } = desk;
@@ -44,7 +44,10 @@ export function topUpIfDue(desk: Tx, isShort: boolean): string | null {
   return id;
 }
 
-/** Micros that the saved card may be charged by itself in a day; 0: nothing is sold here. */
+/**
+ * Returns the micro-credits per day that the saved card may be charged automatically, or 0 if credits aren't
+ * sold.
+ */
 function mostADayOf({ env, memory, nowMs }: Tx): number {
   const parsed = configOf(env);
   if (!parsed.ok || parsed.config.payments === null) return 0;
@@ -65,7 +68,7 @@ function store(desk: Tx, state: TopUpState, events: readonly NewEvent[]): void {
   desk.memory.changed = true;
 }
 
-/** The automatic purchase under way ended unpaid; one that is not under way changes nothing. */
+/** Ends the automatic purchase in progress without payment. Other IDs change nothing. */
 export function topUpEnded(desk: Tx, id: string, end: TopUpEnd): void {
   const { memory, nowMs } = desk;
   const after = endTopUp(memory.topUp, id, { end, nowMs });
@@ -78,7 +81,7 @@ export function topUpEnded(desk: Tx, id: string, end: TopUpEnd): void {
   store(desk, after, [pausedEvent(desk, { reason: "declined", until, declines: after.declines })]);
 }
 
-/** No automatic purchase any more, until a person wants them again. */
+/** Disables automatic purchases until a person enables them. */
 export function disableTopUp(desk: Tx, reason: DisabledReason): void {
   const { memory } = desk;
   if (memory.row.settings.autoTopUp === null) return;
@@ -101,16 +104,16 @@ function switchOff(desk: Tx, state: TopUpState, reason: DisabledReason): void {
 
 const LOOK_AGAIN_MS = 600_000;
 
-/** When a pause ends that an automatic purchase waits for, Unix ms; Infinity: none does. */
+/** Returns when a paused automatic purchase continues (Unix ms), or Infinity. */
 export function topUpDue({ row, topUp, books, clock }: Memory): number {
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
   if (books.balance >= setting.belowMicro) return Infinity;
-  // The turn before found it over and wanted none: something else stands in its way.
+  // The previous transaction found the pause over and requested nothing, so something else blocks it.
   return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + LOOK_AGAIN_MS;
 }
 
-/** Who executes it has heard of the purchase that is wanted. */
+/** Records that the payments object accepted the requested purchase. */
 export function markTopUpDelivered(desk: Tx, id: string): void {
   const { open } = desk.memory.topUp;
   if (open?.id === id) store(desk, { ...desk.memory.topUp, open: { ...open, isTold: true } }, []);

@@ -13,11 +13,11 @@ import type {
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
-/** Rows that one answer looks at: some tens of milliseconds in which nobody is charged. */
+/** Maximum rows per response: some tens of ms without charges. */
 const ROWS_MAX = 50_000;
 const GROUPS_MAX = 10_000;
 
-/** What a row is grouped by, as a statement has it. */
+/** The SQL expression of each grouping. */
 const EXPRESSIONS: Readonly<Record<RowDimension, string>> = {
   day: "strftime('%Y-%m-%d', admitted_at / 1000, 'unixepoch')",
   hour: "strftime('%Y-%m-%dT%H', admitted_at / 1000, 'unixepoch')",
@@ -27,7 +27,7 @@ const EXPRESSIONS: Readonly<Record<RowDimension, string>> = {
   user: "external_id",
   member: "members.member",
 };
-/** `Rest` of request-rows.do.ts has them there. */
+/** Position of the first byte in `Rest` of request-rows.do.ts. */
 const FIRST_BYTE = "detail ->> '$[4]'";
 const DURATION = "detail ->> '$[5]'";
 
@@ -36,15 +36,12 @@ type UsageSum = TokenCounts & {
   two: string | null;
   requests: number;
   cost: number;
-  /** Output tokens and ms of those that say when they began. */
+  /** Output tokens and ms of requests with a known first byte. */
   spoken: number;
   speaking: number;
 };
 
-/**
- * See `WalletCalls.usageOfRows`. Of the newest `ROWS_MAX` settled requests in the time asked for; one that was charged
- * late is among them, by when it was admitted.
- */
+/** See `WalletCalls.usageOfRows`. Covers the newest `ROWS_MAX` settled requests, dated by admission. */
 export function readUsageOfRows(desk: Tx, asked: RowsQuery): RowsReport {
   const from = beginning(desk, asked);
   const rows = groupsOf(desk.sql, { ...asked, ...from });
@@ -56,7 +53,7 @@ export function readUsageOfRows(desk: Tx, asked: RowsQuery): RowsReport {
 
 type Start = { readonly fromId: string; readonly fromMs: number };
 
-/** From where the answer is whole: what was asked for, what is kept, and what one answer looks at. */
+/** Returns the time from which the response is complete. */
 function beginning({ sql, env, nowMs }: Tx, { fromMs, beforeMs }: RowsQuery): Start {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const since = Math.max(fromMs, keptMs);
@@ -74,11 +71,11 @@ function beginning({ sql, env, nowMs }: Tx, { fromMs, beforeMs }: RowsQuery): St
     : { fromId: end.id, fromMs: Math.max(since, end.admitted_at) };
 }
 
-/** Whose keys are whose, looked up by the key; a part of what asks by members alone. */
+/** The members of keys. Used only by queries about members. */
 const MEMBERS =
   "WITH members AS MATERIALIZED (SELECT key AS key_id, value AS member FROM json_each(?9))";
 
-/** What is summed up, and of which requests. */
+/** Returns the statement that sums matching requests. */
 function statement(asked: RowsQuery, columns: string, rest: string): string {
   const joined = "LEFT JOIN members ON members.key_id = keys_named.text";
   const [first, more] = membersOf(asked) === null ? ["", ""] : [MEMBERS, joined];
@@ -107,7 +104,7 @@ function bindings(asked: RowsQuery & Start): (string | number | null)[] {
   ];
 }
 
-/** The release before says nothing of members. */
+/** The previous release sends no members. */
 function membersOf({ members }: RowsQuery): RowsQuery["members"] {
   return members ?? null;
 }
@@ -138,7 +135,7 @@ function groupsOf(sql: SqlStorage, asked: RowsQuery & Start): UsageSum[] {
 
 type Times = ReadonlyMap<string, readonly number[]>;
 
-/** First bytes in ms of each group, the least first. */
+/** Returns the first-byte times in ms of each group, ascending. */
 function timesOf(sql: SqlStorage, asked: RowsQuery & Start): Times {
   const times = new Map<string, number[]>();
   const rows = sql.exec<{ one: string | null; two: string | null; ms: number }>(

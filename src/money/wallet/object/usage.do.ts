@@ -13,7 +13,7 @@ const FIRST_PAGE: UsagePage = { limit: USAGE_GROUPS_MAX, after: null };
 /** UTC days (YYYY-MM-DD), both inclusive. */
 type Days = { readonly from: string; readonly to: string };
 type Dimension = "day" | "model" | "key" | "user";
-/** What days are split by, by the name under which that is asked for. */
+/** Groupings by day, by their API name. */
 const USAGE_BY_DAY: ReadonlyMap<UsageGroupBy, Dimension> = new Map([
   ["day,model", "model"],
   ["day,key", "key"],
@@ -27,10 +27,10 @@ type GroupRow = Sums & { readonly name: string };
 const SUMS = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS cost,
   ${columnsOfTokens(({ column }) => `coalesce(sum(${column}), 0)`)}`;
 
-/** Rows that one answer sums up: of a year of 100,000 end users there are 36 million. */
+/** Maximum rows per response. A year of 100,000 end users has 36 million. */
 const ROWS_MAX = 300_000;
 
-/** Usage of whole UTC days, by one thing or by day and one thing more. */
+/** Returns usage of whole UTC days by one dimension, or by day and one dimension. */
 export function readUsage(
   desk: Tx,
   { groupBy, ...days }: Days & { readonly groupBy: UsageGroupBy },
@@ -43,8 +43,8 @@ export function readUsage(
 }
 
 /**
- * Days in order, and in each its groups: the totals as they are stored, with what the newest checkpoint does not
- * have. Reads as many rows as it answers.
+ * Returns days in order with their groups: stored totals plus usage after the newest checkpoint. It reads as
+ * many rows as it returns.
  */
 function usageByDay(desk: Tx, asked: UsageQuery, { limit, after }: UsagePage): Result<UsageReport> {
   const [afterDay, afterName] = after === null ? ["", ""] : [after.slice(0, 10), after.slice(11)];
@@ -90,8 +90,8 @@ function added(one: Sums, other: Sums): Sums {
 }
 
 /**
- * Usage of whole UTC days: a page of groups in the order of SQLite's text, and the total of all. A page over many
- * days has fewer groups than asked for.
+ * Returns a page of groups in SQLite's text order and the total of all. A page over many days has fewer
+ * groups than requested.
  */
 function usageBy(desk: Tx, asked: UsageQuery, page: UsagePage): Result<UsageReport> {
   const groups = new Map<string, UsageAmounts>();
@@ -102,7 +102,7 @@ function usageBy(desk: Tx, asked: UsageQuery, page: UsagePage): Result<UsageRepo
   for (const { name, ...sums } of [...storedGroups(desk.sql, asked, { ...page, end }), ...later]) {
     groups.set(name, plus(groups.get(name) ?? NO_AMOUNTS, sums));
   }
-  // Of the stored ones one more than a page was read: whichever are on the page are whole.
+  // One more stored group than a page was read, so the groups on the page are complete.
   const names = [...groups.keys()].toSorted(asText);
   const shown = names.slice(0, page.limit);
   const isLast = names.length <= page.limit && end === null;
@@ -115,12 +115,11 @@ function usageBy(desk: Tx, asked: UsageQuery, page: UsagePage): Result<UsageRepo
   });
 }
 
-/** The days of which anything is stored; each has a row of its own. */
+/** Days with stored totals. Each has its own row. */
 const DAYS = "SELECT day FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3";
 
 /**
- * The first name that is left to the next page: no day has more names before it than a page may have, nor all days
- * together more rows. Null when there is none. Walks over as many rows as the page then has.
+ * Returns the first name of the next page, or null. The page is bounded by names per day and rows in total.
  */
 function endOfPage(
   sql: SqlStorage,
@@ -151,7 +150,10 @@ function endOfPage(
   return name;
 }
 
-/** `?4` is the name before the page, or "" at the beginning, which is a name itself. */
+/**
+ * Returns the condition for names after the page. `?4` is the last name, or "" at the start, which is also a
+ * name.
+ */
 function isAfter(after: string | null): string {
   return after === null ? "name >= ?4" : "name > ?4";
 }
@@ -187,14 +189,14 @@ function storedGroups(
     .toArray();
 }
 
-/** What the newest checkpoint does not have yet. */
+/** Returns totals after the newest checkpoint. */
 function laterTotals({ memory }: Tx, { from, to, groupBy }: UsageQuery): UsageTotal[] {
   return [...memory.usage.values()].filter(
     ({ dimension, day }) => dimension === groupBy && day >= from && day <= to,
   );
 }
 
-/** The same as groups, of those after `after`. */
+/** Returns groups after `after` since the newest checkpoint. */
 function laterGroups(desk: Tx, asked: UsageQuery, after: string | null): GroupRow[] {
   const { groupBy } = asked;
   return laterTotals(desk, asked)
@@ -202,7 +204,7 @@ function laterGroups(desk: Tx, asked: UsageQuery, after: string | null): GroupRo
     .filter(({ name }) => after === null || asText(name, after) > 0);
 }
 
-/** Every request is counted on its day, whatever else it is counted by. */
+/** Returns the total, because each request counts on its day once. */
 function totalOf(desk: Tx, asked: UsageQuery): UsageAmounts {
   const { from, to } = asked;
   const stored = desk.sql
@@ -221,7 +223,7 @@ function plus(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAm
   return addAmounts(amounts, { requests, ...tokens, costMicro: micros(cost) });
 }
 
-/** SQLite compares text by its UTF-8 bytes, so by code points; `<` goes by UTF-16 units. */
+/** Compares like SQLite, by code points. JavaScript's `<` compares UTF-16 units. */
 function asText(a: string, b: string): number {
   for (let i = 0; i < Math.min(a.length, b.length); i++) {
     const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
@@ -230,7 +232,7 @@ function asText(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Halves of characters beyond U+FFFF come after all others. */
+/** Ranks surrogates after all other units. */
 function codePointRank(unit: number): number {
   if (unit < 0xd800) return unit;
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;

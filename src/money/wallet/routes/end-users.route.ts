@@ -37,13 +37,13 @@ const dollars = z.pipe(
   }),
 );
 
-/** A quota or a money threshold in a body: dollars, exact to the micro, as micros; null: none. */
+/** A quota or threshold in dollars, exact to the micro-credit; null for none. */
 export const dollarsOrNull = z.nullable(dollars);
 
-/** An alert threshold in a body: a fraction from 0 to 1. */
+/** An alert threshold from 0 to 1. */
 export const fraction = z.number().check(z.minimum(0), z.maximum(1));
 
-/** A quota or a money threshold as the interface shows it; null: none. */
+/** Returns a quota or threshold in dollars; null for none. */
 function shownDollars(amount: Micros | null): number | null {
   return amount === null ? null : dollarsOf(amount);
 }
@@ -53,12 +53,12 @@ const limits = {
   daily_quota_dollars: z.optional(dollarsOrNull),
   alert_threshold: z.optional(fraction),
 };
-/** What a record shows beside them. */
+/** Fields of a record that can't be set. */
 const READ_ONLY = ["id", "monthly_spend_dollars", "daily_spend_dollars", "created_at"];
 export const changeBody = z.object(limits);
 export const putBody = z.object({ external_id: z.string(), ...limits });
 
-/** POST /v1/users: 201 with a new end user, what is left out by default; 200 with one that was there, changed. */
+/** POST /v1/users: 201 with a new end user, or 200 with a changed one. */
 export async function putEndUserRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, putBody, READ_ONLY);
   if (!fields.ok) return fields;
@@ -74,8 +74,8 @@ export async function putEndUserRoute(c: AppContext): Promise<Answer> {
 export const endUsersQuery = z.extend(pageQuery, { after: z.optional(once) });
 
 /**
- * GET /v1/users?limit&offset&after: end users with their spend of now, in the order of creation. With `after`, the
- * last answer's `next_after`, a page costs what it shows, however many come before it.
+ * GET /v1/users?limit&offset&after: end users with current spend, in order of creation. `after` takes the
+ * last `next_after` and costs the same on every page.
  */
 export async function listEndUsersRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(endUsersQuery, c.req.url);
@@ -88,13 +88,16 @@ export async function listEndUsersRoute(c: AppContext): Promise<Answer> {
   return success({ users, total, limit, offset, next_after: nextAfter });
 }
 
-/** GET /v1/users/{external_id}: one end user with its spend of now, or 404. */
+/** GET /v1/users/{external_id}: one end user with current spend, or 404. */
 export async function readEndUserRoute(c: AppContext): Promise<Answer> {
   const answer = await askOwnWallet(c, (wallet) => wallet.readEndUser(externalIdOf(c)));
   return answer.ok ? success(endUserView(answer.value)) : answer;
 }
 
-/** PATCH /v1/users/{external_id}: changes what is given, from the next request on; the record, or 404. */
+/**
+ * PATCH /v1/users/{external_id}: changes the given fields from the next request on. Returns the record, or
+ * 404.
+ */
 export async function patchEndUserRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, changeBody, ["external_id", ...READ_ONLY]);
   if (!fields.ok) return fields;
@@ -105,7 +108,7 @@ export async function patchEndUserRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(endUserView(answer.value)) : answer;
 }
 
-/** DELETE /v1/users/{external_id}: forgets an end user, or 404. Its requests in flight are charged all the same. */
+/** DELETE /v1/users/{external_id}: deletes an end user, or 404. Its running requests are still charged. */
 export async function deleteEndUserRoute(c: AppContext): Promise<Answer> {
   const externalId = externalIdOf(c);
   let attempts = 0;
@@ -113,19 +116,19 @@ export async function deleteEndUserRoute(c: AppContext): Promise<Answer> {
     attempts++;
     return wallet.deleteEndUser(externalId, callOf(c));
   });
-  // An attempt whose answer was lost may have deleted it: then the next one finds nothing.
+  // A first attempt whose response was lost may have deleted it.
   const isGone = attempts > 1 && !answer.ok && answer.failure.kind === "not_found";
   if (!answer.ok && !isGone) return answer;
   return success({ external_id: externalId, deleted: true });
 }
 
-/** What is looked at again where the change takes effect. */
+/** Returns the credential, which the wallet checks again. */
 function callOf(c: AppContext): RequestCredential {
   const { keyHash, shown } = c.var.admitted.caller;
   return requestCredential(keyHash, shown);
 }
 
-/** The path's external_id, decoded once, slashes included. */
+/** Returns the path's external_id, decoded once, including slashes. */
 function externalIdOf(c: AppContext): string {
   return c.req.param("external_id") ?? "";
 }
@@ -138,7 +141,7 @@ function changeOf(given: z.infer<typeof changeBody>): EndUserChange {
   };
 }
 
-/** The end user of the interface. */
+/** Returns the JSON of an end user. */
 function endUserView(endUser: EndUserRecord): View {
   return {
     id: endUser.id,
@@ -152,10 +155,10 @@ function endUserView(endUser: EndUserRecord): View {
   };
 }
 
-/** For how long answers of /v1/responses are kept. */
+/** Hours that responses of /v1/responses are stored. */
 const keepHours = z.int().check(z.minimum(0), z.maximum(KEEP_HOURS_MAX));
 
-/** When credits are bought automatically: whole dollars, and at least one purchase a month. */
+/** Automatic top-up: whole dollars, at least one purchase a month. */
 const autoTopUp = z.pipe(
   z
     .strictObject({
@@ -185,15 +188,15 @@ export const settingsBody = z.object({
   auto_top_up: z.optional(z.nullable(autoTopUp)),
 });
 
-/** GET /v1/orgs/{id}/settings: the settings, always current. */
+/** GET /v1/orgs/{id}/settings: the current settings. */
 export async function readSettingsRoute(c: AppContext): Promise<Answer> {
   const answer = await askOwnWallet(c, (wallet) => wallet.readSettings());
   return answer.ok ? success(settingsView(answer.value)) : answer;
 }
 
 /**
- * PATCH /v1/orgs/{id}/settings: changes what is given, quotas for end users seen later; all settings. What is kept of
- * answers only an owner or admin says.
+ * PATCH /v1/orgs/{id}/settings: changes the given settings. Quotas apply to new end users. Only owners and
+ * admins change response storage.
  */
 export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, settingsBody, []);
@@ -219,7 +222,7 @@ export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
   return told.ok ? success(settingsView(answer.value)) : told;
 }
 
-/** Automatic purchases are within the bounds of any other, where anything is sold by card. */
+/** Returns the failure of a top-up outside the purchase limits, or if credits aren't sold by card. */
 function refuseTopUp(c: AppContext, wanted: AutoTopUp | null): Refusal | null {
   if (wanted === null) return null;
   const { payments, numbers } = c.var.config;
@@ -231,10 +234,10 @@ function refuseTopUp(c: AppContext, wanted: AutoTopUp | null): Refusal | null {
   return invalid(`${param} must be from ${least} to ${most}.`, param);
 }
 
-/** Who may say what is kept of answers. */
+/** Roles that can change response storage. */
 const KEEPERS: readonly Role[] = ["owner", "admin"];
 
-/** Others may send back what they read. */
+/** Allows other roles to send the current value back. */
 async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
   if (KEEPERS.includes(c.var.member.role)) return success(null);
   const before = await askOwnWallet(c, (wallet) => wallet.readSettings());
@@ -244,13 +247,13 @@ async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
     : refuse({ kind: "role_required", roles: KEEPERS });
 }
 
-/** What is kept beyond the setting ends with it: the object that keeps it hears of it before the change is answered. */
+/** Updates the stored responses before the change is confirmed, so that no response outlives the setting. */
 function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
   const { caller } = c.var.admitted;
   return readObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));
 }
 
-/** The organization settings of the interface. */
+/** Returns the JSON of organization settings. */
 function settingsView(settings: SettingsRecord): View {
   return {
     default_user_monthly_quota_dollars: shownDollars(settings.defaultUserMonthlyQuotaMicro),

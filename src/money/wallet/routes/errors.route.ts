@@ -17,7 +17,7 @@ import type { MemberKeys } from "./generations.route.ts";
 import { askOwnWallet } from "./reads.route.ts";
 import { day, several, startOf } from "./usage.route.ts";
 
-/** What all are counted by, and what only those that are kept by themselves have. */
+/** Groupings of counted failures; others need stored failures. */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
 const KEPT_BY = ["model", "provider", "user"] as const;
 export const errorsQuery = z.object({
@@ -33,10 +33,9 @@ type Fields = z.infer<typeof errorsQuery>;
 type GroupBy = (typeof COUNTED_BY)[number];
 
 /**
- * GET /v1/errors?from&to&group_by&...: how many requests failed or were refused on the UTC days `from` to `to`
- * (today unless said), by what; a `member` sees those of its own keys. All are counted, also those that are no
- * longer kept by themselves; by model, provider or end user those that are, and `complete_from` says since when that
- * is all. 400 where a filter asks that of anything else.
+ * GET /v1/errors?from&to&group_by&...: failed and rejected requests of UTC days (today by default). A
+ * `member` sees its own keys. All failures are counted. Grouping by model, provider or end user uses stored
+ * failures only, complete since `complete_from`. Returns 400 for filters that the grouping doesn't support.
  */
 export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
   return async (c) => {
@@ -76,7 +75,7 @@ async function answerOf(
   return success({ ...days, data: grouped(counts, by), total });
 }
 
-/** What only those that are kept by themselves can say; null for what is counted. */
+/** Returns the query for stored failures, or null if counts suffice. */
 function keptQuery(fields: Fields, query: FailureQuery): Result<KeptFailureQuery | null> {
   const { group_by, model = null, provider = null, external_id } = fields;
   const only = { model, provider, user: external_id === undefined ? null : [external_id] };
@@ -101,7 +100,7 @@ function keptView({ groups, completeFrom }: KeptFailureReport) {
   };
 }
 
-/** By what was asked for, the most first; by the hour, the oldest first. */
+/** Groups counts: largest first, or by hour with the oldest first. */
 function grouped(counts: readonly FailureCount[], by: GroupBy): object[] {
   const groups = Map.groupBy(counts, (one) => nameOf(one, by));
   const isTimed = by !== "code" && by !== "key";

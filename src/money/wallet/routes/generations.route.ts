@@ -24,14 +24,14 @@ import { day, several, startOf } from "./usage.route.ts";
 
 type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
-/** The key when it is one of this member's, revoked or not, else null. Throws when D1 fails. */
+/** Finds a key of this owner, active or revoked, or null. Throws when D1 fails. */
 type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
-/** The ids of a member's keys, revoked or not. Throws when D1 fails. */
+/** Returns the IDs of a member's keys, active or revoked. Throws when D1 fails. */
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
 const text = once.check(z.minLength(1), z.maxLength(256));
 const STATES = ["held", "settled", "voided", "expired", "refused"] as const;
-/** What `error` stands for. */
+/** The states that `error` matches. */
 const ERRORS: readonly RequestState[] = ["voided", "expired", "refused"];
 const STATUS_LIST = new RegExp(`^(${STATES.join("|")}|error)(,(${STATES.join("|")}|error))*$`);
 const statuses = z.pipe(
@@ -58,8 +58,8 @@ export const generationsQuery = z.object({
 export const holdsQuery = z.object({ limit, after });
 
 /**
- * GET /v1/generations?from&to&model&provider&key_id&external_id&status&code&limit&after: requests, newest first. A
- * `member` sees those of its own keys. `next_after` asks for older ones, also behind a page that is short.
+ * GET /v1/generations?from&to&model&provider&key_id&external_id&status&code&limit&after: requests, newest
+ * first. A `member` sees its own keys. `next_after` continues, also after a short page.
  */
 export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
@@ -86,7 +86,9 @@ export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
   };
 }
 
-/** GET /v1/holds?limit&after: requests under way and what each holds, oldest first; of a `member` its own keys'. */
+/**
+ * GET /v1/holds?limit&after: running requests and their holds, oldest first. A `member` sees its own keys.
+ */
 export function holdsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
     const page = parseQuery(holdsQuery, c.req.url);
@@ -104,12 +106,12 @@ export function holdsRoute(memberKeys: MemberKeys): Handler {
   };
 }
 
-/** The one that there is, for an object that does not know several. */
+/** Returns the only value, for an object that doesn't accept lists. */
 function only<T>(values: readonly T[] | undefined): T | null {
   return values?.length === 1 ? (values[0] ?? null) : null;
 }
 
-/** Whose requests are shown: of these keys, or null for all. */
+/** Returns the keys whose requests are shown, or null for all. */
 export async function keysOf(
   c: AppContext,
   memberKeys: MemberKeys,
@@ -125,8 +127,8 @@ export async function keysOf(
 }
 
 /**
- * GET /v1/generations/{id}: one paid request, by its request id or its completion's id, as the list has it. A `member`
- * sees only those of its own keys; anyone else's, and what retention has rolled up, is the same 404.
+ * GET /v1/generations/{id}: one paid request, by its request ID or completion ID. A `member` sees its own
+ * keys. Other requests and those rolled up by retention are 404.
  */
 export function generationRoute(findKey: FindKey): Handler {
   return async (c) => {
@@ -146,7 +148,7 @@ async function findRequest(c: AppContext): Promise<Result<RequestRecord>> {
   return !answer.ok && answer.failure.kind === "not_found" ? missing() : answer;
 }
 
-/** The same from a wallet of the release before, which tells of settled requests alone. Throws any other error. */
+/** Reads from a wallet of the previous release, which returns settled requests only. Throws other errors. */
 async function beforeRequests(
   wallet: WalletCalls,
   id: string,
@@ -174,12 +176,12 @@ async function mayBeSeen(
   return key.value === null ? missing() : success(null);
 }
 
-/** One answer for what does not exist and what is not the caller's. */
+/** Returns the same failure for requests that don't exist and requests of others. */
 function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such generation." });
 }
 
-/** The JSON of a request, the same fields whatever became of it: what only a settled one has is null in others. */
+/** Returns the JSON of a request. Fields of settled requests are null in others. */
 function requestView(request: RequestRecord): View {
   const { id, state, createdAt, keyId, externalId, heldMicro, generation } = request;
   const failed = request.failed ?? null;
@@ -200,20 +202,23 @@ function requestView(request: RequestRecord): View {
   };
 }
 
-/** What is known of one that came to no charge. */
+/** Returns the fields of a request without a charge. */
 function unservedView(failed: FailedRequest | null): object {
   if (failed === null) return {};
   return { model: failed.model, streamed: failed.streamed, duration_ms: failed.durationMs };
 }
 
-/** What a peer's request was refused by, where it is not known how its client was told. */
+/** Returns the error of another region's request, if the client's error isn't known. */
 function refusalOf({ failure }: RequestRecord): ReportedError | null {
   if (failure === null || failure === undefined) return null;
   const { status, message, param = null } = errorResponseOf(failure);
   return { code: anchorOf(failure), message, status, param };
 }
 
-/** Who was asked, in their order; the last of a settled one is who served it. Times in ms since it came. */
+/**
+ * Returns the providers called, in order. The last of a settled request served it. Times are ms since
+ * arrival.
+ */
 function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest | null): object[] {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, why, status = null, startedMs = null, endedMs = null }) => {
@@ -224,7 +229,7 @@ function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest |
   return [...views, lastAttempt(generation, { failed, last: before.at(-1) })];
 }
 
-/** Of an error that was told in a stream. */
+/** HTTP status of an error sent within a stream. */
 const IN_STREAM = 200;
 
 function lastAttempt(
@@ -240,7 +245,10 @@ function lastAttempt(
   return { route: provider, outcome, why: null, status: null, ...times };
 }
 
-/** `cost_micro` is what was charged, prices are micros per million tokens. */
+/**
+ * Returns the fields of a settled request. `cost_micro` is the charge; prices are micro-credits per million
+ * tokens.
+ */
 function settledView(generation: GenerationRecord) {
   const { usage, price } = generation;
   return {
@@ -278,7 +286,7 @@ function settledView(generation: GenerationRecord) {
   };
 }
 
-/** Since when its price was in force; null where that is not known, or it has no day. */
+/** Returns since when the price was in force, or null if unknown. */
 function fromOf({ origin }: GenerationRecord): string | null {
   const from = origin?.from ?? null;
   return from === null ? null : timestamp(from);

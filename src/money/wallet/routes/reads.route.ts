@@ -20,8 +20,8 @@ import type { WalletCalls, EventPage, EventQuery } from "../../../shared/contrac
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 
 /**
- * What the wallet of the caller's organization answers to one call, which may be made more than once:
- * only for calls whose repeat changes nothing more. Not answered: `storage_unavailable` or `overloaded`.
+ * Calls the wallet of the caller's organization, with retries, so only for calls that can be repeated. Fails
+ * with `storage_unavailable` or `overloaded`.
  */
 export function askOwnWallet<T>(
   c: AppContext,
@@ -31,7 +31,7 @@ export function askOwnWallet<T>(
   return readObject(() => call(objectsOf(c.env).wallet(orgId)));
 }
 
-/** GET /v1/balance: the posted balance, always current, and what of it requests under way hold. */
+/** GET /v1/balance: the current balance and the amount on hold. */
 export async function balanceRoute(c: AppContext): Promise<Answer> {
   const answer = await askOwnWallet(c, (wallet) => wallet.balance());
   if (!answer.ok) return answer;
@@ -45,7 +45,7 @@ export async function balanceRoute(c: AppContext): Promise<Answer> {
   });
 }
 
-/** GET /v1/alerts?limit&offset: crossings of quotas and of the balance's threshold, newest first. */
+/** GET /v1/alerts?limit&offset: crossings of quotas and the balance threshold, newest first. */
 export async function alertsRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(pageQuery, c.req.url);
   if (!page.ok) return page;
@@ -54,7 +54,7 @@ export async function alertsRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
 }
 
-/** The JSON of a page of alerts, newest first; amounts in micros. */
+/** Returns the JSON of a page of alerts, amounts in micro-credits. */
 export function alertsView(
   page: AlertPage,
   asked: { readonly limit: number; readonly offset: number },
@@ -80,7 +80,7 @@ export const eventsParameters = z.object({
   after: z.optional(once.check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id"))),
 });
 
-/** What a URL asks of the log, or a 400 with `param`. */
+/** Parses the query of the event log, or returns 400 with `param`. */
 export function eventQuery(url: string): Result<EventQuery> {
   const fields = parseQuery(eventsParameters, url);
   if (!fields.ok) return fields;
@@ -88,7 +88,7 @@ export function eventQuery(url: string): Result<EventQuery> {
   return success({ type, from, to, limit, after });
 }
 
-/** GET /v1/events?type&from&to&limit&after: what happened to the organization, newest first. */
+/** GET /v1/events?type&from&to&limit&after: events of the organization, newest first. */
 export async function eventsRoute(c: AppContext): Promise<Answer> {
   const asked = eventQuery(c.req.url);
   if (!asked.ok) return asked;
@@ -96,7 +96,7 @@ export async function eventsRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 
-/** The JSON of a page; `dropped` says what the log's bound has cost. */
+/** Returns the JSON of a page of events. `dropped` counts events deleted by the log's bound. */
 export function eventsView({ events, nextAfter, dropped }: EventPage): View {
   return {
     events: events.map(eventView),
@@ -105,7 +105,7 @@ export function eventsView({ events, nextAfter, dropped }: EventPage): View {
   };
 }
 
-/** The JSON of an event. */
+/** Returns the JSON of an event. */
 function eventView(event: EventRecord): View {
   const { id, type, createdAt, actor, subject, data } = event;
   return { id, type, created_at: timestamp(createdAt), actor, subject, data };

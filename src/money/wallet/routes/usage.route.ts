@@ -22,10 +22,10 @@ import type {
 } from "../../../shared/contracts/reports.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
-/** Whose each key of an organization is, revoked or not. Throws when D1 fails. */
+/** Returns the members of an organization's keys, active or revoked. Throws when D1 fails. */
 export type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
 
-/** GET /v1/usage?from&to&group_by&...: what the organization used and paid, always current. */
+/** GET /v1/usage?from&to&group_by&...: current usage and charges of the organization. */
 export function usageRoute(keyMembers: ReadKeyMembers): (c: AppContext) => Promise<Answer> {
   return async (c) => {
     const { orgId } = c.var.admitted.caller;
@@ -37,7 +37,7 @@ export function usageRoute(keyMembers: ReadKeyMembers): (c: AppContext) => Promi
   };
 }
 
-/** What an answer of usage is made from: the wallet, and whose its keys are. */
+/** The sources of usage: the wallet and the members of keys. */
 type UsageSources = {
   readonly ask: <T>(
     call: (
@@ -47,7 +47,7 @@ type UsageSources = {
   readonly members: () => Promise<Result<KeyMembers>>;
 };
 
-/** What a URL asks of usage, as a wallet says it: of the totals where they have it, else of the requests' own rows. */
+/** Answers a usage query from daily totals if possible, else from individual request records. */
 export async function answerUsage(
   url: string,
   nowMs: number,
@@ -76,7 +76,7 @@ export async function answerUsage(
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 366;
 
-/** Which days (YYYY-MM-DD, UTC, both inclusive), how they are grouped, and which groups. */
+/** The days (YYYY-MM-DD, UTC, inclusive), grouping and page of a usage query. */
 type UsageQuery = {
   readonly from: string;
   readonly to: string;
@@ -84,13 +84,13 @@ type UsageQuery = {
   readonly page: UsagePage;
 };
 
-/** A UTC day of a query, YYYY-MM-DD. */
+/** A UTC day, YYYY-MM-DD. */
 export const day = once.check(
   z.refine((text) => startOf(text) !== null, "must be a date that exists, as YYYY-MM-DD"),
 );
 
 const DAILY = ["day", "model", "key", "user", "day,model", "day,key", "day,user"] as const;
-/** What is not in the totals of days. */
+/** Parameters that daily totals can't answer. */
 const OF_ROWS = [
   "hour",
   "hour,model",
@@ -118,7 +118,7 @@ const dayOrHour = once.check(
   z.regex(/^\d{4}-\d\d-\d\d(?:T(?:[01]\d|2[0-3]))?$/, NO_DAY_OR_HOUR),
   z.refine((text) => beginOf(text) !== null, NO_DAY_OR_HOUR),
 );
-/** Several by comma. */
+/** A comma-separated list. */
 export const several = z.pipe(
   once.check(z.minLength(1), z.maxLength(2000)),
   z.transform((list) => list.split(",")),
@@ -137,18 +137,18 @@ export const usageParameters = z.object({
   after: z._default(z.nullable(once), null),
 });
 
-/** Where a page of usage by day and something more goes on. */
+/** A page position of usage by day and another dimension. */
 const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
 
 /**
- * `from`, `to`, `group_by`, `limit` and `after` of a URL; `to` is today and `from` makes it 30 days unless given. 400
- * with `param` for a date that does not exist, `from` after `to`, or more than 366 days.
+ * Parses `from`, `to`, `group_by`, `limit` and `after`. `to` defaults to today and `from` to 30 days. Returns
+ * 400 with `param` for an invalid date, `from` after `to`, or more than 366 days.
  */
 export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   const fields = parseQuery(usageParameters, url);
   if (!fields.ok) return fields;
   const { to = periodOf(nowMs).day, group_by, limit, after } = fields.value;
-  const groupBy = group_by as UsageGroupBy; // what else there is, rows answer
+  const groupBy = group_by as UsageGroupBy; // other values are answered from request records
   const { from = daysBefore(to, DAYS_DEFAULT - 1) } = fields.value;
   if (from > to) return invalid(`from must not be after to, which is ${to}.`, "from");
   if (from < daysBefore(to, DAYS_MAX - 1)) {
@@ -161,8 +161,8 @@ export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
 }
 
 /**
- * The JSON of a usage report; a group is a day, a model, a key's id or an external_id. `next_after` only
- * where more groups follow.
+ * Returns the JSON of a usage report. A group is a day, model, key ID or external_id. `next_after` is present
+ * if more groups follow.
  */
 function usageView(asked: UsageQuery, report: UsageReport): View {
   return {
@@ -181,14 +181,14 @@ const HOURS_MAX = 72;
 
 type RowsAsked = {
   readonly asked: Omit<RowsQuery, "members">;
-  /** Of whose keys alone; null: of anybody's. */
+  /** Members whose keys count; null for all. */
   readonly memberIds: readonly string[] | null;
   readonly view: (report: RowsReport) => View;
 };
 
 type Fields = z.infer<typeof usageParameters>;
 
-/** What only the requests' own rows can say, or null for what the totals of days have. */
+/** Parses a query that needs request records. Returns null if daily totals suffice. */
 function rowsQuery(url: string, nowMs: number): Result<RowsAsked | null> {
   const fields = parseQuery(usageParameters, url);
   if (!fields.ok) return fields;
@@ -209,7 +209,7 @@ function rowsQuery(url: string, nowMs: number): Result<RowsAsked | null> {
   });
 }
 
-/** The keys asked for that belong to one of these members; null: all. */
+/** Returns the requested keys that belong to one of these members, or null for all. */
 function keysOf(
   { keyIds }: Pick<RowsQuery, "keyIds">,
   memberIds: readonly string[] | null,
@@ -239,7 +239,10 @@ function isOfTotals(fields: Fields): boolean {
 
 type Head = { readonly from: string; readonly to: string; readonly groupBy: string };
 
-/** The JSON of usage by rows: as that of days, with `hour` or a second group, and from when it is whole. */
+/**
+ * Returns the JSON of usage by request records, with `hour` or a second group, and the time since which it is
+ * complete.
+ */
 function rowsView({ from, to, groupBy }: Head, by: readonly RowDimension[], report: RowsReport) {
   const { data, total, completeFrom } = report;
   return {
@@ -272,21 +275,21 @@ function namesView(by: readonly RowDimension[], names: readonly (string | null)[
   return { [first]: one, group: by.length > 1 ? two : one };
 }
 
-/** When a day or an hour begins, Unix ms; null when there is no such. */
+/** Returns the start of a day or hour (Unix ms), or null if it doesn't exist. */
 function beginOf(text: string): number | null {
   const [, on = text, hour = "00"] = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3])$/.exec(text) ?? [];
   const start = startOf(on);
   return start === null ? null : start + Number(hour) * HOUR_MS;
 }
 
-/** When a day begins, Unix ms; null when there is no such day. */
+/** Returns the start of a day (Unix ms), or null if it doesn't exist. */
 export function startOf(text: string): number | null {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return null;
   const ms = Date.parse(text);
   return Number.isNaN(ms) || periodOf(ms).day !== text ? null : ms;
 }
 
-/** The day so many days before; never one before the year 0, whose days do not sort. */
+/** Returns the day `days` earlier, not before year 0, because earlier days don't sort. */
 function daysBefore(text: string, days: number): string {
   const ms = (startOf(text) ?? 0) - days * DAY_MS;
   return periodOf(Math.max(ms, Date.parse("0000-01-01"))).day;

@@ -3,7 +3,7 @@ import { spentIn } from "./quota.ts";
 import type { Period } from "../../../shared/period.ts";
 import type { EndUser } from "./quota.ts";
 
-/** A crossing worth telling: `limitMicro` is the quota or the threshold, `valueMicro` what reached it. */
+/** A crossing to report. `limitMicro` is the quota or threshold, `valueMicro` the value that reached it. */
 export type Crossing = {
   readonly kind: "user_daily" | "user_monthly" | "low_balance";
   readonly endUserId: string | null;
@@ -14,12 +14,12 @@ export type Crossing = {
   readonly valueMicro: Micros;
 };
 
-/** The balance re-arms at the threshold and a tenth of it. */
+/** The balance alert re-arms at the threshold plus this fraction (a tenth). */
 const REARM_PART = 10;
 
 /**
- * The quotas of `after` whose threshold its spend has reached and that of `before` had not (null:
- * whatever it was before, as when a quota changes). The caller keeps each one once per limit.
+ * Returns the quotas whose threshold the spend has newly reached. `before` is null after a quota change. The
+ * caller stores each once per limit.
  */
 export function quotaCrossings(before: EndUser | null, after: EndUser, period: Period): Crossing[] {
   const spent = spentIn(after.spend, period);
@@ -45,15 +45,12 @@ export function quotaCrossings(before: EndUser | null, after: EndUser, period: P
   return crossings;
 }
 
-/**
- * Whether something was spent, and so much of a limit. Divided, not multiplied: the quotient of two whole
- * numbers is the double nearest to it, and so is the threshold, but 0.55 x 100 is 55.00000000000001.
- */
+/** Reports whether spend reached a share of a limit. Divides, because 0.55 x 100 is 55.00000000000001. */
 function reaches(spent: Micros, limit: Micros, threshold: number): boolean {
   return spent > 0 && spent / limit >= threshold;
 }
 
-/** The balance fell below its threshold. */
+/** Returns a crossing if the balance fell below its threshold. */
 export function balanceCrossing(balance: Micros, threshold: Micros | null): Crossing | null {
   if (threshold === null || balance >= threshold) return null;
   return {
@@ -67,7 +64,7 @@ export function balanceCrossing(balance: Micros, threshold: Micros | null): Cros
   };
 }
 
-/** Whether a balance is far enough above the threshold for the next fall to be told again. */
+/** Reports whether the balance is far enough above the threshold to re-arm the alert. */
 export function rearms(balance: Micros, threshold: Micros | null): boolean {
   return threshold === null || balance - threshold >= threshold / REARM_PART;
 }

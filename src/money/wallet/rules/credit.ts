@@ -4,7 +4,10 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { HoldTotals } from "./ledger.ts";
 
-/** The balance after a credit or a correction, or why not: never over 2^53, never into what is held. */
+/**
+ * Returns the balance after a credit or correction, or the failure: never above 2^53, never below the held
+ * amount.
+ */
 export function decideCredit(books: HoldTotals, amount: Micros): Result<Micros> {
   const balance = books.balance + amount;
   if (!Number.isSafeInteger(balance)) {

@@ -3,7 +3,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 
-/** What went back of an organization's payments: still owed, taken from its balance, or forgiven. */
+/** Refunded and disputed payments: still owed, taken from the balance, or written off. */
 export type Debts = {
   readonly owed: Micros;
   readonly taken: Micros;
@@ -11,7 +11,7 @@ export type Debts = {
 };
 export const NO_DEBTS: Debts = { owed: micros(0), taken: micros(0), forgiven: micros(0) };
 
-/** A payment that was credited, and what of it is back by the newest reading. */
+/** A credited payment and its refunded amount by the newest reading. */
 export type CreditedPayment = {
   readonly id: string;
   readonly purchaseId: string;
@@ -20,7 +20,7 @@ export type CreditedPayment = {
   readonly reading: number;
 };
 
-/** A payment's new standing. `returned`: what was taken before and goes to the balance again. */
+/** A payment's new state. `returned` was taken before and goes back to the balance. */
 type Moved = {
   readonly debts: Debts;
   readonly payment: CreditedPayment;
@@ -28,8 +28,8 @@ type Moved = {
 };
 
 /**
- * Brings what is back of a payment to an amount, which is never more than what was credited for it; null for a reading
- * that is not newer. What is won again lowers first what is owed, then returns what was taken; the rest was forgiven.
+ * Sets a payment's refunded amount, at most what was credited. Returns null for an older reading. A won
+ * dispute first reduces the debt, then returns what was taken.
  */
 export function applyRefund(
   debts: Debts,
@@ -57,7 +57,7 @@ export function applyRefund(
   };
 }
 
-/** What is free pays what is owed: how much, and what is left; null where nothing is owed, or nothing free. */
+/** Pays debts from free balance. Returns the amount and the rest, or null if nothing is owed or free. */
 export function collectDebt(
   debts: Debts,
   free: Micros,
@@ -68,7 +68,7 @@ export function collectDebt(
   return { debts: after, paid: micros(paid) };
 }
 
-/** So much is owed no more. */
+/** Writes off an amount of the debt. */
 export function forgiveDebt(debts: Debts, amount: Micros): Result<Debts> {
   if (amount > debts.owed) {
     return refuse({

@@ -7,15 +7,15 @@ import type { Session } from "../../../shared/session.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
 import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
-/** Prefix of a hold's id, which is the request's id. */
+/** Prefix of a hold's ID, which is the request's ID. */
 export const HOLD_ID = "req_";
 
-/** How far from now a hold may have been minted: an older one could be a late duplicate. */
+/** Maximum age of a hold's ID in ms. An older hold could be a late duplicate. */
 export const ID_AGE_MAX_MS = 120_000;
 
 /**
- * Null when a new hold may have this id at `nowMs`, else why not. Too old or too new asks for a new id: a late
- * duplicate, or clocks of ours that differ. No id at all is a bug.
+ * Returns null if a new hold may have this ID at `nowMs`. An ID that is too old or too new needs a new one. A
+ * malformed ID is a bug.
  */
 export function refuseId(id: string, nowMs: number): Refusal | null {
   const minted = mintedAt(id, HOLD_ID);
@@ -23,22 +23,21 @@ export function refuseId(id: string, nowMs: number): Refusal | null {
   return Math.abs(minted - nowMs) > ID_AGE_MAX_MS ? refuse({ kind: "overloaded" }) : null;
 }
 
-/** The newest request that was granted under an Idempotency-Key. */
+/** The newest request granted under an Idempotency-Key. */
 export type NameHolder = {
   readonly id: string;
-  /** The hash of its body. */
+  /** Hash of its body. */
   readonly body: string;
   readonly admittedAt: number;
-  /** Null when its row is gone: only a paid one's can go within the key's day. */
+  /** Null if its row is gone. Within a day, only a paid request's row can go. */
   readonly state: RequestState | null;
 };
 
 /**
- * Whether a request may run under an Idempotency-Key. Yes, with the id of a request to void first, or
- * null: a lost one that expired may still be charged late, and must not once its repeat runs in its place,
- * whatever becomes of that: should the repeat be voided, neither is charged. Another body is another
- * request: it may have the key of an expired one, which is charged when it comes, and remembered no more.
- * Refused while the first request is held, and for 24 hours from its admission once it was settled.
+ * Decides whether a request may run under an Idempotency-Key. Returns the ID of an expired request to void
+ * first, or null. That request must not be charged once its retry runs. A different body may take the key of
+ * an expired request. Rejected while the first request is held, and for 24 hours after admission once
+ * settled.
  */
 export function decideName(
   holder: NameHolder | null,
@@ -56,8 +55,8 @@ export function decideName(
 }
 
 /**
- * Null for a session that lives here; `invalid_api_key` when it is over, was ended, by itself or with all that its key
- * had, or is another wallet's.
+ * Returns null for an active session, or `invalid_api_key` if it expired, was ended or belongs to another
+ * wallet.
  */
 export function refuseDeadSession(
   { madeAt, cut, expiresAt }: Pick<Session, "madeAt" | "cut" | "expiresAt">,
@@ -74,17 +73,17 @@ export function refuseDeadSession(
   return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
 }
 
-/** The organization's granted holds of the last minute, oldest first, Unix ms. */
+/** The organization's holds of the last minute, oldest first (Unix ms). */
 export type RateLog = number[];
 
-/** 0 when one more fits at `nowMs`, else the ms after which it will: never over `limit` in any 60 s. */
+/** Returns 0 if one more request fits at `nowMs`, else the wait in ms. No 60 seconds exceed `limit`. */
 export function rateWait(log: RateLog, limit: number, nowMs: number): number {
   forget(log, nowMs);
   const oldest = log[log.length - limit];
   return oldest === undefined ? 0 : oldest + WINDOW_MS - nowMs;
 }
 
-/** What is left of such a minute at `nowMs`, and in how many ms more will be. */
+/** Returns the rest of such a minute and the ms until it grows. */
 export function rateState(log: RateLog, limit: number, nowMs: number): RateState {
   forget(log, nowMs);
   const oldest = log[Math.max(0, log.length - limit)];
@@ -92,7 +91,7 @@ export function rateState(log: RateLog, limit: number, nowMs: number): RateState
   return { limit, remaining: Math.max(0, limit - log.length), resetMs };
 }
 
-/** The moment before which an admission no longer counts at `nowMs`. */
+/** Returns the time before which an admission doesn't count at `nowMs`. */
 export function rateFloor(nowMs: number): number {
   return nowMs - WINDOW_MS;
 }

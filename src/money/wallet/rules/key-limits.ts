@@ -6,9 +6,9 @@ import type { Period } from "../../../shared/period.ts";
 import type { TokenAsk } from "../../../shared/contracts/wallet.ts";
 import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
-/** A key's budget, null once it has none any more, and what it has spent. */
+/** A key's budget (null once removed) and its spend. */
 export type Budget = Pick<KeyTerms, "budgetMicro" | "budgetPeriod"> & {
-  /** The key's id, or a session's. */
+  /** The key's or session's ID. */
   readonly keyId: string;
   readonly isSession?: boolean;
   readonly spend: KeySpend;
@@ -24,7 +24,7 @@ export function noKeySpend({ day, week, month }: Period): KeySpend {
   };
 }
 
-/** A session's budget, for good, of which it has spent `spent`. */
+/** Returns a session's total budget with its spend. */
 export function sessionBudget(
   { id, budgetMicro }: { readonly id: string; readonly budgetMicro: Micros | null },
   spent: Micros,
@@ -34,7 +34,7 @@ export function sessionBudget(
   return { keyId: id, isSession: true, budgetMicro, budgetPeriod: null, spend };
 }
 
-/** Adds a charge to the slots of its period of admission: that of a passed one is not kept. */
+/** Adds a charge to the period of its admission. A past period isn't kept. */
 export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): KeySpend {
   const added = (name: BudgetPeriod): KeySpend[BudgetPeriod] => {
     const slot = spend[name];
@@ -51,8 +51,8 @@ export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): K
 }
 
 /**
- * `budget - spent - held`, below 0 when overdrawn. Of a period that has passed nothing is left, as of a
- * quota: only a late settle asks for it.
+ * Returns `budget - spent - held`, below 0 if overdrawn. A past period has nothing left; only a late settle
+ * asks.
  */
 export function budgetLeft(budget: Budget, period: Period, held: Micros): number {
   const { budgetMicro, budgetPeriod, spend } = budget;
@@ -61,10 +61,10 @@ export function budgetLeft(budget: Budget, period: Period, held: Micros): number
   return budgetMicro - budgetSpent(budget, period) - held;
 }
 
-/** A request's tokens, dated at its hold: what was reserved, then what it came to. */
+/** A request's tokens, dated at its hold: reserved, then actual. */
 type Counted = { readonly id: string; readonly at: number; tokens: number };
 
-/** The same to a window; `share`: the most that it may have of what is left after its least. */
+/** A window's token request. `share` limits the part of what is left after the minimum. */
 type WindowAsk = Pick<TokenAsk, "least" | "most"> & { readonly share: (free: number) => number };
 
 type TokenVerdict =
@@ -73,17 +73,16 @@ type TokenVerdict =
   | { readonly kind: "full"; readonly remaining: number; readonly retryAfterMs: number };
 
 /**
- * A key's tokens of the last minute, request by request: what is reserved by estimate and what was charged are never
- * granted above its limit in any 60 s. A charge takes the place of what was reserved; above it, it counts at
- * once and delays what comes later.
+ * A key's tokens of the last minute by request. Reservations and charges never exceed the limit in any 60
+ * seconds. A charge replaces its reservation; the excess delays later requests.
  */
 export class TokenWindow {
-  /** By request, oldest first. */
+  /** Requests, oldest first. */
   readonly #counted = new Map<string, Counted>();
 
   /**
-   * Between the least and the most tokens, as many as are left for it. `never`: no window has room for the least. Waits
-   * are 1 ms to 60 s.
+   * Grants between the minimum and maximum tokens, as many as are left. `never` means no window has room for
+   * the minimum. Waits are 1 ms to 60 s.
    */
   decide(limit: number, ask: WindowAsk, nowMs: number): TokenVerdict {
     if (ask.least > limit) return { kind: "never" };
@@ -102,18 +101,18 @@ export class TokenWindow {
     return { kind: "full", remaining: Math.max(0, remaining), retryAfterMs };
   }
 
-  /** Takes in a request that was granted, or read from its row. */
+  /** Adds a granted request. */
   add(id: string, at: number, tokens: number): void {
     this.#counted.set(id, { id, at, tokens });
   }
 
-  /** What a request came to in the end; one that is not of the last minute is left alone. */
+  /** Sets the actual tokens of a request, if it is in the last minute. */
   correct(id: string, tokens: number): void {
     const counted = this.#counted.get(id);
     if (counted !== undefined) counted.tokens = tokens;
   }
 
-  /** What is left, and when the oldest of what counts will not any more. */
+  /** Returns the rest and when the oldest request stops counting. */
   state(limit: number, nowMs: number): RateState {
     const remaining = Math.max(0, limit - this.#count(nowMs));
     const [oldest] = this.#counted.values();
@@ -121,7 +120,7 @@ export class TokenWindow {
     return { limit, remaining, resetMs: Math.min(WINDOW_MS, resetMs) };
   }
 
-  /** The tokens that count at `nowMs`; those before it are forgotten. */
+  /** Returns the tokens that count at `nowMs` and evicts older requests. */
   #count(nowMs: number): number {
     let sum = 0;
     for (const { id, at, tokens } of this.#counted.values()) {

@@ -11,7 +11,7 @@ import type { Period } from "../../../shared/period.ts";
 import type { EndUser, PerPeriod } from "./quota.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
 
-/** What the wallet remembers of an id. `granted` is null when it was never granted. */
+/** The stored state of an ID. `granted` is null if it was never granted. */
 export type KnownHold = {
   readonly id: string;
   readonly state: RequestState;
@@ -20,23 +20,23 @@ export type KnownHold = {
   readonly externalId: string | null;
   readonly endUserId: string | null;
   readonly keyId: string;
-  /** The session that spends; left out or null without one. */
+  /** The session that spends; absent or null without one. */
   readonly session?: string | null;
   readonly admittedAt: number;
   readonly period: Period;
   readonly granted: Micros | null;
-  /** Granted of its key's token limit; null without one. */
+  /** Tokens of the key's token limit; null without one. */
   readonly tokens: number | null;
   readonly charged: Micros;
   readonly shortfall: Micros;
-  /** Why it was refused, when it was. */
+  /** Reason of a rejection, if any. */
   readonly failure: Failure | null;
 };
 
-/** The part of a hold that must be the same when its id comes again. */
+/** The fields that a retry must repeat. */
 type HoldContent = Pick<KnownHold, "id" | "least" | "most" | "externalId">;
 
-/** What an outcome came to. `late`: the hold had expired. `overHold`: it cost more than was held. */
+/** The result of an outcome. `late`: the hold had expired. `overHold`: it cost more than held. */
 export type Posting = {
   readonly charged: Micros;
   readonly shortfall: Micros;
@@ -44,45 +44,45 @@ export type Posting = {
   readonly overHold: boolean;
 };
 
-/** An outcome decided before: what was charged, or that nothing can be. */
+/** An earlier outcome: the charge, or that there is none. */
 type Recalled = { readonly charged: Micros; readonly shortfall: Micros } | "voided" | "unknown";
 
-/** What a cost comes to, of what its hold has and what is free beside it. */
+/** Returns the charge for a cost, within the hold and the free amount. */
 function chargeOf(cost: Micros, held: Micros, free: number): Micros {
   return micros(Math.min(cost, held + Math.max(0, free)));
 }
 
-/** The most that one request may have of what is free. */
+/** Returns the maximum share of the free amount for one request. */
 export function shareOf(free: number, hasCap: boolean): number {
   return hasCap ? free : Math.floor(free / 2);
 }
 
-/** What is asked for: the end user as it is, or as it would be made; null without one. */
+/** A request to hold. The end user is the stored or the new one; null without one. */
 export type HoldRequestFacts = {
   readonly least: Micros;
   readonly most: Micros;
-  /** The least by the prompt's hard bound: a budget is never passed, so nothing is granted on an estimate. */
+  /** The minimum by the prompt's upper bound. Budgets are never passed, so they don't rely on estimates. */
   readonly sure: Micros;
-  /** Whether the client has bounded its output; otherwise half of what is free is left to the next request. */
+  /** The client set an output cap. Without one, half of the free amount stays for the next request. */
   readonly hasCap: boolean;
   readonly endUser: EndUser | null;
-  /** Its key's; null without one. */
+  /** The key's budget; null without one. */
   readonly budget: Budget | null;
-  /** Its session's own. */
+  /** The session's budget. */
   readonly session?: Budget | null;
   readonly period: Period;
 };
 
-/** One amount that a request must fit into: what is left of it, and what open holds have of that. */
+/** An amount that a request must fit into: the rest, and the open holds on it. */
 type Allowance = {
   readonly left: number;
   readonly held: Micros;
-  /** A quota or budget of nothing blocks also what costs nothing. */
+  /** A zero quota or budget also blocks free requests. */
   readonly blocksAtZero: boolean;
   readonly refuse: (onlyHolds: boolean) => Failure;
 };
 
-/** Grants between least and most, or says what is in the way: month, day, key's budget, balance. */
+/** Grants between minimum and maximum, or returns the limit in the way: month, day, key budget or balance. */
 export function decideHold(books: HoldTotals, ask: HoldRequestFacts): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
@@ -99,11 +99,11 @@ export function decideHold(books: HoldTotals, ask: HoldRequestFacts): Result<Mic
   return success(micros(Math.max(needed, Math.min(most, shareOf(free, hasCap)))));
 }
 
-/** What every allowance must have room for: a budget is granted nothing on an estimate. */
+/** Returns the amount that every limit must have room for. Budgets don't rely on an estimate. */
 const neededOf = (ask: HoldRequestFacts): Micros =>
   budgetsOf(ask).length === 0 ? ask.least : ask.sure;
 
-/** The budgets that a request must fit into. */
+/** Returns the budgets that a request must fit into. */
 function budgetsOf({
   budget,
   session = null,
@@ -180,7 +180,7 @@ function notBelowZero(amount: number): Micros {
   return micros(Math.max(0, Number.isFinite(amount) ? amount : 0));
 }
 
-/** The answer an id got before: its grant, its refusal, or that it is over. Other content is a bug. */
+/** Returns the first response to an ID. Different content is a bug. */
 export function recallHold(known: KnownHold, content: HoldContent): Result<Micros> | null {
   if (known.granted === null && known.state === "voided") return refuse({ kind: "overloaded" });
   const same =
@@ -194,8 +194,8 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
 }
 
 /**
- * Charges at most what is held plus what is free, and never over its key's budget. A hold that expired has
- * nothing held any more, and its end user's day and month of admission bound it too: losing it was our fault.
+ * Charges at most the hold plus the free amount, and never above the key's budget. An expired hold holds
+ * nothing, and is also bound by its end user's day and month of admission.
  */
 export function decideSettle(
   books: HoldTotals,
@@ -227,7 +227,7 @@ export function decideSettle(
   return { charged, shortfall: micros(Math.max(0, cost - charged)), late: true, overHold: false };
 }
 
-/** What a settled, voided or refused id answers again; null when its outcome is still to be decided. */
+/** Returns the earlier outcome of an ID, or null if it isn't decided. */
 export function recallSettle(known: KnownHold): Recalled | null {
   switch (known.state) {
     case "settled":
@@ -242,7 +242,7 @@ export function recallSettle(known: KnownHold): Recalled | null {
   }
 }
 
-/** A hold that nobody has settled, voided or let expire. Times in Unix ms. */
+/** A hold that isn't settled, voided or expired. Times are Unix ms. */
 export type OpenHold = {
   readonly id: string;
   readonly granted: Micros;
@@ -250,25 +250,25 @@ export type OpenHold = {
   /** The end user it counts against; null without one. */
   readonly endUserId: string | null;
   readonly keyId: string;
-  /** The session that spends; left out or null without one. */
+  /** The session that spends; absent or null without one. */
   readonly session?: string | null;
   readonly admittedAt: number;
-  /** The day and month of admission that its spend counts in. */
+  /** The day and month of admission, in which its spend counts. */
   readonly period: Period;
   readonly expiresAt: number;
 };
 
-/** The totals that decide: derived from the tables, changed only by the functions below. */
+/** The totals that decide. They are derived from the tables and changed only by the functions below. */
 export type HoldTotals = {
   /** Sequence of the newest ledger row. */
   seq: number;
   balance: Micros;
-  /** Sum of what the open holds were granted. */
+  /** Sum of open grants. */
   held: Micros;
   readonly holds: Map<string, OpenHold>;
-  /** By whom they count against: end user and key. */
+  /** Open holds by end user and key. */
   readonly holdsByPayer: Map<string, Set<OpenHold>>;
-  /** No open hold expires before this; Infinity without any. */
+  /** Lower bound for the next expiry; Infinity without holds. */
   nextExpiry: number;
 };
 
@@ -283,12 +283,12 @@ export function emptyTotals(): HoldTotals {
   };
 }
 
-/** What no open hold has reserved. */
+/** Returns the balance without open holds. */
 export function freeOf(books: HoldTotals): Micros {
   return micros(books.balance - books.held);
 }
 
-/** What an end user's open holds reserve of a day and of a month, by their period of admission. */
+/** Returns an end user's open holds in a day and month of admission. */
 function heldBy(books: HoldTotals, endUserId: string, period: Period): PerPeriod {
   let daily = 0;
   let monthly = 0;
@@ -299,7 +299,7 @@ function heldBy(books: HoldTotals, endUserId: string, period: Period): PerPeriod
   return { daily: micros(daily), monthly: micros(monthly) };
 }
 
-/** What a key's open holds reserve of its budget, by their period of admission. */
+/** Returns a key's open holds in a budget period of admission. */
 export function heldOfKey(
   books: HoldTotals,
   { keyId, budgetPeriod }: Pick<Budget, "keyId" | "budgetPeriod">,
@@ -331,11 +331,11 @@ export function openHold(books: HoldTotals, hold: OpenHold): void {
   }
 }
 
-/** The open holds of one end user count against another from now on. */
+/** Moves open holds from one end user to another. */
 export function moveHolds(books: HoldTotals, fromId: string, toId: string): void {
   for (const hold of books.holdsByPayer.get(fromId) ?? []) {
     const moved = { ...hold, endUserId: toId };
-    books.holds.set(hold.id, moved); // keeps its place
+    books.holds.set(hold.id, moved); // keeps its position
     for (const payer of payersOf(hold)) books.holdsByPayer.get(payer)?.delete(hold);
     for (const payer of payersOf(moved)) {
       const others = books.holdsByPayer.get(payer) ?? new Set();
@@ -345,7 +345,7 @@ export function moveHolds(books: HoldTotals, fromId: string, toId: string): void
   books.holdsByPayer.delete(fromId);
 }
 
-/** Forgets a hold that has come to its end; one that is not open is left alone. */
+/** Removes an ended hold. Unknown IDs are ignored. */
 export function closeHold(books: HoldTotals, id: string): void {
   const hold = books.holds.get(id);
   if (hold === undefined) return;
@@ -358,7 +358,7 @@ export function closeHold(books: HoldTotals, id: string): void {
   }
 }
 
-/** The open holds whose time is up at `nowMs`, in the order of their admission. */
+/** Returns the holds that expire by `nowMs`, in order of admission. */
 export function dueHolds(books: HoldTotals, nowMs: number): OpenHold[] {
   if (nowMs < books.nextExpiry) return [];
   const due = [...books.holds.values()].filter((hold) => hold.expiresAt <= nowMs);

@@ -2,7 +2,7 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
 
-/** What an end user spent in the newest day and month it was charged in. */
+/** An end user's spend in the newest charged day and month. */
 type Spend = {
   readonly day: string;
   readonly daily: Micros;
@@ -10,7 +10,7 @@ type Spend = {
   readonly monthly: Micros;
 };
 
-/** A customer of the organization. A quota of null is no cap, 0 blocks. */
+/** An end user. A quota of null is no limit; 0 blocks. */
 export type EndUser = {
   readonly id: string;
   readonly externalId: string;
@@ -21,7 +21,7 @@ export type EndUser = {
   readonly spend: Spend;
 };
 
-/** Micros in a day and in its month. */
+/** Micro-credits in a day and its month. */
 export type PerPeriod = { readonly daily: Micros; readonly monthly: Micros };
 
 export const NOTHING: PerPeriod = { daily: micros(0), monthly: micros(0) };
@@ -30,7 +30,7 @@ export function noSpend(period: Period): Spend {
   return { day: period.day, month: period.month, ...NOTHING };
 }
 
-/** What was spent in `period`; a slot whose period has passed reads 0, so nothing ever resets it. */
+/** Returns the spend in `period`. A past period reads 0, so nothing resets it. */
 export function spentIn(spend: Spend, period: Period): PerPeriod {
   return {
     daily: spend.day === period.day ? spend.daily : micros(0),
@@ -38,7 +38,7 @@ export function spentIn(spend: Spend, period: Period): PerPeriod {
   };
 }
 
-/** Adds a charge to the slots of its period of admission: a passed period's slot is not kept. */
+/** Adds a charge to the period of its admission. A past period isn't kept. */
 export function addSpend(spend: Spend, period: Period, charged: Micros): Spend {
   const spent = spentIn(spend, period);
   return {
@@ -51,14 +51,14 @@ export function addSpend(spend: Spend, period: Period, charged: Micros): Spend {
   };
 }
 
-/** What is left of an end user's day and month, below 0 when overdrawn, Infinity without a cap. */
+/** The rest of an end user's day and month: below 0 if overdrawn, Infinity without a quota. */
 type Left = { readonly daily: number; readonly monthly: number };
 
 export const NO_CAP: Left = { daily: Infinity, monthly: Infinity };
 
 /**
- * `quota - spent - held`. Of a period that the slots have left behind nothing is known any more, so
- * nothing of a cap is left: only a late settle asks for it, and what it misses is ours to absorb.
+ * Returns `quota - spent - held`. A past period has nothing left; only a late settle asks, and we absorb the
+ * rest.
  */
 export function quotaLeft(user: EndUser, period: Period, held: PerPeriod): Left {
   const spent = spentIn(user.spend, period);
@@ -73,7 +73,7 @@ function rest(quota: Micros | null, passed: boolean, used: number): number {
   return passed ? 0 : quota - used;
 }
 
-/** An amount of a nullable column: a quota or a threshold. */
+/** Returns the amount of a nullable column. */
 export function microsOrNull(value: number | null): Micros | null {
   return value === null ? null : micros(value);
 }

@@ -3,12 +3,12 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { HOUR_MS } from "../../../shared/clock.ts";
 
-/** How long nothing is tried after the so many-th decline in a row; after one more it is switched off. */
+/** Pauses after consecutive declines. One more decline disables top-up. */
 const PAUSES_MS = [HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS];
 
-/** How automatic purchases stand. Times in Unix ms. */
+/** The state of automatic purchases. Times are Unix ms. */
 export type TopUpState = {
-  /** The one that is under way. `isTold`: who executes it has heard of it. */
+  /** The purchase in progress. `isTold`: the payments object has it. */
   readonly open: {
     readonly id: string;
     readonly amountMicro: Micros;
@@ -16,16 +16,16 @@ export type TopUpState = {
     readonly month: string;
     readonly isTold: boolean;
   } | null;
-  /** The UTC month that `monthMicro` was wanted in, as YYYY-MM. */
+  /** UTC month of `monthMicro` (YYYY-MM). */
   readonly month: string;
   readonly monthMicro: Micros;
-  /** The UTC day that `dayMicro` was wanted in, paid or not, as YYYY-MM-DD; none in older rows. */
+  /** UTC day of `dayMicro` (YYYY-MM-DD); absent in older rows. */
   readonly day?: string;
   readonly dayMicro?: Micros;
   readonly pausedUntil: number | null;
-  /** In a row. */
+  /** Consecutive declines. */
   readonly declines: number;
-  /** The month whose bound was told of. */
+  /** Month whose limit was reported. */
   readonly cappedMonth: string | null;
   readonly disabledReason: DisabledReason | null;
 };
@@ -43,16 +43,16 @@ type Standing = {
   readonly setting: AutoTopUp | null;
   readonly balance: Micros;
   readonly owed: Micros;
-  /** A request was refused for want of balance. */
+  /** A request was rejected for lack of balance. */
   readonly isShort: boolean;
   readonly month: string;
   readonly day: string;
-  /** What may be wanted in a day, but for its first. */
+  /** Maximum micro-credits per day after the day's first purchase. */
   readonly mostADay: number;
   readonly nowMs: number;
 };
 
-/** Whether one is wanted now; `capped`: it would be, but for the month's bound. */
+/** Decides whether a purchase is due. `capped`: only the monthly limit prevents it. */
 export function decideTopUp(state: TopUpState, at: Standing): "none" | "capped" | "wanted" {
   const { setting, balance, owed, isShort, month, nowMs } = at;
   if (setting === null || state.open !== null || owed > 0) return "none";
@@ -64,7 +64,7 @@ export function decideTopUp(state: TopUpState, at: Standing): "none" | "capped" 
   return isWithin ? "wanted" : "capped";
 }
 
-/** What was wanted in a month, and not given back since. */
+/** Returns the amount requested in a month and not returned. */
 export function monthOf(state: TopUpState, month: string): Micros {
   return state.month === month ? state.monthMicro : micros(0);
 }
@@ -72,7 +72,7 @@ export function monthOf(state: TopUpState, month: string): Micros {
 const dayOf = (state: TopUpState, day: string): number =>
   state.day === day ? (state.dayMicro ?? 0) : 0;
 
-/** The wish and its pause are one: who is ended in between frees nothing. */
+/** Requests a purchase and starts its pause together, so an eviction in between frees nothing. */
 export function wantTopUp(
   state: TopUpState,
   wish: { readonly id: string; readonly amountMicro: Micros; readonly wantedAt: number },
@@ -89,13 +89,13 @@ export function wantTopUp(
   };
 }
 
-/** The one under way was paid: the next may follow at once. */
+/** Records a paid purchase. The next one may follow immediately. */
 export function creditTopUp(state: TopUpState, id: string): TopUpState {
   if (state.open?.id !== id) return state;
   return { ...state, open: null, pausedUntil: null, declines: 0 };
 }
 
-/** It ended unpaid: the month has its amount again, and the next waits, or there is none. */
+/** Records an unpaid purchase: returns the month's amount and pauses or disables top-up. */
 export function endTopUp(
   state: TopUpState,
   id: string,
@@ -113,7 +113,7 @@ export function endTopUp(
   return { ...after, declines, pausedUntil: nowMs + pause };
 }
 
-/** A person switched it on again: what it was off for is forgotten, a pause is not. */
+/** Enables top-up after a person asked. A pause continues. */
 export function enableTopUp(state: TopUpState): TopUpState {
   if (state.disabledReason === null) return state;
   return { ...state, disabledReason: null, declines: 0 };

@@ -4,13 +4,13 @@ import type { Period } from "../../../shared/period.ts";
 import { addTokens, tokensBy } from "../../../shared/usage-sums.ts";
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 
-/** Groups in one answer of usage: of the longest names some 3 MB of JSON. */
+/** Maximum groups per response: about 3 MB of JSON with the longest names. */
 export const USAGE_GROUPS_MAX = 10_000;
 
-/** What one settled request adds to the totals of its day. */
+/** A settled request's contribution to its day's totals. */
 export type PostedUsage = TokenCounts & {
   readonly admittedAt: number;
-  /** The day and month of the end user's spend; usage goes by the clock, so by `admittedAt`. */
+  /** The day and month of the end user's spend. Usage is dated by `admittedAt`. */
   readonly period: Period;
   readonly charged: Micros;
   readonly endUserId: string | null;
@@ -25,13 +25,13 @@ type UsageDimension = "day" | "model" | "key" | "user";
 export type UsageTotal = TokenCounts & {
   readonly dimension: UsageDimension;
   readonly day: string;
-  /** The model, key or external id; "" for the day itself and for requests without an end user. */
+  /** The model, key or external ID; "" for the day and for requests without an end user. */
   readonly name: string;
   readonly requests: number;
   readonly cost: number;
 };
 
-/** Totals by what they count; names hold no line breaks, so the joined key is unambiguous. */
+/** Totals by dimension. Names contain no line breaks, so the joined key is unambiguous. */
 export type UsageTotals = Map<string, UsageTotal>;
 
 export function addUsage(totals: UsageTotals, posted: PostedUsage): void {

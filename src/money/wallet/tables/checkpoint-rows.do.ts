@@ -3,7 +3,7 @@ import type { WalletRow } from "./wallet-row.do.ts";
 
 type Checkpoint = { seq: number; balance: number; clock: number; newest: number; floor_id: string };
 
-/** The newest checkpoint: what was published last, and when that was. */
+/** Returns the newest checkpoint. */
 export function readCheckpoint(sql: SqlStorage): Checkpoint {
   return sql
     .exec<Checkpoint>(
@@ -12,7 +12,7 @@ export function readCheckpoint(sql: SqlStorage): Checkpoint {
     .one();
 }
 
-/** The settings, where a publish that was acknowledged had them as they are. */
+/** Returns the settings if an acknowledged publish includes them. */
 export function publishedSettings(
   sql: SqlStorage,
   { acknowledged, settings }: WalletRow,

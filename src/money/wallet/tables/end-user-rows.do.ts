@@ -21,7 +21,7 @@ type StoredEndUser = {
 const COLUMNS = `id, external_id, monthly_quota, daily_quota, alert_threshold, month, monthly_spend,
   day, daily_spend, created_at`;
 
-/** One end user, its spend as of the newest checkpoint; null when there is none. One that departed has an id alone. */
+/** Returns an end user with spend as of the checkpoint, or null. A departed one is found by ID only. */
 export function selectEndUser(
   sql: SqlStorage,
   column: "id" | "external_id",
@@ -34,15 +34,15 @@ export function selectEndUser(
   return row === undefined ? null : endUserOf(row);
 }
 
-/** How many there are, without the departed. */
+/** Returns the number of end users without the departed. */
 export function selectEndUserCount(sql: SqlStorage): number {
   return sql.exec<{ n: number }>("SELECT count(*) AS n FROM end_users WHERE departed IS NULL").one()
     .n;
 }
 
 /**
- * A page in the order of creation: a new end user comes last and moves nobody. From after the one with the id
- * `after`, who may be a departed one; null when there is none.
+ * Returns a page in order of creation after the end user `after`, who may have departed. Returns null if that
+ * ID doesn't exist.
  */
 export function selectEndUserPage(
   sql: SqlStorage,
@@ -72,7 +72,7 @@ const BOOK_COLUMNS = `id, external_id, monthly_quota AS monthly_quota_micro,
   daily_quota AS daily_quota_micro, alert_threshold, month, monthly_spend AS monthly_spend_micro,
   day, daily_spend AS daily_spend_micro, created_at`;
 
-/** The end users with these ids, at most a page of them, as the book has them. */
+/** Returns up to a page of end users as database rows. */
 export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
@@ -83,7 +83,7 @@ export function selectEndUsers(sql: SqlStorage, ids: readonly string[]): Snapsho
     .toArray();
 }
 
-/** A page of all end users by id, as the book has them. */
+/** Returns a page of end users by ID as database rows. */
 export function selectEndUsersAfter(sql: SqlStorage, id: SnapshotRow[string]): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
@@ -94,7 +94,7 @@ export function selectEndUsersAfter(sql: SqlStorage, id: SnapshotRow[string]): S
     .toArray();
 }
 
-/** `account`: what its requests had for its number before it departed; null for one that is new. */
+/** Inserts an end user. `account` is the number its earlier requests used, or null. */
 export function insertEndUser(
   sql: SqlStorage,
   user: EndUser,
@@ -118,7 +118,7 @@ export function insertEndUser(
   );
 }
 
-/** Stores what an owner may change. */
+/** Stores the fields that an owner can change. */
 export function updateEndUserLimits(sql: SqlStorage, user: EndUser, changed: number): void {
   sql.exec(
     `UPDATE end_users SET monthly_quota = ?, daily_quota = ?, alert_threshold = ?, changed = ?
@@ -131,7 +131,7 @@ export function updateEndUserLimits(sql: SqlStorage, user: EndUser, changed: num
   );
 }
 
-/** Brings an end user's slots up to a checkpoint. */
+/** Updates an end user's spend to a checkpoint. */
 export function updateEndUserSpend(sql: SqlStorage, user: EndUser, changed: number): void {
   sql.exec(
     `UPDATE end_users SET month = ?, monthly_spend = ?, day = ?, daily_spend = ?, changed = ?
@@ -145,7 +145,7 @@ export function updateEndUserSpend(sql: SqlStorage, user: EndUser, changed: numb
   );
 }
 
-/** How many departed end users are kept, and until when the first of them is, Unix ms. */
+/** The number of departed end users, and when the first is deleted (Unix ms). */
 export type DepartedUsers = { readonly count: number; readonly until: number };
 
 export function selectDeparted(sql: SqlStorage): DepartedUsers {
@@ -161,7 +161,7 @@ export function endOfMonth(month: string): number {
   return endOf(periodOfDay(`${month}-01`), "month");
 }
 
-/** Who departed in `month` under this hash, its spend as of the newest checkpoint; null when nobody did. */
+/** Returns the end user who departed in `month` under this hash, with spend as of the checkpoint, or null. */
 export function selectDepartedEndUser(
   sql: SqlStorage,
   hash: string,
@@ -178,7 +178,7 @@ export function selectDepartedEndUser(
   return row === undefined ? null : { user: endUserOf(row), account: row.account };
 }
 
-/** The end user is gone from the book and from all that is read; its row stays with what it spent. */
+/** Marks an end user as departed. Its row keeps the spend. */
 export function updateDeparted(
   sql: SqlStorage,
   id: string,
@@ -194,22 +194,22 @@ export function updateDeparted(
   sql.exec("INSERT INTO deleted_end_users (id, changed) VALUES (?, ?)", id, left.changed);
 }
 
-/** Takes away the departed of a hash. */
+/** Deletes the departed end users of a hash. */
 export function deleteDepartedHash(sql: SqlStorage, hash: string): string[] {
   return deleteDeparted(sql, "external_id = ?1 LIMIT ?2", [hash, 1]);
 }
 
-/** Takes away those that departed before `month`, at most `rowsMax`. */
+/** Deletes at most `rowsMax` end users who departed before `month`. */
 export function deleteDepartedBefore(sql: SqlStorage, month: string, rowsMax: number): string[] {
   return deleteDeparted(sql, "departed < ?1 LIMIT ?2", [month, rowsMax]);
 }
 
-/** Takes away the oldest of the departed. */
+/** Deletes the oldest departed end users. */
 export function deleteOldestDeparted(sql: SqlStorage): string[] {
   return deleteDeparted(sql, "true ORDER BY departed, number LIMIT ?1", [1]);
 }
 
-/** The ids of those that went. */
+/** Deletes rows and returns their IDs. */
 function deleteDeparted(
   sql: SqlStorage,
   which: string,

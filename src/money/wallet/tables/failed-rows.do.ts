@@ -1,7 +1,7 @@
 import type { FailedBatch, FailedRequest, FailureCount } from "../../../shared/failed-request.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** A step of the wallet's tables. */
+/** The table of failed requests. */
 export const FAILED_REQUESTS = `CREATE TABLE failed_requests ( -- the newest that were answered with an error
     id TEXT PRIMARY KEY NOT NULL,
     at INTEGER NOT NULL,
@@ -22,12 +22,12 @@ export const FAILED_REQUESTS = `CREATE TABLE failed_requests ( -- the newest tha
     PRIMARY KEY (hour, key_id, code, status)
   ) STRICT, WITHOUT ROWID;`;
 
-/** What is kept by itself, of a key and of all together; beyond that, and of what is older, the oldest goes. */
+/** Maximum stored failures per key. Older ones are deleted. */
 const OF_KEY_MAX = 100;
 const REQUESTS_MAX = 1000;
 const COUNTS_MAX = 20_000;
 
-/** Stores a batch, and lets go of what is too much or of before `fromMs`. */
+/** Stores a batch, and deletes rows above the maximum or before `fromMs`. */
 export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number): void {
   for (const one of batch.requests) {
     sql.exec(
@@ -76,7 +76,7 @@ function addCount(sql: SqlStorage, one: FailureCount): void {
   );
 }
 
-/** What is kept by itself of a request that failed; null for any other. */
+/** Returns the stored failure of a request, or null. */
 export function selectFailed(sql: SqlStorage, id: string): FailedRequest | null {
   const [row] = sql
     .exec<{ detail: string }>("SELECT detail FROM failed_requests WHERE id = ?", id)
@@ -84,7 +84,7 @@ export function selectFailed(sql: SqlStorage, id: string): FailedRequest | null 
   return row === undefined ? null : storedJson<FailedRequest>(row.detail);
 }
 
-/** What is kept by itself of those that came from `fromMs` to before `beforeMs`. */
+/** Returns stored failures from `fromMs` to before `beforeMs`. */
 export function selectKept(sql: SqlStorage, fromMs: number, beforeMs: number): FailedRequest[] {
   return sql
     .exec<{ detail: string }>(
@@ -106,7 +106,7 @@ type CountRow = {
   last_id: string;
 };
 
-/** The counts of the hours that begin from `fromMs` to before `beforeMs`. */
+/** Returns counts of the hours from `fromMs` to before `beforeMs`. */
 export function selectCounts(sql: SqlStorage, fromMs: number, beforeMs: number): FailureCount[] {
   return sql
     .exec<CountRow>(

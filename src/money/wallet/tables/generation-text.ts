@@ -3,9 +3,9 @@ import { UNITS } from "../../../shared/usage.ts";
 import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** What many requests have in common of their generations. */
+/** The part of a generation that many requests share. */
 type Sold = Pick<Generation, "model" | "provider" | "region" | "price" | "origin" | "bought">;
-/** What each has for itself, beside its tokens: `detail` in the table. */
+/** The part of each generation besides its tokens, stored in `detail`. */
 type Rest = readonly [
   streamed: 0 | 1,
   cacheRead: number,
@@ -15,14 +15,14 @@ type Rest = readonly [
   durationMs: number,
   estimated: 0 | 1,
   finishReason: string | null,
-  /** Absent for nearly all. */
+  /** Usually absent. */
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
-  /** What was counted beside tokens. */
+  /** Units besides tokens. */
   counted?: UnitCounts,
 ];
 
-/** What of a generation many have in common, as `names` has it. */
+/** Returns the shared part as stored in `names`. */
 export function soldOf({ model, provider, region, price, origin, bought }: Generation): string {
   const sold: Sold = {
     model,
@@ -63,7 +63,7 @@ export function restOf(generation: Generation): string {
   return JSON.stringify((hour === 0 ? usual : [...usual, hour]) satisfies Rest);
 }
 
-/** What was counted beside tokens; null for nothing. */
+/** Returns the units besides tokens, or null. */
 function countedOf({ image = 0, character = 0, second = 0 }: UnitCounts): UnitCounts | null {
   if (image + character + second === 0) return null;
   return {
@@ -73,7 +73,7 @@ function countedOf({ image = 0, character = 0, second = 0 }: UnitCounts): UnitCo
   };
 }
 
-/** What a settled request's row has of its generation. */
+/** Returns the generation of a settled request's row. */
 export function generationIn(row: {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;

@@ -15,22 +15,22 @@ import { microsOrNull } from "../rules/quota.ts";
 import type { UsedKey } from "../../../shared/contracts/wallet.ts";
 import { KEY_ID } from "./request-rows.do.ts";
 
-/** Dead keys whose minutes go in one turn, of at most 1,000 rows each. */
+/** Revoked keys whose minutes are deleted per transaction, at most 1,000 rows each. */
 const DEAD_AT_ONCE = 20;
 const USED_MAX = 10_000;
 
-/** What the register says of a living key of the wallet's organization, and when it said so (Unix ms). */
+/** An active key as its key object returned it, and when (Unix ms). */
 export type ActiveKey = Omit<Key, "orgId"> & { readonly checkedAt: number };
 
-/** A key as the tables know it. */
+/** A key in the tables. */
 export type KnownKey = {
-  /** Its number in the tables. */
+  /** The key's number in the tables. */
   readonly number: number;
-  /** Null: all that is known is that it is dead. */
+  /** Null if only the revocation is known. */
   readonly record: ActiveKey | null;
-  /** The number of the rotation that last ended all its sessions; 0 for none. */
+  /** Number of the rotation that last ended all sessions; 0 for none. */
   readonly sessionsCut: number;
-  /** Unix ms; null while it lives. */
+  /** Unix ms; null for an active key. */
   readonly revokedAt: number | null;
   readonly window: RateWindow;
 };
@@ -48,7 +48,7 @@ type StoredKey = {
   sessions_cut: number;
 };
 
-/** The key with this hash, or null. */
+/** Returns the key with this hash, or null. */
 export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
   const [row] = sql
     .exec<StoredKey>(
@@ -71,7 +71,7 @@ export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
   };
 }
 
-/** The key with this id as far as its register was asked, dead or not; null when it never came. */
+/** Returns the key with this ID if it was ever looked up, active or revoked, or null. */
 export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
   const [row] = sql.exec<StoredKey & { hash: string }>(
     "SELECT * FROM keys WHERE key_id = ?",
@@ -91,7 +91,7 @@ function recordOf(row: StoredKey): ActiveKey | null {
   return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: row.checked_at ?? 0 };
 }
 
-/** Whether the book says of a key what is known of it. */
+/** Reports whether the database agrees with a known key. */
 export function matchesDatabase(
   { revokedAt }: KnownKey,
   known: ActiveKey,
@@ -108,7 +108,7 @@ export function matchesDatabase(
   );
 }
 
-/** After a start: the keys that may have been used after `notedAt`, to be looked at from `dueAt` on. */
+/** Finds keys possibly used after `notedAt`, to check from `dueAt` on. Used after a start. */
 export function findDueUses(
   sql: SqlStorage,
   dueUses: DueUses,
@@ -122,7 +122,7 @@ export function findDueUses(
   for (const { hash } of checked) dueUses.add(hash, dueAt);
 }
 
-/** Keeps what the register says; a tombstone stays. */
+/** Stores a looked-up key. A tombstone stays. */
 export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
   sql.exec(
     `INSERT INTO keys (hash, key_id, member_id, scope, rpm_limit, terms, secrets, checked_at)
@@ -141,7 +141,7 @@ export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
   );
 }
 
-/** A tombstone, whether the key is known or not; the first time of revocation stands. */
+/** Stores a revocation, known key or not. The first revocation time stays. */
 export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number): void {
   sql.exec(
     `INSERT INTO keys (hash, revoked_at) VALUES (?, ?)
@@ -151,7 +151,7 @@ export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number)
   );
 }
 
-/** Removes the minutes of some keys that died before `beforeMs`; false when there is none left. */
+/** Deletes admissions of some keys revoked before `beforeMs`. Returns false if none remain. */
 export function deleteDeadMinutes(sql: SqlStorage, beforeMs: number): boolean {
   const { rowsWritten } = sql.exec(
     `DELETE FROM admissions WHERE key IN (SELECT number FROM keys WHERE revoked_at < ?
@@ -174,7 +174,7 @@ export function updateKeySecrets(sql: SqlStorage, hash: string, secrets: KeySecr
   sql.exec("UPDATE keys SET secrets = ? WHERE hash = ?", secretsText(secrets), hash);
 }
 
-/** All sessions of a key, known or not, that were minted before its rotation of this number are ended; a repeat ends no more. */
+/** Ends all sessions of a key minted before this rotation. Repeats change nothing. */
 export function cutSessions(sql: SqlStorage, hash: string, rotation: number): void {
   sql.exec(
     `INSERT INTO keys (hash, sessions_cut) VALUES (?, ?)
@@ -188,17 +188,17 @@ export function updateChecked(sql: SqlStorage, hash: string, checkedAt: number):
   sql.exec("UPDATE keys SET checked_at = ? WHERE hash = ?", checkedAt, hash);
 }
 
-/** What is known of the living: the register is asked for each again. Tombstones and minutes stay. */
+/** Forgets all active keys, so each is looked up again. Tombstones and admissions stay. */
 export function forgetActiveKeys(sql: SqlStorage): void {
   sql.exec("UPDATE keys SET key_id = NULL WHERE revoked_at IS NULL");
 }
 
-/** The same for one key. */
+/** Forgets one active key. */
 export function forgetActiveKey(sql: SqlStorage, hash: string): void {
   sql.exec("UPDATE keys SET key_id = NULL WHERE hash = ?", hash);
 }
 
-/** Exactly one row written: the output gate holds the answer until it is durable. */
+/** Writes exactly one row. The output gate holds the response until it is durable. */
 export function insertAdmission(sql: SqlStorage, key: number, entry: StoredAdmission): void {
   const { rowsWritten } = sql.exec(
     `INSERT INTO admissions (key, slot, at) VALUES (?, ?, ?)
@@ -210,7 +210,7 @@ export function insertAdmission(sql: SqlStorage, key: number, entry: StoredAdmis
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Times in the clock's future become now. */
+/** Sets future times to now. */
 export function clampKey(storage: DurableObjectStorage, key: number, clockMs: number): void {
   storage.transactionSync(() => {
     storage.sql.exec("UPDATE admissions SET at = ?1 WHERE key = ?2 AND at > ?1", clockMs, key);
@@ -235,7 +235,7 @@ type BudgetRow = {
   total: number;
 };
 
-/** The budgets of keys with their spend as of the newest checkpoint, by key. */
+/** Returns all budgets with spend as of the checkpoint, by key. */
 export function selectBudgets(sql: SqlStorage): Map<string, Budget> {
   const rows = sql.exec<BudgetRow>(
     `SELECT key_id, budget, period, day, daily, week, weekly, month, monthly, total
@@ -259,7 +259,7 @@ export function selectBudgets(sql: SqlStorage): Map<string, Budget> {
   );
 }
 
-/** What a key has spent by its usage, as of the newest checkpoint: micros by day, in their order. */
+/** Returns a key's spend by day as of the checkpoint, in order. */
 export function selectKeyDays(
   sql: SqlStorage,
   keyId: string,
@@ -272,7 +272,7 @@ export function selectKeyDays(
     .toArray();
 }
 
-/** A key's budget with its spend as of a checkpoint. */
+/** Stores a key's budget with its spend as of a checkpoint. */
 export function putBudget(sql: SqlStorage, budget: Budget, changed: number): void {
   const { keyId, budgetMicro, budgetPeriod, spend } = budget;
   sql.exec(
@@ -293,7 +293,7 @@ export function putBudget(sql: SqlStorage, budget: Budget, changed: number): voi
   );
 }
 
-/** A key's budget alone. */
+/** Stores a key's budget without its spend. */
 export function updateBudget(
   sql: SqlStorage,
   { keyId, budgetMicro, budgetPeriod }: Omit<Budget, "spend">,
@@ -306,7 +306,7 @@ export function updateBudget(
   );
 }
 
-/** The tokens of the minute before `clock` of the keys with a token limit, as the requests' own rows say. */
+/** Returns the tokens of the last minute before `clock` for keys with a token limit. */
 export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenWindow> {
   const floor = rateFloor(clock);
   const rows = sql
@@ -329,23 +329,23 @@ export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenW
   return windows;
 }
 
-/** Once in so long of use a key's register is asked what is true of it. */
+/** Ms between two lookups of a key in use. */
 export const REFRESH_MS = 60_000;
 
-/** Keys, by hash, that may have a use which the book lacks, and when that is to be looked at (Unix ms). */
+/** Keys by hash with a possibly unpublished use, and when to check them (Unix ms). */
 export class DueUses {
   readonly #due = new Map<string, number>();
-  /** None is due before; Infinity when there is none. */
+  /** No key is due earlier; Infinity without keys. */
   next = Infinity;
 
-  /** The earliest time stands. */
+  /** Adds a key. The earliest time wins. */
   add(hash: string, dueAt: number): void {
     if (this.#due.has(hash)) return;
     this.#due.set(hash, dueAt);
     this.next = Math.min(this.next, dueAt);
   }
 
-  /** Removes and returns at most `max` that are due. */
+  /** Removes and returns at most `max` due keys. */
   take(nowMs: number, max: number): string[] {
     if (this.next > nowMs) return [];
     const due = [...this.#due].filter(([, at]) => at <= nowMs).slice(0, max);

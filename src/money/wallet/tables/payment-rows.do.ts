@@ -8,7 +8,7 @@ import { NO_TOP_UP } from "../rules/top-up.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** What the wallet keeps of payments; `changed`: the publish that carries a row's change. */
+/** The tables of payments. `changed` is the publish that carries a row's change. */
 export const PAYMENTS = `CREATE TABLE payments (
     id TEXT PRIMARY KEY NOT NULL, -- pi_...
     purchase_id TEXT NOT NULL,
@@ -87,7 +87,7 @@ export function putDebts(sql: SqlStorage, debts: Debts, changed: number): void {
   );
 }
 
-/** What is back of all payments. */
+/** Returns the refunded total of all payments. */
 export function selectBack(sql: SqlStorage): number {
   return sql.exec<{ n: number }>("SELECT coalesce(sum(back), 0) AS n FROM payments").one().n;
 }
@@ -101,7 +101,7 @@ export function putTopUp(sql: SqlStorage, state: TopUpState): void {
   sql.exec("INSERT OR REPLACE INTO top_up (id, state) VALUES (1, ?)", JSON.stringify(state));
 }
 
-/** How much was forgiven under a reference; null: nothing yet. */
+/** Returns the amount written off under a reference, or null. */
 export function selectForgiven(sql: SqlStorage, reference: string): Micros | null {
   const [row] = sql
     .exec<{ amount: number }>("SELECT amount FROM forgiven WHERE reference = ?", reference)
@@ -113,7 +113,7 @@ export function insertForgiven(sql: SqlStorage, reference: string, amount: Micro
   sql.exec("INSERT INTO forgiven (reference, amount) VALUES (?, ?)", reference, amount);
 }
 
-/** A page of the payments that changed after a publish, as the book has them. */
+/** Returns a page of payments changed after a publish, as database rows. */
 export function selectPaymentsPage(
   sql: SqlStorage,
   since: number,
@@ -129,7 +129,7 @@ export function selectPaymentsPage(
     .toArray();
 }
 
-/** The row of debts, where it changed after a publish. */
+/** Returns the row of debts if it changed after a publish. */
 export function selectDebtsRow(sql: SqlStorage, since: number): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(

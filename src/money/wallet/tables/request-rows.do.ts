@@ -33,14 +33,14 @@ type StoredRequest = {
   detail: string | null;
 };
 
-/** A request's key and end user as they are read. */
+/** The SQL columns of a request's key and end user. */
 export const KEY_ID = "(SELECT text FROM names WHERE number = key) AS key_id";
 export const END_USER_ID = `coalesce((SELECT end_users.id FROM end_users WHERE account = end_user),
     (SELECT end_users.id FROM end_users WHERE number = end_user)) AS end_user_id`;
-/** A settled request's model. */
+/** The SQL column of a settled request's model. */
 export const MODEL = "(SELECT text ->> '$.model' FROM names WHERE number = sold) AS model";
 
-/** What is remembered of an id, or null. */
+/** Returns the stored state of an ID, or null. */
 export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
   const [row] = sql
     .exec<StoredRequest>(
@@ -70,31 +70,31 @@ export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
   };
 }
 
-/** The period of a request's spend: that of its admission, or a later one that the wallet had seen. */
+/** Returns the period of a request's spend: that of admission, or a later one the wallet had seen. */
 export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day">): Period {
   return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
 }
 
-/** A request as it is first written: granted, refused or, as a tombstone, voided. */
+/** A request as first written: granted, rejected or voided. */
 type NewRequest = {
-  /** The number of its key's id in `names`. */
+  /** Number of the key's ID in `names`. */
   readonly key: number;
   readonly state: "held" | "refused" | "voided";
-  /** Reserved of its key's token limit. */
+  /** Tokens reserved from the key's token limit. */
   readonly tokens: number | null;
   readonly failure: Failure | null;
 };
 type AskedFor = Pick<HoldRequest, "id" | "least" | "most"> &
   Partial<Pick<HoldRequest, "idempotency">>;
-/** A hold, or one that never was. */
+/** A hold, or a request without one. */
 type Opened = Omit<OpenHold, "id" | "granted" | "keyId"> & { readonly granted: Micros | null };
 
-/** Numbers in `names` by text, those that memory has met. None ever changes or goes. */
+/** Numbers in `names` by text. They never change. */
 export type NameNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
 
-/** The number of a text that many requests share. It is given one in a statement of its own, whatever comes of the request. */
+/** Returns the number of a shared text. A new number is stored by its own statement. */
 export function numberOf(sql: SqlStorage, known: NameNumbers, text: string): number {
   const before = known.get(text);
   if (before !== undefined) return before;
@@ -119,7 +119,7 @@ const insertOf = (endUser: string): string =>
 const INSERT = insertOf("?");
 const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_users WHERE id = ?)");
 
-/** Writes a request, whose end user has its row; false, and nothing written, when its id is known. */
+/** Writes a request whose end user has a row. Returns false and writes nothing if its ID is known. */
 export function insertRequest(
   sql: SqlStorage,
   made: NewRequest,
@@ -149,13 +149,13 @@ export function insertRequest(
   );
 }
 
-/** A request's place in the ledger. */
+/** A request's position in the ledger. */
 type LedgerPlace = { readonly seq: number; readonly balance: Micros; readonly at: number };
 
 const SETTLE = `UPDATE requests SET state = 'settled', charged = ?, cost = ?, shortfall = ?,
   prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?, sold = ?`;
 
-/** An open hold's outcome, which is its ledger row. `sold`: the number of `soldOf` in `names`. */
+/** Settles an open hold, which adds its ledger row. `sold` is the number of `soldOf` in `names`. */
 export function updateSettled(
   sql: SqlStorage,
   settlement: Settlement,
@@ -188,7 +188,7 @@ export function updateSettled(
   assert(rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** A hold that nobody came back for: a ledger row of nothing. */
+/** Expires a hold with a ledger row of zero. */
 export function updateExpired(sql: SqlStorage, id: string, place: LedgerPlace): void {
   const cursor = sql.exec(
     `UPDATE requests SET state = 'expired', seq = ?, balance = ?, settled_at = ?
@@ -211,7 +211,7 @@ export function updateVoided(sql: SqlStorage, id: string, at: number): void {
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** A ledger row that is not a request's own. Amounts change the balance, `absorbed` does not. */
+/** A ledger row that isn't a request. Amounts change the balance; `absorbed` doesn't. */
 type Entry = {
   readonly place: LedgerPlace;
   readonly kind: "usage" | "credit" | "shortfall";
@@ -247,7 +247,7 @@ type NameRow = {
   state: RequestState | null;
 };
 
-/** Who holds a name: a request of today or yesterday, the newest; null when none does. */
+/** Returns the newest request of today or yesterday with a name, or null. */
 export function selectNameHolder(sql: SqlStorage, name: string, nowMs: number): NameHolder | null {
   const [row] = sql
     .exec<NameRow>(
@@ -263,7 +263,7 @@ export function selectNameHolder(sql: SqlStorage, name: string, nowMs: number): 
   return { id: row.request_id, body: row.body, admittedAt: row.admitted_at, state: row.state };
 }
 
-/** Gives a name to a request that was just granted, whoever held it before. */
+/** Assigns a name to a granted request, even if another had it. */
 export function insertName(
   sql: SqlStorage,
   { name, body }: Idempotency,
@@ -279,7 +279,7 @@ export function insertName(
   );
 }
 
-/** Removes a batch of names of the days before yesterday; true when more may be. */
+/** Deletes a batch of names from before yesterday. Returns true if more may remain. */
 export function deleteOldNames(sql: SqlStorage, nowMs: number, rowsMax: number): boolean {
   const { rowsWritten } = sql.exec(
     `DELETE FROM idempotency_keys WHERE (day, name) IN
@@ -290,7 +290,7 @@ export function deleteOldNames(sql: SqlStorage, nowMs: number, rowsMax: number):
   return rowsWritten >= rowsMax;
 }
 
-/** When the oldest name will be one of the day before yesterday, Unix ms; null without any. */
+/** Returns when the oldest name becomes too old (Unix ms), or null. */
 export function oldestNameDue(sql: SqlStorage): number | null {
   const [row] = sql
     .exec<{ day: string }>("SELECT day FROM idempotency_keys ORDER BY day LIMIT 1")
@@ -298,7 +298,7 @@ export function oldestNameDue(sql: SqlStorage): number | null {
   return row === undefined ? null : Date.parse(row.day) + 2 * IDEMPOTENCY_MS;
 }
 
-/** The clock stepped back to `nowMs`: names given after it were given now; the newest of each counts. */
+/** Moves names into the present after the clock stepped back to `nowMs`. The newest of each counts. */
 export function pullNames(sql: SqlStorage, nowMs: number): void {
   const today = dayOf(nowMs);
   sql.exec(

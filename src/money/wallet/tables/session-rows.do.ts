@@ -7,22 +7,22 @@ import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** What memory knows of sessions; the tables know all. */
+/** The sessions in memory. The tables hold all. */
 export type SessionMemory = {
   /** Rows in the table. */
   rows: number;
-  /** Those of them that were used and have not been ended. */
+  /** Used sessions that haven't ended. */
   live: number;
-  /** Spend in all of those that were charged since the newest checkpoint, by id. */
+  /** Total spend of sessions charged since the newest checkpoint, by ID. */
   readonly spent: Map<string, Micros>;
-  /** Granted requests of the last minute, by id. */
+  /** Granted requests of the last minute, by ID. */
   readonly rates: Map<string, RateLog>;
 };
 
-/** A session as the table has it. */
+/** A session's row. */
 export type SessionRow = {
   readonly id: string;
-  /** Null: it was ended before it was used, and this is its tombstone. */
+  /** Null for the tombstone of a session ended before its first use. */
   readonly keyId: string | null;
   readonly session: Session | null;
   readonly spent: Micros;
@@ -51,7 +51,7 @@ function countSessions(sql: SqlStorage): Pick<SessionMemory, "rows" | "live"> {
     .one();
 }
 
-/** The minute before `clock`, as the requests' own rows say. */
+/** Loads the requests of the last minute before `clock`. */
 export function loadSessionRates(sql: SqlStorage, memory: SessionMemory, clock: number): void {
   const floor = rateFloor(clock);
   const rows = sql.exec<{ session: string; at: number }>(
@@ -64,7 +64,7 @@ export function loadSessionRates(sql: SqlStorage, memory: SessionMemory, clock: 
   for (const { session, at } of rows) noteSessionRate(memory, session, at);
 }
 
-/** Keeps a granted request of a session; logs that are over are forgotten when there are many. */
+/** Adds a granted request of a session. Old logs are evicted when there are many. */
 export function noteSessionRate({ rates }: SessionMemory, id: string, at: number): void {
   const log = rates.get(id) ?? [];
   log.push(at);
@@ -82,7 +82,7 @@ export function selectSession(sql: SqlStorage, id: string): SessionRow | null {
   return row === undefined ? null : rowOf(row);
 }
 
-/** The first use of a session. */
+/** Stores a session on its first use. */
 export function insertSession(sql: SqlStorage, session: Session, keyId: string): void {
   sql.exec(
     "INSERT INTO sessions (id, key_id, terms, expires_at) VALUES (?, ?, ?, ?)",
@@ -93,7 +93,7 @@ export function insertSession(sql: SqlStorage, session: Session, keyId: string):
   );
 }
 
-/** Ends a session that was used, for good; the first time stands. False when it had ended. */
+/** Ends a used session permanently. Returns false if it had ended. */
 export function endSession(sql: SqlStorage, id: string, endedAt: number): boolean {
   const { rowsWritten } = sql.exec(
     "UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",
@@ -103,7 +103,7 @@ export function endSession(sql: SqlStorage, id: string, endedAt: number): boolea
   return rowsWritten > 0;
 }
 
-/** The tombstone of a session that was never used; it may go once the session would be over. */
+/** Stores the tombstone of an unused session until the session would expire. */
 export function markUnusedEnded(
   sql: SqlStorage,
   ended: {
@@ -122,7 +122,7 @@ export function markUnusedEnded(
   );
 }
 
-/** How many such tombstones are of one who ends. */
+/** Returns the number of tombstones by one caller. */
 export function countUnused(sql: SqlStorage, by: string): number {
   return sql
     .exec<{ n: number }>(
@@ -132,13 +132,13 @@ export function countUnused(sql: SqlStorage, by: string): number {
     .one().n;
 }
 
-/** Which sessions a list is of: all, or those of a member's keys, or of one key. */
+/** The sessions to list: all, a member's keys', or one key's. */
 type SessionOwner = {
   readonly memberId: string | null;
   readonly keyId: string | null;
 };
 
-/** Used sessions of living keys that live at `nowMs`, in the order of their minting, after `after`. */
+/** Returns active used sessions of active keys at `nowMs`, in order of minting, after `after`. */
 export function selectLiveSessions(
   sql: SqlStorage,
   { memberId, keyId }: SessionOwner,
@@ -164,7 +164,7 @@ export function selectLiveSessions(
     .map(rowOf);
 }
 
-/** Adds a charge that only the ledger rows after the checkpoint show. */
+/** Adds a charge from a ledger row after the checkpoint. */
 export function addSessionSpend(
   sql: SqlStorage,
   { spent }: SessionMemory,
@@ -175,14 +175,14 @@ export function addSessionSpend(
   spent.set(session, micros(before + charged));
 }
 
-/** Writes the spend since the newest checkpoint down. */
+/** Stores the spend since the newest checkpoint. */
 export function storeSessionSpend(sql: SqlStorage, { spent }: SessionMemory): void {
   for (const [id, amount] of spent) {
     sql.exec("UPDATE sessions SET spent = ? WHERE id = ?", amount, id);
   }
 }
 
-/** Removes a batch of the used ones that were over before `usedMs` and of the others over before `unusedMs`; how many. */
+/** Deletes a batch of sessions over before `usedMs` (used) or `unusedMs` (unused). Returns the number. */
 export function deleteSessions(
   sql: SqlStorage,
   memory: SessionMemory,

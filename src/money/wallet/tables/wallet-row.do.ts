@@ -3,26 +3,26 @@ import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
 import type { Settings } from "../../../shared/contracts/settings.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** What the wallet says of itself, its organization's settings included. */
+/** The wallet's row, including the organization's settings. */
 export type WalletRow = {
   readonly orgId: string;
   readonly epoch: string;
-  /** When it was made, or took over a book: sessions of before are dead. Unix ms. */
+  /** Time of creation or rebuild (Unix ms). Earlier sessions are invalid. */
   readonly madeAt: number;
-  /** Number of the newest publish; a change made now is carried by the next one. */
+  /** Number of the newest publish. The next one carries new changes. */
   readonly revision: number;
   readonly acknowledged: number;
-  /** The book has the credits up to this ledger row. */
+  /** Ledger row up to which the database has the credits. */
   readonly creditsSeq: number;
-  /** The book is known to lack rows: publish everything. */
+  /** The database lacks rows, so everything is published. */
   readonly publishAll: boolean;
-  /** Why the book is not this wallet's; holds are refused until it is repaired. */
+  /** Why the database isn't this wallet's. Holds are rejected until it is repaired. */
   readonly conflict: string | null;
   readonly rpmLimit: number | null;
   readonly suspended: boolean;
-  /** The price list of the organization's own; null: none. */
+  /** The organization's price list; null for none. */
   readonly priceList: string | null;
-  /** Low-balance alerts raised up to this ledger row are history. */
+  /** Ledger row up to which low-balance alerts are history. */
   readonly rearmedSeq: number;
   readonly sweptId: string;
   readonly settings: Settings;
@@ -79,7 +79,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
   };
 }
 
-/** Stores everything of the row that can change, except the settings. */
+/** Stores the row without the settings. */
 export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
   sql.exec(
     `UPDATE wallet SET epoch = ?, revision = ?, acknowledged = ?, credits_seq = ?, publish_all = ?,

@@ -6,7 +6,10 @@ import { DEFAULT_SETTINGS } from "../../../shared/contracts/settings.ts";
 import { FAILED_REQUESTS } from "./failed-rows.do.ts";
 import { PAYMENTS } from "./payment-rows.do.ts";
 
-/** The wallet's own tables. Money is whole micros, times Unix ms; `changed`: the publish that carries a row's change. */
+/**
+ * The wallet's tables. Money is in micro-credits, times in Unix ms. `changed` is the publish that carries a
+ * row's change.
+ */
 const FIRST = `CREATE TABLE wallet (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     org_id TEXT NOT NULL,
@@ -229,7 +232,7 @@ const CREDITS_IN_BOOK = `ALTER TABLE wallet
 const KEPT_RESPONSES = `ALTER TABLE settings -- for how long answers of /v1/responses are kept; null: 0
     ADD COLUMN keep_hours INTEGER CHECK (keep_hours >= 0)`;
 
-const PRICE_LIST = `ALTER TABLE wallet ADD COLUMN price_list TEXT`; // of the organization's own; null: none
+const PRICE_LIST = `ALTER TABLE wallet ADD COLUMN price_list TEXT`; // the organization's price list; null for none
 
 export const WALLET_TABLES: Tables = {
   name: "wallet",
@@ -243,7 +246,7 @@ export const WALLET_TABLES: Tables = {
   ],
 };
 
-/** Makes the tables of a new wallet. `epoch` tells it from any other the organization ever had. */
+/** Creates the tables of a new wallet. `epoch` distinguishes it from earlier wallets of the organization. */
 export function makeWallet(
   storage: DurableObjectStorage,
   made: { readonly orgId: string; readonly epoch: string; readonly nowMs: number },
@@ -274,7 +277,7 @@ export function makeWallet(
   });
 }
 
-/** Whether anything happened in a wallet that giving it up would lose. */
+/** Reports whether the wallet has data that deletion would lose. */
 export function wasUsed(sql: SqlStorage): boolean {
   const { n } = sql
     .exec<{ n: number }>(
