@@ -301,16 +301,16 @@ const AGAIN: readonly (readonly [page: string, before: RegExp, constant: string]
   ["errors", /names at most (\S+) \[domains/, "accounts/people/company.store.ts DOMAINS_MAX"],
   [
     "people",
-    /More organizations, (\S+) owned at most/,
+    /You can own at most (\S+) organizations/,
     "accounts/people/sign-up.store.ts OWNED_MAX",
   ],
-  ["people", /names up to (\S+) domains/, "accounts/people/company.store.ts DOMAINS_MAX"],
-  ["people", /At most (\S+) are open/, "accounts/people/invitations.store.ts OPEN_MAX"],
-  ["people", /and (\S+) an hour are new/, "accounts/people/invitations.store.ts HOURLY_MAX"],
-  ["people", /it is good for (\S+) days/, "accounts/people/invitation-handlers.ts ADDRESSED_DAYS"],
+  ["people", /An organization has up to (\S+) domains/, "accounts/people/company.store.ts DOMAINS_MAX"],
+  ["people", /has at most (\S+) open invitations/, "accounts/people/invitations.store.ts OPEN_MAX"],
+  ["people", /can create (\S+) new ones per hour/, "accounts/people/invitations.store.ts HOURLY_MAX"],
+  ["people", /invitation to an address is valid for (\S+) days/, "accounts/people/invitation-handlers.ts ADDRESSED_DAYS"],
   [
     "people",
-    /without one for (\S+), as a member/,
+    /invitation without an address is valid for (\S+) days/,
     "accounts/people/invitation-handlers.ts OPEN_DAYS",
   ],
 ];
